@@ -1,0 +1,94 @@
+"""Errors that a user can act on: a code, what is wrong, where, and how to mend it.
+
+Everything that is wrong with an input is reported at once, so one exception holds any number of diagnostics. A mistake of
+the user's is always a `SternaError`; a mistake of ours is too (E0901), and says how to report it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+CODES: dict[str, str] = {
+    # E00xx command line
+    # E01xx model and front end
+    # E02xx compiler options and targets
+    # E03xx schedules
+    # E04xx toolchain
+    "E0401": "the compiler that builds the C runtime is missing or failed",
+    # E05xx bundle and runtime; E0501 to E0512 are the status codes of runtime_c/include/sterna.h
+    "E0501": "a call of the runtime was given an impossible argument",
+    "E0502": "the runtime could not get the memory or threads it asked for",
+    "E0503": "a file of the bundle cannot be opened or read",
+    "E0504": "a file of the bundle is malformed or contradicts itself",
+    "E0505": "a file of the bundle is damaged: its size or hash is not the one written when it was compiled",
+    "E0506": "the bundle was written for another version of the format or of the kernel interface",
+    "E0507": "the bundle was compiled for another machine",
+    "E0508": "the bundle's kernel library cannot be opened or does not fit its graph",
+    "E0509": "the bundle has no tensor of that name",
+    "E0510": "the tensor's memory does not hold its value any more, or not yet",
+    "E0511": "a kernel reported a failure",
+    "E0512": "the runtime was built without what was asked for",
+    "E0520": "the bundle has been closed",
+    "E0521": "the C runtime library was not found and cannot be built",
+    # E06xx inputs at run time
+    "E0601": "an input is missing",
+    "E0602": "an input is not one of the model's",
+    "E0603": "an input has another element type than the model's",
+    "E0604": "an input has another shape than the model's",
+    "E0605": "an input cannot be bound without a copy",
+    "E0606": "an input is not an array",
+    # E09xx our own mistakes
+    "E0901": "internal error",
+}
+"""Every code that may be raised, with its meaning in one line. A code that is not here cannot be used."""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One problem. `title` says what is wrong, `where` leads to the place, `fix` is what to do or type, if there is such a thing."""
+
+    code: str
+    title: str
+    where: tuple[str, ...] = ()
+    fix: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise ValueError(f"{self.code} is not listed in sterna.errors.CODES")
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.title}", *(f"  {line}" for line in self.where)]
+        if self.fix is not None:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class SternaError(Exception):
+    """One or more diagnostics; its text is all of them, separated by blank lines."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = (
+            (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        )
+        if not self.diagnostics:
+            raise ValueError("a SternaError needs at least one diagnostic")
+        super().__init__(self.diagnostics)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of the diagnostics, in their order."""
+        return tuple(diagnostic.code for diagnostic in self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(diagnostic) for diagnostic in self.diagnostics)
+
+
+def error(code: str, title: str, *where: str, fix: str | None = None) -> SternaError:
+    """A `SternaError` with a single diagnostic, for `raise error("E0503", ...)`."""
+    return SternaError(Diagnostic(code, title, tuple(where), fix))
+
+
+def internal_error(title: str, *where: str) -> SternaError:
+    """An error that is ours, whatever the input was."""
+    return error("E0901", title, *where, fix="this is a bug in Sterna, not in your model; please report it with the model and this message")
