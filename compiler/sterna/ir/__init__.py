@@ -1,0 +1,1 @@
+"""What every level shares (symbolic integers, element types) and the graph."""

@@ -1,0 +1,445 @@
+"""Value expressions, shared by tensor expressions and the loop program.
+
+An expression is an immutable tree over scalars; in the loop program the same nodes also carry vectors of `lanes`
+elements. Positions (indices, loop bounds) are not expressions but `ir.integer.Int`, which is always canonical.
+
+Building is done with Python's operators and the functions below, which fold constants and promote nothing: both
+operands of an operator must have one type, a Python number takes the other operand's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, Union
+
+import numpy as np
+
+from sterna.ir import dtypes
+from sterna.ir.integer import Int, Symbol
+
+if TYPE_CHECKING:
+    from sterna.te.tensor import Axis
+
+ExprLike = Union["Expr", int, float, bool]
+
+#: One-operand operations. The names are NumPy's where NumPy has them.
+UNARY = (
+    "neg", "abs", "sign", "logical_not", "invert", "floor", "ceil", "rint", "trunc", "sqrt", "exp", "log", "sin", "cos", "tanh", "erf",
+    "sigmoid", "isnan", "isinf",
+)  # fmt: skip
+#: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do.
+BINARY = ("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow", "and", "or", "xor", "shift_left", "shift_right")
+COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")
+#: Operations that the math lowering replaces by arithmetic before code is generated.
+MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow")
+
+
+class Storage(Protocol):
+    """What a load reads: a `te.Tensor`, or a `loops.Buffer` after lowering."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A value. `dtype` is the element type, `lanes` the number of elements (1: a scalar)."""
+
+    dtype: str
+    lanes: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((type(self), *self.__dict__.values())))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined,no-any-return]
+
+    # -- operators
+    def __add__(self, other: ExprLike) -> Expr:
+        return binary("add", self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return binary("add", other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return binary("div", other, self)
+
+    def __neg__(self) -> Expr:
+        return unary("neg", self)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return compare("lt", self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return compare("le", self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return compare("ge", self, other)
+
+    # -- structure
+    def children(self) -> tuple[Expr, ...]:
+        """Operands, in order."""
+        return ()
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        """The same operation on other operands."""
+        return self
+
+
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """A constant. `value` is a Python bool, int or float, already rounded to `dtype`."""
+
+    value: Union[bool, int, float] = 0
+    __hash__ = Expr.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        # 0.0 and -0.0 differ, a NaN equals itself: what matters is the bits.
+        return isinstance(other, Const) and (self.dtype, self.lanes) == (other.dtype, other.lanes) and _same(self.value, other.value)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.dtype, self.lanes, str(self.value))))
+
+
+@dataclass(frozen=True)
+class IndexValue(Expr):
+    """An integer position used as a value; with lanes, the values index, index + stride, ..."""
+
+    index: Int = None  # type: ignore[assignment]
+    stride: int = 0
+    __hash__ = Expr.__hash__
+
+
+@dataclass(frozen=True)
+class Load(Expr):
+    """An element of a tensor.
+
+    In the loop program `indices` holds one flat element offset, and a load of several lanes reads elements `stride`
+    apart; only the first `active` of them (None: all) are read, the others are zero.
+    """
+
+    tensor: Storage = None  # type: ignore[assignment]
+    indices: tuple[Int, ...] = ()
+    stride: int = 1
+    active: int | None = None
+    __hash__ = Expr.__hash__
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    op: str = ""
+    a: Expr = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0], lanes=children[0].lanes)
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    op: str = ""
+    a: Expr = None  # type: ignore[assignment]
+    b: Expr = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0], b=children[1], lanes=children[0].lanes)
+
+
+@dataclass(frozen=True)
+class Compare(Expr):
+    """A bool: the comparison of two values of one type. Comparisons with NaN are false, except `ne`."""
+
+    op: str = ""
+    a: Expr = None  # type: ignore[assignment]
+    b: Expr = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0], b=children[1], lanes=children[0].lanes)
+
+
+@dataclass(frozen=True)
+class Fma(Expr):
+    """a * b + c, rounded once where the target can, twice where it cannot; the only place where the two may differ."""
+
+    a: Expr = None  # type: ignore[assignment]
+    b: Expr = None  # type: ignore[assignment]
+    c: Expr = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b, self.c)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        a, b, c = children
+        return replace(self, a=a, b=b, c=c, lanes=c.lanes)
+
+
+@dataclass(frozen=True)
+class Select(Expr):
+    """`a` where `condition` (a bool) holds, else `b`. Both sides are evaluated: loads in them must be in bounds."""
+
+    condition: Expr = None  # type: ignore[assignment]
+    a: Expr = None  # type: ignore[assignment]
+    b: Expr = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.condition, self.a, self.b)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        condition, a, b = children
+        return replace(self, condition=condition, a=a, b=b, lanes=a.lanes)
+
+
+@dataclass(frozen=True)
+class Cast(Expr):
+    """Conversion of type. From float to integer it truncates toward zero and clamps to the range, NaN gives 0; from integer to
+    integer it wraps; to bool it asks whether the value differs from zero."""
+
+    a: Expr = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0], lanes=children[0].lanes)
+
+
+@dataclass(frozen=True)
+class Bitcast(Expr):
+    """The same bits read as another type of the same width."""
+
+    a: Expr = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0], lanes=children[0].lanes)
+
+
+@dataclass(frozen=True)
+class Reduce(Expr):
+    """A reduction over `axes`, the whole body of a stage. Tensor expressions only.
+
+    `combiner` is one of COMBINERS. `argmin` and `argmax` reduce pairs (value, index) and give the index of the first
+    extreme value: `a` is the value, `index` the index.
+    """
+
+    combiner: str = ""
+    a: Expr = None  # type: ignore[assignment]
+    axes: tuple[Axis, ...] = ()
+    index: Expr | None = None
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,) if self.index is None else (self.a, self.index)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0], index=children[1] if len(children) > 1 else None)
+
+
+COMBINERS = ("sum", "prod", "min", "max", "argmin", "argmax", "all", "any")
+
+
+# ---------------------------------------------------------------- building
+def const(value: Union[bool, int, float, np.generic], dtype: str) -> Const:
+    """A constant, rounded to the type."""
+    if dtypes.is_float(dtype):
+        return Const(dtype, value=float(np.asarray(value).astype(dtypes.to_numpy(dtype))))
+    if dtype == "bool":
+        return Const(dtype, value=bool(value))
+    return Const(dtype, value=int(value))
+
+
+def as_expr(value: ExprLike, dtype: str) -> Expr:
+    return value if isinstance(value, Expr) else const(value, dtype)
+
+
+def index_value(index: Int | Symbol, dtype: str = "int64") -> Expr:
+    """A position as a value of an integer type."""
+    from sterna.ir.integer import of
+
+    position = of(index) if isinstance(index, Symbol) else index
+    return const(position.const, dtype) if position.is_const else IndexValue(dtype, index=position)
+
+
+def binary(op: str, a: ExprLike, b: ExprLike) -> Expr:
+    x, y = _pair(a, b)
+    if isinstance(x, Const) and isinstance(y, Const) and op in _FOLD:
+        with np.errstate(all="ignore"):
+            dtype = dtypes.to_numpy(x.dtype)
+            return const(_FOLD[op](dtype.type(x.value), dtype.type(y.value)), x.dtype)
+    if op == "mul" and isinstance(y, Const) and y.value == 1:
+        return x
+    if op == "mul" and isinstance(x, Const) and x.value == 1:
+        return y
+    return Binary(x.dtype, op=op, a=x, b=y, lanes=x.lanes)
+
+
+def compare(op: str, a: ExprLike, b: ExprLike) -> Expr:
+    x, y = _pair(a, b)
+    return Compare("bool", op=op, a=x, b=y, lanes=x.lanes)
+
+
+def unary(op: str, a: Expr) -> Expr:
+    if op == "neg" and isinstance(a, Const) and dtypes.is_float(a.dtype):
+        return const(-a.value, a.dtype)
+    return Unary("bool" if op in ("isnan", "isinf", "logical_not") else a.dtype, op=op, a=a, lanes=a.lanes)
+
+
+def minimum(a: ExprLike, b: ExprLike) -> Expr:
+    return binary("minimum", a, b)
+
+
+def maximum(a: ExprLike, b: ExprLike) -> Expr:
+    return binary("maximum", a, b)
+
+
+def select(condition: Expr, a: ExprLike, b: ExprLike) -> Expr:
+    if isinstance(condition, Const):
+        x, y = _pair(a, b)
+        return x if condition.value else y
+    x, y = _pair(a, b)
+    return Select(x.dtype, condition=condition, a=x, b=y, lanes=x.lanes)
+
+
+def fma(a: ExprLike, b: ExprLike, c: Expr) -> Expr:
+    return Fma(c.dtype, a=as_expr(a, c.dtype), b=as_expr(b, c.dtype), c=c, lanes=c.lanes)
+
+
+def cast(a: Expr, dtype: str) -> Expr:
+    if a.dtype == dtype:
+        return a
+    if isinstance(a, Const) and a.dtype != "bool" and dtypes.is_float(dtype):
+        return const(a.value, dtype)
+    return Cast(dtype, a=a, lanes=a.lanes)
+
+
+def bitcast(a: Expr, dtype: str) -> Expr:
+    return Bitcast(dtype, a=a, lanes=a.lanes)
+
+
+def both(*conditions: Expr | None) -> Expr | None:
+    """The conjunction of the conditions that are not None; None if all of them are."""
+    result: Expr | None = None
+    for condition in conditions:
+        if condition is not None:
+            result = condition if result is None else binary("and", result, condition)
+    return result
+
+
+def in_range(index: Int, size: Int | int) -> Expr | None:
+    """Whether 0 <= index < size; None where the bounds of its symbols already prove it."""
+    lo, hi = index.bounds()
+    below = None if lo is not None and lo >= 0 else compare("ge", index_value(index), 0)
+    limit = size if isinstance(size, Int) else Int({}, size)
+    over = (index - limit).bounds()[1]
+    above = None if over is not None and over < 0 else compare("lt", index_value(index), index_value(limit))
+    return both(below, above)
+
+
+# ---------------------------------------------------------------- walking
+def walk(expr: Expr) -> Iterable[Expr]:
+    """Every node of the tree, operands first."""
+    for child in expr.children():
+        yield from walk(child)
+    yield expr
+
+
+def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
+    """Rebuilds the tree from the leaves; `rule` gives a node's replacement (its operands are done already) or None."""
+    memo = {} if memo is None else memo
+    if (done := memo.get(expr)) is not None:
+        return done
+    children = expr.children()
+    new = tuple(rewrite(c, rule, memo) for c in children)
+    result = expr.with_children(new) if any(n is not c for n, c in zip(new, children)) else expr
+    replacement = rule(result)
+    memo[expr] = result = result if replacement is None else replacement
+    return result
+
+
+def substitute_index(expr: Expr, values: Mapping[Any, Int], memo: dict[Expr, Expr] | None = None) -> Expr:
+    """Replaces symbols in every position of the tree."""
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, Load):
+            indices = tuple(i.substitute(values) for i in node.indices)
+            return replace(node, indices=indices) if indices != node.indices else None
+        if isinstance(node, IndexValue):
+            index = node.index.substitute(values)
+            if index is node.index:
+                return None
+            return const(index.const, node.dtype) if index.is_const and node.lanes == 1 else replace(node, index=index)
+        return None
+
+    return rewrite(expr, rule, memo)
+
+
+def loads(expr: Expr) -> list[Load]:
+    return [node for node in walk(expr) if isinstance(node, Load)]
+
+
+_FOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+}
+
+
+def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    if isinstance(a, Expr):
+        other = as_expr(b, a.dtype)
+        if a.dtype != other.dtype:
+            raise TypeError(f"operands of two types, {a.dtype} and {other.dtype}")
+        return a, other
+    if isinstance(b, Expr):
+        return as_expr(a, b.dtype), b
+    raise TypeError("at least one operand must be an expression")
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+    return bool(a == b)

@@ -1,0 +1,190 @@
+"""Tensors as index formulas, and kernels as small graphs of them.
+
+    x = placeholder("x", (64, 256))
+    w = placeholder("w", (256, 128))
+    k = reduce_axis("k", 256)
+    y = compute("y", (64, 128), lambda i, j: total(x[i, k] * w[k, j], k))
+    z = compute("z", (64, 128), lambda i, j: expr.maximum(y[i, j], 0))
+    kernel = Kernel("dense_relu", inputs=(x,), params=(w,), outputs=(z,))
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from sterna.ir.integer import Int, IntLike, Symbol, as_int, of
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Load, Reduce
+
+
+class Axis(Symbol):
+    """The variable of one dimension of a stage, or of a reduction: 0 <= axis < extent."""
+
+    __slots__ = ("extent", "reduction")
+
+    def __init__(self, name: str, extent: IntLike, reduction: bool = False):
+        self.extent = as_int(extent)
+        hi = self.extent.bounds()[1]
+        super().__init__(name, 0, None if hi is None else max(hi - 1, 0))
+        self.reduction = reduction
+
+    @property
+    def var(self) -> Int:
+        return of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A tensor: given (`body` is None), or computed element by element (a *stage*).
+
+    Args:
+        name: unique within a kernel; a C identifier.
+        shape: sizes, channels last where there are channels.
+        dtype: element type.
+        axes: one `Axis` per dimension of a stage.
+        body: the element at `axes`; a `Reduce` may only stand at its root.
+        family: what a schedule strategy should know of how the stage came about ("contraction", "softmax" ...); a hint.
+    """
+
+    name: str
+    shape: tuple[Int, ...]
+    dtype: str
+    axes: tuple[Axis, ...] = ()
+    body: Expr | None = None
+    family: str = ""
+
+    def __getitem__(self, index: Any) -> Load:
+        indices = index if isinstance(index, tuple) else (index,)
+        if len(indices) != len(self.shape):
+            raise IndexError(f"{self.name} has {len(self.shape)} dimensions, {len(indices)} indices given")
+        return Load(self.dtype, tensor=self, indices=tuple(of(i) if isinstance(i, Symbol) else as_int(i) for i in indices))
+
+    @property
+    def reduction(self) -> Reduce | None:
+        return self.body if isinstance(self.body, Reduce) else None
+
+    @property
+    def all_axes(self) -> tuple[Axis, ...]:
+        """Spatial axes, then those of the reduction."""
+        return self.axes + (self.reduction.axes if self.reduction else ())
+
+    def reads(self) -> list[Load]:
+        return E.loads(self.body) if self.body is not None else []
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}: {self.dtype}[{', '.join(map(str, self.shape))}])"
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A DAG of stages that becomes one function.
+
+    Args:
+        name: a C identifier.
+        inputs: tensors that other kernels or the caller produce.
+        params: constants; a schedule may repack them at compile time.
+        outputs: stages written to memory, in the order of the node's results.
+    """
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    params: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    stages: tuple[Tensor, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", _in_order(self.outputs))
+
+    def tensor(self, name: str) -> Tensor:
+        for t in (*self.stages, *self.inputs, *self.params):
+            if t.name == name:
+                return t
+        raise KeyError(name)
+
+
+def placeholder(name: str, shape: Sequence[IntLike], dtype: str = "float32") -> Tensor:
+    return Tensor(name, tuple(as_int(s) for s in shape), dtype)
+
+
+def reduce_axis(name: str, extent: IntLike) -> Axis:
+    return Axis(name, extent, reduction=True)
+
+
+def compute(
+    name: str,
+    shape: Sequence[IntLike],
+    body: Callable[..., Union[Expr, float, int]],
+    axes: Sequence[str] = (),
+    dtype: str | None = None,
+    family: str = "",
+) -> Tensor:
+    """A stage. `body` takes one `Int` per dimension and returns the element.
+
+    Args:
+        axes: names of the axes; by default those of the function's parameters, or i0, i1 ... for `*indices`.
+        dtype: needed only when the body is a Python number.
+    """
+    if not axes:
+        parameters = list(inspect.signature(body).parameters.values())
+        named = len(parameters) == len(shape) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        axes = [p.name for p in parameters] if named else [f"i{n}" for n in range(len(shape))]
+    variables = tuple(Axis(a, s) for a, s in zip(axes, shape, strict=True))
+    element = body(*(of(v) if v.lo != v.hi else as_int(0) for v in variables))
+    if not isinstance(element, Expr):
+        if dtype is None:
+            raise TypeError(f"stage {name}: a constant body needs a dtype")
+        element = E.const(element, dtype)
+    return Tensor(name, tuple(as_int(s) for s in shape), element.dtype, variables, element, family)
+
+
+def reduce(combiner: str, a: Expr, *axes: Axis, index: Expr | None = None) -> Reduce:
+    """A reduction over axes made by `reduce_axis`; see `expr.Reduce`."""
+    dtype = index.dtype if index is not None else a.dtype
+    return Reduce(dtype, combiner=combiner, a=a, axes=axes, index=index)
+
+
+def total(a: Expr, *axes: Axis) -> Reduce:
+    """The sum over axes."""
+    return reduce("sum", a, *axes)
+
+
+def identity(combiner: str, dtype: str) -> Expr:
+    """The neutral element of a combiner."""
+    from sterna.ir import dtypes
+
+    if combiner in ("sum", "any"):
+        return E.const(0, dtype)
+    if combiner in ("prod", "all"):
+        return E.const(1, dtype)
+    low = combiner in ("max", "argmax")
+    if dtypes.is_float(dtype):
+        return E.const(float("-inf") if low else float("inf"), dtype)
+    return E.const(dtypes.limits(dtype)[0 if low else 1], dtype)
+
+
+def combine(combiner: str, a: Expr, b: Expr) -> Expr:
+    """One step of a combiner on values (not for argmin and argmax, which carry an index)."""
+    op = {"sum": "add", "prod": "mul", "min": "minimum", "max": "maximum", "all": "and", "any": "or"}[combiner]
+    return E.binary(op, a, b)
+
+
+def _in_order(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Stages, producers first."""
+    order: list[Tensor] = []
+    seen: set[int] = set()
+
+    def visit(t: Tensor) -> None:
+        if id(t) in seen or t.body is None:
+            return
+        seen.add(id(t))
+        for load in t.reads():
+            assert isinstance(load.tensor, Tensor)
+            visit(load.tensor)
+        order.append(t)
+
+    for output in outputs:
+        visit(output)
+    return tuple(order)
