@@ -13,8 +13,20 @@ CODES: dict[str, str] = {
     # E00xx command line
     # E01xx model and front end
     # E02xx compiler options and targets
+    "E0201": "there is no such target",
+    "E0202": "a target description is malformed",
+    "E0203": "a compiler option has an impossible value",
+    "E0204": "the output directory cannot be written",
     # E03xx schedules
+    "E0301": "a saved schedule names a primitive that does not exist",
+    "E0302": "a schedule step is not legal for the stage it is applied to",
+    "E0303": "a schedule does not lead to loops",
+    "E0304": "register storage is used in a way that registers cannot serve",
+    "E0305": "a loop program may reach outside of a buffer",
     # E04xx toolchain
+    "E0402": "a compiler or linker is missing",
+    "E0403": "a compiler or linker rejected generated code",
+    "E0404": "an object file contains something that a bundle must not",
     "E0401": "the compiler that builds the C runtime is missing or failed",
     # E05xx bundle and runtime; E0501 to E0512 are the status codes of runtime_c/include/sterna.h
     "E0501": "a call of the runtime was given an impossible argument",

@@ -1,0 +1,532 @@
+"""From a schedule to loops: bounds inference, tails, storage.
+
+Nests are emitted recursively, outer axes first, with every extent known:
+
+- *Tails.* Where a split leaves a remainder, the loop over full tiles is followed by the same nest once more with the
+  inner extent of the remainder: no guard in any iteration. Where the outer axis is the parallel one, or was fused, the
+  choice is made once per tile by an `If`.
+- *Bounds.* A stage placed by `compute_at` is computed for the region that its readers need within one iteration of
+  that axis: the least index (a symbolic integer in the outer loops' variables) and a constant extent per dimension.
+- *Storage.* That region gets a buffer of its extents; indices into it are relative to the least index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.ir import dtypes
+from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int, of
+from sterna.loops import program as P
+from sterna.loops.program import Buffer, Function, Stmt, seq
+from sterna.schedule.schedule import Fuse, Packing, RaggedTail, Schedule, Split, StageState
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.tensor import Tensor, combine, identity
+
+STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a kernel's input or output lies within its buffer; dense if not given."""
+
+    strides: tuple[int, ...]
+    origin: int
+    elements: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """What is needed of a stage: least index and extent per dimension."""
+
+    least: tuple[Int, ...]
+    extent: tuple[Int, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Storage of a stage within the scope being emitted."""
+
+    buffer: Buffer
+    least: tuple[Int, ...]
+
+
+@dataclass
+class Nest:
+    """The state of one stage's nest while it is emitted."""
+
+    stage: StageState
+    region: Region
+    bound: dict[str, Int]  # values of axes that are known: leaves of loops entered, and what follows from them
+    tail: dict[str, bool]  # ragged outer axes whose variant is decided
+
+
+def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Function:
+    """The loop program of a scheduled kernel, with loops still marked unrolled and vectorized.
+
+    Args:
+        layouts: by tensor name, for inputs and outputs that lie inside other buffers.
+
+    Raises:
+        SternaError: E0303, a schedule whose loops cannot be built.
+    """
+    return _Lowering(schedule, layouts or {}).run()
+
+
+class _Lowering:
+    def __init__(self, schedule: Schedule, layouts: Mapping[str, Layout]):
+        self.schedule = schedule
+        self.kernel = schedule.kernel
+        self.names: dict[str, int] = {}
+        self.scratch = 0
+        self.stages = schedule.stages
+        self.memo: dict[Expr, Expr] = {}
+        self.bodies = {name: self._expand(s.body) for name, s in self.stages.items() if not s.inlined}
+        self.order = self._producers_first()
+        self.places: dict[str, Place] = {}
+        self.n_tasks = 1
+        self.layouts = layouts
+        self.inputs = tuple(self._argument(t, "input", slot) for slot, t in enumerate(self.kernel.inputs))
+        self.outputs = tuple(self._argument(t, "output", slot) for slot, t in enumerate(self.kernel.outputs))
+        self.params = self._params()
+
+    def run(self) -> Function:
+        roots = [n for n in self.order if self.stages[n].attach is None]
+        stray = [n for n in roots if n not in self.schedule.outputs]
+        if stray:
+            self._refuse(f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at")
+        parts = []
+        for name in roots:
+            s = self.stages[name]
+            region = Region(tuple(ZERO for _ in s.tensor.axes), tuple(a.extent for a in s.tensor.axes))
+            parts.append(self._emit(Nest(s, region, {}, {})))
+        if self.n_tasks > 1 and len(parts) > 1:
+            self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
+        return Function(self.kernel.name, self.inputs, self.params, self.outputs, self.n_tasks, self.scratch, seq(*parts))
+
+    # -- arguments
+    def _argument(self, t: Tensor, scope: P.Scope, slot: int) -> Buffer:
+        layout = self.layouts.get(t.name)
+        if layout is None:
+            strides = P.dense_strides(t.shape)
+            elements = 1
+            for n in t.shape:
+                elements *= int(n)
+            buffer = Buffer(t.name, t.dtype, t.shape, strides, max(elements, 1), scope, 0, slot)
+        else:
+            buffer = Buffer(t.name, t.dtype, t.shape, tuple(as_int(s) for s in layout.strides), layout.elements, scope, layout.origin, slot)
+        if scope != "output" or t.body is not None:
+            self.places[t.name] = Place(buffer, tuple(ZERO for _ in t.shape))
+        return buffer
+
+    def _params(self) -> tuple[Buffer, ...]:
+        buffers, offset = [], 0
+        for p in self.kernel.params:
+            packing: Packing | None = self.schedule.packings.get(p.name)
+            stored = packing.packed if packing else p
+            elements = 1
+            for n in stored.shape:
+                elements *= int(n)
+            buffer = Buffer(stored.name, p.dtype, stored.shape, P.dense_strides(stored.shape), max(elements, 1), "param", 0, offset)
+            self.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
+            buffers.append(buffer)
+            offset += -(-max(elements, 1) * dtypes.size(p.dtype) // ALIGNMENT) * ALIGNMENT
+        return tuple(buffers)
+
+    # -- the DAG after inlining
+    def _expand(self, body: Expr) -> Expr:
+        """The body with inlined stages substituted."""
+
+        def rule(node: Expr) -> Expr | None:
+            if not isinstance(node, Load):
+                return None
+            s = self.stages.get(node.tensor.name)
+            if s is None or not s.inlined:
+                return None
+            return self._expand(E.substitute_index(s.body, dict(zip(s.tensor.axes, node.indices, strict=True))))
+
+        return E.rewrite(body, rule, self.memo)
+
+    def _producers_first(self) -> list[str]:
+        order: list[str] = []
+
+        def visit(name: str) -> None:
+            if name in order or name not in self.bodies:
+                return
+            for load in E.loads(self.bodies[name]):
+                visit(load.tensor.name)
+            order.append(name)
+
+        for output in self.schedule.outputs:
+            visit(output)
+        return order
+
+    # -- one nest
+    def _emit(self, nest: Nest) -> Stmt:
+        return self._level(nest, 0, None)
+
+    def _level(self, nest: Nest, level: int, phase: str | None) -> Stmt:
+        """The loops from leaf `level` inward. `phase`: None before the first reduction axis, then "init" or "update"."""
+        s = nest.stage
+        if level == len(s.leaves):
+            return self._store(nest, phase)
+        leaf = s.leaves[level]
+        if leaf in s.reduction_leaves:
+            if phase is None:
+                saved = dict(self.places)
+                prologue, places = self._prologue(nest)
+                self.places.update(places)
+                init = self._level(_fork(nest), level, "init")
+                update = self._level(_fork(nest), level, "update")
+                self.places = saved
+                return seq(*prologue, init, update)
+            if phase == "init":
+                return self._level(nest, level + 1, phase)
+        extent = self._extent(nest, leaf)
+        kind: Any = s.annotations.get(leaf, "serial")
+        ragged = self._remainder(nest, leaf)
+        if kind == "parallel":
+            self.n_tasks = int(extent)
+        if extent == 1 and kind != "parallel":
+            return self._bind(nest, leaf, ZERO, level, phase)
+        if kind == "unrolled" and not extent.is_const:
+            kind = "serial"
+        if ragged is not None and kind != "parallel":
+            full, _ = ragged
+            first = _fork(nest)
+            first.tail[leaf] = False
+            symbol = self._symbol(s, leaf, full)
+            main = P.For(symbol, as_int(full), kind, self._bind(first, leaf, of(symbol), level, phase)) if full > 1 else self._bind(first, leaf, ZERO, level, phase)
+            last = _fork(nest)
+            last.tail[leaf] = True
+            return seq(main, self._bind(last, leaf, as_int(full), level, phase))
+        if extent == 1:
+            return self._bind(nest, leaf, ZERO, level, phase)
+        symbol = self._symbol(s, leaf, extent)
+        return P.For(symbol, extent, kind, self._bind(nest, leaf, of(symbol), level, phase))
+
+    def _bind(self, nest: Nest, leaf: str, value: Int, level: int, phase: str | None) -> Stmt:
+        """The body of a leaf's loop: what follows from its value, tails to choose, stages placed here, inner loops."""
+        nest.bound[leaf] = value
+        lets: list[Stmt] = []
+        self._unfuse(nest, leaf, value, lets)
+        return seq(*lets, self._decided(nest, leaf, level, phase))
+
+    def _decided(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
+        """The rest of the nest once for every way in which a tile can be a full one or a tail."""
+        undecided = self._undecided(nest)
+        if undecided is None:
+            return self._placed(nest, leaf, level, phase)
+        outer, index, full = undecided
+        first, last = _fork(nest), _fork(nest)
+        first.tail[outer], last.tail[outer] = False, True
+        symbol = self._symbol(nest.stage, outer, full)
+        first.bound[outer] = of(symbol)
+        last.bound[outer] = as_int(full)
+        name = P.LetIndex(symbol, index) if full > 1 else None
+        return P.If(index, as_int(full), seq(name, self._decided(first, leaf, level, phase)), self._decided(last, leaf, level, phase))
+
+    def _placed(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
+        """Stages placed at this axis, then the rest of the nest."""
+        here = [n for n in self.order if self.stages[n].attach == (nest.stage.name, leaf)]
+        if not here or phase == "init":
+            return self._level(nest, level + 1, phase)
+        saved = dict(self.places)
+        regions = self._regions(nest)
+        parts: list[Stmt] = []
+        for name in here:
+            s = self.stages[name]
+            region = regions[name]
+            buffer = self._allocate(s, region)
+            parts.append(P.Alloc(buffer))
+            self.places[name] = Place(buffer, region.least)
+            parts.append(self._emit(Nest(s, region, {}, {})))
+        parts.append(self._level(nest, level + 1, phase))
+        self.places = saved
+        return seq(*parts)
+
+    def _prologue(self, nest: Nest) -> tuple[list[Stmt], dict[str, Place]]:
+        """The running extreme value that argmin and argmax keep beside the index."""
+        body = self.bodies[nest.stage.name]
+        assert isinstance(body, Reduce)
+        if body.index is None:
+            return [], {}
+        inner = [x for x in nest.stage.leaves[min(nest.stage.leaves.index(r) for r in nest.stage.reduction_leaves):] if x not in nest.stage.reduction_leaves]
+        if inner:
+            self._refuse(f"{body.combiner} with axis {inner[0]} inside the reduction", "reorder the reduced axes innermost")
+        name = f"{nest.stage.name}_best"
+        buffer = Buffer(self._unique(name), body.a.dtype, (ONE,), (ONE,), 1, "register")
+        return [P.Alloc(buffer)], {name: Place(buffer, (ZERO,))}
+
+    # -- axes
+    def _extent(self, nest: Nest, axis: str) -> Int:
+        s = nest.stage
+        for r in s.relations:
+            if isinstance(r, Split) and axis in (r.outer, r.inner):
+                parent = self._extent(nest, r.parent)
+                if not parent.is_const:
+                    self._refuse(f"axis {r.parent} of stage {s.name} has no constant extent", "give its dimension a size")
+                n, f = int(parent), r.factor
+                if axis == r.outer:
+                    return as_int(-(-n // f))
+                return as_int(n if n <= f else (n % f if nest.tail.get(r.outer) else f))
+            if isinstance(r, Fuse) and axis == r.fused:
+                return self._extent(nest, r.first) * self._extent(nest, r.second)
+            if isinstance(r, RaggedTail) and axis == r.inner:
+                return as_int(r.rest) if nest.tail.get(r.outer) else self._root_extent(nest, axis)
+        return self._root_extent(nest, axis)
+
+    def _root_extent(self, nest: Nest, axis: str) -> Int:
+        for a, extent in zip(nest.stage.tensor.axes, nest.region.extent, strict=True):
+            if a.name == axis:
+                return extent
+        return next(a.extent for a in nest.stage.axes if a.name == axis)
+
+    def _remainder(self, nest: Nest, axis: str) -> tuple[int, int] | None:
+        """(full tiles, size of the last) if the axis is the outer one of a split that leaves a remainder, and its variant is
+        not decided yet."""
+        if axis in nest.tail:
+            return None
+        for r in nest.stage.relations:
+            if isinstance(r, Split) and r.outer == axis:
+                n = self._extent(nest, r.parent)
+                if n.is_const and int(n) > r.factor and int(n) % r.factor:
+                    return int(n) // r.factor, int(n) % r.factor
+            if isinstance(r, RaggedTail) and r.outer == axis and r.full:
+                return r.full, r.rest
+        return None
+
+    def _unfuse(self, nest: Nest, axis: str, value: Int, lets: list[Stmt]) -> None:
+        """Values of the axes that were fused into this one."""
+        for r in nest.stage.relations:
+            if isinstance(r, Fuse) and r.fused == axis:
+                size = self._extent(nest, r.second)
+                for part, index in ((r.first, value // size), (r.second, value % size)):
+                    if not index.is_const and len(index.terms) == 1 and not isinstance(next(iter(index.terms))[0], Symbol):
+                        symbol = self._symbol(nest.stage, part, self._extent(nest, part))
+                        lets.append(P.LetIndex(symbol, index))
+                        index = of(symbol)
+                    nest.bound[part] = index
+                    self._unfuse(nest, part, index, lets)
+
+    def _undecided(self, nest: Nest) -> tuple[str, Int, int] | None:
+        """A ragged outer axis whose value is known but whose variant is not."""
+        for r in nest.stage.relations:
+            if isinstance(r, Split) and r.outer not in nest.tail and (ragged := self._remainder(nest, r.outer)):
+                value = self._value(nest, r.outer)
+                if value is not None:
+                    return r.outer, value, ragged[0]
+        return None
+
+    def _value(self, nest: Nest, axis: str) -> Int | None:
+        """The value of an axis if the loops entered so far determine it."""
+        if axis in nest.bound:
+            return nest.bound[axis]
+        for r in nest.stage.relations:
+            if isinstance(r, Split) and r.parent == axis:
+                outer, inner = self._value(nest, r.outer), self._value(nest, r.inner)
+                if outer is None or inner is None:
+                    return None
+                return outer * r.factor + inner
+        return None
+
+    def _axis_values(self, nest: Nest, free: dict[str, Symbol] | None = None) -> dict[Atom, Int]:
+        """Values of the stage's own axes; leaves not entered yet become fresh symbols, collected in `free`."""
+        scope = nest if free is None else _fork(nest)
+        if free is not None:
+            for leaf in nest.stage.leaves:
+                if leaf not in scope.bound:
+                    extent = self._extent(scope, leaf)
+                    if extent == 1:
+                        scope.bound[leaf] = ZERO
+                    else:
+                        hi = extent.bounds()[1]
+                        free[leaf] = Symbol(leaf, 0, None if hi is None else hi - 1)
+                        scope.bound[leaf] = of(free[leaf])
+                    self._unfuse(scope, leaf, scope.bound[leaf], [])
+        values: dict[Atom, Int] = {}
+        least = dict(zip((a.name for a in nest.stage.tensor.axes), nest.region.least, strict=True))
+        for axis in nest.stage.axes:
+            value = self._value(scope, axis.name)
+            if value is None:
+                self._refuse(f"axis {axis.name} of stage {nest.stage.name} is not covered by its loops", "keep both parts of a split")
+            values[axis] = least.get(axis.name, ZERO) + value
+        return values
+
+    # -- regions
+    def _regions(self, nest: Nest) -> dict[str, Region]:
+        """Regions needed within the current iteration, of every stage placed at or below it."""
+        below = {nest.stage.name}
+        for _ in self.order:
+            below |= {n for n in self.order if (at := self.stages[n].attach) is not None and at[0] in below}
+        below.discard(nest.stage.name)
+        regions: dict[str, Region] = {}
+        free: dict[str, Symbol] = {}
+        accesses: dict[str, list[tuple[tuple[Int, ...], set[Symbol]]]] = {}
+        self._collect(self.bodies[nest.stage.name], self._axis_values(nest, free), set(free.values()), accesses)
+        for name in reversed(self.order):
+            if name not in below or name not in accesses:
+                continue
+            s = self.stages[name]
+            regions[name] = region = self._union(s.tensor, accesses[name])
+            inside: dict[str, Symbol] = {}
+            values = self._axis_values(Nest(s, region, {}, {}), inside)
+            self._collect(self.bodies[name], values, set(inside.values()) | {x for _, f in accesses[name] for x in f}, accesses)
+        return regions
+
+    def _collect(self, body: Expr, values: Mapping[Atom, Int], free: set[Symbol], accesses: dict[str, list[tuple[tuple[Int, ...], set[Symbol]]]]) -> None:
+        for load in E.loads(body):
+            if load.tensor.name in self.bodies:
+                accesses.setdefault(load.tensor.name, []).append((tuple(i.substitute(values) for i in load.indices), free))
+
+    def _union(self, tensor: Tensor, accesses: list[tuple[tuple[Int, ...], set[Symbol]]]) -> Region:
+        least: list[Int] = []
+        extent: list[Int] = []
+        for d, size in enumerate(tensor.shape):
+            ranges = [_span(indices[d], free) for indices, free in accesses]
+            known = [r for r in ranges if r is not None]
+            if len(known) < len(ranges):
+                least.append(ZERO)
+                extent.append(size)
+                continue
+            low, width = known[0]
+            high = low + width
+            for other, w in known[1:]:
+                shift = other - low
+                rise = other + w - high
+                if not shift.is_const or not rise.is_const:
+                    low, high = ZERO, size
+                    break
+                low = other if int(shift) < 0 else low
+                high = other + w if int(rise) > 0 else high
+            least.append(low)
+            extent.append(high - low)
+        return Region(tuple(least), tuple(extent))
+
+    def _allocate(self, s: StageState, region: Region) -> Buffer:
+        if not all(n.is_const for n in region.extent):
+            self._refuse(f"stage {s.name} needs {' x '.join(map(str, region.extent))} elements, not a constant number", "place it elsewhere")
+        elements = 1
+        for n in region.extent:
+            elements *= int(n)
+        nbytes = elements * dtypes.size(s.tensor.dtype)
+        scope: Any = s.scope
+        if scope == "stack" and nbytes > STACK_LIMIT:
+            scope = "scratch"
+        slot = 0
+        if scope == "scratch":
+            slot = self.scratch
+            self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        return Buffer(self._unique(s.name), s.tensor.dtype, region.extent, P.dense_strides(region.extent), elements, scope, 0, slot)
+
+    # -- the innermost statement
+    def _store(self, nest: Nest, phase: str | None) -> Stmt:
+        s = nest.stage
+        values = self._axis_values(nest) if phase != "init" else self._spatial_values(nest)
+        indices = tuple(values[a] for a in s.tensor.axes)
+        body = self.bodies[s.name]
+        if not isinstance(body, Reduce):
+            return self._write(s.name, indices, self._resolve(body, values))
+        best = f"{s.name}_best"
+        if phase == "init":
+            if body.index is None:
+                return self._write(s.name, indices, identity(body.combiner, body.dtype))
+            return seq(self._write(best, (ZERO,), identity(body.combiner, body.a.dtype)), self._write(s.name, indices, E.const(0, body.dtype)))
+        old = self._resolve(s.tensor[indices], {})
+        if body.index is not None:
+            return self._extreme(nest, body, values, indices, best)
+        if body.combiner == "sum" and isinstance(body.a, E.Binary) and body.a.op == "mul" and dtypes.is_float(body.dtype):
+            return self._write(s.name, indices, E.fma(self._resolve(body.a.a, values), self._resolve(body.a.b, values), old))
+        return self._write(s.name, indices, combine(body.combiner, old, self._resolve(body.a, values)))
+
+    def _extreme(self, nest: Nest, body: Reduce, values: Mapping[Atom, Int], indices: tuple[Int, ...], best: str) -> Stmt:
+        """One step of argmin or argmax: the first extreme wins; a NaN wins over numbers, as in NumPy."""
+        assert body.index is not None
+        place = self.places[best]
+        old = Load(body.a.dtype, tensor=place.buffer, indices=(ZERO,))
+        new = self._resolve(body.a, values)
+        better = E.compare("gt" if body.combiner == "argmax" else "lt", new, old)
+        if dtypes.is_float(new.dtype):
+            better = E.binary("or", better, E.binary("and", E.unary("isnan", new), E.unary("logical_not", E.unary("isnan", old))))
+        index = self._resolve(body.index, values)
+        return seq(
+            self._write(nest.stage.name, indices, E.select(better, index, self._resolve(nest.stage.tensor[indices], {}))),
+            self._write(best, (ZERO,), E.select(better, new, old)),
+        )
+
+    def _spatial_values(self, nest: Nest) -> dict[Atom, Int]:
+        least = dict(zip((a.name for a in nest.stage.tensor.axes), nest.region.least, strict=True))
+        values: dict[Atom, Int] = {}
+        for axis in nest.stage.tensor.axes:
+            value = self._value(nest, axis.name)
+            assert value is not None
+            values[axis] = least[axis.name] + value
+        return values
+
+    def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
+        place = self.places[stage]
+        index = place.buffer.offset(tuple(i - least for i, least in zip(indices, place.least, strict=True)))
+        return P.Store(place.buffer, index, value)
+
+    def _resolve(self, body: Expr, values: Mapping[Atom, Int]) -> Expr:
+        """The body with axes replaced by their values and loads turned to flat offsets of buffers."""
+
+        def rule(node: Expr) -> Expr | None:
+            if not isinstance(node, Load) or isinstance(node.tensor, Buffer):
+                return None
+            place = self.places.get(node.tensor.name)
+            if place is None:
+                self._refuse(f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader")
+            indices = tuple(i - least for i, least in zip(node.indices, place.least, strict=True))
+            return replace(node, tensor=place.buffer, indices=(place.buffer.offset(indices),))
+
+        return E.rewrite(E.substitute_index(body, values), rule)
+
+    # -- names
+    def _symbol(self, s: StageState, axis: str, extent: Int | int) -> Symbol:
+        hi = as_int(extent).bounds()[1]
+        return Symbol(self._unique(f"{s.name}_{axis}".replace(".", "_").replace("+", "_")), 0, None if hi is None else hi - 1)
+
+    def _unique(self, name: str) -> str:
+        n = self.names.get(name, 0)
+        self.names[name] = n + 1
+        return name if n == 0 else f"{name}_{n}"
+
+    def _refuse(self, why: str, fix: str) -> Any:
+        raise SternaError(Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix))
+
+
+def _fork(nest: Nest) -> Nest:
+    return Nest(nest.stage, nest.region, dict(nest.bound), dict(nest.tail))
+
+
+def _span(index: Int, free: set[Symbol]) -> tuple[Int, Int] | None:
+    """(least value, number of values) of an index while the free symbols vary and all others stand still."""
+    low, width = as_int(index.const), 1
+    for monomial, coefficient in index.terms.items():
+        atom = monomial[0]
+        varying = {a for m in monomial for a in (m, *(x for p in m.parts() for x in p.atoms())) if a in free}
+        if not varying:
+            low = low + Int({monomial: coefficient}, 0)
+            continue
+        if len(monomial) > 1:
+            return None
+        if isinstance(atom, Symbol):
+            if atom.hi is None or atom.lo != 0:
+                return None
+            width += abs(coefficient) * atom.hi
+            if coefficient < 0:
+                low = low + coefficient * atom.hi
+        elif isinstance(atom, FloorDiv) and coefficient > 0:
+            inner = _span(atom.value, free)
+            if inner is None or not inner[1].is_const:
+                return None
+            low = low + (inner[0] // atom.divisor) * coefficient
+            width += ((int(inner[1]) + atom.divisor - 2) // atom.divisor) * coefficient
+        else:
+            return None
+    return low, as_int(width)

@@ -1,0 +1,287 @@
+"""The loop program of one kernel: statements over buffers, positions as `Int`, values as `te.expr.Expr`.
+
+Everything a generator needs is explicit: storage scopes, vector lanes, which loop is parallel, partial vectors at
+tails. A generator renders these nodes one for one and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sterna.ir.integer import Int, Symbol
+from sterna.te.expr import Expr, Load, rewrite
+
+#: input, output, param: memory of the call record. scratch: per worker, planned by the compiler. stack: at most 1 KB.
+#: register: named scalars or vectors, all indices constant.
+Scope = Literal["input", "output", "param", "scratch", "stack", "register"]
+LoopKind = Literal["serial", "unrolled", "vectorized", "parallel"]
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """Memory seen by a kernel as a flat array.
+
+    Args:
+        shape: logical sizes of the tensor it holds.
+        strides: in elements, one per dimension.
+        origin: element at which the tensor's first element lies (a tensor inside a padded buffer starts later).
+        elements: size of the whole buffer; every access lies in 0 <= index < elements.
+        slot: position in the call record's `in` or `out`, or byte offset in `params` or `scratch`.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Int, ...]
+    strides: tuple[Int, ...]
+    elements: int
+    scope: Scope
+    origin: int = 0
+    slot: int = 0
+
+    def offset(self, indices: tuple[Int, ...]) -> Int:
+        """The flat element offset of a logical position."""
+        total = Int({}, self.origin)
+        for index, stride in zip(indices, self.strides, strict=True):
+            total = total + index * stride
+        return total
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name})"
+
+
+def dense_strides(shape: tuple[Int, ...]) -> tuple[Int, ...]:
+    strides: list[Int] = []
+    step = Int({}, 1)
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return tuple(reversed(strides))
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A named value: a register of a promoted buffer (mutable) or a shared subexpression (assigned once)."""
+
+    name: str
+    dtype: str
+    lanes: int
+
+
+@dataclass(frozen=True)
+class Read(Expr):
+    """The current value of a variable."""
+
+    variable: Variable = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+
+@dataclass(frozen=True)
+class Lane(Expr):
+    """One element of a vector."""
+
+    a: Expr = None  # type: ignore[assignment]
+    lane: int = 0
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0])
+
+
+@dataclass(frozen=True)
+class Broadcast(Expr):
+    """A scalar in every lane."""
+
+    a: Expr = None  # type: ignore[assignment]
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0])
+
+
+@dataclass(frozen=True)
+class Blend(Expr):
+    """The first `active` lanes of `a`, the others of `b`."""
+
+    a: Expr = None  # type: ignore[assignment]
+    b: Expr = None  # type: ignore[assignment]
+    active: int = 0
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0], b=children[1])
+
+
+class Stmt:
+    """A statement."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Seq(Stmt):
+    stmts: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class For(Stmt):
+    """0 <= symbol < extent; a parallel loop runs the tasks that the runtime hands out."""
+
+    symbol: Symbol
+    extent: Int
+    kind: LoopKind
+    body: Stmt
+
+
+@dataclass(frozen=True, eq=False)
+class If(Stmt):
+    """`then` where index < limit, else `otherwise`. Stands where a tile or a tail is chosen, never in a hot loop."""
+
+    index: Int
+    limit: Int
+    then: Stmt
+    otherwise: Stmt | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LetIndex(Stmt):
+    """Names a position for the rest of the enclosing sequence."""
+
+    symbol: Symbol
+    value: Int
+
+
+@dataclass(frozen=True, eq=False)
+class Let(Stmt):
+    """Names a value for the rest of the enclosing sequence."""
+
+    variable: Variable
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Declare(Stmt):
+    """A mutable variable for the rest of the enclosing sequence; its first value comes from an `Assign`."""
+
+    variable: Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Assign(Stmt):
+    variable: Variable
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Alloc(Stmt):
+    """Storage for the rest of the enclosing sequence."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Store(Stmt):
+    """Writes `value` at a flat element offset; lanes lie `stride` elements apart, only the first `active` are written."""
+
+    buffer: Buffer
+    index: Int
+    value: Expr
+    stride: int = 1
+    active: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A lowered kernel.
+
+    Args:
+        inputs, outputs: buffers by slot of the call record; params: buffers within the node's constants.
+        n_tasks: extent of the parallel loop (1 if there is none).
+        scratch_bytes: scratch per worker.
+    """
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    params: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    n_tasks: int
+    scratch_bytes: int
+    body: Stmt
+
+
+# ---------------------------------------------------------------- walking
+def seq(*stmts: Stmt | None) -> Stmt:
+    """A sequence without nesting or empty members."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, Seq):
+            flat.extend(stmt.stmts)
+        elif stmt is not None:
+            flat.append(stmt)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+def members(stmt: Stmt) -> tuple[Stmt, ...]:
+    return stmt.stmts if isinstance(stmt, Seq) else (stmt,)
+
+
+def children(stmt: Stmt) -> tuple[Stmt, ...]:
+    """Statements directly inside one."""
+    if isinstance(stmt, Seq):
+        return stmt.stmts
+    if isinstance(stmt, For):
+        return (stmt.body,)
+    if isinstance(stmt, If):
+        return (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
+    return ()
+
+
+def walk(stmt: Stmt) -> Iterator[Stmt]:
+    """Every statement, outer first."""
+    yield stmt
+    for child in children(stmt):
+        yield from walk(child)
+
+
+def map_children(stmt: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
+    """The statement with `f` applied to those directly inside it."""
+    if isinstance(stmt, Seq):
+        return seq(*(f(s) for s in stmt.stmts))
+    if isinstance(stmt, For):
+        return replace(stmt, body=f(stmt.body))
+    if isinstance(stmt, If):
+        return replace(stmt, then=f(stmt.then), otherwise=None if stmt.otherwise is None else f(stmt.otherwise))
+    return stmt
+
+
+def value_of(stmt: Stmt) -> Expr | None:
+    """The value a leaf statement computes."""
+    return stmt.value if isinstance(stmt, (Let, Assign, Store)) else None
+
+
+def map_values(stmt: Stmt, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Stmt:
+    """Rewrites the values of a statement and of all inside it by `te.expr.rewrite`."""
+    if isinstance(stmt, (Let, Assign, Store)):
+        value = rewrite(stmt.value, rule, memo)
+        return stmt if value is stmt.value else replace(stmt, value=value)
+    return map_children(stmt, lambda s: map_values(s, rule, memo))
+
+
+def loads(stmt: Stmt) -> Iterator[Load]:
+    """Every load inside a statement."""
+    from sterna.te import expr
+
+    for inner in walk(stmt):
+        value = value_of(inner)
+        if value is not None:
+            yield from expr.loads(value)

@@ -1,0 +1,380 @@
+"""A schedule: a list of steps applied to a kernel.
+
+    s = Schedule(kernel)
+    s.split("out", "w", 14)
+    s.compute_at("conv", "out", "w.o", scope="register")
+    s.vectorize("out", "c.i")
+    s.steps            # tuple[Step]; to_json / from_json; Schedule.apply(kernel, steps) gives the same schedule again
+
+Every method appends one `Step`, so a schedule is exactly its steps. An illegal step raises a coded error (E03xx) that
+names the step and what is there instead.
+
+Axes are named by strings: those of the stage's tensor expression, and those that steps derive from them:
+`split("s", "w", 4)` makes `w.o` and `w.i`, `fuse("s", "h", "w")` makes `h+w`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.ir.integer import Int, as_int, of
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.tensor import Axis, Kernel, Tensor
+
+SCOPES = ("register", "stack", "scratch")
+ANNOTATIONS = ("unrolled", "vectorized", "parallel")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One scheduling decision: a primitive, the stage it changes, and its arguments (JSON values)."""
+
+    primitive: str
+    stage: str
+    arguments: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.primitive}({', '.join([self.stage, *map(str, self.arguments)])})"
+
+
+@dataclass
+class Split:
+    """parent = outer * factor + inner."""
+
+    parent: str
+    outer: str
+    inner: str
+    factor: int
+
+
+@dataclass
+class Fuse:
+    """fused = first * extent(second) + second."""
+
+    fused: str
+    first: str
+    second: str
+
+
+@dataclass
+class StageState:
+    """What the steps so far have decided about one stage."""
+
+    tensor: Tensor
+    body: Expr
+    leaves: list[str]
+    relations: list[Split | Fuse] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    attach: tuple[str, str] | None = None
+    inlined: bool = False
+    scope: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        reduction = self.body.axes if isinstance(self.body, Reduce) else ()
+        return self.tensor.axes + reduction
+
+    @property
+    def reduction_leaves(self) -> set[str]:
+        """Leaves derived from a reduction axis."""
+        names = {a.name for a in self.axes if a.reduction}
+        for r in self.relations:
+            if isinstance(r, Split) and r.parent in names:
+                names |= {r.outer, r.inner}
+            elif isinstance(r, Fuse) and r.first in names:
+                names.add(r.fused)
+        return names
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A constant stored in another order: dimensions are split by a factor (padded with zeros) and permuted.
+
+    `order` lists the dimensions of the packed array: (dimension, "o" | "i" | ""), the letters naming the two parts of
+    a split one.
+    """
+
+    source: Tensor
+    packed: Tensor
+    factors: tuple[tuple[int, int], ...]
+    order: tuple[tuple[int, str], ...]
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """The packed array: padded, reshaped and transposed."""
+        factors = dict(self.factors)
+        pads = [(0, -n % factors.get(d, 1)) for d, n in enumerate(array.shape)]
+        shape: list[int] = []
+        position: dict[tuple[int, str], int] = {}
+        for d, n in enumerate(array.shape):
+            parts = [("o", -(-n // factors[d])), ("i", factors[d])] if d in factors else [("", n)]
+            for part, size in parts:
+                position[(d, part)] = len(shape)
+                shape.append(size)
+        padded = np.pad(array, pads) if any(after for _, after in pads) else array
+        return np.ascontiguousarray(padded.reshape(shape).transpose([position[o] for o in self.order]))
+
+    def index(self, indices: Sequence[Int]) -> tuple[Int, ...]:
+        factors = dict(self.factors)
+        parts = {"o": lambda i, f: i // f, "i": lambda i, f: i % f, "": lambda i, f: i}
+        return tuple(parts[part](indices[d], factors.get(d, 1)) for d, part in self.order)
+
+
+class Schedule:
+    """A kernel and the steps applied to it. See the module's docstring."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self.steps: tuple[Step, ...] = ()
+        self.stages: dict[str, StageState] = {}
+        self.packings: dict[str, Packing] = {}
+        for tensor in kernel.stages:
+            assert tensor.body is not None
+            names = [a.name for a in tensor.all_axes]
+            if len(set(names)) != len(names):
+                raise ValueError(f"stage {tensor.name} names an axis twice: {names}")
+            self.stages[tensor.name] = StageState(tensor, tensor.body, names)
+        self.outputs = [t.name for t in kernel.outputs]
+
+    # -- axes
+    def split(self, stage: str, axis: str, factor: int) -> tuple[str, str]:
+        """axis -> (axis.o, axis.i), the inner one of `factor` iterations. A remainder becomes a tail of its own."""
+        s = self._step("split", stage, axis, factor)
+        self._leaf(s, axis)
+        if factor < 1:
+            self._illegal(f"factor {factor} is not positive", "use a factor of at least 1")
+        outer, inner = f"{axis}.o", f"{axis}.i"
+        s.relations.append(Split(axis, outer, inner, factor))
+        at = s.leaves.index(axis)
+        s.leaves[at : at + 1] = [outer, inner]
+        return outer, inner
+
+    def fuse(self, stage: str, first: str, second: str) -> str:
+        """Two neighbouring axes -> one."""
+        s = self._step("fuse", stage, first, second)
+        self._leaf(s, first)
+        self._leaf(s, second)
+        at = s.leaves.index(first)
+        if s.leaves[at + 1 : at + 2] != [second]:
+            self._illegal(f"{second} does not follow {first} in {s.leaves}", "reorder the axes first")
+        if (first in s.reduction_leaves) != (second in s.reduction_leaves):
+            self._illegal("one of the axes is reduced and the other is not", "fuse axes of one kind")
+        fused = f"{first}+{second}"
+        s.relations.append(Fuse(fused, first, second))
+        s.leaves[at : at + 2] = [fused]
+        return fused
+
+    def tile(self, stage: str, factors: dict[str, int]) -> tuple[list[str], list[str]]:
+        """Splits several axes and moves the inner parts innermost; returns (outer, inner) names."""
+        outer, inner = zip(*(self.split(stage, axis, factor) for axis, factor in factors.items()), strict=True)
+        s = self.stages[stage]
+        rest = [leaf for leaf in s.leaves if leaf not in outer and leaf not in inner]
+        self.reorder(stage, *[leaf for leaf in s.leaves if leaf in rest or leaf in outer], *inner)
+        return list(outer), list(inner)
+
+    def reorder(self, stage: str, *axes: str) -> None:
+        """Puts the axes named into this order, in the places that they hold now."""
+        s = self._step("reorder", stage, *axes)
+        for axis in axes:
+            self._leaf(s, axis)
+        places = sorted(s.leaves.index(a) for a in axes)
+        if len(set(places)) != len(axes):
+            self._illegal("an axis is named twice", "name each axis once")
+        for place, axis in zip(places, axes, strict=True):
+            s.leaves[place] = axis
+
+    def unroll(self, stage: str, axis: str) -> None:
+        self._annotate("unroll", stage, axis, "unrolled")
+
+    def vectorize(self, stage: str, axis: str) -> None:
+        """Makes the axis the lanes of vectors; it must be the innermost."""
+        s = self._annotate("vectorize", stage, axis, "vectorized")
+        if axis in s.reduction_leaves:
+            self._illegal(f"{axis} is reduced; lanes of a vector are independent", "use rfactor, then vectorize its new axis")
+
+    def parallel(self, stage: str, axis: str) -> None:
+        """Makes the iterations the tasks of the kernel; only the outermost axis of an output."""
+        s = self._annotate("parallel", stage, axis, "parallel")
+        if stage not in self.outputs or s.leaves[0] != axis:
+            self._illegal(f"{axis} is not the outermost axis of an output", "reorder it outermost")
+
+    # -- storage and placement
+    def inline(self, stage: str) -> None:
+        """Computes the stage anew wherever it is read."""
+        s = self._step("inline", stage)
+        if isinstance(s.body, Reduce) or stage in self.outputs:
+            self._illegal("only an element-wise intermediate stage can be inlined", "use compute_at")
+        s.inlined = True
+
+    def compute_at(self, stage: str, consumer: str, axis: str, scope: str = "stack") -> None:
+        """Computes what one iteration of the consumer's axis needs, at its start, into storage of the given scope."""
+        s = self._step("compute_at", stage, consumer, axis, scope)
+        self._leaf(self._stage(consumer), axis)
+        if scope not in SCOPES:
+            self._illegal(f"unknown scope {scope}", f"one of {', '.join(SCOPES)}")
+        if stage in self.outputs:
+            self._illegal("an output is computed for itself", "use cache_write")
+        s.attach, s.scope = (consumer, axis), scope
+
+    def cache_read(self, tensor: str, consumer: str) -> str:
+        """Makes the consumer read a copy of a tensor; returns the new stage, to be placed by compute_at."""
+        s = self._step("cache_read", tensor, consumer, known=False)
+        reader = self._stage(consumer)
+        source = next((load.tensor for load in E.loads(reader.body) if load.tensor.name == tensor), None)
+        if not isinstance(source, Tensor):
+            self._illegal(f"{consumer} does not read {tensor}", f"it reads {sorted({x.tensor.name for x in E.loads(reader.body)})}")
+        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(source.shape))
+        copy = Tensor(f"{tensor}_local", source.shape, source.dtype, axes, source[tuple(of(a) for a in axes)])
+        self._add_stage(copy)
+        reader.body = _redirect(reader.body, tensor, lambda load: replace(load, tensor=copy))
+        return copy.name
+
+    def cache_write(self, stage: str) -> str:
+        """Moves the computation of an output into a new stage `<stage>_acc`, which the output then copies."""
+        s = self._step("cache_write", stage)
+        t = s.tensor
+        renamed = {a: Axis(a.name, a.extent) for a in t.axes}
+        body = E.substitute_index(s.body, {a: of(b) for a, b in renamed.items()})
+        inner = Tensor(f"{stage}_acc", t.shape, t.dtype, tuple(renamed.values()), body, t.family)
+        self._add_stage(inner)
+        s.body = inner[tuple(of(a) for a in t.axes)]
+        s.leaves = [a.name for a in t.axes]
+        s.relations, s.annotations = [], {}
+        return inner.name
+
+    def rfactor(self, stage: str, axis: str) -> str:
+        """Factors a reduction: a new stage `<stage>_rf` keeps one partial result per iteration of `axis` (an inner axis of
+        a split reduction axis), which the stage then combines. The new stage's last axis is the factored one."""
+        s = self._step("rfactor", stage, axis)
+        reduction = s.body
+        if not isinstance(reduction, Reduce) or reduction.index is not None:
+            self._illegal("the stage is not a plain reduction", "rfactor applies to sums, products, minima and maxima")
+        split = next((r for r in s.relations if isinstance(r, Split) and r.inner == axis), None)
+        if split is None or len(s.relations) != 1:
+            self._illegal(f"{axis} is not the inner part of the only split", "split one reduction axis, then rfactor its inner part")
+        parent = next(a for a in reduction.axes if a.name == split.parent)
+        extent = parent.extent
+        factor = min(split.factor, int(extent)) if extent.is_const else split.factor
+        lane = Axis("lane", factor)
+        spatial = {a: Axis(a.name, a.extent) for a in s.tensor.axes}
+        blocks = Axis(parent.name, -(-int(extent) // factor), reduction=True)
+        others = tuple(Axis(a.name, a.extent, reduction=True) for a in reduction.axes if a is not parent)
+        names = dict(zip((a for a in reduction.axes if a is not parent), others, strict=True))
+        values = {a: of(b) for a, b in {**spatial, **names}.items()}
+        values[parent] = of(blocks) * factor + of(lane)
+        element = E.substitute_index(reduction.a, values)
+        partial = Tensor(
+            f"{stage}_rf", (*s.tensor.shape, as_int(factor)), s.tensor.dtype, (*spatial.values(), lane),
+            Reduce(reduction.dtype, combiner=reduction.combiner, a=element, axes=(*others, blocks)), s.tensor.family,
+        )  # fmt: skip
+        self._add_stage(partial)
+        if int(extent) % factor:
+            self.stages[partial.name].relations.append(RaggedTail(blocks.name, "lane", int(extent) // factor, int(extent) % factor))
+        rest = Axis("lane", factor, reduction=True)
+        s.body = Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[(*(of(a) for a in s.tensor.axes), of(rest))], axes=(rest,))
+        s.leaves = [a.name for a in s.axes]
+        s.relations, s.annotations = [], {}
+        return partial.name
+
+    def pack(self, tensor: str, factors: dict[int, int], order: Sequence[tuple[int, str]]) -> None:
+        """Stores a constant in another order, done once at compile time. See `Packing`."""
+        self._step("pack", tensor, [[d, f] for d, f in factors.items()], [list(o) for o in order], known=False)
+        source = next((p for p in self.kernel.params if p.name == tensor), None)
+        if source is None:
+            self._illegal(f"{tensor} is not a constant of this kernel", "pack applies to parameters")
+        if tensor in self.packings:
+            self._illegal(f"{tensor} is packed already", "pack a tensor once")
+        expected = {(d, p) for d in range(len(source.shape)) for p in (("o", "i") if d in factors else ("",))}
+        if set(order) != expected or len(order) != len(expected):
+            self._illegal(f"order {list(order)} does not name every dimension once", f"use each of {sorted(expected)}")
+        sizes = {"o": lambda n, f: -(-n // f), "i": lambda n, f: f, "": lambda n, f: n}
+        shape = tuple(as_int(sizes[p](int(source.shape[d]), factors.get(d, 1))) for d, p in order)
+        packed = Tensor(f"{tensor}_packed", shape, source.dtype)
+        packing = Packing(source, packed, tuple(factors.items()), tuple((d, p) for d, p in order))
+        self.packings[tensor] = packing
+        for s in self.stages.values():
+            s.body = _redirect(s.body, tensor, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices)))
+
+    # -- as data
+    @staticmethod
+    def apply(kernel: Kernel, steps: Iterable[Step]) -> Schedule:
+        """A schedule from saved steps."""
+        s = Schedule(kernel)
+        for step in steps:
+            if step.primitive not in PRIMITIVES:
+                raise SternaError(Diagnostic("E0301", f"unknown schedule primitive {step.primitive}", (f"kernel {kernel.name}",), f"one of {', '.join(PRIMITIVES)}"))
+            arguments: list[Any] = list(step.arguments)
+            if step.primitive == "pack":
+                arguments = [{d: f for d, f in arguments[0]}, [(d, p) for d, p in arguments[1]]]
+            getattr(s, step.primitive)(step.stage, *arguments)
+        return s
+
+    def to_json(self) -> str:
+        return json.dumps([[s.primitive, s.stage, *s.arguments] for s in self.steps])
+
+    @staticmethod
+    def from_json(text: str) -> tuple[Step, ...]:
+        return tuple(Step(p, stage, tuple(arguments)) for p, stage, *arguments in json.loads(text))
+
+    # -- inside
+    def _add_stage(self, tensor: Tensor) -> None:
+        if tensor.name in self.stages:
+            self._illegal(f"a stage {tensor.name} exists already", "apply the primitive once")
+        assert tensor.body is not None
+        self.stages[tensor.name] = StageState(tensor, tensor.body, [a.name for a in tensor.all_axes])
+
+    def _stage(self, name: str) -> StageState:
+        if name not in self.stages:
+            self._illegal(f"no stage {name}", f"stages: {', '.join(self.stages)}")
+        return self.stages[name]
+
+    def _step(self, primitive: str, stage: str, *arguments: Any, known: bool = True) -> Any:
+        self.steps += (Step(primitive, stage, arguments),)
+        return self._stage(stage) if known else None
+
+    def _annotate(self, primitive: str, stage: str, axis: str, annotation: str) -> StageState:
+        s: StageState = self._step(primitive, stage, axis)
+        self._leaf(s, axis)
+        if axis in s.annotations:
+            self._illegal(f"{axis} is {s.annotations[axis]} already", "annotate an axis once")
+        if annotation == "vectorized" and s.leaves[-1] != axis:
+            self._illegal(f"{axis} is not the innermost axis of {s.leaves}", "reorder it innermost")
+        s.annotations[axis] = annotation
+        return s
+
+    def _leaf(self, s: StageState, axis: str) -> None:
+        if axis not in s.leaves:
+            self._illegal(f"stage {s.name} has no axis {axis}", f"its axes now: {', '.join(s.leaves)}")
+
+    def _illegal(self, why: str, fix: str) -> Any:
+        raise SternaError(Diagnostic("E0302", f"illegal schedule step {self.steps[-1]}: {why}", (f"kernel {self.kernel.name}",), fix))
+
+
+@dataclass
+class RaggedTail:
+    """In the last iteration (`full`) of an outer axis, the inner axis has only `rest` iterations: what remains of a
+    reduction that rfactor has cut into lanes."""
+
+    outer: str
+    inner: str
+    full: int
+    rest: int
+
+
+PRIMITIVES = (
+    "split", "fuse", "reorder", "unroll", "vectorize", "parallel", "inline", "compute_at", "cache_read", "cache_write", "rfactor", "pack",
+)  # fmt: skip
+
+
+def _redirect(body: Expr, tensor: str, change: Callable[[Load], Load]) -> Expr:
+    return E.rewrite(body, lambda node: change(node) if isinstance(node, Load) and node.tensor.name == tensor else None)
