@@ -1,0 +1,31 @@
+"""The passes between lowering and code generation, in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sterna.loops import program as P
+from sterna.loops.math import expand_math
+from sterna.loops.registers import promote_registers
+from sterna.loops.share import share
+from sterna.loops.unroll import unroll
+from sterna.loops.vectorize import vectorize
+from sterna.loops.verify import verify
+from sterna.te.expr import Expr
+
+
+def finish(function: P.Function) -> P.Function:
+    """The loop program that generators render: vectors explicit, loops unrolled, registers named, math expanded,
+    repeated values shared, every access proved in bounds."""
+    body = unroll(vectorize(function.body))
+    function = promote_registers(replace(function, body=body))
+    body = share(_expand(function.body, {}))
+    return verify(replace(function, body=body))
+
+
+def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:
+    if isinstance(stmt, (P.Let, P.Assign, P.Store)):
+        if (done := memo.get(stmt.value)) is None:
+            memo[stmt.value] = done = expand_math(stmt.value)
+        return replace(stmt, value=done)
+    return P.map_children(stmt, lambda s: _expand(s, memo))

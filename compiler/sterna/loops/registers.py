@@ -1,0 +1,119 @@
+"""Turns register-scoped buffers into named scalars and vectors.
+
+After unrolling every index into such a buffer must be constant, and its accesses must agree on how it is cut into
+vectors; anything else is refused (E0304), because an array of accumulators that stays in memory costs a factor of four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.ir.integer import Int
+from sterna.loops import program as P
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+
+
+@dataclass(frozen=True)
+class _Access:
+    buffer: P.Buffer
+    start: int
+    lanes: int
+    active: int
+
+
+def promote_registers(function: P.Function) -> P.Function:
+    """The function with all storage of scope "register" as variables.
+
+    Raises:
+        SternaError: E0304, an index is not constant or accesses overlap in part.
+    """
+    variables: dict[P.Buffer, dict[int, P.Variable]] = {}
+    widest: dict[P.Variable, int] = {}
+    accesses: dict[P.Buffer, set[_Access]] = {}
+    for access in _accesses(function):
+        accesses.setdefault(access.buffer, set()).add(access)
+    for buffer, group in accesses.items():
+        variables[buffer] = _cut(function, buffer, group)
+        for a in group:
+            variable = variables[buffer][a.start]
+            widest[variable] = max(widest.get(variable, 0), a.active)
+
+    def load(node: Expr) -> Expr | None:
+        if not isinstance(node, E.Load) or not isinstance(node.tensor, P.Buffer) or node.tensor.scope != "register":
+            return None
+        start = int(node.indices[0])
+        variable = variables[node.tensor][start]
+        read = P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
+        if node.lanes == variable.lanes:
+            return read
+        return P.Lane(variable.dtype, a=read, lane=start - _start(variables[node.tensor], variable))
+
+    def visit(s: P.Stmt) -> P.Stmt:
+        if isinstance(s, P.Alloc) and s.buffer.scope == "register":
+            named = dict.fromkeys(v for _, v in sorted(variables.get(s.buffer, {}).items(), key=lambda item: item[0]))
+            return P.Seq(tuple(P.Declare(v) for v in named))
+        if isinstance(s, P.Store):
+            value = E.rewrite(s.value, load, memo)
+            if s.buffer.scope != "register":
+                return replace(s, value=value)
+            variable = variables[s.buffer][int(s.index)]
+            if s.active is not None and s.active < widest[variable]:
+                old = P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
+                value = P.Blend(variable.dtype, a=value, b=old, active=s.active, lanes=variable.lanes)
+            return P.Assign(variable, value)
+        return P.map_children(s, visit)
+
+    memo: dict[Expr, Expr] = {}
+    return replace(function, body=visit(function.body)) if accesses else function
+
+
+def _start(cut: dict[int, P.Variable], variable: P.Variable) -> int:
+    return min(start for start, v in cut.items() if v is variable)
+
+
+def _accesses(function: P.Function) -> Iterator[_Access]:
+    for s in P.walk(function.body):
+        if isinstance(s, P.Store) and s.buffer.scope == "register":
+            yield _access(function, s.buffer, s.index, s.value.lanes, s.stride, s.active)
+        value = P.value_of(s)
+        for load in E.loads(value) if value is not None else ():
+            if isinstance(load.tensor, P.Buffer) and load.tensor.scope == "register":
+                yield _access(function, load.tensor, load.indices[0], load.lanes, load.stride, load.active)
+
+
+def _access(function: P.Function, buffer: P.Buffer, index: Int, lanes: int, stride: int, active: int | None) -> _Access:
+    if not index.is_const or (lanes > 1 and stride != 1):
+        _refuse(function, buffer, f"index {index}{'' if stride == 1 else f' with stride {stride}'} is not constant after unrolling")
+    return _Access(buffer, int(index), lanes, lanes if active is None else active)
+
+
+def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[int, P.Variable]:
+    """Element -> variable that holds it."""
+    cut: dict[int, P.Variable] = {}
+    owner: dict[int, tuple[int, int]] = {}
+    vectors = sorted({(a.start, a.lanes) for a in group if a.lanes > 1})
+    scalars = sorted({a.start for a in group if a.lanes == 1})
+    reach = {(a.start, a.lanes): a.active for a in group if a.lanes > 1}
+    for a in group:
+        if a.lanes > 1:
+            reach[(a.start, a.lanes)] = max(reach[(a.start, a.lanes)], a.active)
+    for start, lanes in vectors:
+        variable = P.Variable(f"{buffer.name}_{start}" if buffer.elements > lanes else buffer.name, buffer.dtype, lanes)
+        for element in range(start, start + reach[(start, lanes)]):
+            if element in owner:
+                _refuse(function, buffer, f"vectors at {owner[element][0]} and {start} overlap")
+            owner[element] = (start, lanes)
+            cut[element] = variable
+    for start in scalars:
+        if start not in cut:
+            cut[start] = P.Variable(f"{buffer.name}_{start}" if buffer.elements > 1 else buffer.name, buffer.dtype, 1)
+    return cut
+
+
+def _refuse(function: P.Function, buffer: P.Buffer, why: str) -> None:
+    raise SternaError(
+        Diagnostic("E0304", f"register storage {buffer.name} cannot become registers: {why}", (f"kernel {function.name}",), "unroll the loops that index it, or place it on the stack")
+    )

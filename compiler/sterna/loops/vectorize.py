@@ -1,0 +1,69 @@
+"""Turns vectorized loops into vector statements.
+
+A loop of a number of iterations that is no power of two becomes one vector of the next power of two of which only the
+first lanes are active. A body that vectors cannot express (an index that is not linear in the loop's variable) becomes
+an unrolled loop instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sterna.ir.integer import ZERO, Symbol
+from sterna.loops import program as P
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+
+
+class _NotLinear(Exception):
+    pass
+
+
+def vectorize(stmt: P.Stmt) -> P.Stmt:
+    """Replaces every loop of kind "vectorized" inside a statement."""
+    if not isinstance(stmt, P.For) or stmt.kind != "vectorized":
+        return P.map_children(stmt, vectorize)
+    lanes = int(stmt.extent)
+    try:
+        return P.seq(*(_vector_stmt(s, stmt.symbol, lanes) for s in P.members(stmt.body)))
+    except _NotLinear:
+        return replace(stmt, kind="unrolled")
+
+
+def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int) -> P.Stmt:
+    if not isinstance(stmt, P.Store):
+        raise _NotLinear
+    stride = stmt.index.coefficient(symbol)
+    if not stride or stride < 0:
+        raise _NotLinear
+    width = 1 << (n - 1).bit_length()
+    value = _spread(_vector(stmt.value, symbol, width, None if n == width else n), width)
+    return replace(stmt, index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=None if n == width else n)
+
+
+def _vector(expr: Expr, symbol: Symbol, lanes: int, active: int | None) -> Expr:
+    """The expression for all iterations at once; of one lane if all of them agree."""
+    if isinstance(expr, E.Load):
+        (index,) = expr.indices
+        stride = index.coefficient(symbol)
+        if stride is None or stride < 0:
+            raise _NotLinear
+        return expr if stride == 0 else replace(expr, indices=(index.substitute({symbol: ZERO}),), lanes=lanes, stride=stride, active=active)
+    if isinstance(expr, E.IndexValue):
+        stride = expr.index.coefficient(symbol)
+        if stride is None:
+            raise _NotLinear
+        return expr if stride == 0 else replace(expr, index=expr.index.substitute({symbol: ZERO}), lanes=lanes, stride=stride)
+    children = expr.children()
+    new = tuple(_vector(c, symbol, lanes, active) for c in children)
+    if all(c.lanes == 1 for c in new):
+        return expr.with_children(new) if children else expr
+    return expr.with_children(tuple(_spread(c, lanes) for c in new))
+
+
+def _spread(expr: Expr, lanes: int) -> Expr:
+    if expr.lanes == lanes:
+        return expr
+    if isinstance(expr, E.Const):
+        return replace(expr, lanes=lanes)
+    return P.Broadcast(expr.dtype, a=expr, lanes=lanes)
