@@ -1,0 +1,1 @@
+"""Targets: what the compiler knows of a machine, as data."""

@@ -1,0 +1,166 @@
+"""A target is declared once, as data; code asks it for capabilities, never for its name.
+
+Descriptions are TOML files: those beside this module, those in the directories of `STERNA_TARGETS`, or a path given in
+place of a name. Keys are the fields of `Target`; `extends` names a description to start from.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import platform
+import sys
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sterna.errors import Diagnostic, SternaError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine to compile for.
+
+    Args:
+        triple: as `zig cc -target` wants it; llvm_triple: as LLVM wants it.
+        cpu: as `zig cc -mcpu` wants it; llvm_cpu, llvm_features: as LLVM wants them.
+        cpu_features: what the kernels need, in the names of `sterna.h`; the runtime checks them.
+        vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
+        fma: whether a fused multiply-add is one instruction.
+        pointer_bits, cores, l1_bytes, l2_bytes: sizes that strategies ask for.
+        dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
+        library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
+        static: emit `model.c` and `params.c` for firmware in place of `graph.json`.
+        c_flags: further compiler flags; link_flags: further linker flags.
+        runs_on: how a library of this target is run here: "native", a qemu-user program, "node" ...; informative.
+    """
+
+    name: str
+    description: str
+    triple: str
+    llvm_triple: str
+    cpu: str = ""
+    llvm_cpu: str = ""
+    llvm_features: tuple[str, ...] = ()
+    cpu_features: tuple[str, ...] = ()
+    vector_bits: int = 0
+    vector_registers: int = 8
+    fma: bool = False
+    pointer_bits: int = 64
+    cores: int = 1
+    l1_bytes: int = 32768
+    l2_bytes: int = 262144
+    dialect: str = "vector"
+    library: str = "model.so"
+    static: bool = False
+    c_flags: tuple[str, ...] = ()
+    link_flags: tuple[str, ...] = ()
+    runs_on: str = ""
+
+    def lanes(self, dtype_bits: int) -> int:
+        """Elements of that size in a vector register; 1 if there are no vectors."""
+        return max(1, self.vector_bits // dtype_bits)
+
+
+def load_target(name: str) -> Target:
+    """The target of that name, or described by that file.
+
+    Raises:
+        SternaError: E0201 no such target, E0202 a malformed description.
+    """
+    if name == "host":
+        return host()
+    path = Path(name) if name.endswith(".toml") else _find(name)
+    if path is None or not path.is_file():
+        known = target_names()
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise SternaError(Diagnostic("E0201", f'no target "{name}"', (f"known targets: {', '.join(known)}",), f"{hint}`sterna targets` describes them; a path to a .toml file adds one"))
+    return _read(path)
+
+
+def target_names() -> list[str]:
+    names = {p.stem for d in _directories() for p in d.glob("*.toml")}
+    return ["host", *sorted(names)]
+
+
+@lru_cache(maxsize=1)
+def host() -> Target:
+    """This machine. Features come from the processor itself, never from its model name."""
+    import llvmlite.binding as llvm
+
+    features = {k for k, on in dict(llvm.get_host_cpu_features()).items() if on}
+    machine = platform.machine().lower()
+    if machine in ("x86_64", "amd64"):
+        level = "x86-64-v4" if features >= _V4 else "x86-64-v3" if features >= _V3 else "x86-64-v2"
+        base = load_target(level)
+    elif machine in ("aarch64", "arm64"):
+        base = load_target("arm64")
+    else:
+        base = load_target("c99")
+        return replace(base, name="host", library="")
+    triple, llvm_triple, library = _system(machine)
+    base = replace(base, name="host", description=f"this machine ({base.description})", triple=triple, llvm_triple=llvm_triple, library=library)
+    return replace(base, cores=os.cpu_count() or 1, runs_on="native")
+
+
+_V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
+
+
+def _system(machine: str) -> tuple[str, str, str]:
+    """(zig triple, LLVM triple, library name) of this operating system."""
+    arch = "x86_64" if machine in ("x86_64", "amd64") else "aarch64"
+    if sys.platform == "darwin":
+        minimum = "11.0"
+        return f"{arch}-macos.{minimum}", f"{'arm64' if arch == 'aarch64' else arch}-apple-macosx{minimum}", "model.dylib"
+    if sys.platform == "win32":
+        return f"{arch}-windows-gnu", f"{arch}-pc-windows-gnu", "model.dll"
+    glibc = "2.17"
+    return f"{arch}-linux-gnu.{glibc}", f"{arch}-unknown-linux-gnu", "model.so"
+
+
+def _directories() -> list[Path]:
+    extra = [Path(p) for p in os.environ.get("STERNA_TARGETS", "").split(os.pathsep) if p]
+    return [*extra, Path(__file__).parent]
+
+
+def _find(name: str) -> Path | None:
+    return next((d / f"{name}.toml" for d in _directories() if (d / f"{name}.toml").is_file()), None)
+
+
+def _read(path: Path) -> Target:
+    where = (str(path),)
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise SternaError(Diagnostic("E0202", f"target description cannot be read: {e}", where, "write it as the files `sterna targets` lists")) from None
+    base = data.pop("extends", None)
+    known = {f.name: f for f in fields(Target)}
+    unknown = sorted(set(data) - set(known))
+    problems = [Diagnostic("E0202", f"unknown key {key}", where, f"keys: {', '.join(known)}") for key in unknown]
+    for key, value in data.items():
+        if key in known and not _fits(str(known[key].type), value):
+            problems.append(Diagnostic("E0202", f"key {key} has a value of type {type(value).__name__}", where, f"it is a {known[key].type}"))
+    if problems:
+        raise SternaError(problems)
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    values.setdefault("name", path.stem)
+    if base is not None:
+        return replace(load_target(str(base)), **values)
+    missing = [k for k in ("description", "triple", "llvm_triple") if k not in values]
+    if missing:
+        raise SternaError(Diagnostic("E0202", f"target description lacks {', '.join(missing)}", where, "add the keys, or `extends` a target that has them"))
+    return Target(**values)
+
+
+def _fits(annotation: str, value: Any) -> bool:
+    if annotation.startswith("tuple"):
+        return isinstance(value, list) and all(isinstance(v, str) for v in value)
+    return type(value).__name__ == annotation
