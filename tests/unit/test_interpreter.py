@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from sterna.errors import SternaError
-from sterna.ir.integer import as_int, maximum, minimum, of
+from sterna.ir.integer import maximum, minimum, of, symbol
 from sterna.te import expr, interpreter
 from sterna.te.interpreter import run_kernel
+from sterna.te.position import position, rewrite_index
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder, reduce, reduce_axis, total
 
 RNG = np.random.default_rng(7)
@@ -294,4 +295,55 @@ def test_empty_stage() -> None:
     x = placeholder("x", (0, 3))
     y = compute("y", (0, 3), lambda i, j: x[i, j])
     assert run(y, x, x=normal(0, 3)).shape == (0, 3)
-    assert as_int(0) == 0
+
+
+# ---------------------------------------------------------------- computed positions
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_gather(dtype: str) -> None:
+    x, idx = placeholder("x", (10, 4)), placeholder("idx", (3, 5), dtype)
+    a = normal(10, 4)
+    at = RNG.integers(0, 10, (3, 5)).astype(dtype)
+    y = compute("y", (3, 5, 4), lambda i, j, k: x[position(idx[i, j], 10), k])
+    np.testing.assert_array_equal(run(y, x, idx, x=a, idx=at), a[at])
+
+
+def test_gather_clamps_and_counts_from_the_end() -> None:
+    x, idx = placeholder("x", (10,)), placeholder("idx", (6,), "int64")
+    a, at = normal(10), np.array([-1, -10, 9, 0, 10, -(2**60)])
+    clamped = compute("y", (6,), lambda i: x[position(idx[i], 10)])
+    np.testing.assert_array_equal(run(clamped, x, idx, x=a, idx=at), a[[0, 0, 9, 0, 9, 0]])
+    signed = compute("y", (6,), lambda i: x[position(idx[i], 10, from_end=True)])
+    np.testing.assert_array_equal(run(signed, x, idx, x=a, idx=at), a[[9, 0, 9, 0, 9, 0]])
+
+
+def test_gather_by_a_computed_stage_in_arithmetic_and_nested() -> None:
+    x, idx = placeholder("x", (12,)), placeholder("idx", (4,), "int32")
+    a, at = normal(12), np.array([3, 1, 0, 2], np.int32)
+    twice = compute("twice", (4,), lambda i: idx[i] * 2)
+    y = compute("y", (4,), lambda i: x[position(twice[i], 6) + i])
+    np.testing.assert_array_equal(run(y, x, idx, x=a, idx=at), a[(2 * at).clip(0, 5) + np.arange(4)])
+    nested = compute("y", (4,), lambda i: x[position(idx[position(idx[i], 4)], 12) * 2 % 5])
+    np.testing.assert_array_equal(run(nested, x, idx, x=a, idx=at), a[at[at] * 2 % 5])
+    assert {load.tensor.name for load in nested.reads()} == {"x", "idx"}
+    assert len(nested.reads()) == 3
+
+
+def test_computed_positions_are_canonical_and_substitutable() -> None:
+    idx = placeholder("idx", (8,), "int32")
+    i, j = symbol("i", 0, 3), symbol("j", 0, 7)
+    (axis,) = i.symbols()
+    at = position(idx[i], 8)
+    assert at == position(idx[i], 8)
+    assert at.bounds() == (0, 7)
+    assert at // 8 == 0
+    assert at.symbols() == {axis}
+    assert (at * 2 + 1).substitute({axis: j}) == position(idx[j], 8) * 2 + 1
+    other = placeholder("other", (8,), "int32")
+
+    def to_other(value: expr.Expr) -> expr.Expr:
+        return expr.rewrite(value, lambda n: other[n.indices] if isinstance(n, expr.Load) else None)
+
+    assert rewrite_index(at // 2 + 1, to_other) == position(other[i], 8) // 2 + 1
+    assert position(expr.const(-2, "int64"), 8) == 0
+    assert position(expr.const(-2, "int64"), 8, from_end=True) == 6
+    assert position(expr.index_value(j), 8) == j

@@ -40,6 +40,10 @@ class Atom:
         """The integers this atom is made of."""
         return ()
 
+    def expressions(self) -> tuple[Any, ...]:
+        """The value expressions (`te.expr.Expr`) this atom is made of; their positions are among `parts`."""
+        return ()
+
     def rebuild(self, parts: tuple[Int, ...]) -> Int:
         """The same operation on other operands."""
         return Int({(self,): 1}, 0)

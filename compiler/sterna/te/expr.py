@@ -397,15 +397,15 @@ def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Ex
     return result
 
 
-def substitute_index(expr: Expr, values: Mapping[Any, Int], memo: dict[Expr, Expr] | None = None) -> Expr:
-    """Replaces symbols in every position of the tree."""
+def map_positions(expr: Expr, function: Callable[[Int], Int], memo: dict[Expr, Expr] | None = None) -> Expr:
+    """Replaces every position of the tree."""
 
     def rule(node: Expr) -> Expr | None:
         if isinstance(node, Load):
-            indices = tuple(i.substitute(values) for i in node.indices)
+            indices = tuple(map(function, node.indices))
             return replace(node, indices=indices) if indices != node.indices else None
         if isinstance(node, IndexValue):
-            index = node.index.substitute(values)
+            index = function(node.index)
             if index is node.index:
                 return None
             return const(index.const, node.dtype) if index.is_const and node.lanes == 1 else replace(node, index=index)
@@ -414,8 +414,26 @@ def substitute_index(expr: Expr, values: Mapping[Any, Int], memo: dict[Expr, Exp
     return rewrite(expr, rule, memo)
 
 
+def substitute_index(expr: Expr, values: Mapping[Any, Int], memo: dict[Expr, Expr] | None = None) -> Expr:
+    """Replaces symbols in every position of the tree."""
+    return map_positions(expr, lambda index: index.substitute(values), memo)
+
+
+def positions(node: Expr) -> tuple[Int, ...]:
+    """The positions that a node holds itself, not those of its operands."""
+    return node.indices if isinstance(node, Load) else (node.index,) if isinstance(node, IndexValue) else ()
+
+
 def loads(expr: Expr) -> list[Load]:
-    return [node for node in walk(expr) if isinstance(node, Load)]
+    """Every load, those inside computed positions included."""
+    result: list[Load] = []
+    for node in walk(expr):
+        if isinstance(node, Load):
+            result.append(node)
+        for index in positions(node):
+            for atom in index.atoms():
+                result += (inner for e in atom.expressions() for inner in walk(e) if isinstance(inner, Load))
+    return result
 
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {

@@ -26,6 +26,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int
 from sterna.te import expr as E  # noqa: N812
 from sterna.te.expr import Expr
+from sterna.te.position import IndexAtom
 from sterna.te.tensor import Axis, Kernel, Tensor, identity
 
 Array = np.ndarray[Any, Any]
@@ -131,8 +132,7 @@ def _axes_of(expr: Expr, ranges: Ranges) -> set[Axis]:
             continue
         seen.add(id(node))
         pending.extend(node.children())
-        indices = node.indices if isinstance(node, E.Load) else (node.index,) if isinstance(node, E.IndexValue) else ()
-        for index in indices:
+        for index in E.positions(node):
             axes.update(s for s in index.symbols() if isinstance(s, Axis) and s in ranges)
     return axes
 
@@ -192,6 +192,8 @@ class _Grid:
         def atom_value(atom: Atom) -> Array:
             if (known := self.coordinates.get(atom)) is not None:
                 return known
+            if isinstance(atom, IndexAtom):
+                return self.value(atom.value).astype(np.int64)
             raise internal_error(f"stage {self.stage.name} uses {atom}, which is none of its axes")
 
         return np.asarray(index.evaluate(atom_value), dtype=np.int64)

@@ -1,0 +1,82 @@
+"""Positions that are computed: the data-dependent indices of gathers.
+
+    y = compute("y", (n, 8), lambda i, j: x[position(idx[i], 100), j])
+
+Such an index is an ordinary `Int` in which the loaded value is an atom with bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sterna.ir.integer import Atom, Int, as_int, maximum, minimum
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+
+
+class IndexAtom(Atom):
+    """A position that is itself computed, as that of a gather; made by `position`.
+
+    `value` is an integer expression whose value always lies in [lo, hi]: the clamp is part of it. The positions inside
+    `value` are the parts of the atom, so symbols are substituted through it.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Expr, lo: int | None, hi: int | None):
+        super().__init__(lo, hi, ("index", value, lo, hi))
+        self.value = value
+
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.value,)
+
+    def parts(self) -> tuple[Int, ...]:
+        return tuple(index for node in E.walk(self.value) for index in E.positions(node))
+
+    def rebuild(self, parts: tuple[Int, ...]) -> Int:
+        values = dict(zip(self.parts(), parts, strict=True))
+        return self.map(lambda value: E.map_positions(value, values.__getitem__))
+
+    def map(self, function: Callable[[Expr], Expr]) -> Int:
+        """The position with another expression of the same value, for instance one that reads lowered buffers."""
+        value = function(self.value)
+        if isinstance(value, E.Const):
+            return Int({}, int(value.value))
+        return Int({(self if value == self.value else IndexAtom(value, self.lo, self.hi),): 1}, 0)
+
+    def __str__(self) -> str:
+        read = [f"{load.tensor.name}[{', '.join(map(str, load.indices))}]" for load in E.loads(self.value)]
+        return f"clamp({', '.join(read)})"
+
+
+def position(value: Expr, extent: Int | int, from_end: bool = False) -> Int:
+    """An integer value as a position among `extent` elements: x[position(idx[i], n), j] is a gather.
+
+    Values outside the range are clamped to it, so that no input can make a kernel read elsewhere; with `from_end`,
+    negative values count from the end first, as they do in ONNX and NumPy.
+    """
+    size = as_int(extent)
+    if isinstance(value, E.Const):
+        index = Int({}, int(value.value))
+        index = index + size if from_end and int(value.value) < 0 else index
+        return maximum(minimum(index, size - 1), 0)
+    if isinstance(value, E.IndexValue) and not from_end:
+        return maximum(minimum(value.index, size - 1), 0)
+    hi = size.bounds()[1]
+    # 32 bits are enough for positions of tensors of known size below 2**31, and cheaper on small machines.
+    narrow = value.dtype not in ("int64", "uint64", "uint32") and hi is not None and hi < 2**31
+    value = E.cast(value, "int32" if narrow else "int64")
+    if from_end:
+        value = E.select(value < 0, value + E.index_value(size, value.dtype), value)
+    value = E.minimum(E.maximum(value, 0), E.index_value(size - 1, value.dtype))
+    atom = IndexAtom(value, 0, None if hi is None else max(hi - 1, 0))
+    return Int({(atom,): 1}, 0)
+
+
+def rewrite_index(index: Int, function: Callable[[Expr], Expr]) -> Int:
+    """Applies `function` to the expression of every computed position in an index; those nested inside are its task."""
+    values: dict[Atom, Int] = {}
+    for atom in index.atoms():
+        if isinstance(atom, IndexAtom) and atom not in values:
+            values[atom] = atom.map(function)
+    return index.substitute(values) if values else index

@@ -1,0 +1,121 @@
+"""Symbolic integers against brute force: canonical forms keep the value, bounds contain it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from sterna.ir.integer import Atom, Int, as_int, ceil_div, maximum, minimum, symbol
+
+RANGES = {"a": (0, 5), "b": (-3, 2), "c": (0, 0), "d": (2, 9)}
+SYMBOLS = {name: symbol(name, lo, hi) for name, (lo, hi) in RANGES.items()}
+ATOMS: dict[Atom, str] = {atom: n for n, s in SYMBOLS.items() for atom in s.atoms()}
+GRID = itertools.product(*(range(lo, hi + 1) for lo, hi in RANGES.values()))
+POINTS = [dict(zip(RANGES, p, strict=True)) for p in GRID]
+
+#: An expression in two forms: the canonical integer and a plain function of the symbols' values.
+Pair = tuple[Int, Callable[[dict[str, int]], int]]
+
+
+def _binary(kind: str, x: Pair, y: Pair) -> Pair:
+    (s, f), (t, g) = x, y
+    if kind == "+":
+        return s + t, lambda p: f(p) + g(p)
+    if kind == "-":
+        return s - t, lambda p: f(p) - g(p)
+    if kind == "*":
+        return s * t, lambda p: f(p) * g(p)
+    if kind == "min":
+        return minimum(s, t), lambda p: min(f(p), g(p))
+    return maximum(s, t), lambda p: max(f(p), g(p))
+
+
+def _divided(kind: str, x: Pair, d: int) -> Pair:
+    s, f = x
+    if kind == "//":
+        return s // d, lambda p: f(p) // d
+    if kind == "%":
+        return s % d, lambda p: f(p) % d
+    return ceil_div(s, d), lambda p: -(-f(p) // d)
+
+
+def _grow(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
+    return st.one_of(
+        st.builds(_binary, st.sampled_from(["+", "+", "-", "*", "min", "max"]), inner, inner),
+        st.builds(_divided, st.sampled_from(["//", "%", "ceil"]), inner, st.sampled_from([1, 2, 3, 4, 6, 8, 12])),
+        st.builds(lambda x, c: (x[0] * c, lambda p: x[1](p) * c), inner, st.sampled_from([-4, -1, 2, 3, 4, 8])),
+    )
+
+
+LEAVES: st.SearchStrategy[Pair] = st.one_of(
+    st.sampled_from([(s, lambda p, n=n: p[n]) for n, s in SYMBOLS.items()]),
+    st.integers(-9, 9).map(lambda c: (as_int(c), lambda p: c)),
+)
+EXPRESSIONS = st.recursive(LEAVES, _grow, max_leaves=9)
+
+
+@settings(max_examples=400, deadline=None)
+@given(EXPRESSIONS)
+def test_values_and_bounds(pair: Pair) -> None:
+    canonical, plain = pair
+    lo, hi = canonical.bounds()
+    for point in POINTS:
+        value = canonical.evaluate(lambda atom, p=point: p[ATOMS[atom]])
+        assert value == plain(point), f"{canonical} at {point}"
+        inside = (lo is None or lo <= value) and (hi is None or value <= hi)
+        assert inside, f"{canonical} at {point}: [{lo}, {hi}]"
+
+
+@settings(max_examples=200, deadline=None)
+@given(EXPRESSIONS, EXPRESSIONS)
+def test_substitution(pair: Pair, replacement: Pair) -> None:
+    canonical, plain = pair
+    other, value = replacement
+    ((a, _),) = [(atom, n) for atom, n in ATOMS.items() if n == "d"]
+    # A symbol stands for its range: only what stays inside may take its place.
+    other = maximum(minimum(other, 9), 2)
+    substituted = canonical.substitute({a: other})
+    for point in POINTS[::7]:
+        inside = {**point, "d": max(min(value(point), 9), 2)}
+        assert substituted.evaluate(lambda atom, p=point: p[ATOMS[atom]]) == plain(inside)
+
+
+@settings(max_examples=100, deadline=None)
+@given(EXPRESSIONS)
+def test_evaluation_over_arrays(pair: Pair) -> None:
+    canonical, plain = pair
+    columns = {n: np.array([p[n] for p in POINTS]) for n in RANGES}
+    values: Any = canonical.evaluate(lambda atom: columns[ATOMS[atom]])
+    np.testing.assert_array_equal(np.broadcast_to(values, len(POINTS)), [plain(p) for p in POINTS])
+
+
+@settings(max_examples=200, deadline=None)
+@given(EXPRESSIONS, EXPRESSIONS)
+def test_sums_and_products_do_not_depend_on_order(x: Pair, y: Pair) -> None:
+    assert x[0] * y[0] == y[0] * x[0]
+    assert hash(x[0] * y[0]) == hash(y[0] * x[0])
+    assert x[0] - x[0] == 0
+
+
+def test_splitting_and_fusing_cancel() -> None:
+    f = symbol("f", 0, 111)
+    outer, inner = symbol("o", 0, 7), symbol("i", 0, 13)
+    assert (f // 14) * 14 + f % 14 == f
+    assert (outer * 14 + inner) // 14 == outer
+    assert (outer * 14 + inner) % 14 == inner
+    assert (f // 4) // 7 == f // 28
+    assert (outer * 28 + inner * 2) // 4 == outer * 7 + inner // 2
+    assert (f // 4 % 7) * 4 + f // 28 * 28 == (f // 4) * 4
+
+
+def test_divisors_must_be_positive_constants() -> None:
+    with pytest.raises(ValueError, match="division"):
+        symbol("x", 0, 3) // 0
+    with pytest.raises(ValueError, match="not a constant"):
+        symbol("x", 0, 3) // symbol("y", 1, 3)
