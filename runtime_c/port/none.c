@@ -1,0 +1,72 @@
+/* For systems without files, libraries or threads: bundles are loaded by sterna_load_table. Compile everything with
+ * -DSTERNA_PORT_NONE. A program that has a clock may replace this file to get times. */
+#ifndef STERNA_PORT_NONE
+#error "the whole library must be compiled with -DSTERNA_PORT_NONE"
+#endif
+#include "port.h"
+
+#include <string.h>
+
+static void refuse(char *message, size_t message_bytes) {
+  static const char reason[] = "this build of the runtime has no files or libraries";
+  size_t bytes = sizeof reason < message_bytes ? sizeof reason : message_bytes;
+  if (bytes == 0) return;
+  memcpy(message, reason, bytes);
+  message[bytes - 1] = 0;
+}
+
+bool port_map(const char *path, port_file *file, char *message, size_t message_bytes) {
+  (void)path;
+  memset(file, 0, sizeof *file);
+  refuse(message, message_bytes);
+  return false;
+}
+
+void port_unmap(port_file *file) { (void)file; }
+
+void *port_open_library(const char *directory, const char *name, uint64_t hash, char *message, size_t message_bytes) {
+  (void)directory;
+  (void)name;
+  (void)hash;
+  refuse(message, message_bytes);
+  return NULL;
+}
+
+void port_close_library(void *library) { (void)library; }
+
+port_function port_symbol(void *library, const char *name) {
+  (void)library;
+  (void)name;
+  return NULL;
+}
+
+uint64_t port_now(void) { return 0; }
+
+bool port_start_thread(port_thread *thread, port_thread_main run, void *argument) {
+  (void)thread;
+  (void)run;
+  (void)argument;
+  return false;
+}
+
+void port_join_thread(port_thread thread) { (void)thread; }
+void port_yield(void) {}
+
+bool port_mutex_open(port_mutex *mutex, port_condition *condition, port_condition *condition2) {
+  *mutex = *condition = *condition2 = 0;
+  return true;
+}
+
+void port_mutex_close(port_mutex *mutex, port_condition *condition, port_condition *condition2) {
+  (void)mutex;
+  (void)condition;
+  (void)condition2;
+}
+
+void port_lock(port_mutex *mutex) { (void)mutex; }
+void port_unlock(port_mutex *mutex) { (void)mutex; }
+void port_wait(port_condition *condition, port_mutex *mutex) {
+  (void)condition;
+  (void)mutex;
+}
+void port_wake_all(port_condition *condition) { (void)condition; }

@@ -1,0 +1,121 @@
+#define _POSIX_C_SOURCE 200809L
+#if defined(__APPLE__)
+#define _DARWIN_C_SOURCE
+#endif
+
+#include "port.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+bool port_map(const char *path, port_file *file, char *message, size_t message_bytes) {
+  memset(file, 0, sizeof *file);
+  /* O_NONBLOCK: opening a pipe that someone left in the directory must not wait for its writer. */
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat info;
+  if (descriptor < 0 || fstat(descriptor, &info) != 0) {
+    (void)snprintf(message, message_bytes, "%s", strerror(errno));
+    if (descriptor >= 0) (void)close(descriptor);
+    return false;
+  }
+  bool good = S_ISREG(info.st_mode) && (uint64_t)info.st_size <= PTRDIFF_MAX;
+  if (!good) {
+    (void)snprintf(message, message_bytes, "not a regular file, or too large for this machine");
+  } else if (info.st_size > 0) {
+    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    good = data != MAP_FAILED;
+    if (good) {
+      file->data = data;
+      file->bytes = (size_t)info.st_size;
+    } else {
+      (void)snprintf(message, message_bytes, "%s", strerror(errno));
+    }
+  }
+  (void)close(descriptor);
+  return good;
+}
+
+void port_unmap(port_file *file) {
+  if (file->data != NULL) (void)munmap((void *)(uintptr_t)file->data, file->bytes);
+  file->data = NULL;
+  file->bytes = 0;
+}
+
+/* glibc takes a path that it has seen before for the library that it has open already, even if the file has been
+ * replaced since (a model compiled again while the old one is loaded). So the path spells the hash, as a run of "./" and "/":
+ * other contents, other path. */
+void *port_open_library(const char *directory, const char *name, uint64_t hash, char *message, size_t message_bytes) {
+  char path[4096];
+  int used = snprintf(path, sizeof path, "%s/", directory[0] != 0 ? directory : ".");
+  if (used < 0 || (size_t)used + 128 + strlen(name) + 1 > sizeof path) {
+    (void)snprintf(message, message_bytes, "the path is too long");
+    return NULL;
+  }
+  char *end = path + used;
+  for (int bit = 0; bit < 64; bit++) {
+    if ((hash >> bit & 1u) != 0) *end++ = '.';
+    *end++ = '/';
+  }
+  (void)strcpy(end, name);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
+    const char *reason = dlerror();
+    if (reason == NULL) reason = "unknown reason";
+    /* The reason begins with that odd path; the caller names the file better. */
+    if (strncmp(reason, path, strlen(path)) == 0) reason += strlen(path);
+    (void)snprintf(message, message_bytes, "%s", reason[0] == ':' && reason[1] == ' ' ? reason + 2 : reason);
+  }
+  return library;
+}
+
+void port_close_library(void *library) { (void)dlclose(library); }
+
+port_function port_symbol(void *library, const char *name) {
+  void *symbol = dlsym(library, name);
+  port_function function; /* POSIX promises the conversion, ISO C has no cast for it */
+  memcpy(&function, &symbol, sizeof function);
+  return function;
+}
+
+uint64_t port_now(void) {
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool port_start_thread(port_thread *thread, port_thread_main run, void *argument) {
+  return pthread_create(thread, NULL, run, argument) == 0;
+}
+
+void port_join_thread(port_thread thread) { (void)pthread_join(thread, NULL); }
+
+void port_yield(void) { (void)sched_yield(); }
+
+bool port_mutex_open(port_mutex *mutex, port_condition *condition, port_condition *condition2) {
+  if (pthread_mutex_init(mutex, NULL) != 0) return false;
+  if (pthread_cond_init(condition, NULL) == 0) {
+    if (pthread_cond_init(condition2, NULL) == 0) return true;
+    (void)pthread_cond_destroy(condition);
+  }
+  (void)pthread_mutex_destroy(mutex);
+  return false;
+}
+
+void port_mutex_close(port_mutex *mutex, port_condition *condition, port_condition *condition2) {
+  (void)pthread_cond_destroy(condition2);
+  (void)pthread_cond_destroy(condition);
+  (void)pthread_mutex_destroy(mutex);
+}
+
+void port_lock(port_mutex *mutex) { (void)pthread_mutex_lock(mutex); }
+void port_unlock(port_mutex *mutex) { (void)pthread_mutex_unlock(mutex); }
+void port_wait(port_condition *condition, port_mutex *mutex) { (void)pthread_cond_wait(condition, mutex); }
+void port_wake_all(port_condition *condition) { (void)pthread_cond_broadcast(condition); }

@@ -1,0 +1,140 @@
+/* Opening and closing a model. The order matters: graph.json is hashed and checked before another file is named, every
+ * file is hashed before it is used, and the library is opened last. */
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define MAX_THREADS 1024u
+#define MAX_PATH_BYTES 4096u
+
+static sterna_status new_model(const sterna_options *given, sterna_model **out, sterna_error *error) {
+  sterna_options options;
+  memset(&options, 0, sizeof options);
+  if (given != NULL) {
+    if (given->size < sizeof given->size)
+      return fail(error, STERNA_BAD_ARGUMENT, "options.size is %u; set it to sizeof(sterna_options)", (unsigned)given->size);
+    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+  }
+  if (options.threads > MAX_THREADS)
+    return fail(error, STERNA_BAD_ARGUMENT, "options.threads is %u; at most %u", (unsigned)options.threads, MAX_THREADS);
+  heap memory;
+  heap_open(&memory, options.allocator);
+  if (memory.allocator.allocate == NULL || memory.allocator.release == NULL)
+    return fail(error, STERNA_BAD_ARGUMENT, "options.allocator lacks a function");
+  sterna_model *model = heap_take(&memory, 1, sizeof *model);
+  if (model == NULL) return fail(error, STERNA_RESOURCES, "out of memory for the model");
+  model->heap = memory; /* from here on the model owns the memory that it lies in */
+  model->workers = options.threads > 1 ? options.threads : 1;
+  model->on_node = options.on_node;
+  model->user = options.user;
+  *out = model;
+  return STERNA_OK;
+}
+
+/* The last steps of both ways to load. */
+static sterna_status finish(const graph *graph, const sterna_library *library, sterna_model *model,
+                            sterna_error *error) {
+  if ((uintptr_t)model->params % ALIGNMENT != 0)
+    return fail(error, STERNA_BAD_ARGUMENT, "the parameters do not lie at a multiple of %u", ALIGNMENT);
+  sterna_status status = graph_check_file("params.bin", &graph->params, model->params, model->params_bytes, error);
+  if (status == STERNA_OK) status = graph_build(graph, library, model, error);
+  if (status == STERNA_OK && model->workers > 1)
+    status = pool_open(&model->heap, model->workers, model->scratch, (size_t)model->scratch_bytes, &model->pool, error);
+  return status;
+}
+
+sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void *params, size_t params_bytes,
+                                const sterna_library *library, const sterna_options *options, sterna_model **out,
+                                sterna_error *error) {
+  if (error != NULL) memset(error, 0, sizeof *error);
+  if (out == NULL) return fail(error, STERNA_BAD_ARGUMENT, "out is NULL");
+  *out = NULL;
+  if (data == NULL || library == NULL || (params == NULL && params_bytes > 0))
+    return fail(error, STERNA_BAD_ARGUMENT, "graph, library or params is NULL");
+  sterna_model *model;
+  graph graph;
+  sterna_status status = new_model(options, &model, error);
+  if (status != STERNA_OK) return status;
+  model->params = params_bytes > 0 ? params : NULL;
+  model->params_bytes = params_bytes;
+  status = graph_open(&graph, data, graph_bytes, model, error);
+  if (status == STERNA_OK) status = finish(&graph, library, model, error);
+  if (status == STERNA_OK)
+    *out = model;
+  else
+    sterna_unload(model);
+  return status;
+}
+
+static sterna_status map(const char *directory, const char *name, port_file *file, sterna_error *error) {
+  char path[MAX_PATH_BYTES], reason[128];
+  int used = snprintf(path, sizeof path, "%s/%s", directory[0] != 0 ? directory : ".", name);
+  if (used < 0 || (size_t)used >= sizeof path) return fail(error, STERNA_UNREADABLE, "%s: the path is too long", name);
+  if (port_map(path, file, reason, sizeof reason)) return STERNA_OK;
+  return fail(error, STERNA_UNREADABLE, "%s: cannot be opened: %s", name, reason);
+}
+
+/* Checks the library's file, opens it and finds its table. */
+static sterna_status open_library(const char *directory, const graph *graph, sterna_model *model,
+                                  const sterna_library **table, sterna_error *error) {
+  const char *name = graph->library_name;
+  port_file file;
+  sterna_status status = map(directory, name, &file, error);
+  if (status != STERNA_OK) return status;
+  status = graph_check_file(name, &graph->library, file.data, file.bytes, error);
+  port_unmap(&file);
+  if (status != STERNA_OK) return status;
+
+  char reason[160], symbol[160];
+  model->library = port_open_library(directory, name, graph->library.hash, reason, sizeof reason);
+  if (model->library == NULL) return fail(error, STERNA_BAD_LIBRARY, "%s: cannot be loaded: %s", name, reason);
+  (void)snprintf(symbol, sizeof symbol, "sterna_%s_library", graph->model_name);
+  port_function function = port_symbol(model->library, symbol);
+  if (function == NULL) return fail(error, STERNA_BAD_LIBRARY, "%s: has no function %s", name, symbol);
+  *table = ((const sterna_library *(*)(void))function)();
+  return STERNA_OK;
+}
+
+static sterna_status load(const char *directory, const port_file *text, sterna_model *model, sterna_error *error) {
+  graph graph;
+  const sterna_library *library = NULL;
+  sterna_status status = graph_open(&graph, text->data, text->bytes, model, error);
+  if (status == STERNA_OK) status = map(directory, "params.bin", &model->params_file, error);
+  if (status != STERNA_OK) return status;
+  model->params = model->params_file.data;
+  model->params_bytes = model->params_file.bytes;
+  status = open_library(directory, &graph, model, &library, error);
+  return status == STERNA_OK ? finish(&graph, library, model, error) : status;
+}
+
+sterna_status sterna_load(const char *directory, const sterna_options *options, sterna_model **out,
+                          sterna_error *error) {
+  if (error != NULL) memset(error, 0, sizeof *error);
+  if (out == NULL) return fail(error, STERNA_BAD_ARGUMENT, "out is NULL");
+  *out = NULL;
+  if (directory == NULL) return fail(error, STERNA_BAD_ARGUMENT, "directory is NULL");
+  sterna_model *model;
+  port_file text;
+  sterna_status status = new_model(options, &model, error);
+  if (status != STERNA_OK) return status;
+  status = map(directory, "graph.json", &text, error);
+  if (status == STERNA_OK) {
+    status = load(directory, &text, model, error);
+    port_unmap(&text);
+  }
+  if (status == STERNA_OK)
+    *out = model;
+  else
+    sterna_unload(model);
+  return status;
+}
+
+void sterna_unload(sterna_model *model) {
+  if (model == NULL) return;
+  pool_close(model->pool); /* first: its threads run the library's code */
+  if (model->library != NULL) port_close_library(model->library);
+  port_unmap(&model->params_file);
+  heap memory = model->heap; /* the model itself lies in it */
+  heap_close(&memory);
+}

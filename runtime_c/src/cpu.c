@@ -1,0 +1,262 @@
+/* Which CPU features this machine has, by asking the processor and the operating system, never by its model's name. */
+#define _DEFAULT_SOURCE /* syscall() */
+#include "internal.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) || defined(_M_X64) || defined(__i386__) || defined(_M_IX86)
+#define IS_X86 1
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#else
+#include <cpuid.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__) || defined(__riscv))
+#include <sys/auxv.h>
+#elif defined(__APPLE__) && defined(__aarch64__)
+#include <sys/sysctl.h>
+#elif defined(_WIN32) && (defined(__aarch64__) || defined(_M_ARM64))
+#include <windows.h>
+#endif
+
+#ifdef IS_X86
+
+enum { LEAF_1, LEAF_7_0, LEAF_7_1, LEAF_EXTENDED, N_LEAVES };
+enum { EAX, EBX, ECX, EDX };
+
+/* Register state that the operating system must save, as bits of XCR0: SSE and AVX; also the masks and upper halves
+ * of AVX-512; also the tiles of AMX. */
+#define OS_NONE 0x0u
+#define OS_AVX 0x6u
+#define OS_AVX512 0xe6u
+#define OS_AMX 0x60000u
+
+/* The name is an array, so that the table needs no relocations: they are half of a small library's data. */
+static const struct {
+  char name[20];
+  uint8_t leaf, reg, bit;
+  uint32_t os;
+} features[] = {
+    {"cx8", LEAF_1, EDX, 8, OS_NONE},
+    {"cmov", LEAF_1, EDX, 15, OS_NONE},
+    {"mmx", LEAF_1, EDX, 23, OS_NONE},
+    {"fxsr", LEAF_1, EDX, 24, OS_NONE},
+    {"sse", LEAF_1, EDX, 25, OS_NONE},
+    {"sse2", LEAF_1, EDX, 26, OS_NONE},
+    {"sse3", LEAF_1, ECX, 0, OS_NONE},
+    {"pclmul", LEAF_1, ECX, 1, OS_NONE},
+    {"ssse3", LEAF_1, ECX, 9, OS_NONE},
+    {"fma", LEAF_1, ECX, 12, OS_AVX},
+    {"cx16", LEAF_1, ECX, 13, OS_NONE},
+    {"sse4.1", LEAF_1, ECX, 19, OS_NONE},
+    {"sse4.2", LEAF_1, ECX, 20, OS_NONE},
+    {"movbe", LEAF_1, ECX, 22, OS_NONE},
+    {"popcnt", LEAF_1, ECX, 23, OS_NONE},
+    {"aes", LEAF_1, ECX, 25, OS_NONE},
+    {"xsave", LEAF_1, ECX, 26, OS_NONE},
+    {"avx", LEAF_1, ECX, 28, OS_AVX},
+    {"f16c", LEAF_1, ECX, 29, OS_AVX},
+    {"bmi", LEAF_7_0, EBX, 3, OS_NONE},
+    {"avx2", LEAF_7_0, EBX, 5, OS_AVX},
+    {"bmi2", LEAF_7_0, EBX, 8, OS_NONE},
+    {"avx512f", LEAF_7_0, EBX, 16, OS_AVX512},
+    {"avx512dq", LEAF_7_0, EBX, 17, OS_AVX512},
+    {"adx", LEAF_7_0, EBX, 19, OS_NONE},
+    {"avx512ifma", LEAF_7_0, EBX, 21, OS_AVX512},
+    {"avx512cd", LEAF_7_0, EBX, 28, OS_AVX512},
+    {"sha", LEAF_7_0, EBX, 29, OS_NONE},
+    {"avx512bw", LEAF_7_0, EBX, 30, OS_AVX512},
+    {"avx512vl", LEAF_7_0, EBX, 31, OS_AVX512},
+    {"avx512vbmi", LEAF_7_0, ECX, 1, OS_AVX512},
+    {"avx512vbmi2", LEAF_7_0, ECX, 6, OS_AVX512},
+    {"gfni", LEAF_7_0, ECX, 8, OS_NONE},
+    {"vaes", LEAF_7_0, ECX, 9, OS_AVX},
+    {"vpclmulqdq", LEAF_7_0, ECX, 10, OS_AVX},
+    {"avx512vnni", LEAF_7_0, ECX, 11, OS_AVX512},
+    {"avx512bitalg", LEAF_7_0, ECX, 12, OS_AVX512},
+    {"avx512vpopcntdq", LEAF_7_0, ECX, 14, OS_AVX512},
+    {"avx512vp2intersect", LEAF_7_0, EDX, 8, OS_AVX512},
+    {"amx-bf16", LEAF_7_0, EDX, 22, OS_AMX},
+    {"avx512fp16", LEAF_7_0, EDX, 23, OS_AVX512},
+    {"amx-tile", LEAF_7_0, EDX, 24, OS_AMX},
+    {"amx-int8", LEAF_7_0, EDX, 25, OS_AMX},
+    {"avxvnni", LEAF_7_1, EAX, 4, OS_AVX},
+    {"avx512bf16", LEAF_7_1, EAX, 5, OS_AVX512},
+    {"amx-fp16", LEAF_7_1, EAX, 21, OS_AMX},
+    {"avxifma", LEAF_7_1, EAX, 23, OS_AVX},
+    {"avxvnniint8", LEAF_7_1, EDX, 4, OS_AVX},
+    {"avxneconvert", LEAF_7_1, EDX, 5, OS_AVX},
+    {"avxvnniint16", LEAF_7_1, EDX, 10, OS_AVX},
+    {"sahf", LEAF_EXTENDED, ECX, 0, OS_NONE},
+    {"lzcnt", LEAF_EXTENDED, ECX, 5, OS_NONE},
+};
+
+static void cpuid(uint32_t leaf, uint32_t subleaf, uint32_t out[4]) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  int raw[4];
+  __cpuidex(raw, (int)leaf, (int)subleaf);
+  for (int i = 0; i < 4; i++) out[i] = (uint32_t)raw[i];
+#else
+  __cpuid_count(leaf, subleaf, out[EAX], out[EBX], out[ECX], out[EDX]);
+#endif
+}
+
+static uint64_t saved_state(void) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  return _xgetbv(0);
+#else
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t)high << 32 | low;
+#endif
+}
+
+/* Linux gives a process the tiles of AMX only when it asks; the permission then holds for all of its threads. */
+static int may_use_amx(void) {
+#if defined(__linux__) && defined(__x86_64__)
+  const long request_permission = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return 0;
+#endif
+}
+
+static int cpu_has(const char *name, size_t length) {
+  for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+    if (strlen(features[i].name) != length || strncmp(features[i].name, name, length) != 0) continue;
+    uint32_t leaves[N_LEAVES][4] = {{0}}, limit[4];
+    cpuid(0, 0, limit);
+    if (limit[EAX] >= 1) cpuid(1, 0, leaves[LEAF_1]);
+    if (limit[EAX] >= 7) {
+      cpuid(7, 0, leaves[LEAF_7_0]);
+      if (leaves[LEAF_7_0][EAX] >= 1) cpuid(7, 1, leaves[LEAF_7_1]);
+    }
+    cpuid(0x80000000u, 0, limit);
+    if (limit[EAX] >= 0x80000001u) cpuid(0x80000001u, 0, leaves[LEAF_EXTENDED]);
+    if ((leaves[features[i].leaf][features[i].reg] >> features[i].bit & 1u) == 0) return 0;
+    if (features[i].os == OS_NONE) return 1;
+    const uint32_t osxsave = 1u << 27;
+    if ((leaves[LEAF_1][ECX] & osxsave) == 0 || (saved_state() & features[i].os) != features[i].os) return 0;
+    return features[i].os == OS_AMX ? may_use_amx() : 1;
+  }
+  return -1;
+}
+
+#else /* ARM and RISC-V */
+
+/* A bit of Linux's HWCAP (0) or HWCAP2 (1), macOS's name in sysctl, Windows's number; a negative word: every machine that
+ * runs this build has it. */
+typedef struct feature {
+  char name[12];
+  int word, bit;
+  char apple[32];
+  int windows;
+} feature;
+
+static const feature features[] = {
+#if defined(__aarch64__) || defined(_M_ARM64)
+    {"neon", -1, 0, "", 0},
+    {"fp-armv8", -1, 0, "", 0},
+    {"aes", 0, 3, "hw.optional.arm.FEAT_AES", 30},
+    {"sha2", 0, 6, "hw.optional.arm.FEAT_SHA256", 30},
+    {"crc", 0, 7, "hw.optional.armv8_crc32", 31},
+    {"lse", 0, 8, "hw.optional.arm.FEAT_LSE", 34},
+    {"fullfp16", 0, 10, "hw.optional.arm.FEAT_FP16", 67},
+    {"rdm", 0, 12, "hw.optional.arm.FEAT_RDM", 0},
+    {"dotprod", 0, 20, "hw.optional.arm.FEAT_DotProd", 43},
+    {"sve", 0, 22, "", 46},
+    {"fp16fml", 0, 23, "hw.optional.arm.FEAT_FHM", 0},
+    {"sve2", 1, 1, "", 47},
+    {"i8mm", 1, 13, "hw.optional.arm.FEAT_I8MM", 66},
+    {"bf16", 1, 14, "hw.optional.arm.FEAT_BF16", 68},
+    {"sme", 1, 23, "hw.optional.arm.FEAT_SME", 70},
+#elif defined(__arm__)
+    {"neon", 0, 12, "", 0},
+    {"vfp3", 0, 13, "", 0},
+    {"vfp4", 0, 16, "", 0},
+    {"dotprod", 0, 24, "", 0},
+    {"fp-armv8", 0, 16, "", 0}, /* no bit of its own: processors with it have vfp4 */
+#elif defined(__riscv)
+    {"m", 0, 'm' - 'a', "", 0},
+    {"a", 0, 'a' - 'a', "", 0},
+    {"f", 0, 'f' - 'a', "", 0},
+    {"d", 0, 'd' - 'a', "", 0},
+    {"c", 0, 'c' - 'a', "", 0},
+    {"v", 0, 'v' - 'a', "", 0},
+#endif
+    {"", -1, 0, "", 0}, /* C has no empty arrays; no feature has this name */
+};
+
+static int present(const feature *f) {
+  if (f->word < 0) return 1;
+#if defined(__linux__) && (defined(__aarch64__) || defined(__arm__) || defined(__riscv))
+  const unsigned long at_hwcap = 16, at_hwcap2 = 26;
+  return (int)(getauxval(f->word == 0 ? at_hwcap : at_hwcap2) >> f->bit & 1u);
+#elif defined(__APPLE__) && defined(__aarch64__)
+  int found = 0;
+  size_t bytes = sizeof found;
+  return f->apple[0] != 0 && sysctlbyname(f->apple, &found, &bytes, NULL, 0) == 0 && found != 0;
+#elif defined(_WIN32) && (defined(__aarch64__) || defined(_M_ARM64))
+  return f->windows != 0 && IsProcessorFeaturePresent((DWORD)f->windows) != 0;
+#else
+  return 0;
+#endif
+}
+
+static int cpu_has(const char *name, size_t length) {
+  for (const feature *f = features; f->name[0] != 0; f++)
+    if (strlen(f->name) == length && strncmp(f->name, name, length) == 0) return present(f);
+  return -1;
+}
+
+#endif
+
+int sterna_cpu_has(const char *name) { return name != NULL ? cpu_has(name, strlen(name)) : -1; }
+
+sterna_status cpu_check(const char *wanted, const char *where, sterna_error *error) {
+  for (const char *name = wanted; *name != 0;) {
+    size_t length = strcspn(name, " ");
+    int found = length > 0 ? cpu_has(name, length) : 1;
+    if (found <= 0)
+      return fail(error, STERNA_WRONG_MACHINE, "%s: needs the CPU feature \"%.*s\", which this %s", where,
+                  length < 64 ? (int)length : 64, name, found < 0 ? "runtime does not know" : "machine does not have");
+    name += length;
+    if (*name == ' ') name++;
+  }
+  return STERNA_OK;
+}
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define FAMILY "x86_64"
+#elif defined(__i386__) || defined(_M_IX86)
+#define FAMILY "x86"
+#elif defined(__aarch64__) || defined(_M_ARM64)
+#define FAMILY "aarch64"
+#elif defined(__arm__)
+#define FAMILY "arm"
+#elif defined(__riscv)
+#define FAMILY "riscv"
+#elif defined(__wasm__)
+#define FAMILY "wasm"
+#else
+#define FAMILY ""
+#endif
+
+sterna_status cpu_check_triple(const char *triple, sterna_error *error) {
+  /* The first entry that is a prefix decides. */
+  static const struct {
+    char prefix[8], family[8];
+  } families[] = {{"x86_64", "x86_64"}, {"amd64", "x86_64"}, {"x86", "x86"},     {"i386", "x86"}, {"i686", "x86"},
+                  {"aarch64", "aarch64"}, {"arm64", "aarch64"}, {"arm", "arm"}, {"thumb", "arm"}, {"riscv", "riscv"},
+                  {"wasm", "wasm"}};
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+    if (strncmp(triple, families[i].prefix, strlen(families[i].prefix)) != 0) continue;
+    if (FAMILY[0] == 0 || strcmp(families[i].family, FAMILY) == 0) return STERNA_OK;
+    return fail(error, STERNA_WRONG_MACHINE, "graph.json: compiled for %.64s; this runtime runs on " FAMILY, triple);
+  }
+  return STERNA_OK; /* a family that this list does not know: the library's own format decides */
+}

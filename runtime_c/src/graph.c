@@ -1,0 +1,347 @@
+/* The values and nodes of graph.json, checked and made into the model's tables. Nothing in the file is believed: every index, offset and size is compared with what it
+ * points into before a pointer is made of it. docs/bundle.md describes the format. */
+#include <string.h>
+
+#include "internal.h"
+#include "json.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+#define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
+
+/* ---- Values ---- */
+
+static bool find_dtype(const char *text, size_t at, value *v) {
+  static const struct {
+    char name[12];
+    uint32_t code, bytes;
+  } dtypes[] = {
+#define ROW(name, code, bytes) {#name, code, bytes},
+      STERNA_DTYPES(ROW)
+#undef ROW
+  };
+  for (size_t i = 0; i < COUNT(dtypes); i++) {
+    if (!json_string_is(text, at, dtypes[i].name)) continue;
+    v->tensor.dtype = dtypes[i].name;
+    v->tensor.dtype_code = dtypes[i].code;
+    v->element_bytes = dtypes[i].bytes;
+    return true;
+  }
+  return false;
+}
+
+/* Sizes and strides: a dense size that fits, and no element outside the buffer. */
+static bool read_shape(heap *heap, const char *text, size_t dims_at, size_t strides_at, value *v) {
+  uint32_t rank = json_count(text, dims_at);
+  int64_t *dims = heap_take(heap, rank, sizeof *dims);
+  uint64_t *strides = heap_take(heap, rank, sizeof *strides);
+  if (!json_is_list(text, dims_at) || !json_is_list(text, strides_at) || rank > STERNA_MAX_RANK ||
+      json_count(text, strides_at) != rank || dims == NULL || strides == NULL)
+    return false;
+  uint64_t elements = 1, last = v->origin; /* the element furthest from the buffer's start */
+  bool dense = v->origin == 0;
+  size_t dim_at = json_first(text, dims_at), stride_at = json_first(text, strides_at);
+  for (uint32_t i = 0; i < rank; i++) {
+    uint64_t dim, reach;
+    if (!json_uint64(text, dim_at, &dim) || dim > INT64_MAX || !json_uint64(text, stride_at, &strides[i])) return false;
+    dims[i] = (int64_t)dim;
+    if (!multiply_fits(elements, dim, &elements)) return false;
+    if (dim > 0 && (!multiply_fits(dim - 1, strides[i], &reach) || !add_fits(last, reach, &last))) return false;
+    dim_at = json_next(text, dim_at);
+    stride_at = json_next(text, stride_at);
+  }
+  uint64_t step = 1;
+  for (uint32_t i = rank; i-- > 0; step *= (uint64_t)dims[i])
+    if (dims[i] > 1 && strides[i] != step) dense = false;
+  uint64_t bytes, end;
+  if (!multiply_fits(elements, v->element_bytes, &bytes) || bytes > PTRDIFF_MAX) return false;
+  if (elements > 0 && (!add_fits(last, 1, &end) || !multiply_fits(end, v->element_bytes, &end) || end > v->bytes))
+    return false;
+  if (v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT)
+    if (!dense || v->offset != 0 || v->bytes != bytes) return false;
+  v->tensor.rank = rank;
+  v->tensor.dims = dims;
+  v->tensor.bytes = (size_t)bytes;
+  v->strides = strides;
+  return true;
+}
+
+static sterna_status read_value(const char *text, size_t at, sterna_model *model, value *v, sterna_error *error) {
+  static const char *const keys[] = {"name", "dtype", "dims", "storage", "fleeting"};
+  static const char *const storage_keys[] = {"class", "offset", "bytes", "origin", "strides"};
+  static const char *const classes[] = {"input", "output", "arena", "param"};
+  unsigned index = (unsigned)(v - model->values);
+  size_t member[COUNT(keys)], storage[COUNT(storage_keys)];
+  if (!json_members(text, at, keys, member, COUNT(keys)) ||
+      (v->tensor.name = json_take_string(&model->heap, text, member[0])) == NULL)
+    BAD("value %u is not an object with a name", index);
+  const char *name = v->tensor.name;
+  if (!find_dtype(text, member[1], v)) BAD("value %u (\"%s\") has no known dtype", index, name);
+  if (member[4] != JSON_NONE && !json_bool(text, member[4], &v->fleeting))
+    BAD("value %u (\"%s\"): fleeting is neither true nor false", index, name);
+  if (!json_members(text, member[3], storage_keys, storage, COUNT(storage_keys)) ||
+      !json_uint64(text, storage[1], &v->offset) || !json_uint64(text, storage[2], &v->bytes) ||
+      !json_uint64(text, storage[3], &v->origin))
+    BAD("value %u (\"%s\"): storage is incomplete", index, name);
+  size_t class = 0;
+  while (class < COUNT(classes) && !json_string_is(text, storage[0], classes[class])) class++;
+  if (class == COUNT(classes)) BAD("value %u (\"%s\"): unknown storage class", index, name);
+  v->storage = (storage_class)class;
+  v->signature = UINT32_MAX;
+  uint64_t limit = v->storage == CLASS_ARENA ? model->arena_bytes : model->params_bytes;
+  bool in_block = v->storage == CLASS_ARENA || v->storage == CLASS_PARAM;
+  if (in_block && (!range_fits(v->offset, v->bytes, limit) || v->offset % v->element_bytes != 0))
+    BAD("value %u (\"%s\"): bytes %llu to %llu+%llu do not lie in the %llu bytes of %s", index, name,
+        (unsigned long long)v->offset, (unsigned long long)v->offset, (unsigned long long)v->bytes,
+        (unsigned long long)limit, classes[class]);
+  if (!read_shape(&model->heap, text, member[2], storage[4], v))
+    BAD("value %u (\"%s\"): dims and strides do not fit its %llu bytes of %s", index, name,
+        (unsigned long long)v->bytes, classes[class]);
+  return STERNA_OK;
+}
+
+/* ---- The signature ---- */
+
+static sterna_status read_signature(const char *text, size_t list, storage_class class, sterna_model *model,
+                                    binding **out, uint32_t *count, sterna_error *error) {
+  const char *what = class == CLASS_INPUT ? "inputs" : "outputs";
+  uint32_t n = json_count(text, list), i = 0;
+  binding *bindings = heap_take(&model->heap, n, sizeof *bindings);
+  if (bindings == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u %s", (unsigned)n, what);
+  for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
+    uint32_t index;
+    if (!json_uint32(text, at, &index) || index >= model->n_values) BAD("%s[%u] is not a value", what, (unsigned)i);
+    value *v = &model->values[index];
+    if (v->storage != class || v->signature != UINT32_MAX)
+      BAD("%s[%u]: value %u (\"%s\") occurs twice or is stored elsewhere", what, (unsigned)i, (unsigned)index,
+          v->tensor.name);
+    v->signature = i;
+    bindings[i].value = index;
+    bindings[i].own = heap_take_aligned(&model->heap, v->tensor.bytes);
+    if (bindings[i].own == NULL)
+      return fail(error, STERNA_RESOURCES, "out of memory: \"%s\" needs %llu bytes", v->tensor.name,
+                  (unsigned long long)v->tensor.bytes);
+    bindings[i].bound = bindings[i].own;
+    model->signature_bytes += v->tensor.bytes;
+  }
+  *out = bindings;
+  *count = n;
+  return STERNA_OK;
+}
+
+/* ---- Nodes ---- */
+
+static void *address(const sterna_model *model, const value *v) {
+  switch (v->storage) {
+    case CLASS_INPUT:
+      return model->inputs[v->signature].bound;
+    case CLASS_OUTPUT:
+      return model->outputs[v->signature].bound;
+    case CLASS_ARENA:
+      return model->arena + v->offset;
+    default:
+      /* Only ever read: read_node refuses a parameter among a node's outputs. */
+      return (void *)((uintptr_t)model->params + (uintptr_t)v->offset);
+  }
+}
+
+static binding *binding_of(const sterna_model *model, const value *v) {
+  if (v->storage == CLASS_INPUT) return &model->inputs[v->signature];
+  return v->storage == CLASS_OUTPUT ? &model->outputs[v->signature] : NULL;
+}
+
+/* Counts the call records' pointers, so that each table is allocated once. */
+static bool count_slots(const char *text, size_t nodes, uint64_t counts[2]) {
+  static const char *const keys[] = {"in", "out"};
+  counts[0] = counts[1] = 0;
+  for (size_t at = json_first(text, nodes); at != JSON_NONE; at = json_next(text, at)) {
+    size_t member[2];
+    if (!json_members(text, at, keys, member, 2)) return false;
+    for (int side = 0; side < 2; side++) {
+      if (!json_is_list(text, member[side])) return false;
+      for (size_t entry = json_first(text, member[side]); entry != JSON_NONE; entry = json_next(text, entry)) {
+        uint32_t ignored;
+        if (!json_uint32(text, entry, &ignored)) return false;
+        counts[side]++;
+      }
+    }
+  }
+  return true;
+}
+
+static sterna_status read_node(const char *text, size_t at, const sterna_library *library, sterna_model *model, node *n,
+                               const void **in, void **out, sterna_error *error) {
+  static const char *const keys[] = {"name", "kernel", "in", "out", "params_at", "params_bytes", "tasks"};
+  size_t member[COUNT(keys)];
+  unsigned index = (unsigned)(n - model->nodes);
+  uint64_t params_at = 0, params_bytes = 0;
+  if (!json_members(text, at, keys, member, COUNT(keys)) ||
+      (n->name = json_take_string(&model->heap, text, member[0])) == NULL)
+    BAD("node %u is not an object with a name", index);
+  if (!json_uint32(text, member[1], &n->kernel) || n->kernel >= model->n_kernels)
+    BAD("node %u (\"%s\"): kernel is not one of the %u", index, n->name, (unsigned)model->n_kernels);
+  if ((member[4] != JSON_NONE && !json_uint64(text, member[4], &params_at)) ||
+      (member[5] != JSON_NONE && !json_uint64(text, member[5], &params_bytes)) || params_at % ALIGNMENT != 0 ||
+      !range_fits(params_at, params_bytes, model->params_bytes))
+    BAD("node %u (\"%s\"): its parameters do not lie aligned in the %llu bytes of params.bin", index, n->name,
+        (unsigned long long)model->params_bytes);
+  const sterna_kernel *kernel = &library->kernels[n->kernel];
+  if (!json_uint32(text, member[6], &n->tasks)) BAD("node %u (\"%s\"): tasks is not a number", index, n->name);
+  if (n->tasks == 0 || n->tasks != kernel->n_tasks)
+    return fail(error, STERNA_BAD_LIBRARY, "node %u (\"%s\") has %u tasks; its kernel in the library has %u", index, n->name,
+                (unsigned)n->tasks, (unsigned)kernel->n_tasks);
+  for (size_t entry = json_first(text, member[2]); entry != JSON_NONE; entry = json_next(text, entry)) {
+    uint32_t which;
+    if (!json_uint32(text, entry, &which) || which >= model->n_values)
+      BAD("node %u (\"%s\"): an input is not one of the %u values", index, n->name, (unsigned)model->n_values);
+    binding *bound = binding_of(model, &model->values[which]);
+    if (bound != NULL) bound->n_in++;
+    *in++ = address(model, &model->values[which]);
+  }
+  for (size_t entry = json_first(text, member[3]); entry != JSON_NONE; entry = json_next(text, entry)) {
+    uint32_t which;
+    if (!json_uint32(text, entry, &which) || which >= model->n_values)
+      BAD("node %u (\"%s\"): an output is not one of the %u values", index, n->name, (unsigned)model->n_values);
+    const value *v = &model->values[which];
+    if (v->storage != CLASS_ARENA && v->storage != CLASS_OUTPUT)
+      BAD("node %u (\"%s\") writes to \"%s\", which is only for reading", index, n->name, v->tensor.name);
+    binding *bound = binding_of(model, v);
+    if (bound != NULL) bound->n_out++;
+    *out++ = address(model, v);
+  }
+  n->function = kernel->function;
+  n->needs_barrier = (kernel->flags & STERNA_KERNEL_NEEDS_BARRIER) != 0;
+  n->call.size = (uint32_t)sizeof n->call;
+  n->call.n_workers = 1;
+  n->call.params = params_bytes > 0 ? model->params + params_at : NULL;
+  n->call.scratch = kernel->scratch_bytes > 0 ? model->scratch : NULL;
+  n->call.barrier = n->needs_barrier ? pool_no_barrier : NULL;
+  return STERNA_OK;
+}
+
+/* Notes for every input and output which pointers of the call records are its. The lists are filled in the order of a
+ * second walk over the nodes; their sizes are known from the first. */
+static bool collect_bindings(const graph *graph, sterna_model *model) {
+  static const char *const keys[] = {"in", "out"};
+  binding *lists[2] = {model->inputs, model->outputs};
+  uint32_t counts[2] = {model->n_inputs, model->n_outputs};
+  for (int side = 0; side < 2; side++) {
+    for (uint32_t i = 0; i < counts[side]; i++) {
+      binding *b = &lists[side][i];
+      b->in = heap_take(&model->heap, b->n_in, sizeof *b->in);
+      b->out = heap_take(&model->heap, b->n_out, sizeof *b->out);
+      if (b->in == NULL || b->out == NULL) return false;
+      b->n_in = b->n_out = 0;
+    }
+  }
+  const void **in = model->in_slots;
+  void **out = model->out_slots;
+  for (size_t at = json_first(graph->text, graph->nodes_at); at != JSON_NONE; at = json_next(graph->text, at)) {
+    size_t member[2];
+    (void)json_members(graph->text, at, keys, member, 2);
+    for (int side = 0; side < 2; side++) {
+      for (size_t e = json_first(graph->text, member[side]); e != JSON_NONE; e = json_next(graph->text, e)) {
+        uint32_t which;
+        (void)json_uint32(graph->text, e, &which);
+        binding *b = binding_of(model, &model->values[which]);
+        if (side == 0) {
+          if (b != NULL) b->in[b->n_in++] = in;
+          in++;
+        } else {
+          if (b != NULL) b->out[b->n_out++] = out;
+          out++;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+static sterna_status check_library(const graph *graph, const sterna_library *library, sterna_model *model,
+                                   sterna_error *error) {
+  const char *name = graph->library_name;
+  if (library == NULL || library->size < sizeof *library)
+    return fail(error, STERNA_BAD_LIBRARY, "%s: its table is of %u bytes; %u are needed", name,
+                library != NULL ? (unsigned)library->size : 0u, (unsigned)sizeof *library);
+  if (library->abi != STERNA_ABI)
+    return fail(error, STERNA_WRONG_VERSION, "%s: kernel ABI is %u; this runtime speaks %u", name, (unsigned)library->abi,
+                (unsigned)STERNA_ABI);
+  uint32_t n = json_count(graph->text, graph->kernels_at);
+  if (library->n_kernels != n || (n > 0 && library->kernels == NULL))
+    return fail(error, STERNA_BAD_LIBRARY, "%s: has %u kernels; graph.json has %u", name, (unsigned)library->n_kernels,
+                (unsigned)n);
+  sterna_status status = library->features != NULL ? cpu_check(library->features, name, error) : STERNA_OK;
+  if (status != STERNA_OK) return status;
+  model->n_kernels = n;
+  model->kernel_names = heap_take(&model->heap, n, sizeof *model->kernel_names);
+  if (model->kernel_names == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)n);
+  uint32_t i = 0;
+  for (size_t at = json_first(graph->text, graph->kernels_at); at != JSON_NONE; at = json_next(graph->text, at), i++) {
+    static const char *const keys[] = {"name"};
+    size_t member;
+    const sterna_kernel *kernel = &library->kernels[i];
+    if (!json_members(graph->text, at, keys, &member, 1) ||
+        (model->kernel_names[i] = json_take_string(&model->heap, graph->text, member)) == NULL)
+      BAD("kernel %u is not an object with a name", (unsigned)i);
+    if (kernel->function == NULL || kernel->scratch_bytes > model->scratch_bytes)
+      return fail(error, STERNA_BAD_LIBRARY, "%s: kernel %u needs %u bytes of scratch; graph.json has %llu", name,
+                  (unsigned)i, (unsigned)kernel->scratch_bytes, (unsigned long long)model->scratch_bytes);
+  }
+  return STERNA_OK;
+}
+
+sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error) {
+  const char *text = graph->text;
+  sterna_status status = check_library(graph, library, model, error);
+  if (status != STERNA_OK) return status;
+
+  uint64_t scratch_bytes;
+  if (!multiply_fits(model->scratch_bytes, model->workers, &scratch_bytes) ||
+      (model->arena = heap_take_aligned(&model->heap, model->arena_bytes)) == NULL ||
+      (model->scratch = heap_take_aligned(&model->heap, scratch_bytes)) == NULL)
+    return fail(error, STERNA_RESOURCES, "out of memory: the arena needs %llu bytes, each of %u workers %llu",
+                (unsigned long long)model->arena_bytes, (unsigned)model->workers,
+                (unsigned long long)model->scratch_bytes);
+
+  uint64_t slots[2];
+  if (!count_slots(text, graph->nodes_at, slots)) BAD("a node has no lists of values in and out");
+  model->n_values = json_count(text, graph->values_at);
+  model->n_nodes = json_count(text, graph->nodes_at);
+  model->values = heap_take(&model->heap, model->n_values, sizeof *model->values);
+  model->nodes = heap_take(&model->heap, model->n_nodes, sizeof *model->nodes);
+  model->in_slots = heap_take(&model->heap, slots[0], sizeof *model->in_slots);
+  model->out_slots = heap_take(&model->heap, slots[1], sizeof *model->out_slots);
+  if (model->values == NULL || model->nodes == NULL || model->in_slots == NULL || model->out_slots == NULL)
+    return fail(error, STERNA_RESOURCES, "out of memory for %u values and %u nodes", (unsigned)model->n_values,
+                (unsigned)model->n_nodes);
+
+  value *v = model->values;
+  for (size_t at = json_first(text, graph->values_at); at != JSON_NONE; at = json_next(text, at), v++) {
+    status = read_value(text, at, model, v, error);
+    if (status != STERNA_OK) return status;
+  }
+  status = read_signature(text, graph->inputs_at, CLASS_INPUT, model, &model->inputs, &model->n_inputs, error);
+  if (status == STERNA_OK)
+    status = read_signature(text, graph->outputs_at, CLASS_OUTPUT, model, &model->outputs, &model->n_outputs, error);
+  if (status != STERNA_OK) return status;
+  for (v = model->values; v < model->values + model->n_values; v++)
+    if ((v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT) && v->signature == UINT32_MAX)
+      BAD("\"%s\" is stored as an input or output but is none", v->tensor.name);
+
+  const void **in = model->in_slots;
+  void **out = model->out_slots;
+  node *n = model->nodes;
+  for (size_t at = json_first(text, graph->nodes_at); at != JSON_NONE; at = json_next(text, at), n++) {
+    static const char *const keys[] = {"in", "out"};
+    size_t member[2];
+    n->call.in = in;
+    n->call.out = out;
+    status = read_node(text, at, library, model, n, in, out, error);
+    if (status != STERNA_OK) return status;
+    (void)json_members(text, at, keys, member, 2);
+    in += json_count(text, member[0]);
+    out += json_count(text, member[1]);
+  }
+  if (!collect_bindings(graph, model)) return fail(error, STERNA_RESOURCES, "out of memory for the call records");
+  return STERNA_OK;
+}

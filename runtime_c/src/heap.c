@@ -1,0 +1,83 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define CHUNK_BYTES 16384u
+#define HEADER_BYTES 32u /* of a chunk; keeps what follows aligned to 16 */
+
+struct heap_chunk {
+  heap_chunk *next;
+  size_t bytes;
+};
+
+/* calloc and not malloc with memset: a large arena costs nothing until its pages are touched. */
+static void *default_allocate(void *context, size_t bytes) {
+  (void)context;
+  return calloc(1, bytes);
+}
+
+static void default_release(void *context, void *memory, size_t bytes) {
+  (void)context;
+  (void)bytes;
+  free(memory);
+}
+
+void heap_open(heap *heap, const sterna_allocator *allocator) {
+  memset(heap, 0, sizeof *heap);
+  if (allocator != NULL) {
+    heap->allocator = *allocator;
+  } else {
+    heap->allocator.allocate = default_allocate;
+    heap->allocator.release = default_release;
+  }
+}
+
+static unsigned char *new_chunk(heap *heap, uint64_t bytes) {
+  uint64_t total;
+  if (!add_fits(bytes, HEADER_BYTES, &total) || total > PTRDIFF_MAX) return NULL;
+  heap_chunk *chunk = heap->allocator.allocate(heap->allocator.context, (size_t)total);
+  if (chunk == NULL) return NULL;
+  if (heap->allocator.allocate != default_allocate) memset(chunk, 0, (size_t)total);
+  chunk->next = heap->chunks;
+  chunk->bytes = (size_t)total;
+  heap->chunks = chunk;
+  return (unsigned char *)chunk + HEADER_BYTES;
+}
+
+void *heap_take(heap *heap, uint64_t count, uint64_t bytes) {
+  uint64_t wanted;
+  if (!multiply_fits(count, bytes, &wanted) || !add_fits(wanted, 15, &wanted)) return NULL;
+  wanted &= ~(uint64_t)15;
+  if (wanted == 0) wanted = 16; /* an empty list is not a failure */
+  if (wanted > heap->left) {
+    if (wanted >= CHUNK_BYTES / 2) return new_chunk(heap, wanted);
+    unsigned char *fresh = new_chunk(heap, CHUNK_BYTES);
+    if (fresh == NULL) return NULL;
+    heap->next = fresh;
+    heap->left = CHUNK_BYTES;
+  }
+  void *taken = heap->next;
+  heap->next += wanted;
+  heap->left -= (size_t)wanted;
+  return taken;
+}
+
+void *heap_take_aligned(heap *heap, uint64_t bytes) {
+  uint64_t wanted;
+  if (!add_fits(bytes, ALIGNMENT - 1, &wanted)) return NULL;
+  unsigned char *memory = new_chunk(heap, wanted);
+  if (memory == NULL) return NULL;
+  return memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT) % ALIGNMENT;
+}
+
+void heap_close(heap *heap) {
+  heap_chunk *chunk = heap->chunks;
+  while (chunk != NULL) {
+    heap_chunk *next = chunk->next;
+    heap->allocator.release(heap->allocator.context, chunk, chunk->bytes);
+    chunk = next;
+  }
+  heap->chunks = NULL;
+  heap->left = 0;
+}

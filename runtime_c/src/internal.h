@@ -1,0 +1,183 @@
+/* What the runtime's own files share. Nothing here is part of the interface. */
+#ifndef STERNA_INTERNAL_H
+#define STERNA_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../port/port.h"
+#include "sterna.h"
+
+/* In a static library every external name is in the user's name space. */
+#define fail sterna_fail
+#define heap_open sterna_heap_open
+#define heap_take sterna_heap_take
+#define heap_take_aligned sterna_heap_take_aligned
+#define heap_close sterna_heap_close
+#define cpu_check sterna_cpu_check
+#define cpu_check_triple sterna_cpu_check_triple
+#define pool_open sterna_pool_open
+#define pool_close sterna_pool_close
+#define pool_run sterna_pool_run
+#define pool_no_barrier sterna_pool_no_barrier
+#define graph_open sterna_graph_open
+#define graph_build sterna_graph_build
+#define graph_check_file sterna_graph_check_file
+
+#define ALIGNMENT 64u /* of the arena, of scratch, of blocks of parameters: a cache line and a 512-bit vector */
+
+#if defined(__GNUC__)
+#define PRINTF_LIKE(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
+#else
+#define PRINTF_LIKE(format_at, first_at)
+#endif
+
+/* ---- status.c ---- */
+
+/* Writes the message and returns `status`, so that `return fail(...)` is one line. `error` may be NULL. */
+sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* ---- Arithmetic on numbers that come from a file: false if the result does not fit ---- */
+
+static inline bool add_fits(uint64_t a, uint64_t b, uint64_t *sum) {
+  *sum = a + b;
+  return *sum >= a;
+}
+
+static inline bool multiply_fits(uint64_t a, uint64_t b, uint64_t *product) {
+  *product = a * b;
+  return a == 0 || *product / a == b;
+}
+
+/* first <= first + bytes <= limit */
+static inline bool range_fits(uint64_t first, uint64_t bytes, uint64_t limit) {
+  return first <= limit && bytes <= limit - first;
+}
+
+/* ---- heap.c: memory that lives as long as the model, given back at once ---- */
+
+typedef struct heap_chunk heap_chunk;
+
+typedef struct heap {
+  sterna_allocator allocator;
+  heap_chunk *chunks;
+  unsigned char *next; /* free part of the newest small chunk */
+  size_t left;
+} heap;
+
+void heap_open(heap *heap, const sterna_allocator *allocator);
+/* Zeroed memory, aligned to 16 bytes; NULL if there is none. `count * bytes` is checked. */
+void *heap_take(heap *heap, uint64_t count, uint64_t bytes);
+/* The same in a chunk of its own, aligned to ALIGNMENT. */
+void *heap_take_aligned(heap *heap, uint64_t bytes);
+/* Gives back everything that was taken. */
+void heap_close(heap *heap);
+
+/* ---- cpu.c ---- */
+
+/* Refuses if this machine lacks one of the features (separated by spaces) or does not know it. */
+sterna_status cpu_check(const char *features, const char *where, sterna_error *error);
+/* Refuses if the first part of a target triple names another processor family than this program's. */
+sterna_status cpu_check_triple(const char *triple, sterna_error *error);
+
+/* ---- pool.c ---- */
+
+typedef struct node node;
+typedef struct pool pool;
+
+/* Starts `workers` - 1 threads. `scratch_bytes` apart in `scratch` lie the workers' scratches. */
+sterna_status pool_open(heap *heap, uint32_t workers, uint8_t *scratch, size_t scratch_bytes, pool **out,
+                        sterna_error *error);
+void pool_close(pool *pool);
+/* Runs all tasks of a node on all workers; returns when they are done: 0, or what a failing kernel returned. */
+int32_t pool_run(pool *pool, const node *node);
+/* The barrier of a call with one worker. */
+void pool_no_barrier(void *unused);
+
+/* ---- A loaded model ---- */
+
+typedef enum storage_class { CLASS_INPUT, CLASS_OUTPUT, CLASS_ARENA, CLASS_PARAM } storage_class;
+
+typedef struct value {
+  sterna_tensor tensor;
+  storage_class storage;
+  bool fleeting;
+  uint32_t element_bytes;
+  uint32_t signature; /* number of the input or output that this value is */
+  uint64_t offset;    /* first byte of the buffer in its class */
+  uint64_t bytes;     /* of the buffer */
+  uint64_t origin;    /* element in the buffer */
+  const uint64_t *strides;
+} value;
+
+struct node {
+  const char *name;
+  uint32_t kernel;
+  uint32_t tasks;
+  sterna_kernel_fn function;
+  sterna_call call; /* as worker 0 of 1 gets it */
+  bool needs_barrier;
+};
+
+/* Addresses of one value in the call records: they change when the caller binds other memory. */
+typedef struct binding {
+  uint32_t value;
+  uint32_t n_in, n_out;
+  const void ***in; /* entries of model.in_slots */
+  void ***out;      /* entries of model.out_slots */
+  void *own;        /* the runtime's memory */
+  void *bound;      /* what the kernels use now; never written through for an input */
+} binding;
+
+struct sterna_model {
+  heap heap;
+  sterna_error error;
+  const char *name;
+  uint32_t n_values, n_nodes, n_kernels, n_inputs, n_outputs;
+  value *values;
+  node *nodes;
+  const char **kernel_names;
+  binding *inputs, *outputs;
+  const void **in_slots; /* the pointers of all call records, one after another */
+  void **out_slots;
+  uint8_t *arena, *scratch;
+  uint64_t arena_bytes, scratch_bytes, signature_bytes;
+  uint32_t workers;
+  pool *pool;
+  const uint8_t *params;
+  uint64_t params_bytes;
+  port_file params_file;
+  void *library;
+  bool has_run;
+  sterna_on_node on_node;
+  void *user;
+};
+
+/* ---- manifest.c and graph.c: from graph.json to the tables above ---- */
+
+/* A file of the bundle as graph.json knows it. */
+typedef struct file_entry {
+  uint64_t bytes, hash;
+} file_entry;
+
+/* What must be known and checked before anything else is opened. Filled in by graph_open,
+ * which is in manifest.c. */
+typedef struct graph {
+  const char *text;
+  size_t bytes;
+  const char *model_name, *library_name;
+  char features[512]; /* separated by spaces */
+  file_entry params, library;
+  size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
+} graph;
+
+/* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */
+sterna_status graph_open(graph *graph, const void *text, size_t bytes, sterna_model *model, sterna_error *error);
+/* Fills in the model's tables; model->params and params_bytes are known. Every number is checked here. */
+sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error);
+/* Compares a file's contents with its entry. */
+sterna_status graph_check_file(const char *name, const file_entry *entry, const void *data, uint64_t bytes,
+                               sterna_error *error);
+
+#endif

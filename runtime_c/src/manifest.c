@@ -1,0 +1,165 @@
+/* The part of graph.json that is read before anything else of the bundle is opened: versions, hashes, the machine it was
+ * compiled for. docs/bundle.md describes the format. */
+#include <limits.h>
+#include <string.h>
+
+#include "internal.h"
+#include "json.h"
+
+#define MAX_GRAPH_BYTES ((size_t)64 << 20)
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+#define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
+
+static bool parse_hash(const char *digits, uint64_t *hash) {
+  *hash = 0;
+  for (int i = 0; i < 16; i++) {
+    char c = digits[i];
+    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
+    *hash = *hash << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+  }
+  return true;
+}
+
+static sterna_status compare_hash(const char *name, uint64_t wanted, uint64_t found, sterna_error *error) {
+  if (wanted == found) return STERNA_OK;
+  return fail(error, STERNA_DAMAGED, "%s: hash is %08lx%08lx; it was %08lx%08lx when it was compiled", name,
+              (unsigned long)(found >> 32), (unsigned long)(found & 0xffffffffu), (unsigned long)(wanted >> 32),
+              (unsigned long)(wanted & 0xffffffffu));
+}
+
+/* The first line: {"sterna":1,"hash":"0123456789abcdef",  and a newline. */
+static sterna_status check_first_line(const char *text, size_t bytes, sterna_error *error) {
+  static const char opening[] = "{\"sterna\":", middle[] = ",\"hash\":\"";
+  size_t at = sizeof opening - 1;
+  if (bytes <= at || memcmp(text, opening, at) != 0) BAD("its first line is not that of a Sterna bundle");
+  unsigned version = 0;
+  size_t digits = at;
+  for (; at < bytes && at < digits + 6 && text[at] >= '0' && text[at] <= '9'; at++)
+    version = version * 10 + (unsigned)(text[at] - '0');
+  if (at == digits) BAD("its first line has no format version");
+  if (version != STERNA_FORMAT)
+    return fail(error, STERNA_WRONG_VERSION, "graph.json: format version is %u; this runtime reads %u", version,
+                (unsigned)STERNA_FORMAT);
+  uint64_t wanted;
+  const size_t rest = sizeof middle - 1 + 16 + 3;
+  if (bytes - at < rest || memcmp(text + at, middle, sizeof middle - 1) != 0 ||
+      !parse_hash(text + at + sizeof middle - 1, &wanted) || memcmp(text + at + rest - 3, "\",\n", 3) != 0)
+    BAD("its first line has no hash");
+  at += rest;
+  return compare_hash("graph.json", wanted, sterna_hash64(text + at, bytes - at), error);
+}
+
+sterna_status graph_check_file(const char *name, const file_entry *entry, const void *data, uint64_t bytes,
+                               sterna_error *error) {
+  if (bytes != entry->bytes)
+    return fail(error, STERNA_DAMAGED, "%s: has %llu bytes; it had %llu when it was compiled", name,
+                (unsigned long long)bytes, (unsigned long long)entry->bytes);
+  return compare_hash(name, entry->hash, sterna_hash64(data, (size_t)bytes), error);
+}
+
+static bool is_identifier(const char *name) {
+  size_t bytes = strlen(name);
+  return bytes > 0 && bytes < 128 &&
+         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == bytes;
+}
+
+/* A name and not a path: a bundle does not reach out of its directory. */
+static bool is_file_name(const char *name) {
+  size_t bytes = strlen(name);
+  return bytes > 0 && bytes < 128 && name[0] != '.' && strpbrk(name, "/\\:") == NULL;
+}
+
+static sterna_status read_file_entry(const char *text, size_t files, const char *name, file_entry *entry,
+                                     sterna_error *error) {
+  static const char *const keys[] = {"bytes", "hash"};
+  size_t at, member[COUNT(keys)];
+  char digits[17];
+  if (!json_members(text, files, &name, &at, 1) || !json_members(text, at, keys, member, COUNT(keys)) ||
+      !json_uint64(text, member[0], &entry->bytes) || json_string_bytes(text, member[1]) != sizeof digits)
+    BAD("files has no size and hash of \"%s\"", name);
+  json_string(text, member[1], digits);
+  if (!parse_hash(digits, &entry->hash)) BAD("the hash of \"%s\" is not 16 lower-case hex digits", name);
+  return STERNA_OK;
+}
+
+/* Pointer width, processor family and CPU features. */
+static sterna_status read_target(graph *graph, size_t target, sterna_error *error) {
+  static const char *const keys[] = {"pointer_bits", "cpu_features", "triple"};
+  const char *text = graph->text;
+  size_t member[COUNT(keys)];
+  uint32_t bits;
+  if (!json_members(text, target, keys, member, COUNT(keys)) || !json_uint32(text, member[0], &bits))
+    BAD("target has no pointer_bits");
+  if (member[2] != JSON_NONE) {
+    char triple[128];
+    size_t bytes = json_string_bytes(text, member[2]);
+    if (bytes == 0 || bytes > sizeof triple) BAD("target.triple is not a short string");
+    json_string(text, member[2], triple);
+    sterna_status status = cpu_check_triple(triple, error);
+    if (status != STERNA_OK) return status;
+  }
+  if (bits != sizeof(void *) * CHAR_BIT)
+    return fail(error, STERNA_WRONG_MACHINE, "graph.json: compiled for %u-bit pointers; this runtime has %u", (unsigned)bits,
+                (unsigned)(sizeof(void *) * CHAR_BIT));
+  if (!json_is_list(text, member[1])) BAD("target.cpu_features is not a list");
+  size_t used = 0;
+  for (size_t at = json_first(text, member[1]); at != JSON_NONE; at = json_next(text, at)) {
+    size_t bytes = json_string_bytes(text, at);
+    if (bytes < 2 || used + bytes > sizeof graph->features) BAD("target.cpu_features is not a list of names");
+    json_string(text, at, graph->features + used);
+    used += bytes;
+    graph->features[used - 1] = ' ';
+  }
+  graph->features[used > 0 ? used - 1 : 0] = 0;
+  return cpu_check(graph->features, "graph.json", error);
+}
+
+sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
+  static const char *const keys[] = {"abi",   "model",   "target", "files",  "library", "arena", "scratch_bytes",
+                                     "kernels", "values", "inputs", "outputs", "nodes"};
+  enum { ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES };
+  const char *text = data;
+  memset(graph, 0, sizeof *graph);
+  graph->text = text;
+  graph->bytes = bytes;
+  if (bytes > MAX_GRAPH_BYTES) BAD("%llu bytes; at most 64 MiB are read", (unsigned long long)bytes);
+  sterna_status status = check_first_line(text, bytes, error);
+  if (status != STERNA_OK) return status;
+  size_t at, member[COUNT(keys)];
+  if (!json_check(text, bytes, &at)) BAD("not JSON at byte %llu", (unsigned long long)at);
+  if (!json_members(text, 0, keys, member, COUNT(keys))) BAD("a member occurs twice");
+
+  uint32_t abi;
+  if (!json_uint32(text, member[ABI], &abi)) BAD("abi is missing or not a number");
+  if (abi != STERNA_ABI)
+    return fail(error, STERNA_WRONG_VERSION, "graph.json: kernel ABI is %u; this runtime speaks %u", (unsigned)abi,
+                (unsigned)STERNA_ABI);
+  status = read_target(graph, member[TARGET], error);
+  if (status != STERNA_OK) return status;
+
+  graph->model_name = json_take_string(&model->heap, text, member[MODEL]);
+  if (graph->model_name == NULL || !is_identifier(graph->model_name)) BAD("model is not a C identifier");
+  graph->library_name = json_take_string(&model->heap, text, member[LIBRARY]);
+  if (graph->library_name == NULL || !is_file_name(graph->library_name)) BAD("library is not a file name");
+  status = read_file_entry(text, member[FILES], "params.bin", &graph->params, error);
+  if (status == STERNA_OK) status = read_file_entry(text, member[FILES], graph->library_name, &graph->library, error);
+  if (status != STERNA_OK) return status;
+
+  static const char *const arena_keys[] = {"bytes"};
+  size_t arena;
+  if (!json_members(text, member[ARENA], arena_keys, &arena, 1) || !json_uint64(text, arena, &model->arena_bytes))
+    BAD("arena has no bytes");
+  if (!json_uint64(text, member[SCRATCH], &model->scratch_bytes) || model->scratch_bytes % ALIGNMENT != 0)
+    BAD("scratch_bytes is missing or no multiple of %u", ALIGNMENT);
+  static const int lists[] = {KERNELS, VALUES, INPUTS, OUTPUTS, NODES};
+  for (size_t i = 0; i < COUNT(lists); i++)
+    if (!json_is_list(text, member[lists[i]])) BAD("%s is missing or not a list", keys[lists[i]]);
+  graph->kernels_at = member[KERNELS];
+  graph->values_at = member[VALUES];
+  graph->inputs_at = member[INPUTS];
+  graph->outputs_at = member[OUTPUTS];
+  graph->nodes_at = member[NODES];
+  model->name = graph->model_name;
+  return STERNA_OK;
+}

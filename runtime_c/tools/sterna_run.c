@@ -1,0 +1,147 @@
+/* Runs a bundle on raw input files: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] in0.bin ... --out PREFIX
+ *
+ * Inputs come in the model's order, dense and row-major; PREFIX0.bin, PREFIX1.bin ... get the outputs. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sterna.h"
+
+static double now_ms(void) {
+#ifdef _WIN32
+  return (double)clock() * 1e3 / CLOCKS_PER_SEC;
+#else
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+#endif
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void print_node(void *user, uint32_t node, const char *name, uint64_t nanoseconds) {
+  sterna_node info;
+  if (sterna_node_info(user, node, &info) == STERNA_OK)
+    printf("%4u  %10.3f us  %-32s %s\n", (unsigned)node, (double)nanoseconds * 1e-3, name, info.kernel);
+}
+
+static int read_file(const char *path, void *to, size_t bytes) {
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) {
+    fprintf(stderr, "sterna_run: %s: %s\n", path, strerror(errno));
+    return 0;
+  }
+  size_t got = fread(to, 1, bytes, file);
+  int more = fgetc(file) != EOF;
+  (void)fclose(file);
+  if (got == bytes && !more) return 1;
+  fprintf(stderr, "sterna_run: %s: has %s %llu bytes; the input needs %llu\n", path, more ? "more than" : "only",
+          (unsigned long long)got, (unsigned long long)bytes);
+  return 0;
+}
+
+static int write_file(const char *prefix, unsigned index, const void *from, size_t bytes) {
+  char path[4096];
+  int used = snprintf(path, sizeof path, "%s%u.bin", prefix, index);
+  if (used < 0 || (size_t)used >= sizeof path) return 0;
+  FILE *file = fopen(path, "wb");
+  int good = file != NULL && fwrite(from, 1, bytes, file) == bytes;
+  if (file != NULL && fclose(file) != 0) good = 0;
+  if (!good) fprintf(stderr, "sterna_run: %s: %s\n", path, strerror(errno));
+  return good;
+}
+
+static int usage(void) {
+  fputs("usage: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] IN0 [IN1 ...] [--out PREFIX]\n", stderr);
+  return 2;
+}
+
+/* A whole number of at least 1, or 0. */
+static uint32_t number(const char *text) {
+  char *end;
+  unsigned long value = text != NULL ? strtoul(text, &end, 10) : 0;
+  return text != NULL && *end == 0 && value <= 1000000 ? (uint32_t)value : 0;
+}
+
+static int run(sterna_model *model, uint32_t repeat, int profile, const char *prefix) {
+  double *times = malloc(repeat * sizeof *times);
+  if (times == NULL) return 1;
+  sterna_status status = STERNA_OK;
+  for (uint32_t i = 0; i < repeat && status == STERNA_OK; i++) {
+    if (profile && i + 1 == repeat) sterna_set_on_node(model, print_node, model);
+    double start = now_ms();
+    status = sterna_run(model);
+    times[i] = now_ms() - start;
+  }
+  if (status == STERNA_OK) {
+    qsort(times, repeat, sizeof *times, by_size);
+    printf("%u runs: median %.3f ms, fastest %.3f ms\n", (unsigned)repeat, times[repeat / 2], times[0]);
+  } else {
+    fprintf(stderr, "error[%s]: %s\n", sterna_status_code(status), sterna_last_error(model)->message);
+  }
+  free(times);
+  for (uint32_t i = 0; prefix != NULL && status == STERNA_OK && i < sterna_output_count(model); i++) {
+    sterna_tensor tensor;
+    status = sterna_output_info(model, i, &tensor);
+    if (status == STERNA_OK && !write_file(prefix, i, sterna_output_buffer(model, i), tensor.bytes)) return 1;
+  }
+  return status == STERNA_OK ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+  const char *directory = NULL, *prefix = NULL, **inputs = calloc((size_t)argc + 1, sizeof *inputs);
+  uint32_t n_inputs = 0, repeat = 1;
+  int profile = 0, result = 1;
+  sterna_options options;
+  sterna_error error;
+  sterna_model *model = NULL;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.threads = 1;
+  for (int i = 1; inputs != NULL && i < argc; i++) {
+    int option = 1;
+    if (strcmp(argv[i], "--profile") == 0)
+      profile = 1;
+    else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+      options.threads = number(argv[++i]);
+    else if (strcmp(argv[i], "--repeat") == 0 && i + 1 < argc)
+      repeat = number(argv[++i]);
+    else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc)
+      prefix = argv[++i];
+    else
+      option = 0;
+    if (option) continue;
+    if (strncmp(argv[i], "--", 2) == 0) return usage();
+    if (directory == NULL)
+      directory = argv[i];
+    else
+      inputs[n_inputs++] = argv[i];
+  }
+  if (directory == NULL || repeat == 0 || options.threads == 0) return usage();
+
+  sterna_status status = sterna_load(directory, &options, &model, &error);
+  if (status != STERNA_OK) {
+    fprintf(stderr, "error[%s]: %s\n  %s\n", sterna_status_code(status), error.message, directory);
+  } else if (n_inputs != sterna_input_count(model)) {
+    fprintf(stderr, "sterna_run: the model has %u inputs; %u files were given\n", (unsigned)sterna_input_count(model),
+            (unsigned)n_inputs);
+  } else {
+    int good = 1;
+    for (uint32_t i = 0; good && i < n_inputs; i++) {
+      sterna_tensor tensor;
+      good = sterna_input_info(model, i, &tensor) == STERNA_OK &&
+             read_file(inputs[i], sterna_input_buffer(model, i), tensor.bytes);
+    }
+    if (good) result = run(model, repeat, profile, prefix);
+  }
+  sterna_unload(model);
+  free(inputs);
+  return result;
+}
