@@ -12,6 +12,19 @@ from dataclasses import dataclass
 CODES: dict[str, str] = {
     # E00xx command line
     # E01xx model and front end
+    "E0101": "the model file cannot be read, or is not a model",
+    "E0102": "the model needs an operator set that this version does not know",
+    "E0103": "the model's graph is malformed",
+    "E0104": "the model uses operators that are not supported",
+    "E0105": "an input has a dimension of unknown size",
+    "E0106": "a given shape or dimension does not fit the model",
+    "E0107": "an operand must be known when the model is compiled",
+    "E0108": "the operands of an operator do not fit together",
+    "E0109": "an attribute of an operator is missing, unknown or of the wrong kind",
+    "E0110": "external data of the model is missing, damaged or outside its folder",
+    "E0111": "an element type is not supported",
+    "E0112": "a tensor of the model is too large",
+    "E0113": "this use of a supported operator is not supported",
     # E02xx compiler options and targets
     "E0201": "there is no such target",
     "E0202": "a target description is malformed",

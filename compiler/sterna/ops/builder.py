@@ -1,0 +1,124 @@
+"""Makes nodes: fills in attributes, infers types, finds names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sterna.ir import dtypes
+from sterna.ir.graph import Array, Graph, Names, Node, Value, constant
+from sterna.ops.evaluate import evaluate
+from sterna.ops.table import operator
+
+
+class Builder:
+    """Collects nodes in order.
+
+    Args:
+        taken: names that are in use already.
+        fold: compute what depends on constants only, and is no larger than so many bytes, at once; views of constants
+            of any size are made at once whenever this is not 0.
+    """
+
+    def __init__(self, taken: Iterable[str] = (), fold: int = 0):
+        self.nodes: list[Node] = []
+        self.fold = fold
+        self._names = Names(taken)
+        self._node_names = Names()
+
+    @classmethod
+    def like(cls, graph: Graph, fold: int = 0) -> Builder:
+        """A builder for a new version of a graph: its values keep their names."""
+        return cls((value.name for value in graph.values()), fold)
+
+    def name(self, wanted: str) -> str:
+        """A name for a value that no other has."""
+        return self._names.fresh(wanted)
+
+    def constant(self, data: Array | np.generic | float | int | Sequence[int], name: str = "constant", dtype: str = "") -> Value:
+        """A constant; a Python number or list needs a dtype."""
+        array = np.asarray(data, dtypes.to_numpy(dtype)) if dtype else np.asarray(data)
+        return constant(self.name(name), array)
+
+    def keep(self, node: Node) -> Node:
+        """Takes over a node of the old graph, which keeps its name."""
+        self._node_names.fresh(node.name)
+        self.nodes.append(node)
+        return node
+
+    def add(
+        self,
+        op: str,
+        *inputs: Value | None,
+        sources: tuple[str, ...] = (),
+        name: str = "",
+        result: str | Value | None = None,
+        **attributes: Any,
+    ) -> Value:
+        """A node with one result.
+
+        Args:
+            name: wanted for the node; else its first source or the operator.
+            result: wanted name of the result (not checked against the names in use), or the value of the old graph
+                whose place it takes, with its name.
+
+        Raises:
+            SternaError: E0108 or E0109, from the operator's type rule.
+        """
+        (value,) = self.add_all(op, *inputs, sources=sources, name=name, results=(result,), **attributes)
+        return value
+
+    def add_all(
+        self,
+        op: str,
+        *inputs: Value | None,
+        sources: tuple[str, ...] = (),
+        name: str = "",
+        results: Sequence[str | Value | None] = (None,),
+        **attributes: Any,
+    ) -> tuple[Value, ...]:
+        """A node with any number of results."""
+        declaration = operator(op)
+        complete = declaration.complete(attributes)
+        types = declaration.types(tuple(None if v is None else v.type for v in inputs), complete)
+        names = [self._result_name(wanted, name or op) for wanted in results]
+        if self.fold and inputs and all(v is None or v.is_constant for v in inputs):
+            small = all(t.is_static and int(t.bytes) <= self.fold for t in types)
+            if small or declaration.view is not None:
+                arrays = evaluate(op, [None if v is None else v.data for v in inputs], complete, types)
+                return tuple(constant(n, array) for n, array in zip(names, arrays, strict=True))
+        values = tuple(
+            wanted if isinstance(wanted, Value) and wanted.type == kind else Value(n, kind)
+            for wanted, n, kind in zip(results, names, types, strict=True)
+        )
+        wanted_name = name or (sources[0] if sources else op)
+        node = Node(op, inputs, values, complete, sources, self._node_names.fresh(wanted_name))
+        self.nodes.append(node)
+        return values
+
+    def _result_name(self, wanted: str | Value | None, fallback: str) -> str:
+        if isinstance(wanted, Value):
+            return wanted.name
+        return self.name(fallback) if wanted is None else wanted
+
+    # -- shorthands
+    def reshape(self, x: Value, shape: Sequence[Any], **rest: Any) -> Value:
+        """`reshape`, unless it would change nothing."""
+        from sterna.ir.integer import as_int
+
+        wanted = tuple(as_int(size) for size in shape)
+        return x if x.shape == wanted and not rest.get("result") else self.add("reshape", x, shape=wanted, **rest)
+
+    def transpose(self, x: Value, order: Sequence[int], **rest: Any) -> Value:
+        """`transpose`, unless it would change nothing."""
+        if tuple(order) == tuple(range(len(order))) and not rest.get("result"):
+            return x
+        return self.add("transpose", x, order=tuple(order), **rest)
+
+    def scalar(self, value: float | int | bool, dtype: str) -> Value:
+        """A constant without dimensions."""
+        return self.constant(value, f"{value}", dtype)
+
+

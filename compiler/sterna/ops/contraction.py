@@ -1,0 +1,224 @@
+"""Matrix products and convolutions. Channels are last: (N, spatial..., C); weights are (spatial..., C / groups, O).
+
+Padding is never part of these operators but a `pad` before them, so that the storage plan can turn it into a border of
+the producer's buffer; a bias is an `add` behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import Int
+from sterna.ops.formulas import at, broadcast_at, rounded, wide, widened
+from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+from sterna.te.tensor import Axis, Tensor, compute, reduce, reduce_axis
+
+FAMILY = "contraction"
+SPATIAL = (("w",), ("h", "w"), ("d", "h", "w"))
+
+STRIDES = Attribute("strides", "ints", "step of the window per spatial dimension")
+DILATIONS = Attribute("dilations", "ints", "distance of neighbouring window elements per spatial dimension")
+GROUPS = Attribute("groups", "int", "input and output channels fall into so many independent groups", 1)
+
+
+def spatial_rank(x: TensorType, attributes: Mapping[str, Any], *per_dimension: str) -> int:
+    """The number of spatial dimensions, which each of these attributes must have.
+
+    Raises:
+        SternaError: E0108, the rank is not 3 to 5 or an attribute has another length.
+    """
+    spatial = x.rank - 2
+    if not 1 <= spatial <= 3:
+        raise unfit(f"takes tensors of 3 to 5 dimensions (batch, 1 to 3 spatial, channels), not {x.rank}")
+    for name in per_dimension:
+        if len(attributes[name]) != spatial:
+            raise unfit(f"{name} has {len(attributes[name])} entries for {spatial} spatial dimensions")
+        if any(int(v) < 1 for v in attributes[name]):
+            raise unfit(f"{name} must be positive, not {list(attributes[name])}")
+    return spatial
+
+
+def windows(
+    sizes: Sequence[Int], kernel: Sequence[Int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[Int, ...]:
+    """How many positions a window has along each dimension."""
+    result = []
+    for size, extent, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
+        count = (size - (extent - 1) * dilation - 1) // stride + 1
+        if count.is_const and int(count) < 1:
+            raise unfit(f"a window of {extent} (dilation {dilation}) does not fit into {size} elements")
+        result.append(count)
+    return tuple(result)
+
+
+def summed(name: str, shape: Sequence[Int], axes: Sequence[str], element: Any, inner: Sequence[Axis], dtype: str) -> Tensor:
+    """A stage that sums `element(*axes)` over the inner axes that vary, rounded to `dtype` at the end."""
+    varying = [axis for axis in inner if axis.extent != 1]
+
+    def body(*index: Int) -> Expr:
+        value: Expr = element(*index)
+        return reduce("sum", value, *varying) if varying else value
+
+    if wide(dtype) == dtype:
+        return compute(name, shape, body, axes, family=FAMILY)
+    return rounded(name, compute(f"{name}_wide", shape, body, axes, family=FAMILY), dtype)
+
+
+# ---------------------------------------------------------------- matrix product
+def _matmul_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    a, b = present(types, 0, 1)
+    check_dtype(same_dtype((a, b)), NUMBERS)
+    if a.rank < 2 or b.rank < 2:
+        raise unfit("takes matrices, of two dimensions or more")
+    if a.shape[-1] != b.shape[-2]:
+        raise unfit(f"inner dimensions differ: {a} and {b}")
+    return TensorType(a.dtype, (*broadcast([a.shape[:-2], b.shape[:-2]]), a.shape[-2], b.shape[-1]))
+
+
+def _matmul(call: Call) -> Tensor:
+    a, b = call.input(0), call.input(1)
+    k = reduce_axis("k", a.shape[-1])
+
+    def element(*index: Int) -> Expr:
+        *batch, i, j = index
+        return widened(broadcast_at(a, (*batch, i, k.var))) * widened(broadcast_at(b, (*batch, k.var, j)))
+
+    shape = call.output.shape
+    axes = [*(f"b{n}" for n in range(len(shape) - 2)), "i", "j"]
+    return summed(call.name, shape, axes, element, [k], a.dtype)
+
+
+# ---------------------------------------------------------------- convolution
+def _grouped(types: Types, attributes: Mapping[str, Any], spatial: int) -> tuple[TensorType, TensorType]:
+    """Operands of a convolution, checked against the groups."""
+    x, w = present(types, 0, 1)
+    check_dtype(same_dtype((x, w)), NUMBERS)
+    groups = attributes["groups"]
+    if w.rank != x.rank:
+        raise unfit(f"the weight {w} has another rank than the input {x}")
+    if groups < 1 or w.shape[spatial] * groups != x.shape[-1]:
+        raise unfit(f"{x.shape[-1]} channels do not fit the weight's {w.shape[spatial]} in {groups} groups")
+    if w.shape[-1] % groups != 0:
+        raise unfit(f"{w.shape[-1]} output channels do not fall into {groups} groups")
+    return x, w
+
+
+def _channel(co: Int, ci: Int, w: Tensor, groups: int) -> Int:
+    """The input channel that output channel `co` reads for channel `ci` of its group."""
+    if groups == 1:
+        return ci
+    return (co // (int(w.shape[-1]) // groups)) * w.shape[-2] + ci
+
+
+def _conv_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    spatial = spatial_rank(present(types, 0)[0], attributes, "strides", "dilations")
+    x, w = _grouped(types, attributes, spatial)
+    sizes = windows(x.shape[1:-1], w.shape[:spatial], attributes["strides"], attributes["dilations"])
+    return TensorType(x.dtype, (x.shape[0], *sizes, w.shape[-1]))
+
+
+def _conv(call: Call) -> Tensor:
+    x, w = call.input(0), call.input(1)
+    names = SPATIAL[len(x.shape) - 3]
+    kernel = [reduce_axis(f"k{name}", size) for name, size in zip(names, w.shape, strict=False)]
+    ci = reduce_axis("ci", w.shape[-2])
+
+    def element(n: Int, *rest: Int) -> Expr:
+        *position, co = rest
+        steps = zip(position, kernel, call["strides"], call["dilations"], strict=True)
+        source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
+        value = at(x, (n, *source, _channel(co, ci.var, w, call["groups"])))
+        return widened(value) * widened(at(w, (*(k.var for k in kernel), ci.var, co)))
+
+    return summed(call.name, call.output.shape, ["n", *names, "co"], element, [*kernel, ci], x.dtype)
+
+
+# ---------------------------------------------------------------- transposed convolution
+def _taps(extent: Int, stride: int) -> int:
+    return -(-int(extent) // stride)
+
+
+def _conv_transpose_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    spatial = spatial_rank(present(types, 0)[0], attributes, "strides", "sizes")
+    x, w = _grouped(types, attributes, spatial)
+    rows = zip(x.shape[1:-1], w.shape, attributes["strides"], attributes["begins"], attributes["sizes"], strict=False)
+    for size, extent, stride, begin, length in rows:
+        if int(extent) % stride:
+            raise unfit(f"the weight's extent {extent} is not a multiple of the stride {stride}")
+        last = (begin + length - 1) // stride + _taps(extent, stride) - 1
+        if begin < 0 or (size.is_const and last >= int(size)):
+            raise unfit(f"elements {begin} to {begin + length - 1} reach beyond the padded input of {size}")
+    return TensorType(x.dtype, (x.shape[0], *(Int({}, int(s)) for s in attributes["sizes"]), w.shape[-1]))
+
+
+def _conv_transpose(call: Call) -> Tensor:
+    """Gathers instead of scattering: output o of stride s meets the weight's elements (o mod s) + s j and nothing else.
+
+    The input has J - 1 zeros on each side (J = weight extent / s), so that every index is in bounds without a test.
+    """
+    x, w = call.input(0), call.input(1)
+    names = SPATIAL[len(x.shape) - 3]
+    strides = call["strides"]
+    taps = [
+        reduce_axis(f"k{name}", _taps(extent, stride))
+        for name, extent, stride in zip(names, w.shape, strides, strict=False)
+    ]
+    ci = reduce_axis("ci", w.shape[-2])
+
+    def element(n: Int, *rest: Int) -> Expr:
+        *position, co = rest
+        source, weight = [], []
+        for p, tap, stride, begin in zip(position, taps, strides, call["begins"], strict=True):
+            source.append((p + begin) // stride + (tap.extent - 1) - tap.var)
+            weight.append((p + begin) % stride + tap.var * stride)
+        value = at(x, (n, *source, _channel(co, ci.var, w, call["groups"])))
+        return widened(value) * widened(at(w, (*weight, ci.var, co)))
+
+    return summed(call.name, call.output.shape, ["n", *names, "co"], element, [*taps, ci], x.dtype)
+
+
+F = "float32"
+_CONVOLUTIONS = (
+    case((F, (1, 8, 8, 3)), (F, (3, 3, 3, 16)), strides=(1, 1), dilations=(1, 1)),
+    case((F, (2, 9, 7, 4)), (F, (3, 2, 4, 5)), strides=(2, 1), dilations=(1, 2)),
+    case((F, (1, 6, 6, 8)), (F, (1, 1, 8, 24)), strides=(1, 1), dilations=(1, 1)),
+    case((F, (1, 9, 9, 8)), (F, (3, 3, 1, 8)), strides=(2, 2), dilations=(1, 1), groups=8),
+    case((F, (1, 7, 7, 4)), (F, (3, 3, 1, 8)), strides=(1, 1), dilations=(1, 1), groups=4),
+    case((F, (1, 5, 5, 6)), (F, (3, 3, 2, 9)), strides=(1, 1), dilations=(1, 1), groups=3),
+    case((F, (2, 11, 3)), (F, (4, 3, 5)), strides=(2,), dilations=(1,)),
+    case((F, (1, 4, 5, 6, 2)), (F, (2, 3, 3, 2, 4)), strides=(1, 1, 2), dilations=(1, 1, 1)),
+    case(("int32", (1, 6, 6, 3)), ("int32", (3, 3, 3, 4)), strides=(1, 1), dilations=(1, 1)),
+)
+_TRANSPOSED = (
+    case((F, (1, 4, 4, 3)), (F, (2, 2, 3, 5)), strides=(2, 2), begins=(0, 0), sizes=(8, 8)),
+    case((F, (1, 6, 5, 4)), (F, (4, 3, 4, 2)), strides=(2, 1), begins=(1, 2), sizes=(6, 1)),
+    case((F, (1, 7, 4)), (F, (6, 2, 6)), strides=(3,), begins=(2,), sizes=(15,), groups=2),
+)
+_PRODUCTS = (
+    case((F, (8, 16)), (F, (16, 24))),
+    case((F, (1, 7)), (F, (7, 3))),
+    case((F, (2, 3, 4, 5)), (F, (3, 5, 6))),
+    case((F, (2, 4, 5)), (F, (5, 6))),
+    case((F, (33, 17)), (F, (17, 65))),
+    case(("int32", (3, 4)), ("int32", (4, 5))),
+    case(("float16", (3, 8)), ("float16", (8, 5))),
+)
+
+OPERATORS: tuple[Operator, ...] = (
+    Operator("matmul", "The product of matrices; dimensions before the last two broadcast.", single(_matmul_type), _matmul,
+             Fusion.COMPLEX, cases=_PRODUCTS, tags=frozenset({FAMILY})),
+    Operator("conv", "Convolution (cross-correlation) of 1 to 3 spatial dimensions, channels last, without padding.",
+             single(_conv_type), _conv, Fusion.COMPLEX, (STRIDES, DILATIONS, GROUPS), cases=_CONVOLUTIONS,
+             tags=frozenset({FAMILY})),
+    Operator("conv_transpose", "Transposed convolution, channels last: the elements from `begins` on of the full result, for an "
+             "input padded by (weight extent / stride - 1) zeros on each side, or more at the end.", single(_conv_transpose_type),
+             _conv_transpose, Fusion.COMPLEX,
+             (STRIDES, Attribute("begins", "ints", "first element of the full result, per spatial dimension"),
+              Attribute("sizes", "ints", "number of elements, per spatial dimension"), GROUPS),
+             cases=_TRANSPOSED, tags=frozenset({FAMILY})),
+)  # fmt: skip

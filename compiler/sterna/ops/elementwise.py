@@ -1,0 +1,303 @@
+"""Operators that work element by element on operands that broadcast: arithmetic, comparison, logic, choice, casts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sterna.ir import dtypes
+from sterna.ir.graph import TensorType
+from sterna.ops.formulas import map_elements
+from sterna.ops.operator import Attribute, Call, Case, Fusion, Onnx, Operator, Types, case, unfit
+from sterna.ops.types import INTEGERS, NUMBERS, SIGNED_NUMBERS, broadcast, elementwise, present, same_dtype, single
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+from sterna.te.tensor import Tensor
+
+FLOATS = dtypes.FLOATS
+BOOL = ("bool",)
+
+
+def declare(
+    name: str,
+    doc: str,
+    function: Callable[..., Any],
+    operands: int,
+    allowed: Sequence[str] = FLOATS,
+    *,
+    onnx: str = "",
+    result: str | None = None,
+    attributes: tuple[Attribute, ...] = (),
+    renamed: Mapping[str, str] | None = None,
+    low: float = -3.0,
+    high: float = 3.0,
+    cases: tuple[Case, ...] = (),
+    tags: Sequence[str] = (),
+) -> Operator:
+    """An element-wise operator.
+
+    Args:
+        function: the element, from the operands' elements (float16 and bfloat16 already widened to float32) and the
+            attributes as keywords.
+        operands: how many it takes, all of one type.
+        allowed: element types.
+        onnx: the ONNX operator that is exactly this one, if there is one; `renamed`: its attribute names -> ours.
+        result: element type of the result, where it is not the operands'.
+        low, high: range of the values it is tested with; `cases`: more of them.
+    """
+
+    def formula(call: Call) -> Tensor:
+        inputs = [call.input(position) for position in range(operands)]
+        return map_elements(call.name, inputs, call.output, lambda *values: function(*values, **call.attributes))
+
+    shapes: list[tuple[tuple[int, ...], ...]]
+    if operands == 1:
+        shapes = [((2, 3, 5),), ((),)]
+    else:
+        shapes = [((2, 3, 5), (2, 3, 5), (2, 3, 5)), ((4, 1, 5), (3, 1), (1,)), ((), (7,), ())]
+    standard = [d for d in ("float32", "float16", "int32", "uint8", "bool") if d in allowed]
+    generated = tuple(
+        case(*((dtype, shape) for shape in group[:operands]), low=low, high=high)
+        for dtype in standard
+        for group in (shapes if dtype == standard[0] else shapes[:1])
+    )
+    return Operator(
+        name,
+        doc,
+        elementwise(allowed, result, operands),
+        formula,
+        Fusion.BROADCAST,
+        attributes,
+        (Onnx(onnx, attributes=renamed or {}),) if onnx else (),
+        generated + cases,
+        tags=frozenset({"elementwise", *tags}),
+    )
+
+
+def unary(name: str, doc: str, function: Callable[..., Any], allowed: Sequence[str] = FLOATS, **rest: Any) -> Operator:
+    """An element-wise operator of one operand; see `declare`."""
+    return declare(name, doc, function, 1, allowed, **rest)
+
+
+def binary(
+    name: str, doc: str, function: Callable[..., Any], allowed: Sequence[str] = NUMBERS, **rest: Any
+) -> Operator:
+    """An element-wise operator of two operands; see `declare`."""
+    return declare(name, doc, function, 2, allowed, **rest)
+
+
+# ---------------------------------------------------------------- formulas that need more than a line
+def absolute(x: Expr) -> Expr:
+    return E.unary("abs", x)
+
+
+def call(op: str) -> Callable[[Expr], Expr]:
+    """The one-operand operation of that name."""
+    return lambda x: E.unary(op, x)
+
+
+def compare(op: str) -> Callable[[Expr, Expr], Expr]:
+    return lambda a, b: E.compare(op, a, b)
+
+
+def operation(op: str) -> Callable[[Expr, Expr], Expr]:
+    return lambda a, b: E.binary(op, a, b)
+
+
+def _remainder(a: Expr, b: Expr, truncated: bool) -> Expr:
+    if not truncated:
+        return E.binary("mod", a, b)
+    if dtypes.is_float(a.dtype):
+        return a - E.unary("trunc", a / b) * b
+    return a - a / b * b
+
+
+def _shift(a: Expr, b: Expr, direction: str) -> Expr:
+    # C leaves shifts by the width or more undefined; ONNX's reference gives 0.
+    width = dtypes.bits(a.dtype)
+    shifted = E.binary("shift_left" if direction == "LEFT" else "shift_right", a, E.minimum(b, width - 1))
+    return E.select(E.compare("lt", b, width), shifted, 0)
+
+
+def _is_infinite(x: Expr, negative: bool, positive: bool) -> Expr:
+    if negative and positive:
+        return E.unary("isinf", x)
+    if positive:
+        return E.compare("eq", x, math.inf)
+    return E.compare("eq", x, -math.inf) if negative else E.const(False, "bool")
+
+
+def _atan(x: Expr) -> Expr:
+    """Cephes' atanf: reduction to |x| <= tan(pi / 8), then a polynomial; about 2 ulp in float32."""
+    size = absolute(x)
+    large, middle = size > 2.414213562373095, size > 0.4142135623730950
+    # The denominators are guarded because both sides of a select are evaluated.
+    reduced = E.select(large, -1.0 / E.maximum(size, 1.0), E.select(middle, (size - 1.0) / (size + 1.0), size))
+    offset = E.select(large, math.pi / 2, E.select(middle, E.const(math.pi / 4, x.dtype), 0.0))
+    z = reduced * reduced
+    series = ((8.05374449538e-2 * z - 1.38776856032e-1) * z + 1.99777106478e-1) * z - 3.33329491539e-1
+    angle = offset + (series * z * reduced + reduced)
+    return E.select(x < 0.0, -angle, angle)
+
+
+def _asin(x: Expr) -> Expr:
+    # atan2(x, sqrt(1 - x^2)) through the half angle, which keeps its digits near 1.
+    return 2.0 * _atan(x / (1.0 + E.unary("sqrt", (1.0 - x) * (1.0 + x))))
+
+
+def _sinh(x: Expr) -> Expr:
+    # The series near 0, where the difference of exponentials would cancel.
+    square = x * x
+    series = x + x * square * (1 / 6 + square * (1 / 120 + square * (1 / 5040)))
+    half = E.unary("exp", x) * 0.5 - E.unary("exp", -x) * 0.5
+    return E.select(absolute(x) < 0.5, series, half)
+
+
+def _asinh(x: Expr) -> Expr:
+    size = absolute(x)
+    square = size * size
+    value = _log1p(size + square / (1.0 + E.unary("sqrt", square + 1.0)))
+    return E.select(x < 0.0, -value, value)
+
+
+def _log1p(x: Expr) -> Expr:
+    """log(1 + x) with the rounding of 1 + x divided out (Kahan)."""
+    total = 1.0 + x
+    exact = E.compare("eq", total, 1.0)
+    return E.select(exact, x, E.unary("log", total) * x / E.select(exact, 1.0, total - 1.0))
+
+
+# ---------------------------------------------------------------- operators with rules of their own
+def _where_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    condition, a, b = present(types, 0, 1, 2)
+    if condition.dtype != "bool":
+        raise unfit(f"the condition is {condition.dtype}, not bool")
+    return TensorType(same_dtype((a, b)), broadcast([condition.shape, a.shape, b.shape]))
+
+
+def _where(call: Call) -> Tensor:
+    tensors = [call.input(n) for n in range(3)]
+    return map_elements(call.name, tensors, call.output, E.select)
+
+
+def _cast_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    return TensorType(attributes["to"], x.shape)
+
+
+def _cast(call: Call) -> Tensor:
+    return map_elements(call.name, [call.input(0)], call.output, lambda x: E.cast(x, call["to"]))
+
+
+WHERE = Operator(
+    "where",
+    "The first of two values where the condition holds, else the second.",
+    single(_where_type),
+    _where,
+    Fusion.BROADCAST,
+    onnx=(Onnx("Where"),),
+    cases=(
+        case(("bool", (2, 3)), ("float32", (2, 3)), ("float32", (2, 3))),
+        case(("bool", (3, 1)), ("int32", (4,)), ("int32", ())),
+    ),
+    tags=frozenset({"elementwise"}),
+)
+CAST = Operator(
+    "cast",
+    "Conversion of the element type; from float to integer truncates and saturates (`te.expr.Cast`).",
+    single(_cast_type),
+    _cast,
+    Fusion.BROADCAST,
+    (Attribute("to", "dtype", "the element type of the result", choices=dtypes.ALL),),
+    cases=tuple(
+        case((a, (3, 4)), to=b)
+        for a, b in (
+            ("float32", "int32"), ("float32", "float16"), ("int32", "float32"), ("int64", "int32"), ("float32", "bool"), ("bool", "float32"),
+            ("uint8", "float32"), ("float16", "float32"), ("int32", "int8"),
+        )  # fmt: skip
+    ),
+    tags=frozenset({"elementwise"}),
+)
+IDENTITY = Operator(
+    "identity",
+    "A copy.",
+    lambda types, attributes: present(types, 0),
+    lambda call: map_elements(call.name, [call.input(0)], call.output, lambda x: x),
+    Fusion.INJECTIVE,
+    cases=(case(("float32", (2, 3))), case(("int64", ()))),
+    view=lambda data, attributes: data,
+)
+
+_TRUNCATED = Attribute("truncated", "bool", "the sign of the dividend (C's fmod) instead of the divisor's", False)
+_NEGATIVE = Attribute("negative", "bool", "whether -inf counts", True)
+_POSITIVE = Attribute("positive", "bool", "whether +inf counts", True)
+_DIRECTION = Attribute("direction", "string", "which way", "LEFT", choices=("LEFT", "RIGHT"))
+_NAN = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.5], np.float32)
+_SPECIAL = (Case((_NAN,)),)
+_PAIRS = (Case((np.repeat(_NAN, 6).reshape(6, 6), _NAN)),)
+
+OPERATORS: tuple[Operator, ...] = (
+    binary("add", "a + b", operation("add"), onnx="Add", tags=("commutative",)),
+    binary("sub", "a - b", operation("sub"), onnx="Sub"),
+    binary("mul", "a * b", operation("mul"), onnx="Mul", tags=("commutative",)),
+    binary("div", "a / b; integers truncate toward zero", operation("div"), onnx="Div", low=1.0, high=9.0),
+    binary("pow", "a to the power b", operation("pow"), low=0.5, high=3.0),
+    binary("minimum", "the smaller; NaN if either is", E.minimum, tags=("commutative",), cases=_PAIRS),
+    binary("maximum", "the greater; NaN if either is", E.maximum, tags=("commutative",), cases=_PAIRS),
+    binary("mod", "the remainder of floor(a / b)", _remainder, attributes=(_TRUNCATED,), onnx="Mod",
+           renamed={"fmod": "truncated"}, low=1.0, high=9.0, allowed=INTEGERS,
+           cases=(case(("int32", (20,)), np.array(3, np.int32), low=-9, high=9, truncated=True),
+                  case(("int32", (20,)), np.array(-3, np.int32), low=-9, high=9))),
+    binary("fmod", "the remainder of a / b with the sign of a", lambda a, b: _remainder(a, b, True), FLOATS, low=1.0, high=9.0),
+    unary("neg", "-x", call("neg"), SIGNED_NUMBERS, onnx="Neg"),
+    unary("abs", "|x|", call("abs"), NUMBERS, onnx="Abs", cases=_SPECIAL),
+    unary("sign", "-1, 0 or 1", call("sign"), SIGNED_NUMBERS, onnx="Sign"),
+    unary("floor", "the greatest integer not above x", call("floor"), onnx="Floor"),
+    unary("ceil", "the least integer not below x", call("ceil"), onnx="Ceil"),
+    unary("round", "the nearest integer, halves to even", call("rint"), onnx="Round"),
+    unary("sqrt", "the square root", call("sqrt"), onnx="Sqrt", low=0.0, high=9.0),
+    unary("reciprocal", "1 / x", lambda x: 1.0 / x, onnx="Reciprocal", low=0.25),
+    unary("exp", "e to the power x", call("exp"), onnx="Exp", cases=_SPECIAL),
+    unary("log", "the natural logarithm", call("log"), onnx="Log", low=0.1, high=9.0, cases=_SPECIAL),
+    unary("sin", "sine", call("sin"), onnx="Sin"),
+    unary("cos", "cosine", call("cos"), onnx="Cos"),
+    unary("tan", "tangent", lambda x: E.unary("sin", x) / E.unary("cos", x), onnx="Tan", low=-1.4, high=1.4),
+    unary("asin", "inverse sine", _asin, onnx="Asin", low=-1.0, high=1.0),
+    unary("acos", "inverse cosine", lambda x: math.pi / 2 - _asin(x), onnx="Acos", low=-1.0, high=1.0),
+    unary("atan", "inverse tangent", _atan, onnx="Atan", low=-9.0, high=9.0),
+    unary("sinh", "hyperbolic sine", _sinh, onnx="Sinh"),
+    unary("cosh", "hyperbolic cosine", lambda x: (E.unary("exp", x) + E.unary("exp", -x)) * 0.5, onnx="Cosh"),
+    unary("tanh", "hyperbolic tangent", call("tanh"), onnx="Tanh", cases=_SPECIAL),
+    unary("asinh", "inverse hyperbolic sine", _asinh, onnx="Asinh"),
+    unary("acosh", "inverse hyperbolic cosine", lambda x: _log1p(x - 1.0 + E.unary("sqrt", (x - 1.0) * (x + 1.0))),
+          onnx="Acosh", low=1.0, high=9.0),
+    unary("atanh", "inverse hyperbolic tangent", lambda x: 0.5 * _log1p(2.0 * x / (1.0 - x)), onnx="Atanh",
+          low=-0.9, high=0.9),
+    unary("erf", "the error function", call("erf"), onnx="Erf"),
+    unary("sigmoid", "1 / (1 + exp(-x))", call("sigmoid"), onnx="Sigmoid", cases=_SPECIAL),
+    unary("is_nan", "whether x is not a number", call("isnan"), onnx="IsNaN", result="bool", cases=_SPECIAL),
+    unary("is_inf", "whether x is infinite", _is_infinite, onnx="IsInf", result="bool", attributes=(_NEGATIVE, _POSITIVE),
+          renamed={"detect_negative": "negative", "detect_positive": "positive"}, cases=_SPECIAL),
+    unary("logical_not", "not x", call("logical_not"), BOOL, onnx="Not"),
+    binary("logical_and", "a and b", operation("and"), BOOL, onnx="And", tags=("commutative",)),
+    binary("logical_or", "a or b", operation("or"), BOOL, onnx="Or", tags=("commutative",)),
+    binary("logical_xor", "either, not both", operation("xor"), BOOL, onnx="Xor", tags=("commutative",)),
+    unary("bitwise_not", "every bit inverted", call("invert"), INTEGERS, onnx="BitwiseNot"),
+    binary("bitwise_and", "bits that both have", operation("and"), INTEGERS, onnx="BitwiseAnd", tags=("commutative",)),
+    binary("bitwise_or", "bits that either has", operation("or"), INTEGERS, onnx="BitwiseOr", tags=("commutative",)),
+    binary("bitwise_xor", "bits that one has", operation("xor"), INTEGERS, onnx="BitwiseXor", tags=("commutative",)),
+    binary("bit_shift", "bits moved; those beyond the width are lost", _shift, dtypes.UNSIGNED, onnx="BitShift",
+           attributes=(_DIRECTION,), cases=(case(("uint8", (9,)), ("uint8", (9,)), low=0, high=9, direction="LEFT"),
+                                            case(("uint32", (9,)), ("uint32", (9,)), low=0, high=40, direction="RIGHT"))),
+    binary("equal", "a = b", compare("eq"), dtypes.ALL, onnx="Equal", result="bool", tags=("commutative",), cases=_PAIRS),
+    binary("less", "a < b", compare("lt"), onnx="Less", result="bool", cases=_PAIRS),
+    binary("less_equal", "a <= b", compare("le"), onnx="LessOrEqual", result="bool"),
+    binary("greater", "a > b", compare("gt"), onnx="Greater", result="bool"),
+    binary("greater_equal", "a >= b", compare("ge"), onnx="GreaterOrEqual", result="bool"),
+    WHERE,
+    CAST,
+    IDENTITY,
+)  # fmt: skip

@@ -1,0 +1,51 @@
+"""Operators applied to arrays, through their tensor expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sterna.ir import dtypes
+from sterna.ir.graph import Array, TensorType, tensor_type
+from sterna.ops.table import operator
+from sterna.te.interpreter import run_kernel
+from sterna.te.tensor import Kernel, Tensor, placeholder
+
+
+def evaluate(
+    op: str,
+    inputs: Sequence[Array | None],
+    attributes: Mapping[str, Any],
+    outputs: Sequence[TensorType] | None = None,
+) -> tuple[Array, ...]:
+    """The results of one operator.
+
+    Args:
+        attributes: complete ones (`Operator.complete`).
+        outputs: the results' types, if they are known already.
+
+    Returns:
+        New arrays, or views of the operand where the operator only views it.
+    """
+    declaration = operator(op)
+    if declaration.view is not None and inputs[0] is not None:
+        return (declaration.view(inputs[0], attributes),)
+    types = tuple(None if a is None else tensor_type(dtypes.from_numpy(a.dtype), a.shape) for a in inputs)
+    if outputs is None:
+        outputs = declaration.types(types, attributes)
+    if all(t.is_static and 0 in t.sizes for t in outputs):
+        import numpy as np
+
+        return tuple(np.empty(t.sizes, dtypes.to_numpy(t.dtype)) for t in outputs)
+    tensors: list[Tensor | None] = []
+    arrays: dict[str, Array] = {}
+    for n, (array, kind) in enumerate(zip(inputs, types, strict=True)):
+        if array is None or kind is None:
+            tensors.append(None)
+            continue
+        tensors.append(placeholder(f"x{n}", kind.shape, kind.dtype))
+        arrays[f"x{n}"] = array
+    results = declaration.compute(tensors, attributes, outputs, "y")
+    kernel = Kernel(op, tuple(t for t in tensors if t is not None), (), results)
+    computed = run_kernel(kernel, arrays)
+    return tuple(computed[tensor.name] for tensor in results)

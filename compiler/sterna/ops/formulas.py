@@ -1,0 +1,61 @@
+"""Building blocks of tensor expressions that many operators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sterna.ir import dtypes
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import Int
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+from sterna.te.tensor import Tensor, compute
+
+#: Types whose arithmetic is done in float32 and rounded once per operator, as ONNX's reference does.
+HALF = ("float16", "bfloat16")
+
+
+def at(tensor: Tensor, indices: Sequence[Int]) -> E.Load:
+    """An element; for tensors of any rank, none included."""
+    return E.Load(tensor.dtype, tensor=tensor, indices=tuple(indices))
+
+
+def broadcast_at(tensor: Tensor, indices: Sequence[Int]) -> E.Load:
+    """The element that NumPy's broadcasting pairs with `indices` of a larger shape."""
+    aligned = indices[len(indices) - len(tensor.shape) :]
+    return at(tensor, [Int({}, 0) if size == 1 else index for index, size in zip(aligned, tensor.shape, strict=True)])
+
+
+def widened(value: Expr) -> Expr:
+    """Half-width floats as float32, everything else as it is."""
+    return E.cast(value, "float32") if value.dtype in HALF else value
+
+
+def wide(dtype: str) -> str:
+    """The type in which arithmetic on `dtype` is done."""
+    return "float32" if dtype in HALF else dtype
+
+
+def map_elements(name: str, inputs: Sequence[Tensor], output: TensorType, function: Callable[..., Any]) -> Tensor:
+    """A stage that applies a function of expressions to broadcast operands."""
+
+    def body(*indices: Int) -> Expr:
+        operands = [widened(broadcast_at(tensor, indices)) for tensor in inputs]
+        return E.cast(E.as_expr(function(*operands), wide(output.dtype)), output.dtype)
+
+    return compute(name, output.shape, body, dtype=output.dtype)
+
+
+def rounded(name: str, tensor: Tensor, dtype: str) -> Tensor:
+    """The tensor in another type; itself if it has it."""
+    if tensor.dtype == dtype:
+        return tensor
+    return compute(name, tensor.shape, lambda *i: E.cast(at(tensor, i), dtype))
+
+
+def lowest(dtype: str) -> float | int:
+    """The neutral element of a maximum."""
+    if dtypes.is_float(dtype):
+        return float("-inf")
+    return dtypes.limits(dtype)[0]

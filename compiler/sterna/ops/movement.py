@@ -1,0 +1,363 @@
+"""Operators that move elements and compute nothing: index maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sterna.ir.graph import Array, TensorType
+from sterna.ir.integer import ONE, ZERO, Int, as_int, maximum, minimum
+from sterna.ops.formulas import at, broadcast_at
+from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, case, unfit
+from sterna.ops.types import axis_of, broadcast, check_dtype, present, same_dtype, single, with_dim
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+from sterna.te.position import position
+from sterna.te.tensor import Tensor, compute
+
+
+def _sizes(attributes: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    return tuple(int(v) for v in attributes[name])
+
+
+# ---------------------------------------------------------------- transpose
+def _transpose_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    order = attributes["order"]
+    if sorted(order) != list(range(x.rank)):
+        raise unfit(f"the order {list(order)} is no permutation of the {x.rank} dimensions of {x}")
+    return TensorType(x.dtype, tuple(x.shape[n] for n in order))
+
+
+def _transpose(call: Call) -> Tensor:
+    x, order = call.input(0), call["order"]
+    place = [order.index(n) for n in range(len(order))]
+    return compute(call.name, call.output.shape, lambda *i: at(x, [i[p] for p in place]))
+
+
+# ---------------------------------------------------------------- reshape
+def _reshape_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    result = TensorType(x.dtype, tuple(as_int(size) for size in attributes["shape"]))
+    if result.elements != x.elements:
+        raise unfit(f"{x} ({x.elements} elements) cannot become {result} ({result.elements} elements)")
+    return result
+
+
+def groups(old: Sequence[Int], new: Sequence[Int]) -> list[tuple[list[int], list[int]]]:
+    """Splits a reshape into the smallest independent parts: (old dimensions, new dimensions) with equal products.
+
+    Dimensions of size 1 join a neighbouring part, or make one of their own that is empty on the other side.
+    """
+    parts: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        mine, theirs = [], []
+        left = right = ONE
+        if i < len(old):
+            mine.append(i)
+            left = old[i]
+            i += 1
+        if j < len(new) and (left != 1 or not mine or new[j] == 1):
+            theirs.append(j)
+            right = new[j]
+            j += 1
+        while left != right:
+            lo, hi = (left - right).bounds()
+            if i < len(old) and (j >= len(new) or (hi is not None and hi < 0) or not (lo is not None and lo > 0)):
+                left = left * old[i]
+                mine.append(i)
+                i += 1
+            elif j < len(new):
+                right = right * new[j]
+                theirs.append(j)
+                j += 1
+            else:
+                return [(list(range(len(old))), list(range(len(new))))]
+        parts.append((mine, theirs))
+    return parts
+
+
+def flat_index(index: Sequence[Int], shape: Sequence[Int]) -> Int:
+    """The position in row-major order."""
+    result = ZERO
+    for i, size in zip(index, shape, strict=True):
+        result = result * size + i
+    return result
+
+
+def _reshape(call: Call) -> Tensor:
+    x = call.input(0)
+    new = call.output.shape
+
+    def body(*index: Int) -> Expr:
+        if any(size == 0 for size in new):
+            return E.const(0, x.dtype)
+        source = [ZERO] * len(x.shape)
+        for mine, theirs in groups(x.shape, new):
+            rest = flat_index([index[j] for j in theirs], [new[j] for j in theirs])
+            for n in reversed(mine[1:]):
+                if x.shape[n] != 1:
+                    source[n] = rest % int(x.shape[n])
+                    rest = rest // int(x.shape[n])
+            if mine:
+                source[mine[0]] = rest
+        return at(x, source)
+
+    return compute(call.name, new, body)
+
+
+# ---------------------------------------------------------------- slice
+def _slice_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    shape = []
+    rows = [attributes["starts"], attributes["sizes"], attributes["steps"]]
+    if any(len(row) != x.rank for row in rows):
+        raise unfit(f"starts, sizes and steps need {x.rank} entries each")
+    for extent, start, size, step in zip(x.shape, *rows, strict=True):
+        last = start + (size - 1) * step
+        if size < 0 or (size > 0 and extent.is_const and not (0 <= start < int(extent) and 0 <= last < int(extent))):
+            raise unfit(f"elements {start} to {last} do not lie in a dimension of {extent}")
+        shape.append(as_int(size))
+    return TensorType(x.dtype, tuple(shape))
+
+
+def _slice(call: Call) -> Tensor:
+    x = call.input(0)
+    starts, steps = call["starts"], call["steps"]
+    return compute(
+        call.name, call.output.shape, lambda *i: at(x, [p * d + s for p, s, d in zip(i, starts, steps, strict=True)])
+    )
+
+
+def _slice_view(data: Array, attributes: Mapping[str, Any]) -> Array:
+    ranges = []
+    for start, size, step in zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True):
+        stop = start + size * step
+        ranges.append(slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0))
+    return data[tuple(ranges)]
+
+
+# ---------------------------------------------------------------- concat
+def _concat_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    parts = present(types)
+    if not parts:
+        raise unfit("nothing to join")
+    axis = axis_of(attributes["axis"], parts[0].rank)
+    total = ZERO
+    for part in parts:
+        if part.rank != parts[0].rank or with_dim(part.shape, axis, ONE) != with_dim(parts[0].shape, axis, ONE):
+            raise unfit(f"{parts[0]} and {part} differ outside dimension {axis}")
+        total = total + part.shape[axis]
+    return TensorType(same_dtype(parts), with_dim(parts[0].shape, axis, total))
+
+
+def _concat(call: Call) -> Tensor:
+    axis = axis_of(call["axis"], len(call.output.shape))
+    parts: list[tuple[Int, Tensor]] = []
+    offset = ZERO
+    for tensor in call.inputs:
+        assert tensor is not None
+        if tensor.shape[axis] != 0:
+            parts.append((offset, tensor))
+        offset = offset + tensor.shape[axis]
+
+    def body(*index: Int) -> Expr:
+        def element(begin: Int, tensor: Tensor) -> Expr:
+            # Every part is read at every position, so positions outside it move to its edge.
+            inside = maximum(minimum(index[axis] - begin, tensor.shape[axis] - 1), 0)
+            return at(tensor, with_dim(index, axis, inside))
+
+        if not parts:
+            return E.const(0, call.output.dtype)
+        value = element(*parts[-1])
+        for (begin, tensor), (end, _) in zip(reversed(parts[:-1]), reversed(parts[1:]), strict=True):
+            here = E.compare("lt", E.index_value(index[axis]), E.index_value(end))
+            value = E.select(here, element(begin, tensor), value)
+        return value
+
+    return compute(call.name, call.output.shape, body, family="concat")
+
+
+# ---------------------------------------------------------------- pad
+def _pad_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    before, after = attributes["before"], attributes["after"]
+    if len(before) != x.rank or len(after) != x.rank:
+        raise unfit(f"pads need {x.rank} entries at each end")
+    if any(p < 0 for p in (*before, *after)):
+        raise unfit("pads must not be negative; a slice removes elements")
+    for size, b, a in zip(x.shape, before, after, strict=True):
+        limit = size - 1 if attributes["mode"] == "reflect" else size
+        if attributes["mode"] != "constant" and (b or a) and limit.is_const and max(b, a) > int(limit) * (10**9 if attributes["mode"] == "edge" else 1):
+            raise unfit(f"{max(b, a)} elements of padding by {attributes['mode']} need as many in the tensor, which has {size}")
+    return TensorType(x.dtype, tuple(size + (b + a) for size, b, a in zip(x.shape, before, after, strict=True)))
+
+
+def _pad(call: Call) -> Tensor:
+    x = call.input(0)
+    mode = call["mode"]
+
+    def body(*index: Int) -> Expr:
+        inside: Expr | None = None
+        source = []
+        for i, size, before, after in zip(index, x.shape, call["before"], call["after"], strict=True):
+            place = i - before
+            if not before and not after:
+                source.append(i)
+                continue
+            last = size - 1
+            if mode == "reflect":
+                place = maximum(place, -place)
+                source.append(minimum(place, last * 2 - place))
+            elif mode == "wrap":
+                source.append((place + size) % int(size))
+            else:
+                source.append(maximum(minimum(place, last), 0))
+            if mode == "constant":
+                inside = E.both(inside, E.in_range(place, size))
+        if mode == "constant" and any(size == 0 for size in x.shape):
+            return E.const(call["value"], x.dtype)
+        value: Expr = at(x, source)
+        return value if inside is None else E.select(inside, value, call["value"])
+
+    return compute(call.name, call.output.shape, body, family="pad")
+
+
+# ---------------------------------------------------------------- expand, tile, gather
+def _expand_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    shape = tuple(as_int(size) for size in attributes["shape"])
+    if broadcast([x.shape, shape]) != shape:
+        raise unfit(f"{x} does not broadcast to [{', '.join(map(str, shape))}]")
+    return TensorType(x.dtype, shape)
+
+
+def _tile_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    if len(attributes["repeats"]) != x.rank:
+        raise unfit(f"repeats need {x.rank} entries")
+    return TensorType(x.dtype, tuple(size * count for size, count in zip(x.shape, attributes["repeats"], strict=True)))
+
+
+def _tile(call: Call) -> Tensor:
+    x = call.input(0)
+
+    def body(*index: Int) -> Expr:
+        if any(size == 0 for size in call.output.shape):
+            return E.const(0, x.dtype)
+        return at(x, [ZERO if size == 1 else i % int(size) for i, size in zip(index, x.shape, strict=True)])
+
+    return compute(call.name, call.output.shape, body)
+
+
+def _gather_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    x, indices = present(types, 0, 1)
+    check_dtype(indices.dtype, ("int32", "int64"))
+    axis = axis_of(attributes["axis"], x.rank)
+    return TensorType(x.dtype, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def _gather(call: Call) -> Tensor:
+    x, indices = call.input(0), call.input(1)
+    axis = axis_of(call["axis"], len(x.shape))
+    end = axis + len(indices.shape)
+
+    def body(*index: Int) -> Expr:
+        chosen = position(at(indices, index[axis:end]), x.shape[axis], from_end=True)
+        return at(x, (*index[:axis], chosen, *index[end:]))
+
+    return compute(call.name, call.output.shape, body)
+
+
+def _gather_elements_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    x, indices = present(types, 0, 1)
+    check_dtype(indices.dtype, ("int32", "int64"))
+    if x.rank != indices.rank:
+        raise unfit(f"{x} and the indices {indices} have different ranks")
+    axis_of(attributes["axis"], x.rank)
+    return TensorType(x.dtype, indices.shape)
+
+
+def _gather_elements(call: Call) -> Tensor:
+    x, indices = call.input(0), call.input(1)
+    axis = axis_of(call["axis"], len(x.shape))
+
+    def body(*index: Int) -> Expr:
+        return at(x, with_dim(index, axis, position(at(indices, index), x.shape[axis], from_end=True)))
+
+    return compute(call.name, call.output.shape, body)
+
+
+def _gather_nd_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    x, indices = present(types, 0, 1)
+    check_dtype(indices.dtype, ("int32", "int64"))
+    batch = attributes["batch_dims"]
+    if indices.rank < 1 or not indices.shape[-1].is_const or batch + int(indices.shape[-1]) > x.rank:
+        raise unfit(f"the indices {indices} do not fit {x}")
+    return TensorType(x.dtype, (*indices.shape[:-1], *x.shape[batch + int(indices.shape[-1]) :]))
+
+
+def _gather_nd(call: Call) -> Tensor:
+    x, indices = call.input(0), call.input(1)
+    batch, depth, lead = call["batch_dims"], int(indices.shape[-1]), len(indices.shape) - 1
+
+    def body(*index: Int) -> Expr:
+        chosen = [
+            position(at(indices, (*index[:lead], as_int(k))), x.shape[batch + k], from_end=True) for k in range(depth)
+        ]
+        return at(x, (*index[:batch], *chosen, *index[lead:]))
+
+    return compute(call.name, call.output.shape, body)
+
+
+F = "float32"
+SHAPE = Attribute("shape", "dims", "the result's dimensions")
+OPERATORS: tuple[Operator, ...] = (
+    Operator("transpose", "Dimensions in another order: dimension n of the result is `order[n]` of the operand.",
+             single(_transpose_type), _transpose, Fusion.INJECTIVE, (Attribute("order", "ints", "a permutation"),),
+             cases=(case((F, (2, 3, 4, 5)), order=(0, 2, 3, 1)), case((F, (3, 4)), order=(1, 0)), case(("int8", (2, 3, 4)), order=(2, 0, 1))),
+             view=lambda data, a: data.transpose(a["order"]), tags=frozenset({"view"})),
+    Operator("reshape", "The same elements in row-major order, with other dimensions.", single(_reshape_type), _reshape,
+             Fusion.INJECTIVE, (SHAPE,),
+             cases=(case((F, (2, 3, 4)), shape=(6, 4)), case((F, (4, 6)), shape=(3, 8)), case((F, (5,)), shape=(1, 5, 1)), case(("int32", (1, 1)), shape=()),
+                    case((F, (2, 12)), shape=(2, 3, 4))),
+             view=lambda data, a: data.reshape([int(s) for s in a["shape"]]), tags=frozenset({"view"})),
+    Operator("slice", "`sizes` elements from `starts` on, `steps` apart (which may be negative), in every dimension.",
+             single(_slice_type), _slice, Fusion.INJECTIVE,
+             (Attribute("starts", "ints", "first element"), Attribute("sizes", "ints", "how many"), Attribute("steps", "ints", "distance")),
+             cases=(case((F, (5, 6)), starts=(1, 0), sizes=(3, 3), steps=(1, 2)), case((F, (7,)), starts=(6,), sizes=(7,), steps=(-1,))),
+             view=_slice_view, tags=frozenset({"view"})),
+    Operator("concat", "Tensors one behind the other along an axis.", single(_concat_type), _concat, Fusion.INJECTIVE,
+             (Attribute("axis", "int", "where they are joined"),), (Onnx("Concat"),),
+             (case((F, (2, 3)), (F, (2, 1)), (F, (2, 4)), axis=1), case((F, (1, 3, 2)), (F, (2, 3, 2)), axis=0), case(("int64", (2,)), ("int64", (1,)), axis=0))),
+    Operator("pad", "Elements added at both ends of every dimension: a constant, the mirror image (`reflect`), the outermost "
+             "element (`edge`) or the other end (`wrap`).", single(_pad_type), _pad, Fusion.INJECTIVE,
+             (Attribute("before", "ints", "how many before"), Attribute("after", "ints", "how many behind"),
+              Attribute("mode", "string", "what they are", "constant", ("constant", "reflect", "edge", "wrap")),
+              Attribute("value", "float", "the constant", 0)),
+             cases=(case((F, (1, 4, 5, 2)), before=(0, 1, 1, 0), after=(0, 1, 2, 0)), case((F, (3, 4)), before=(2, 0), after=(0, 1), value=float("-inf")),
+                    *(case((F, (4, 5)), before=(2, 1), after=(3, 4), mode=mode) for mode in ("reflect", "edge", "wrap")),
+                    case(("int8", (3,)), before=(1,), after=(2,), value=-7))),
+    Operator("expand", "Broadcast to a shape.", single(_expand_type),
+             lambda call: compute(call.name, call.output.shape, lambda *i: broadcast_at(call.input(0), i)), Fusion.INJECTIVE, (SHAPE,),
+             cases=(case((F, (3, 1)), shape=(2, 3, 4)), case((F, ()), shape=(5,))),
+             view=lambda data, a: np.broadcast_to(data, [int(s) for s in a["shape"]]), tags=frozenset({"view"})),
+    Operator("tile", "The tensor repeated along every dimension.", single(_tile_type), _tile, Fusion.INJECTIVE,
+             (Attribute("repeats", "ints", "how often"),), cases=(case((F, (2, 3)), repeats=(2, 2)), case((F, (3, 1)), repeats=(1, 4)))),
+    Operator("gather", "Slices of the first operand chosen along an axis by the integers of the second; negative ones count from "
+             "the end, those out of range are clamped.", single(_gather_type), _gather, Fusion.INJECTIVE,
+             (Attribute("axis", "int", "where to choose", 0),), (Onnx("Gather"),),
+             (case((F, (5, 3)), np.array([[0, 4], [-1, 2]], np.int64), axis=0), case((F, (2, 4, 3)), np.array([1, 3], np.int32), axis=1),
+              case(("int64", (6,)), np.array(2, np.int64), axis=0))),
+    Operator("gather_elements", "The element of the first operand at each position, with the coordinate along an axis taken from the "
+             "second.", single(_gather_elements_type), _gather_elements, Fusion.INJECTIVE, (Attribute("axis", "int", "whose coordinate", 0),),
+             (Onnx("GatherElements"),), (case((F, (3, 3)), np.array([[1, 2, 0], [2, 0, -3]], np.int64), axis=0),
+                                         case((F, (2, 4)), np.array([[3, 0], [1, -1]], np.int32), axis=1))),
+    Operator("gather_nd", "Slices of the first operand at the coordinates in the second's last dimension.", single(_gather_nd_type),
+             _gather_nd, Fusion.INJECTIVE, (Attribute("batch_dims", "int", "leading dimensions both share", 0),), (Onnx("GatherND"),),
+             (case((F, (2, 3, 4)), np.array([[0, 1], [1, -1]], np.int64)), case((F, (2, 3, 4)), np.array([[1], [2]], np.int64), batch_dims=1))),
+)  # fmt: skip
+

@@ -1,0 +1,218 @@
+"""What an operator is: one declaration that the type checker, the code generators, the front ends, the tests and the
+documentation all read.
+
+A new element-wise operator is one line in `ops/elementwise.py`:
+
+    unary("softsign", "x / (1 + |x|)", lambda x: x / (absolute(x) + 1), onnx="Softsign"),
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+
+from sterna.errors import SternaError, error
+from sterna.ir.graph import Array, TensorType
+from sterna.te.tensor import Tensor
+
+
+class Fusion(enum.Enum):
+    """How a node may join others in one kernel (DESIGN.md, 2)."""
+
+    INJECTIVE = "injective"  #: every result element is one operand element; an index map
+    BROADCAST = "broadcast"  #: element by element on operands that broadcast
+    REDUCTION = "reduction"  #: result elements combine many operand elements
+    COMPLEX = "complex"  #: a contraction or the like: fuses what follows it into its store
+    OPAQUE = "opaque"  #: a kernel of its own
+
+
+class Required(enum.Enum):
+    """Marks an attribute without a default."""
+
+    REQUIRED = 0
+
+
+REQUIRED = Required.REQUIRED
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A setting of an operator.
+
+    Args:
+        kind: "int", "float", "bool", "string", "ints" (tuple of int), "floats", "dims" (tuple of `Int`) or "dtype".
+        default: the value where none is given; REQUIRED if one must be.
+        choices: the only legal values, if there are so few.
+    """
+
+    name: str
+    kind: str
+    doc: str
+    default: Any = REQUIRED
+    choices: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Onnx:
+    """The ONNX operator that is exactly this one: same operands, and attributes of the same meaning.
+
+    Args:
+        op: its name.
+        domain: its domain.
+        attributes: ONNX attribute name -> ours, where they differ.
+    """
+
+    op: str
+    domain: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+Operand = tuple[str, tuple[int, ...]]  # dtype and shape, for a random array; an array stands for itself
+
+
+@dataclass(frozen=True)
+class Case:
+    """Operands and attributes to test an operator with.
+
+    Args:
+        inputs: (dtype, shape) for random values of `low` to `high`, or a fixed array, or None for one left out.
+    """
+
+    inputs: tuple[Union[Operand, Array, None], ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    low: float = -3.0
+    high: float = 3.0
+
+    def arrays(self, seed: int = 0) -> list[Array | None]:
+        """The operands."""
+        random = np.random.default_rng(seed)
+        return [self._array(operand, random) for operand in self.inputs]
+
+    def _array(self, operand: Union[Operand, Array, None], random: np.random.Generator) -> Array | None:
+        if operand is None or isinstance(operand, np.ndarray):
+            return operand
+        dtype, shape = operand
+        if dtype == "bool":
+            return np.asarray(random.random(shape) < 0.5)
+        from sterna.ir import dtypes
+
+        if dtypes.is_float(dtype):
+            return np.asarray(random.uniform(self.low, self.high, shape)).astype(dtypes.to_numpy(dtype))
+        low = max(int(self.low), dtypes.limits(dtype)[0])
+        return np.asarray(random.integers(low, max(int(self.high), low + 1), shape)).astype(dtypes.to_numpy(dtype))
+
+
+def case(*inputs: Union[Operand, Array, None], low: float = -3.0, high: float = 3.0, **attributes: Any) -> Case:
+    """A `Case`, written shortly."""
+    return Case(inputs, attributes, low, high)
+
+
+Types = tuple[Union[TensorType, None], ...]
+TypeRule = Callable[[Types, Mapping[str, Any]], tuple[TensorType, ...]]
+Formula = Callable[["Call"], Union[Tensor, tuple[Tensor, ...]]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a formula is given: the operands as tensors, the attributes, the types of the results, and a name.
+
+    A formula names its last stage `name` and those before it `stage("...")`, so that names stay unique in a kernel.
+    """
+
+    inputs: tuple[Union[Tensor, None], ...]
+    attributes: Mapping[str, Any]
+    outputs: tuple[TensorType, ...]
+    name: str
+
+    def __getitem__(self, attribute: str) -> Any:
+        return self.attributes[attribute]
+
+    def input(self, position: int) -> Tensor:
+        """An operand that must be there."""
+        tensor = self.inputs[position]
+        assert tensor is not None
+        return tensor
+
+    @property
+    def output(self) -> TensorType:
+        """The type of the only result."""
+        (only,) = self.outputs
+        return only
+
+    def stage(self, suffix: str) -> str:
+        """The name of an intermediate stage."""
+        return f"{self.name}_{suffix}"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The declaration of an operator.
+
+    Args:
+        name: what it is called in graphs.
+        doc: what it computes, in a sentence or two.
+        types: from the operands' types and the complete attributes to the results' types; raises E0108 or E0109.
+        formula: from the operands to the results, as tensor expressions.
+        fusion: how it may share a kernel.
+        attributes: its settings.
+        onnx: ONNX operators that are exactly this one; others are decomposed by the front end.
+        cases: what it is tested with, in the interpreter and in every code generator.
+        view: where the result is only another view of one constant array: NumPy's own way to it, which copies nothing.
+        tags: what passes ask for: "elementwise", "commutative", "keeps_zero" ...
+    """
+
+    name: str
+    doc: str
+    types: TypeRule
+    formula: Formula
+    fusion: Fusion
+    attributes: tuple[Attribute, ...] = ()
+    onnx: tuple[Onnx, ...] = ()
+    cases: tuple[Case, ...] = ()
+    view: Callable[[Array, Mapping[str, Any]], Array] | None = None
+    tags: frozenset[str] = frozenset()
+
+    def compute(
+        self,
+        inputs: Sequence[Union[Tensor, None]],
+        attributes: Mapping[str, Any],
+        outputs: Sequence[TensorType],
+        name: str,
+    ) -> tuple[Tensor, ...]:
+        """The operator's stages on given operands.
+
+        Args:
+            inputs: one tensor per operand, of its type's shape and dtype; None where left out.
+            outputs: the types of the results, as `types` gives them.
+            name: of the result's stage (`name_0`, `name_1` ... if there are several); intermediate stages begin with it.
+        """
+        result = self.formula(Call(tuple(inputs), attributes, tuple(outputs), name))
+        return result if isinstance(result, tuple) else (result,)
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes with defaults filled in.
+
+        Raises:
+            SternaError: E0109, an attribute is unknown, missing or not one of its choices.
+        """
+        values: dict[str, Any] = {}
+        for attribute in self.attributes:
+            value = given.get(attribute.name, attribute.default)
+            if value is REQUIRED:
+                raise error("E0109", f"{self.name} needs the attribute {attribute.name}")
+            if attribute.choices and value not in attribute.choices:
+                allowed = ", ".join(map(str, attribute.choices))
+                raise error("E0109", f"{self.name}: {attribute.name} is {value!r}, not one of {allowed}")
+            values[attribute.name] = value
+        if unknown := [name for name in given if name not in values]:
+            raise error("E0109", f"{self.name} has no attribute {', '.join(unknown)}")
+        return values
+
+
+def unfit(title: str) -> SternaError:
+    """The error of a type rule: operands of wrong types or shapes."""
+    return error("E0108", title)

@@ -1,0 +1,63 @@
+"""Pooling, channels last, without padding: a `pad` with the neutral element comes before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import Int
+from sterna.ops.contraction import DILATIONS, SPATIAL, STRIDES, spatial_rank, windows
+from sterna.ops.formulas import at, rounded, wide, widened
+from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case
+from sterna.ops.types import NUMBERS, check_dtype, present, single
+from sterna.te.expr import Expr
+from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
+
+
+def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    check_dtype(x.dtype, NUMBERS)
+    spatial_rank(x, attributes, "kernel", "strides", "dilations")
+    kernel = [Int({}, int(k)) for k in attributes["kernel"]]
+    sizes = windows(x.shape[1:-1], kernel, attributes["strides"], attributes["dilations"])
+    return TensorType(x.dtype, (x.shape[0], *sizes, x.shape[-1]))
+
+
+def _pool(combiner: str) -> Callable[[Call], Tensor]:
+    def formula(call: Call) -> Tensor:
+        x = call.input(0)
+        names = SPATIAL[len(x.shape) - 3]
+        kernel = [reduce_axis(f"k{name}", int(size)) for name, size in zip(names, call["kernel"], strict=True)]
+        varying = [axis for axis in kernel if axis.extent != 1]
+
+        def body(n: Int, *rest: Int) -> Expr:
+            *position, c = rest
+            steps = zip(position, kernel, call["strides"], call["dilations"], strict=True)
+            source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
+            value = widened(at(x, (n, *source, c)))
+            return reduce(combiner, value, *varying) if varying else value
+
+        axes = ["n", *names, "c"]
+        if x.dtype == wide(x.dtype):
+            return compute(call.name, call.output.shape, body, axes, family="pooling")
+        stage = compute(call.stage("wide"), call.output.shape, body, axes, family="pooling")
+        return rounded(call.name, stage, x.dtype)
+
+    return formula
+
+
+_ATTRIBUTES = (Attribute("kernel", "ints", "size of the window per spatial dimension"), STRIDES, DILATIONS)
+_CASES = (
+    case(("float32", (1, 8, 8, 5)), kernel=(2, 2), strides=(2, 2), dilations=(1, 1)),
+    case(("float32", (2, 9, 7, 3)), kernel=(3, 2), strides=(1, 2), dilations=(2, 1)),
+    case(("float32", (1, 12, 4)), kernel=(3,), strides=(3,), dilations=(1,)),
+    case(("int8", (1, 6, 6, 2)), kernel=(3, 3), strides=(1, 1), dilations=(1, 1), low=-9, high=9),
+)
+
+OPERATORS: tuple[Operator, ...] = (
+    Operator("max_pool", "The greatest element of each window; NaN if there is one.", single(_type), _pool("max"),
+             Fusion.REDUCTION, _ATTRIBUTES, cases=_CASES),
+    Operator("sum_pool", "The sum of each window; an average is this divided by a constant count.", single(_type),
+             _pool("sum"), Fusion.REDUCTION, _ATTRIBUTES, cases=_CASES),
+)  # fmt: skip

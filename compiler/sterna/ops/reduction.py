@@ -1,0 +1,269 @@
+"""Reductions over dimensions, and what is made of them: softmax, layer normalization, arg max."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sterna.ir import dtypes
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import ONE, ZERO, Int
+from sterna.ops.formulas import at, rounded, wide, widened
+from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, case
+from sterna.ops.types import NUMBERS, axis_of, check_dtype, normalized_axes, present, single
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
+
+AXES = Attribute("axes", "ints", "the dimensions that disappear, rising")
+KEEP = Attribute("keep_dims", "bool", "whether they stay, with size 1", True)
+AXIS = Attribute("axis", "int", "the dimension; negative counts from the end", -1)
+
+
+def reduced_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    """The rule of every reduction over `axes`."""
+    (x,) = present(types, 0)
+    axes = normalized_axes(attributes["axes"], x.rank)
+    return TensorType(x.dtype, reduced_shape(x.shape, axes, attributes["keep_dims"]))
+
+
+def reduced_shape(shape: tuple[Int, ...], axes: tuple[int, ...], keep: bool) -> tuple[Int, ...]:
+    if keep:
+        return tuple(ONE if n in axes else size for n, size in enumerate(shape))
+    return tuple(size for n, size in enumerate(shape) if n not in axes)
+
+
+def over(
+    name: str,
+    x: Tensor,
+    axes: tuple[int, ...],
+    keep: bool,
+    combiner: str,
+    element: Callable[[Expr, tuple[Int, ...]], Expr] = lambda value, index: value,
+    family: str = "reduction",
+) -> Tensor:
+    """A stage that reduces `element(x[i], i)` over some dimensions; half floats are combined in float32."""
+    inner = [reduce_axis(f"r{n}", x.shape[n]) for n in axes]
+    shape = reduced_shape(x.shape, axes, keep)
+
+    def body(*outer: Int) -> Expr:
+        rest = iter(outer if not keep else [i for n, i in enumerate(outer) if n not in axes])
+        position = {n: axis.var for n, axis in zip(axes, inner, strict=True)}
+        index = tuple(position[n] if n in position else next(rest) for n in range(len(x.shape)))
+        value = element(widened(at(x, index)), index)
+        varying = [axis for axis in inner if axis.extent != 1]
+        return reduce(combiner, value, *varying) if varying else value
+
+    return compute(name, shape, body, family=family)
+
+
+def _reduction(combiner: str) -> Callable[[Call], Tensor]:
+    def formula(call: Call) -> Tensor:
+        x = call.input(0)
+        axes = normalized_axes(call["axes"], len(x.shape))
+        if x.dtype == wide(x.dtype):
+            return over(call.name, x, axes, call["keep_dims"], combiner)
+        return rounded(call.name, over(call.stage("wide"), x, axes, call["keep_dims"], combiner), x.dtype)
+
+    return formula
+
+
+def _mean(call: Call) -> Tensor:
+    x = call.input(0)
+    axes = normalized_axes(call["axes"], len(x.shape))
+    total = over(call.stage("sum"), x, axes, call["keep_dims"], "sum")
+    count = ONE
+    for axis in axes:
+        count = count * x.shape[axis]
+    divisor = E.cast(E.index_value(count), total.dtype)
+    return compute(call.name, total.shape, lambda *i: E.cast(at(total, i) / divisor, x.dtype))
+
+
+def _along(axis: int, index: tuple[Int, ...]) -> tuple[Int, ...]:
+    """The position in a tensor whose size along `axis` is 1."""
+    return (*index[:axis], ZERO, *index[axis + 1 :])
+
+
+def _softmax(call: Call) -> Tensor:
+    return _normalized(call, logarithm=False)
+
+
+def _log_softmax(call: Call) -> Tensor:
+    return _normalized(call, logarithm=True)
+
+
+def _normalized(call: Call, logarithm: bool) -> Tensor:
+    """Maximum, shifted exponentials, their sum, quotient: each stage is computed once."""
+    x = call.input(0)
+    axis = axis_of(call["axis"], len(x.shape))
+    kind = "softmax"
+    peak = over(call.stage("max"), x, (axis,), True, "max", family=kind)
+
+    def shifted(index: tuple[Int, ...]) -> Expr:
+        return widened(at(x, index)) - at(peak, _along(axis, index))
+
+    powers = compute(call.stage("exp"), x.shape, lambda *i: E.unary("exp", shifted(i)), family=kind)
+    total = over(call.stage("sum"), powers, (axis,), True, "sum", family=kind)
+    if logarithm:
+        final = lambda *i: shifted(i) - E.unary("log", at(total, _along(axis, i)))  # noqa: E731
+    else:
+        final = lambda *i: at(powers, i) / at(total, _along(axis, i))  # noqa: E731
+    return compute(call.name, x.shape, lambda *i: E.cast(final(*i), x.dtype), family=kind)
+
+
+def _float_unchanged(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    check_dtype(x.dtype, dtypes.FLOATS)
+    axis_of(attributes["axis"], x.rank)
+    return x
+
+
+def _arg_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    check_dtype(x.dtype, NUMBERS)
+    axis = axis_of(attributes["axis"], x.rank)
+    return TensorType("int64", reduced_shape(x.shape, (axis,), attributes["keep_dims"]))
+
+
+def _arg(combiner: str) -> Callable[[Call], Tensor]:
+    def formula(call: Call) -> Tensor:
+        x = call.input(0)
+        axis = axis_of(call["axis"], len(x.shape))
+        size = x.shape[axis]
+        inner = reduce_axis("r", size)
+
+        def body(*outer: Int) -> Expr:
+            rest = outer[:axis] + (outer[axis + 1 :] if call["keep_dims"] else outer[axis:])
+            # The last of equal values is the first when counted from the end.
+            position = size - 1 - inner.var if call["last"] else inner.var
+            element = widened(at(x, (*rest[:axis], position, *rest[axis:])))
+            return reduce(combiner, element, inner, index=E.index_value(position))
+
+        return compute(call.name, call.output.shape, body, family="reduction")
+
+    return formula
+
+
+def _cumulative_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    check_dtype(x.dtype, NUMBERS)
+    axis_of(attributes["axis"], x.rank)
+    return x
+
+
+def _cumulative_sum(call: Call) -> Tensor:
+    """Quadratic in the axis: a masked sum per element. The recurrent form waits for `scan`."""
+    x = call.input(0)
+    axis = axis_of(call["axis"], len(x.shape))
+    inner = reduce_axis("r", x.shape[axis])
+
+    def body(*index: Int) -> Expr:
+        here, there = E.index_value(index[axis]), E.index_value(inner.var)
+        op = ("gt" if call["exclusive"] else "ge") if not call["reverse"] else ("lt" if call["exclusive"] else "le")
+        value = widened(at(x, (*index[:axis], inner.var, *index[axis + 1 :])))
+        return reduce("sum", E.select(E.compare(op, here, there), value, 0), inner)
+
+    if x.dtype == wide(x.dtype):
+        return compute(call.name, x.shape, body, family="reduction")
+    return rounded(call.name, compute(call.stage("wide"), x.shape, body, family="reduction"), x.dtype)
+
+
+def _layer_norm_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    x = present(types, 0)[0]
+    check_dtype(x.dtype, dtypes.FLOATS)
+    axis_of(attributes["axis"], x.rank)
+    return x
+
+
+def _layer_norm(call: Call) -> Tensor:
+    """Two passes, mean then variance, which keeps the digits that E[x^2] - E[x]^2 loses."""
+    x = call.input(0)
+    rank = len(x.shape)
+    first = axis_of(call["axis"], rank)
+    axes = tuple(range(first, rank))
+    count = ONE
+    for axis in axes:
+        count = count * x.shape[axis]
+    divisor = E.cast(E.index_value(count), wide(x.dtype))
+
+    def row(index: tuple[Int, ...]) -> tuple[Int, ...]:
+        return tuple(ZERO if n >= first else i for n, i in enumerate(index))
+
+    kind = "normalization"
+    total = over(call.stage("sum"), x, axes, True, "sum", family=kind)
+    mean = compute(call.stage("mean"), total.shape, lambda *i: at(total, i) / divisor, family=kind)
+
+    def squared(value: Expr, index: tuple[Int, ...]) -> Expr:
+        return (value - at(mean, row(index))) * (value - at(mean, row(index)))
+
+    spread = over(call.stage("squares"), x, axes, True, "sum", squared, family=kind)
+    scale = compute(
+        call.stage("scale"),
+        spread.shape,
+        lambda *i: 1.0 / E.unary("sqrt", at(spread, i) / divisor + call["epsilon"]),
+        family=kind,
+    )
+    return compute(
+        call.name,
+        x.shape,
+        lambda *i: E.cast((widened(at(x, i)) - at(mean, row(i))) * at(scale, row(i)), x.dtype),
+        family=kind,
+    )
+
+
+def _reducer(name: str, doc: str, combiner: str, low: float = -3.0, dtype: str = "float32") -> Operator:
+    shapes = ((2, 3, 5), (2,)), ((4, 3), (0, 1)), ((2, 3, 4, 5), (1, 2)), ((6,), (0,))
+    return Operator(
+        name,
+        doc,
+        single(reduced_type),
+        _reduction(combiner),
+        Fusion.REDUCTION,
+        (AXES, KEEP),
+        cases=tuple(
+            case((kind, shape), axes=axes, keep_dims=n % 2 == 0, low=low)
+            for kind in ((dtype, "int32") if dtype == "float32" else (dtype,))
+            for n, (shape, axes) in enumerate(shapes)
+        ),
+        tags=frozenset({"reduction"}),
+    )
+
+
+LAST = Attribute("last", "bool", "whether the last of equal values counts instead of the first", False)
+_NORMALIZED = (case(("float32", (3, 7)), axis=1), case(("float32", (2, 5, 3)), axis=1), case(("float32", (4,)), axis=0))
+_ARGS = (
+    case(("float32", (3, 7)), axis=1, keep_dims=False),
+    case(("int32", (3, 7, 2)), axis=1, keep_dims=True),
+    case(("int32", (30,)), axis=0, keep_dims=False, last=True),
+)
+
+OPERATORS: tuple[Operator, ...] = (
+    _reducer("reduce_sum", "The sum over dimensions; half floats add up in float32.", "sum"),
+    _reducer("reduce_prod", "The product over dimensions.", "prod"),
+    _reducer("reduce_max", "The greatest element over dimensions; NaN if there is one.", "max"),
+    _reducer("reduce_min", "The least element over dimensions; NaN if there is one.", "min"),
+    _reducer("reduce_all", "Whether all elements over dimensions hold.", "all", dtype="bool"),
+    _reducer("reduce_any", "Whether any element over dimensions holds.", "any", dtype="bool"),
+    Operator("reduce_mean", "The mean over dimensions.", single(reduced_type), _mean, Fusion.REDUCTION, (AXES, KEEP),
+             cases=(case(("float32", (2, 3, 5)), axes=(1, 2)), case(("float32", (2, 4, 4, 3)), axes=(1, 2)),
+                    case(("float16", (4, 9)), axes=(1,), keep_dims=False)),
+             tags=frozenset({"reduction"})),
+    Operator("softmax", "exp(x) over its sum along an axis, shifted by the maximum.", single(_float_unchanged), _softmax,
+             Fusion.REDUCTION, (AXIS,), cases=(*_NORMALIZED, case(("float16", (3, 9)), axis=1))),
+    Operator("log_softmax", "The logarithm of softmax, without its underflow.", single(_float_unchanged), _log_softmax,
+             Fusion.REDUCTION, (AXIS,), cases=_NORMALIZED),
+    Operator("arg_max", "The position of the greatest element along an axis.", single(_arg_type), _arg("argmax"),
+             Fusion.REDUCTION, (AXIS, KEEP, LAST), (Onnx("ArgMax", attributes={"keepdims": "keep_dims", "select_last_index": "last"}),), _ARGS),
+    Operator("arg_min", "The position of the least element along an axis.", single(_arg_type), _arg("argmin"),
+             Fusion.REDUCTION, (AXIS, KEEP, LAST), (Onnx("ArgMin", attributes={"keepdims": "keep_dims", "select_last_index": "last"}),), _ARGS),
+    Operator("cumulative_sum", "The sum of all elements up to each one along an axis.", single(_cumulative_type),
+             _cumulative_sum, Fusion.REDUCTION,
+             (AXIS, Attribute("exclusive", "bool", "leave the element itself out", False),
+              Attribute("reverse", "bool", "count from the end", False)),
+             cases=(case(("float32", (3, 5)), axis=1), case(("float32", (3, 5)), axis=0, exclusive=True),
+                    case(("int32", (6,)), axis=0, reverse=True))),
+    Operator("layer_norm", "Elements of all dimensions from `axis` on, shifted to mean 0 and scaled to variance 1.",
+             single(_layer_norm_type), _layer_norm, Fusion.REDUCTION,
+             (AXIS, Attribute("epsilon", "float", "added to the variance", 1e-5)),
+             cases=(case(("float32", (3, 8)), axis=1), case(("float32", (2, 3, 8)), axis=1))),
+)  # fmt: skip

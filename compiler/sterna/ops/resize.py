@@ -1,0 +1,171 @@
+"""Resampling to another size: nearest, linear and cubic (ONNX Resize).
+
+Source positions are exact rationals (a i + b) / c, so the indices stay integer arithmetic and hold in every code
+generator: no position depends on how a float was rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from sterna.errors import error
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import Int, as_int, maximum, minimum
+from sterna.ops.formulas import at, widened
+from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.types import present, single
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+from sterna.te.tensor import Tensor, compute
+
+TRANSFORMS = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+)  # fmt: skip
+_LARGEST_DENOMINATOR = 4096
+
+
+def ratio(scale: float, size: int, result: int) -> Fraction:
+    """The scale as a rational: result / size where the float can mean that, else the nearest simple one."""
+    exact = Fraction(result, size)
+    if abs(float(exact) - scale) <= 1e-6 * scale:
+        return exact
+    return Fraction(scale).limit_denominator(_LARGEST_DENOMINATOR)
+
+
+def position(transform: str, scale: Fraction, size: int, result: int) -> tuple[Fraction, Fraction]:
+    """The source position of element i as slope * i + offset.
+
+    Args:
+        transform: one of TRANSFORMS (ONNX Resize, coordinate_transformation_mode).
+        size, result: the dimension before and after.
+    """
+    half = Fraction(1, 2)
+    if transform == "align_corners":
+        return (Fraction(size - 1, result - 1) if result > 1 else Fraction(0)), Fraction(0)
+    slope = 1 / scale
+    if transform == "asymmetric":
+        return slope, Fraction(0)
+    if transform == "tf_half_pixel_for_nn":
+        return slope, slope * half
+    if transform == "pytorch_half_pixel" and result <= 1:
+        return Fraction(0), Fraction(0)
+    offset = slope * half - half
+    if transform == "half_pixel_symmetric":
+        offset += Fraction(size, 2) * (1 - Fraction(result) / (scale * size))
+    return slope, offset
+
+
+def _rational(index: Int, slope: Fraction, offset: Fraction) -> tuple[Int, int]:
+    """slope * index + offset as numerator and denominator."""
+    denominator = (slope.denominator * offset.denominator) // _gcd(slope.denominator, offset.denominator)
+    return index * int(slope * denominator) + int(offset * denominator), denominator
+
+
+def _gcd(a: int, b: int) -> int:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def _nearest(index: Int, slope: Fraction, offset: Fraction, rounding: str) -> Int:
+    top, bottom = _rational(index, slope, offset)
+    if rounding == "floor":
+        return top // bottom
+    if rounding == "ceil":
+        return (top + (bottom - 1)) // bottom
+    doubled = top * 2
+    if rounding == "round_prefer_ceil":
+        return (doubled + bottom) // (2 * bottom)
+    return (doubled + (bottom - 1)) // (2 * bottom)
+
+
+def _cubic_weights(t: Expr, a: float) -> list[Expr]:
+    """Weights of the four neighbours at distance t from the second (Keys 1981)."""
+
+    def near(d: Expr) -> Expr:
+        return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
+
+    def far(d: Expr) -> Expr:
+        return ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
+
+    return [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
+
+
+def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    if len(attributes["sizes"]) != x.rank or len(attributes["scales"]) != x.rank:
+        raise unfit(f"sizes and scales need {x.rank} entries each")
+    for size, result in zip(x.shape, attributes["sizes"], strict=True):
+        if int(result) < 1 and size != result:
+            raise unfit(f"a dimension of {size} cannot become {result}")
+    return TensorType(x.dtype, tuple(as_int(size) for size in attributes["sizes"]))
+
+
+def _resize(call: Call) -> Tensor:
+    x = call.input(0)
+    if not all(size.is_const for size in x.shape):
+        raise error("E0113", "resize of a tensor whose size is only known at run time")
+    sizes = [int(size) for size in x.shape]
+    moved = [n for n, (a, b, s) in enumerate(zip(sizes, call["sizes"], call["scales"], strict=True)) if a != b or s != 1.0]
+
+    def body(*index: Int) -> Expr:
+        taps: dict[int, list[tuple[Int, Expr | None]]] = {}
+        for n in moved:
+            result = int(call["sizes"][n])
+            scale = ratio(call["scales"][n], sizes[n], result)
+            slope, offset = position(call["transform"], scale, sizes[n], result)
+            last = sizes[n] - 1
+            if call["mode"] == "nearest":
+                taps[n] = [(_clamped(_nearest(index[n], slope, offset, call["rounding"]), last), None)]
+                continue
+            top, bottom = _rational(index[n], slope, offset)
+            base = top // bottom
+            if bottom == 1:
+                taps[n] = [(_clamped(base, last), None)]
+                continue
+            t = E.cast(E.index_value(top % bottom), "float32") * (1.0 / bottom)
+            if call["mode"] == "linear":
+                taps[n] = [(_clamped(base, last), 1.0 - t), (_clamped(base + 1, last), t)]
+            else:
+                weights = _cubic_weights(t, call["cubic_coefficient"])
+                taps[n] = [(_clamped(base + k - 1, last), w) for k, w in enumerate(weights)]
+
+        def blend(chosen: list[Int], rest: list[int]) -> Expr:
+            if not rest:
+                value = at(x, chosen)
+                return value if call["mode"] == "nearest" else E.cast(widened(value), "float32")
+            n, *others = rest
+            total: Expr | None = None
+            for source, weight in taps[n]:
+                inner = blend([*chosen[:n], source, *chosen[n + 1 :]], others)
+                term = inner if weight is None else inner * weight
+                total = term if total is None else total + term
+            assert total is not None
+            return total
+
+        return E.cast(blend(list(index), moved), x.dtype)
+
+    return compute(call.name, call.output.shape, body)
+
+
+def _clamped(index: Int, last: int) -> Int:
+    return maximum(minimum(index, last), 0)
+
+
+_UP, _DOWN = (1, 8, 10, 2), (1, 3, 2, 2)
+OPERATORS: tuple[Operator, ...] = (
+    Operator("resize", "The tensor sampled at another size; positions outside it take the nearest edge.", single(_type), _resize,
+             Fusion.INJECTIVE,
+             (Attribute("sizes", "ints", "the result's dimensions"), Attribute("scales", "floats", "result / operand, per dimension"),
+              Attribute("mode", "string", "how samples are made", "nearest", ("nearest", "linear", "cubic")),
+              Attribute("transform", "string", "which source position an element has", "half_pixel", TRANSFORMS),
+              Attribute("rounding", "string", "which neighbour is the nearest", "round_prefer_floor",
+                        ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")),
+              Attribute("cubic_coefficient", "float", "the cubic kernel's parameter", -0.75)),
+             cases=tuple(case(("float32", (1, 4, 5, 2)), sizes=sizes, scales=tuple(b / a for a, b in zip((1, 4, 5, 2), sizes)),
+                              mode=mode, transform=transform)
+                         for sizes in (_UP, _DOWN)
+                         for mode, transform in (("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("cubic", "half_pixel")))),
+)  # fmt: skip

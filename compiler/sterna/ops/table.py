@@ -1,0 +1,51 @@
+"""The table of all core operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from sterna.errors import error
+from sterna.ir.graph import Node, TensorType
+from sterna.ops import activation, contraction, elementwise, movement, pooling, reduction, resize
+from sterna.ops.operator import Operator
+
+_MODULES = (elementwise, activation, reduction, contraction, pooling, movement, resize)
+
+
+@cache
+def operators() -> Mapping[str, Operator]:
+    """Every operator, by name; not to be changed."""
+    table: dict[str, Operator] = {}
+    for module in _MODULES:
+        for operator in module.OPERATORS:
+            if operator.name in table:
+                raise ValueError(f"the operator {operator.name} is declared twice")
+            table[operator.name] = operator
+    return MappingProxyType(table)
+
+
+def operator(name: str) -> Operator:
+    """The declaration of an operator.
+
+    Raises:
+        SternaError: E0104, there is none of that name.
+    """
+    found = operators().get(name)
+    if found is None:
+        raise error("E0104", f"there is no core operator {name}")
+    return found
+
+
+def infer(node: Node) -> tuple[TensorType, ...]:
+    """The types of a node's results by its operator's rule.
+
+    Raises:
+        SternaError: E0108 or E0109, the operands or attributes do not fit.
+    """
+    types = tuple(None if value is None else value.type for value in node.inputs)
+    return operator(node.op).types(types, node.attributes)
+
+
+__all__ = ["infer", "operator", "operators"]
