@@ -33,6 +33,9 @@ INCLUDE = ROOT / "runtime_c" / "include"
 ROWS, COLUMNS, PADDED = 4, 6, 10
 WEIGHTS = np.arange(1, COLUMNS + 1, dtype=np.float32)
 
+FLAGS = ["-std=c99", "-O2", "-g0", "-fPIC", "-shared", "-nostdlib", "-ffreestanding", "-fvisibility=hidden"]
+FLAGS += ["-fno-sanitize=all"]
+
 KERNELS_C = r"""
 #include "sterna_kernel.h"
 
@@ -66,8 +69,10 @@ static int32_t shift(const sterna_call *call, uint32_t first, uint32_t last) {
   const float *scaled = call->in[0], *sums = call->in[1];
   float *y = call->out[0];
   float mean = (sums[0] + sums[1] + sums[2] + sums[3]) / ROWS;
-  for (uint32_t row = first; row < last; row++)
-    for (uint32_t i = 0; i < COLUMNS; i++) y[(ROWS - 1 - row) * COLUMNS + i] = scaled[ORIGIN + (ROWS - 1 - row) * PADDED + i];
+  for (uint32_t task = first; task < last; task++) {
+    uint32_t row = ROWS - 1 - task;
+    for (uint32_t i = 0; i < COLUMNS; i++) y[row * COLUMNS + i] = scaled[ORIGIN + row * PADDED + i];
+  }
   call->barrier(call->pool);
   for (uint32_t row = first; row < last; row++)
     for (uint32_t i = 0; i < COLUMNS; i++) y[row * COLUMNS + i] += mean;
@@ -80,7 +85,8 @@ static int32_t failing(const sterna_call *call, uint32_t first, uint32_t last) {
 }
 
 static const sterna_kernel kernels[] = {
-    {scale, ROWS, 0, 0, 0}, {total, 1, 64, 0, 0}, {shift, ROWS, 0, STERNA_KERNEL_NEEDS_BARRIER, 0}, {failing, 1, 0, 0, 0}};
+    {scale, ROWS, 0, 0, 0}, {total, 1, 64, 0, 0}, {shift, ROWS, 0, STERNA_KERNEL_NEEDS_BARRIER, 0},
+    {failing, 1, 0, 0, 0}};
 static const sterna_library library = {sizeof library, STERNA_ABI, 4, 0, kernels, ""};
 
 __attribute__((visibility("default"))) const sterna_library *sterna_handmade_library(void);
@@ -224,8 +230,7 @@ def compile_c(source: str, output: Path, *flags: str) -> None:
         path = Path(scratch) / "kernels.c"
         path.write_text(source)
         subprocess.run(
-            [sys.executable, "-m", "ziglang", "cc", "-std=c99", "-O2", "-fPIC", "-fno-sanitize=all", "-g0", "-shared"]
-            + ["-nostdlib", "-ffreestanding", "-fvisibility=hidden", f"-I{INCLUDE}", str(path), "-o", str(output), *flags],
+            [sys.executable, "-m", "ziglang", "cc", *FLAGS, f"-I{INCLUDE}", str(path), "-o", str(output), *flags],
             check=True,
             capture_output=True,
             text=True,

@@ -1,7 +1,7 @@
 """Errors that a user can act on: a code, what is wrong, where, and how to mend it.
 
-Everything that is wrong with an input is reported at once, so one exception holds any number of diagnostics. A mistake of
-the user's is always a `SternaError`; a mistake of ours is too (E0901), and says how to report it.
+Everything that is wrong with an input is reported at once, so one exception holds any number of diagnostics. A mistake
+of the user's is always a `SternaError`; a mistake of ours is too (E0901), and says how to report it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ CODES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One problem. `title` says what is wrong, `where` leads to the place, `fix` is what to do or type, if there is such a thing."""
+    """One problem: `title` says what is wrong, `where` leads to the place, `fix` is what to do or type, if known."""
 
     code: str
     title: str
@@ -116,4 +116,5 @@ def error(code: str, title: str, *where: str, fix: str | None = None) -> SternaE
 
 def internal_error(title: str, *where: str) -> SternaError:
     """An error that is ours, whatever the input was."""
-    return error("E0901", title, *where, fix="this is a bug in Sterna, not in your model; please report it with the model and this message")
+    fix = "this is a bug in Sterna, not in your model; please report it with the model and this message"
+    return error("E0901", title, *where, fix=fix)

@@ -1,0 +1,7 @@
+"""Running bundles from Python, through the same C library that everyone else uses."""
+
+from sterna.runtime.bundle import Bundle, NodeTime, load
+from sterna.runtime.inputs import TensorSpec
+from sterna.runtime.library import cpu_has, hash64
+
+__all__ = ["Bundle", "NodeTime", "TensorSpec", "cpu_has", "hash64", "load"]

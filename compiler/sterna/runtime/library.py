@@ -1,0 +1,196 @@
+"""The C runtime as a shared library: finding it, building it in a source checkout, and its functions through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+from sterna.errors import error
+from sterna.runtime.recipe import FLAGS, compile_command, library_name, zig_target
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+class CError(ctypes.Structure):
+    """sterna_error"""
+
+    _fields_ = (("status", c_int32), ("message", c_char * 252))
+
+
+ON_NODE = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_char_p, c_uint64)
+"""sterna_on_node"""
+
+
+class COptions(ctypes.Structure):
+    """sterna_options"""
+
+    _fields_ = (
+        ("size", c_size_t),
+        ("threads", c_uint32),
+        ("reserved", c_uint32),
+        ("allocator", c_void_p),
+        ("on_node", c_void_p),
+        ("user", c_void_p),
+    )
+
+
+class CTensor(ctypes.Structure):
+    """sterna_tensor"""
+
+    _fields_ = (
+        ("name", c_char_p),
+        ("dtype", c_char_p),
+        ("dtype_code", c_uint32),
+        ("rank", c_uint32),
+        ("dims", POINTER(c_int64)),
+        ("bytes", c_size_t),
+    )
+
+
+class CNode(ctypes.Structure):
+    """sterna_node"""
+
+    _fields_ = (("name", c_char_p), ("kernel", c_char_p), ("tasks", c_uint32))
+
+
+class CMemory(ctypes.Structure):
+    """sterna_memory"""
+
+    _fields_ = (("arena", c_size_t), ("scratch", c_size_t), ("signature", c_size_t), ("params", c_size_t))
+
+
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "sterna_load": (c_int32, (c_char_p, POINTER(COptions), POINTER(c_void_p), POINTER(CError))),
+    "sterna_unload": (None, (c_void_p,)),
+    "sterna_run": (c_int32, (c_void_p,)),
+    "sterna_last_error": (POINTER(CError), (c_void_p,)),
+    "sterna_set_on_node": (None, (c_void_p, c_void_p, c_void_p)),
+    "sterna_input_count": (c_uint32, (c_void_p,)),
+    "sterna_output_count": (c_uint32, (c_void_p,)),
+    "sterna_value_count": (c_uint32, (c_void_p,)),
+    "sterna_node_count": (c_uint32, (c_void_p,)),
+    "sterna_input_info": (c_int32, (c_void_p, c_uint32, POINTER(CTensor))),
+    "sterna_output_info": (c_int32, (c_void_p, c_uint32, POINTER(CTensor))),
+    "sterna_value_info": (c_int32, (c_void_p, c_uint32, POINTER(CTensor))),
+    "sterna_node_info": (c_int32, (c_void_p, c_uint32, POINTER(CNode))),
+    "sterna_memory_info": (c_int32, (c_void_p, POINTER(CMemory))),
+    "sterna_input_buffer": (c_void_p, (c_void_p, c_uint32)),
+    "sterna_output_buffer": (c_void_p, (c_void_p, c_uint32)),
+    "sterna_bind_input": (c_int32, (c_void_p, c_uint32, c_void_p)),
+    "sterna_bind_output": (c_int32, (c_void_p, c_uint32, c_void_p)),
+    "sterna_value_copy": (c_int32, (c_void_p, c_uint32, c_void_p, c_size_t)),
+    "sterna_model_name": (c_char_p, (c_void_p,)),
+    "sterna_version": (c_char_p, ()),
+    "sterna_status_code": (c_char_p, (c_int,)),
+    "sterna_cpu_has": (c_int, (c_char_p,)),
+    "sterna_hash64": (c_uint64, (c_char_p, c_size_t)),
+}
+
+
+def cache_directory() -> Path:
+    """Where what Sterna may build again is kept: $STERNA_CACHE_DIR, else the user's cache directory."""
+    given = os.environ.get("STERNA_CACHE_DIR")
+    if given:
+        return Path(given)
+    if platform.system() == "Windows" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"]) / "sterna" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sterna"
+
+
+def runtime_sources() -> Path | None:
+    """The folder runtime_c: in an installed package beside the modules, in a checkout beside compiler/."""
+    for folder in (_PACKAGE / "runtime_c", _PACKAGE.parent.parent / "runtime_c"):
+        if (folder / "include" / "sterna.h").is_file():
+            return folder
+    return None
+
+
+def _content_key(sources: Path, target: str) -> str:
+    digest = hashlib.sha256(repr((FLAGS, target)).encode())
+    for path in sorted([*sources.glob("*/*.c"), *sources.glob("*/*.h")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def build(sources: Path, target: str | None = None) -> Path:
+    """Builds the runtime into the cache directory unless it is there already; returns the library's path.
+
+    Two processes may build at the same time: each writes its own file, and the renaming is atomic.
+    """
+    target = target or zig_target(platform.system(), platform.machine())
+    kept = cache_directory() / "runtime" / _content_key(sources, target) / library_name()
+    if kept.is_file():
+        return kept
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=kept.parent))
+    try:
+        fresh = scratch / kept.name
+        result = subprocess.run(
+            compile_command(sources, fresh, target), capture_output=True, text=True, check=False, cwd=scratch
+        )
+        if result.returncode != 0 or not fresh.is_file():
+            missing = "No module named" in result.stderr
+            raise error(
+                "E0401",
+                "the C runtime could not be compiled",
+                *result.stderr.strip().splitlines()[-5:],
+                fix="pip install ziglang" if missing else None,
+            )
+        fresh.replace(kept)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return kept
+
+
+def find() -> Path:
+    """The runtime's shared library: the wheel's, or in a source checkout one built from runtime_c.
+
+    Raises E0521 if there is neither a library nor its sources, E0401 if it cannot be built.
+    """
+    installed = _PACKAGE / "_lib" / library_name()
+    if installed.is_file():
+        return installed
+    sources = runtime_sources()
+    if sources is None:
+        raise error(
+            "E0521",
+            "the C runtime is missing from this installation",
+            str(installed),
+            fix="pip install --force-reinstall sterna",
+        )
+    return build(sources)
+
+
+@functools.cache
+def load() -> ctypes.CDLL:
+    """The runtime's functions, with their types set. Loaded once."""
+    path = find()
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as reason:
+        raise error("E0521", f"the C runtime cannot be loaded: {reason}", str(path)) from None
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+def hash64(data: bytes) -> str:
+    """XXH64 with seed 0 as 16 lower-case hex digits: the hash of a bundle's files (docs/bundle.md)."""
+    return f"{load().sterna_hash64(data, len(data)):016x}"
+
+
+def cpu_has(feature: str) -> bool | None:
+    """Whether this machine has a CPU feature, by LLVM's name for it; None if the runtime does not know the name."""
+    found: int = load().sterna_cpu_has(feature.encode())
+    return None if found < 0 else bool(found)
