@@ -1,0 +1,130 @@
+"""A cache of files by the hash of what they were made from: objects, libraries, the compiled C runtime.
+
+It lies in `STERNA_CACHE_DIR`, else in `~/.cache/sterna`, and may be deleted at any time. `STERNA_NO_CACHE=1` turns it
+off. Entries are written to a temporary file and renamed, and carry the hash of their contents: any number of processes
+may share the directory, and a damaged entry counts as missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+#: Part of every key: entries of another version of the generators are never found.
+VERSION = "1"
+#: Bytes above which the entries unused for longest are removed.
+LIMIT = 512 << 20
+
+_MAGIC = b"sterna-cache "
+_HEADER = len(_MAGIC) + 64 + 1
+
+
+def cache_directory() -> Path | None:
+    """The directory, made if need be; None if caching is off or the directory cannot be written."""
+    if os.environ.get("STERNA_NO_CACHE", "0") not in ("", "0"):
+        return None
+    given = os.environ.get("STERNA_CACHE_DIR")
+    try:
+        directory = Path(given) if given else Path.home() / ".cache" / "sterna"
+        directory.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return directory if os.access(directory, os.W_OK) else None
+
+
+def key(*parts: str | bytes) -> str:
+    """The key of what is made from these parts: SHA-256 over each with its length, so that none runs into the next."""
+    digest = hashlib.sha256(VERSION.encode())
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+class Cache:
+    """Entries of one kind, in `directory/kind`; without a directory it holds nothing."""
+
+    def __init__(self, kind: str, directory: Path | None, limit: int = LIMIT):
+        self.path = None if directory is None else directory / kind
+        self.limit = limit
+        self._bytes: int | None = None
+
+    def get(self, key: str) -> bytes | None:
+        """The entry, if it is there and whole."""
+        if self.path is None:
+            return None
+        path = self._file(key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        payload = data[_HEADER:]
+        if data[:_HEADER] != _header(payload):
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # what trim goes by
+        return payload
+
+    def put(self, key: str, payload: bytes) -> None:
+        """Writes an entry; a cache that cannot be written is none."""
+        if self.path is None:
+            return
+        path = self._file(key)
+        temporary: str | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+            with os.fdopen(handle, "wb") as file:
+                file.write(_header(payload))
+                file.write(payload)
+            Path(temporary).replace(path)
+            self._grow(len(payload) + _HEADER)
+        except OSError:
+            if temporary is not None:
+                with contextlib.suppress(OSError):
+                    Path(temporary).unlink()
+
+    def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """The entry, made and kept if it is missing."""
+        if (found := self.get(key)) is not None:
+            return found
+        made = make()
+        self.put(key, made)
+        return made
+
+    def trim(self, limit: int) -> int:
+        """Removes the entries unused for longest until `limit` bytes are left; returns what is left."""
+        entries: list[tuple[float, int, Path]] = []
+        if self.path is None:
+            return 0
+        for path in self.path.glob("*/*"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                entries.append((status.st_mtime, status.st_size, path))
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= limit:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+                total -= size
+        return total
+
+    def _file(self, key: str) -> Path:
+        assert self.path is not None
+        return self.path / key[:2] / key[2:]
+
+    def _grow(self, size: int) -> None:
+        # The directory is walked once per process; after that its size is counted along.
+        self._bytes = self.trim(self.limit) if self._bytes is None else self._bytes + size
+        if self._bytes > self.limit:
+            self._bytes = self.trim(self.limit * 4 // 5)
+
+
+def _header(payload: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n"

@@ -1,0 +1,218 @@
+"""Refuses objects and libraries that would not load everywhere, or run slowly without saying so.
+
+A kernel library has no undefined symbol and needs no other library, so one file serves every C library. An archive for
+firmware may use what every C compiler comes with (its run-time helpers, memcpy); but a helper for single-precision
+arithmetic on a processor with an FPU means that the FPU was left off.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.targets.target import Target
+
+#: What firmware always has: a freestanding C compiler may call these, and its own library holds the rest.
+_FIRMWARE = frozenset({"memcpy", "memmove", "memset", "memcmp"})
+_SOFT_FLOAT = ("__aeabi_f", "__aeabi_cf", "__aeabi_i2f", "__aeabi_ui2f", "__addsf3", "__mulsf3", "__subsf3", "__divsf3")
+_SHT_SYMTAB, _SHT_DYNAMIC, _SHT_DYNSYM = 2, 6, 11
+_SHF_WRITE, _SHF_ALLOC = 1, 2
+_DT_NEEDED, _DT_SONAME = 1, 14
+
+
+@dataclass(frozen=True)
+class ElfSymbol:
+    """`defined`: not left to another file; `exported`: visible to the dynamic linker or to other objects."""
+
+    name: str
+    defined: bool
+    exported: bool
+
+
+@dataclass(frozen=True)
+class Elf:
+    """What is asked about an ELF file. `writable` names its sections that hold initialized or zeroed variables."""
+
+    bits: int
+    machine: int
+    relocatable: bool
+    symbols: tuple[ElfSymbol, ...]
+    needed: tuple[str, ...]
+    soname: str
+    writable: tuple[str, ...]
+
+    @property
+    def undefined(self) -> tuple[str, ...]:
+        return tuple(s.name for s in self.symbols if not s.defined)
+
+    @property
+    def exported(self) -> tuple[str, ...]:
+        return tuple(s.name for s in self.symbols if s.defined and s.exported)
+
+
+def read_elf(data: bytes) -> Elf:
+    """Reads a little-endian ELF object or shared library.
+
+    Raises:
+        ValueError: it is not one, or is damaged.
+    """
+    if len(data) < 52 or data[:4] != b"\x7fELF" or data[4] not in (1, 2) or data[5] != 1:
+        raise ValueError("not a little-endian ELF file")
+    wide = data[4] == 2
+    try:
+        kind, machine = struct.unpack_from("<HH", data, 16)
+        (table,) = struct.unpack_from("<Q", data, 40) if wide else struct.unpack_from("<I", data, 32)
+        entry, count, names_at = struct.unpack_from("<HHH", data, 58 if wide else 46)
+        layout = "<IIQQQQIIQQ" if wide else "<IIIIIIIIII"
+        headers = [struct.unpack_from(layout, data, table + n * entry) for n in range(count)]
+        section_names = headers[names_at][4] if count else 0
+        symbols: list[ElfSymbol] = []
+        needed: list[str] = []
+        writable: list[str] = []
+        soname = ""
+        for name, section_type, flags, _, offset, size, linked, _, _, each in headers:
+            if flags & _SHF_WRITE and flags & _SHF_ALLOC and size:
+                writable.append(_string(data, section_names + name))
+            if section_type == (_SHT_SYMTAB if kind == 1 else _SHT_DYNSYM):
+                symbols += _symbols(data, wide, offset, size // each, headers[linked][4])
+            if section_type == _SHT_DYNAMIC:
+                for n in range(size // (16 if wide else 8)):
+                    tag, value = struct.unpack_from("<qQ" if wide else "<iI", data, offset + n * (16 if wide else 8))
+                    if tag == _DT_NEEDED:
+                        needed.append(_string(data, headers[linked][4] + value))
+                    elif tag == _DT_SONAME:
+                        soname = _string(data, headers[linked][4] + value)
+    except (struct.error, IndexError, ZeroDivisionError) as problem:
+        raise ValueError(f"a damaged ELF file: {problem}") from None
+    return Elf(64 if wide else 32, machine, kind == 1, tuple(symbols), tuple(needed), soname, tuple(writable))
+
+
+def _symbols(data: bytes, wide: bool, offset: int, count: int, strings: int) -> Iterator[ElfSymbol]:
+    for n in range(1, count):
+        if wide:
+            name, info, other, section, _, _ = struct.unpack_from("<IBBHQQ", data, offset + n * 24)
+        else:
+            name, _, _, info, other, section = struct.unpack_from("<IIIBBH", data, offset + n * 16)
+        if info & 15 not in (3, 4) and (text := _string(data, strings + name)):  # not of a section or a file
+            yield ElfSymbol(text, section != 0, info >> 4 != 0 and other & 3 in (0, 3))
+
+
+def _string(data: bytes, offset: int) -> str:
+    return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
+
+
+def wasm_imports(data: bytes) -> tuple[str, ...]:
+    """The functions, tables, memories and globals, "module.name", that a linked WebAssembly module imports.
+
+    Raises:
+        ValueError: it is not a module, or is damaged.
+    """
+    if data[:8] != b"\0asm\1\0\0\0":
+        raise ValueError("not a WebAssembly module")
+    at = 8
+    try:
+        while at < len(data):
+            section = data[at]
+            size, at = _leb(data, at + 1)
+            if section == 2:
+                return tuple(_wasm_import_section(data, at))
+            at += size
+    except IndexError:
+        raise ValueError("a damaged WebAssembly module") from None
+    return ()
+
+
+def _wasm_import_section(data: bytes, at: int) -> Iterator[str]:
+    count, at = _leb(data, at)
+    for _ in range(count):
+        parts = []
+        for _ in range(2):
+            length, at = _leb(data, at)
+            parts.append(data[at : at + length].decode("utf-8", "replace"))
+            at += length
+        kind = data[at]
+        at += 1
+        if kind == 0:  # a function: its type
+            _, at = _leb(data, at)
+        elif kind == 3:  # a global: type and mutability
+            at += 2
+        else:  # a table has a type before its limits
+            at += kind == 1
+            limits = data[at]
+            _, at = _leb(data, at + 1)
+            if limits & 1:
+                _, at = _leb(data, at)
+        yield ".".join(parts)
+
+
+def _leb(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def check_objects(objects: Sequence[bytes], target: Target) -> None:
+    """Checks that objects need nothing but each other. Formats other than ELF are left to their linker.
+
+    Raises:
+        SternaError: E0404, naming every symbol.
+    """
+    read = [read_elf(data) for data in objects if data[:4] == b"\x7fELF"]
+    defined = {name for elf in read for name in elf.exported} | {
+        s.name for elf in read for s in elf.symbols if s.defined
+    }
+    wanted = sorted({name for elf in read for name in elf.undefined} - defined)
+    _refuse([w for w in wanted if not _allowed(w, target)], f"the kernels of target {target.name}", target)
+    variables = sorted({name for elf in read for name in elf.writable if not name.startswith(".data.rel.ro")})
+    if variables:
+        raise SternaError(
+            Diagnostic(
+                "E0404",
+                f"the kernels of target {target.name} have variables",
+                (f"sections {', '.join(variables)}",),
+                "kernels own no memory: make the data const, or take it from the call record",
+            )
+        )
+
+
+def check_library(library: bytes, target: Target, export: str) -> None:
+    """Checks that a linked library exports `export` alone and needs nothing.
+
+    Raises:
+        SternaError: E0404.
+    """
+    subject = f"the kernel library of target {target.name}"
+    if library[:4] == b"\x7fELF":
+        elf = read_elf(library)
+        _refuse([*elf.undefined, *(f"{name} (a library)" for name in elf.needed)], subject, target)
+        if elf.exported != (export,):
+            raise SternaError(
+                Diagnostic("E0404", f"{subject} exports {', '.join(elf.exported) or 'nothing'}, not {export} alone")
+            )
+    elif library[:4] == b"\0asm":
+        _refuse([name for name in wasm_imports(library) if name != "env.memory"], subject, target)
+
+
+def _allowed(name: str, target: Target) -> bool:
+    if not target.library.endswith(".a"):
+        return name == "_GLOBAL_OFFSET_TABLE_"
+    hard_float = target.llvm_triple.endswith("hf")
+    if hard_float and name.startswith(_SOFT_FLOAT):
+        return False
+    return name in _FIRMWARE or name.startswith("__aeabi_")
+
+
+def _refuse(names: Sequence[str], subject: str, target: Target) -> None:
+    if not names:
+        return
+    fix = "a bundle must not need a library; this is a bug in Sterna unless the source is yours, please report it"
+    if any(name.startswith(_SOFT_FLOAT) for name in names):
+        fix = f"the compiler did not use the FPU: cpu or flags in the description of {target.name} are incomplete"
+    listed = f"{', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
+    raise SternaError(Diagnostic("E0404", f"undefined symbols in {subject}: {listed}", (), fix))

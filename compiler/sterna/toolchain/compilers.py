@@ -1,0 +1,171 @@
+"""From C source to a relocatable object, by zig (the default), clang, gcc or a compiler of the user's."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+from sterna.errors import error
+from sterna.targets.target import Target
+from sterna.toolchain import cache as caching
+from sterna.toolchain import zig as zigs
+from sterna.toolchain.cache import Cache, cache_directory
+
+#: What every compiler is told. -ffp-contract=off: a fused multiply-add is written where it is meant. -fno-math-errno:
+#: else sqrt is a call. -fno-stack-protector: else its handler is one.
+COMMON = (
+    "-O2", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-stack-protector",
+    "-ffreestanding", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-fno-ident", "-Wno-psabi", "-Wno-unknown-warning-option",
+)  # fmt: skip
+#: clang's driver lowers -O3 to -O2 in zig; -O3 behind it keeps tiles of accumulators in registers.
+CLANG = ("-fno-sanitize=all", "-Xclang", "-O3")
+SOURCE, OBJECT = "kernels.c", "kernels.o"
+
+
+def compile_c(source: str, target: Target, compiler: str = "zig", extra_flags: Sequence[str] = ()) -> bytes:
+    """The object of one translation unit.
+
+    The same source, target, flags and compiler version give the same bytes; the object is taken from the cache if it
+    was made before.
+
+    Args:
+        compiler: "zig", "clang", "gcc", a cross compiler such as "arm-none-eabi-gcc", or a path to any of them.
+        extra_flags: added after all others.
+
+    Raises:
+        SternaError: E0402 no such compiler, E0403 it rejected the source.
+    """
+    command = [*compiler_command(compiler, target), *extra_flags]
+    store = Cache("objects", cache_directory())
+    # The program's place is not part of what the object is made from, its version is.
+    entry = caching.key("c", source, compiler_version(command[0]), "\0".join(command[1:]))
+    return store.get_or_make(entry, lambda: _compile(command, source, target))
+
+
+def compile_many(
+    sources: Sequence[str],
+    target: Target,
+    compiler: str = "zig",
+    extra_flags: Sequence[str] = (),
+    jobs: int | None = None,
+) -> list[bytes]:
+    """The objects of several translation units, compiled in parallel; `jobs` defaults to the number of processors."""
+    if len(sources) == 1:
+        return [compile_c(sources[0], target, compiler, extra_flags)]
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        return list(pool.map(lambda source: compile_c(source, target, compiler, extra_flags), sources))
+
+
+def compiler_command(compiler: str, target: Target) -> list[str]:
+    """The command line up to `-c source -o object`, with the program's path in front.
+
+    Raises:
+        SternaError: E0402.
+    """
+    standard = "-std=c99" if target.dialect == "plain" else "-std=gnu99"
+    position = () if target.static or target.llvm_triple.startswith(("wasm", "thumb")) else ("-fPIC",)
+    common = [*COMMON, standard, *position]
+    if compiler == "zig":
+        cpu = [f"-mcpu={target.cpu}"] if target.cpu else []
+        return [*zigs.zig("cc", "-target", target.triple), *cpu, *common, *CLANG, *target.c_flags]
+    program = find_program(compiler)
+    if program is None:
+        raise error(
+            "E0402",
+            f'the compiler "{compiler}" is not installed',
+            fix="install it, give its path, or use zig, which comes with Sterna",
+        )
+    if "clang" in Path(program).name:
+        machine = ["-target", target.llvm_triple]
+        for option, values in (("-target-cpu", (target.llvm_cpu,)), ("-target-feature", target.llvm_features)):
+            for value in filter(None, values):
+                machine += ["-Xclang", option, "-Xclang", value]
+        return [program, *machine, *common, *CLANG, *target.c_flags]
+    return [program, *_gcc_machine(target), *common, "-O3", *target.c_flags]
+
+
+def find_program(name: str) -> str | None:
+    """The path of a program given by name or path."""
+    return shutil.which(name)
+
+
+def compiler_version(program: str) -> str:
+    """What identifies a compiler's output: the first line it says about itself and the machine it compiles for."""
+    found = zigs.find_zig()
+    if found is not None and Path(program) == found:
+        return f"ziglang {metadata.version('ziglang')}"
+    try:
+        status = Path(program).stat()
+    except OSError:
+        return ""
+    return _version(program, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=32)
+def _version(program: str, changed: int, size: int) -> str:
+    lines = []
+    for question in ("--version", "-dumpmachine"):
+        try:
+            answer = subprocess.run([program, question], capture_output=True, text=True, timeout=20, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        lines.append(answer.stdout.strip().split("\n")[0])
+    return " ".join(lines)
+
+
+def _gcc_machine(target: Target) -> list[str]:
+    """gcc's words for the target's processor; everything gcc is not told follows from how it was built."""
+    architecture = target.llvm_triple.split("-")[0]
+    if architecture == "x86_64":
+        return [f"-march={target.llvm_cpu}"] if target.llvm_cpu else []
+    if architecture.startswith("thumb"):
+        hard = "hard" if target.llvm_triple.endswith("hf") else "soft"
+        return ["-mthumb", f"-mcpu={target.llvm_cpu}", f"-mfloat-abi={hard}"]
+    if target.llvm_cpu and target.llvm_cpu != "generic":
+        return [f"-mcpu={target.llvm_cpu}"]
+    return []
+
+
+def _compile(command: list[str], source: str, target: Target) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="sterna-") as name:
+        directory = Path(name)
+        (directory / SOURCE).write_text(source, "utf-8")
+        run([*command, "-c", SOURCE, "-o", OBJECT], directory, f"the kernels of target {target.name}")
+        return (directory / OBJECT).read_bytes()
+
+
+def run(command: Sequence[str], directory: Path, subject: str) -> None:
+    """Runs a compiler or linker in a directory of its own.
+
+    Raises:
+        SternaError: E0402 it cannot be started, E0403 it failed; with its first error lines and the command.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            env=zigs.environment(directory),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as problem:
+        raise error("E0402", f"{command[0]} cannot be started: {problem.strerror or problem}") from None
+    if done.returncode == 0:
+        return
+    said = [line.rstrip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+    first = next((n for n, line in enumerate(said) if "error" in line), 0)
+    reason = said[first : first + 6] or [f"it ended with status {done.returncode} and said nothing"]
+    raise error(
+        "E0403", f"{Path(command[0]).name} rejected {subject}", *reason, f"command: {shlex.join(command)}",
+        fix="generated code that a compiler rejects is a bug in Sterna, unless flags of yours made it so; please report it",
+    )  # fmt: skip
