@@ -24,6 +24,7 @@ from sterna.loops.program import Buffer, Function, Stmt, seq
 from sterna.schedule.schedule import Fuse, Packing, RaggedTail, Schedule, Split, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.position import rewrite_index
 from sterna.te.tensor import Tensor, combine, identity
 
 STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
@@ -147,7 +148,8 @@ class _Lowering:
             s = self.stages.get(node.tensor.name)
             if s is None or not s.inlined:
                 return None
-            return self._expand(E.substitute_index(s.body, dict(zip(s.tensor.axes, node.indices, strict=True))))
+            indices = tuple(rewrite_index(i, self._expand) for i in node.indices)
+            return self._expand(E.substitute_index(s.body, dict(zip(s.tensor.axes, indices, strict=True))))
 
         return E.rewrite(body, rule, self.memo)
 
@@ -476,15 +478,21 @@ class _Lowering:
         """The body with axes replaced by their values and loads turned to flat offsets of buffers."""
 
         def rule(node: Expr) -> Expr | None:
+            if isinstance(node, E.IndexValue):
+                position = rewrite_index(node.index, resolve)
+                return None if position is node.index else replace(node, index=position)
             if not isinstance(node, Load) or isinstance(node.tensor, Buffer):
                 return None
             place = self.places.get(node.tensor.name)
             if place is None:
                 self._refuse(f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader")
-            indices = tuple(i - least for i, least in zip(node.indices, place.least, strict=True))
+            indices = tuple(rewrite_index(i, resolve) - least for i, least in zip(node.indices, place.least, strict=True))
             return replace(node, tensor=place.buffer, indices=(place.buffer.offset(indices),))
 
-        return E.rewrite(E.substitute_index(body, values), rule)
+        def resolve(expr: Expr) -> Expr:
+            return E.rewrite(expr, rule)
+
+        return resolve(E.substitute_index(body, values))
 
     # -- names
     def _symbol(self, s: StageState, axis: str, extent: Int | int) -> Symbol:

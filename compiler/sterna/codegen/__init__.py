@@ -1,0 +1,1 @@
+"""Code generators: they render loop programs and decide nothing."""

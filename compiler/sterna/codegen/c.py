@@ -1,0 +1,296 @@
+"""The C printer: loop programs to C text.
+
+It owns loop bodies; the Jinja templates under `templates/c` own the file, the kernel frames and the helper functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sterna.codegen.dialect import PlainC, VectorC, dialect
+from sterna.codegen.render import render_template
+from sterna.ir import dtypes
+from sterna.loops import program as P
+from sterna.loops.program import Buffer, Function
+from sterna.targets.target import Target
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """One kernel as the template needs it."""
+
+    name: str
+    comment: tuple[str, ...]
+    n_tasks: int
+    scratch_bytes: int
+    uses_tasks: bool
+    lines: tuple[str, ...]
+
+
+def generate(functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]] = ()) -> str:
+    """The source file of a model's kernels: types, helpers, one function per kernel, the exported table.
+
+    Args:
+        comments: lines to stand above each kernel: the nodes of the source model.
+    """
+    d = dialect(target)
+    kernels = []
+    for n, f in enumerate(functions):
+        printer = _Printer(d)
+        lines = printer.function(f)
+        comment = tuple(re.sub(r"\*/|[^\x20-\x7e]", "?", c) for c in (comments[n] if comments else ()))
+        kernels.append(KernelText(f.name, comment, f.n_tasks, f.scratch_bytes, printer.uses_tasks, tuple(lines)))
+    return render_template(
+        "c/kernels.c.j2", model=model, kernels=kernels, helpers=_helpers(d), features=" ".join(target.cpu_features), vector=isinstance(d, VectorC), target=target,
+        index_type=d.index_type,
+    )  # fmt: skip
+
+
+def _helpers(d: PlainC) -> list[dict[str, object]]:
+    """Helper functions to define: types first, then what others call."""
+    rank = {"type": 0, "splat": 1, "select": 2, "to_integer": 3}
+    order = sorted(d.helpers, key=lambda h: (rank.get(h[0], 4), h))
+    return [
+        {
+            "name": name, "dtype": dtype, "lanes": lanes, "scalar": d.scalar(dtype), "short": _stem(dtype, lanes), "bits": dtypes.bits(dtype),
+            "bytes": dtypes.size(dtype) * lanes, "mask": f"i{dtypes.bits(dtype)}x{lanes}", "float": dtypes.is_float(dtype), "signed": dtypes.is_signed(dtype),
+            "limits": _limits(name, dtype),
+        }
+        for name, dtype, lanes in order
+    ]  # fmt: skip
+
+
+def _stem(dtype: str, lanes: int) -> str:
+    from sterna.codegen.dialect import short
+
+    return short(dtype) + (f"x{lanes}" if lanes > 1 else "")
+
+
+def _limits(name: str, dtype: str) -> dict[str, object] | None:
+    """For a helper `to_i8` on floats: the integer type, its limits, and the greatest float that converts."""
+    match = re.fullmatch(r"to_([iu])(\d+)", name)
+    if not match:
+        return None
+    target = ("int" if match[1] == "i" else "uint") + match[2]
+    low, high = dtypes.limits(target)
+    digits = 24 if dtype == "float32" else 53
+    top = high if high.bit_length() <= digits else (high >> (high.bit_length() - digits)) << (high.bit_length() - digits)
+    return {"type": f"{target}_t", "short": f"{match[1]}{match[2]}", "low": f"{float(low)!r}", "top": f"{float(top)!r}", "dtype": target, "min": low, "max": high}
+
+
+class _Printer:
+    """One kernel's statements."""
+
+    def __init__(self, d: PlainC):
+        self.d = d
+        self.vector = isinstance(d, VectorC)
+        self.lines: list[str] = []
+        self.uses_tasks = False
+        self.masks: dict[P.Variable, int] = {}
+        self.scratch = False
+        d.expression = self.scalar  # type: ignore[method-assign]
+
+    def function(self, f: Function) -> list[str]:
+        used = {b.name for s in P.walk(f.body) if isinstance(s, P.Store) for b in (s.buffer,)} | {load.tensor.name for load in P.loads(f.body)}
+        restrict = "restrict "
+        for b in f.inputs:
+            if b.name in used:
+                self.line(1, f"const {self.d.scalar(b.dtype)} *{restrict}{b.name} = (const {self.d.scalar(b.dtype)} *)call->in[{b.slot}];")
+        for b in f.params:
+            if b.name in used:
+                self.line(1, f"const {self.d.scalar(b.dtype)} *{restrict}{b.name} = (const {self.d.scalar(b.dtype)} *)(call->params + {b.slot});")
+        for b in f.outputs:
+            if b.name in used:
+                self.line(1, f"{self.d.scalar(b.dtype)} *{restrict}{b.name} = ({self.d.scalar(b.dtype)} *)call->out[{b.slot}];")
+        self.stmt(f.body, 1)
+        return self.lines
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("  " * depth + text)
+
+    # -- statements
+    def stmt(self, s: P.Stmt, depth: int) -> None:
+        d = self.d
+        if isinstance(s, P.Seq):
+            for inner in s.stmts:
+                self.stmt(inner, depth)
+        elif isinstance(s, P.For):
+            name, t = s.symbol.name, d.index_type
+            if s.kind == "parallel":
+                self.uses_tasks = True
+                self.line(depth, f"for ({t} {name} = ({t})first_task; {name} < ({t})last_task; {name}++) {{")
+            else:
+                self.line(depth, f"for ({t} {name} = 0; {name} < {d.index(s.extent)}; {name}++) {{")
+            self.stmt(s.body, depth + 1)
+            self.line(depth, "}")
+        elif isinstance(s, P.If):
+            self.line(depth, f"if ({d.index(s.index)} < {d.index(s.limit)}) {{")
+            self.stmt(s.then, depth + 1)
+            if s.otherwise is not None:
+                self.line(depth, "} else {")
+                self.stmt(s.otherwise, depth + 1)
+            self.line(depth, "}")
+        elif isinstance(s, P.LetIndex):
+            self.line(depth, f"const {d.index_type} {s.symbol.name} = {d.index(s.value)};")
+        elif isinstance(s, P.Let):
+            self.assign(depth, s.variable, s.value, "const ")
+        elif isinstance(s, P.Declare):
+            for name in self.names(s.variable):
+                self.line(depth, f"{self.variable_type(s.variable)} {name};")
+        elif isinstance(s, P.Assign):
+            self.assign(depth, s.variable, s.value, None)
+        elif isinstance(s, P.Alloc):
+            self.alloc(depth, s.buffer)
+        elif isinstance(s, P.Store):
+            self.store(depth, s)
+        else:
+            raise TypeError(f"no such statement: {type(s).__name__}")
+
+    def alloc(self, depth: int, b: Buffer) -> None:
+        t = self.d.scalar(b.dtype)
+        if b.scope == "scratch":
+            self.line(depth, f"{t} *restrict {b.name} = ({t} *)(call->scratch + {b.slot});")
+        else:
+            self.line(depth, f"{t} {b.name}[{b.elements}]{' STERNA_ALIGNED' if self.vector else ''};")
+
+    def assign(self, depth: int, v: P.Variable, value: Expr, qualifier: str | None) -> None:
+        if v.dtype == "bool" and v.lanes > 1:
+            self.masks[v] = self.mask_bits(value)
+        declare = "" if qualifier is None else f"{qualifier}{self.variable_type(v)} "
+        if self.vector or v.lanes == 1:
+            self.line(depth, f"{declare}{v.name} = {self.value(value)};")
+            return
+        for lane, name in enumerate(self.names(v)):
+            self.line(depth, f"{declare}{name} = {self.lane(value, lane)};")
+
+    def store(self, depth: int, s: P.Store) -> None:
+        lanes, index = s.value.lanes, self.d.index(s.index)
+        dtype = s.buffer.dtype
+        if lanes == 1 or self.vector:
+            value = self.value(s.value)
+            if dtype == "bool":
+                value = f"(uint8_t)({value})" if lanes == 1 else f"__builtin_convertvector({value} & 1, {self.d.type('uint8', lanes)})"
+                dtype = "uint8"
+            self.line(depth, self.d.store(dtype, s.buffer.name, index, value, lanes, s.stride, s.active))
+            return
+        for lane in range(lanes if s.active is None else s.active):
+            value = self.lane(s.value, lane)
+            self.line(depth, self.d.store(dtype, s.buffer.name, self.d.index(s.index + lane * s.stride), f"(uint8_t)({value})" if dtype == "bool" else value, 1, 1, None))
+
+    def variable_type(self, v: P.Variable) -> str:
+        if v.dtype == "bool":
+            return "int" if v.lanes == 1 or not self.vector else f"i{self.masks[v]}x{v.lanes}"
+        return self.d.type(v.dtype, v.lanes if self.vector else 1)
+
+    def names(self, v: P.Variable) -> list[str]:
+        return [v.name] if self.vector or v.lanes == 1 else [f"{v.name}_l{lane}" for lane in range(v.lanes)]
+
+    # -- values
+    def value(self, e: Expr) -> str:
+        """A value of the vector dialect, or a scalar of any."""
+        d, lanes = self.d, e.lanes
+        if isinstance(e, E.Const):
+            return self._bool_const(e) if e.dtype == "bool" and lanes > 1 else d.const(e.value, e.dtype, lanes)
+        if isinstance(e, P.Read):
+            return e.variable.name
+        if isinstance(e, E.Load):
+            text = d.load("uint8" if e.dtype == "bool" else e.dtype, e.tensor.name, d.index(e.indices[0]), lanes, e.stride, e.active)
+            return f"(({text}) != 0)" if e.dtype == "bool" else text
+        if isinstance(e, E.IndexValue):
+            return d.index_value(d.index(e.index), e.dtype, lanes, e.stride)
+        if isinstance(e, P.Broadcast):
+            assert isinstance(d, VectorC)
+            if e.dtype == "bool":
+                return d.broadcast("int8", f"(int8_t)-({self.value(e.a)})", lanes)
+            return d.broadcast(e.dtype, self.value(e.a), lanes)
+        if isinstance(e, P.Lane):
+            return f"{self.value(e.a)}[{e.lane}]"
+        if isinstance(e, P.Blend):
+            assert isinstance(d, VectorC)
+            d.type(e.dtype, lanes)
+            order = ", ".join(str(n if n < e.active else lanes + n) for n in range(lanes))
+            return f"{d.helper('blend', e.dtype, lanes)}({self.value(e.a)}, {self.value(e.b)}, {order})"
+        if isinstance(e, E.Binary) and e.dtype == "bool" and lanes > 1:
+            a, b = self._masks(e.a, e.b)
+            return d.binary(e.op, "int8", a, b, lanes)
+        if isinstance(e, E.Compare) and e.a.dtype == "bool" and lanes > 1:
+            a, b = self._masks(e.a, e.b)
+            return d.compare(e.op, "int8", a, b, lanes)
+        return self._operation(e, [self.value(c) for c in e.children()], lanes, self.mask_bits)
+
+    def lane(self, e: Expr, lane: int) -> str:
+        """One lane of a value, as a scalar: how plain C renders vectors."""
+        d = self.d
+        if e.lanes == 1:
+            return self.value(e)
+        if isinstance(e, E.Const):
+            return d.const(e.value, e.dtype)
+        if isinstance(e, P.Read):
+            return f"{e.variable.name}_l{lane}"
+        if isinstance(e, E.Load):
+            if e.active is not None and lane >= e.active:
+                return d.const(0, e.dtype)
+            return d.load(e.dtype, e.tensor.name, d.index(e.indices[0] + lane * e.stride), 1, 1, None)
+        if isinstance(e, E.IndexValue):
+            return d.index_value(d.index(e.index + lane * e.stride), e.dtype, 1, 0)
+        if isinstance(e, P.Broadcast):
+            return self.value(e.a)
+        if isinstance(e, P.Blend):
+            return self.lane(e.a if lane < e.active else e.b, lane)
+        return self._operation(e, [self.lane(c, lane) for c in e.children()], 1, lambda _: 0)
+
+    def _operation(self, e: Expr, operands: list[str], lanes: int, mask_bits: object) -> str:
+        d = self.d
+        bits = mask_bits if callable(mask_bits) else (lambda _: 0)
+        if isinstance(e, E.Unary):
+            return d.unary(e.op, e.a.dtype, operands[0], lanes)
+        if isinstance(e, E.Binary):
+            return d.binary(e.op, e.dtype, operands[0], operands[1], lanes)
+        if isinstance(e, E.Compare):
+            return d.compare(e.op, e.a.dtype, operands[0], operands[1], lanes)
+        if isinstance(e, E.Select):
+            return d.select(e.dtype, operands[0], operands[1], operands[2], lanes, bits(e.condition))
+        if isinstance(e, E.Fma):
+            return d.fma(e.dtype, operands[0], operands[1], operands[2], lanes)
+        if isinstance(e, E.Cast):
+            return d.cast(e.a.dtype, e.dtype, operands[0], lanes, bits(e.a) if e.a.dtype == "bool" else 0)
+        if isinstance(e, E.Bitcast):
+            return d.bitcast(e.a.dtype, e.dtype, operands[0], lanes)
+        if isinstance(e, P.Lane):
+            return operands[0]
+        raise TypeError(f"no such value: {type(e).__name__}")
+
+    def scalar(self, e: Expr) -> str:
+        return self.value(e)
+
+    # -- masks: vectors of truth values are integer vectors as wide as what was compared
+    def mask_bits(self, e: Expr) -> int:
+        if isinstance(e, E.Compare):
+            return self.mask_bits(e.a) if e.a.dtype == "bool" else dtypes.bits(e.a.dtype)
+        if isinstance(e, E.Unary) and e.op in ("isnan", "isinf"):
+            return dtypes.bits(e.a.dtype)
+        if isinstance(e, E.Cast):
+            return dtypes.bits(e.a.dtype)
+        if isinstance(e, P.Read):
+            return self.masks.get(e.variable, 8)
+        if isinstance(e, E.Select):
+            return 8
+        return max((self.mask_bits(c) for c in e.children() if c.dtype == "bool"), default=8)
+
+    def _masks(self, *operands: Expr) -> list[str]:
+        """Truth values brought to one width."""
+        assert isinstance(self.d, VectorC)
+        bits = max(self.mask_bits(e) for e in operands)
+        texts = []
+        for e in operands:
+            text = self.value(e)
+            texts.append(text if self.mask_bits(e) == bits else f"__builtin_convertvector({text}, {self.d.mask(bits, e.lanes)})")
+        return texts
+
+    def _bool_const(self, e: E.Const) -> str:
+        assert isinstance(self.d, VectorC)
+        return self.d.broadcast("int8", "-1" if e.value else "0", e.lanes)

@@ -1,0 +1,28 @@
+"""Jinja templates: found in the wheel or in a source checkout, strict about undefined names."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+
+def resource_directory(name: str) -> Path:
+    """A directory that stands at the root of a source checkout and inside the package in a wheel: templates, runtime_c."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / name
+    return inside if inside.is_dir() else package.parent.parent / name
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([resource_directory("templates"), resource_directory("runtime_c") / "include"]), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
+    )
+
+
+def render_template(name: str, **values: Any) -> str:
+    """A template's text for the given values."""
+    return _environment().get_template(name).render(**values)
