@@ -1,0 +1,210 @@
+/* A model from memory with kernels linked into the program: loading, binding, threads, barriers, failures.
+ *
+ * The graph: y[i] = x[i] + 1 in 64 tasks into a strided buffer, then its running sum in two phases with a barrier. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "internal.h"
+
+#define N 64
+
+static int32_t add_one(const sterna_call *call, uint32_t first, uint32_t last) {
+  const int32_t *x = call->in[0];
+  int32_t *y = call->out[0];
+  for (uint32_t i = first; i < last; i++) y[2 * i + 1] = x[i] + 1;
+  call->scratch[63] = (uint8_t)call->worker; /* ThreadSanitizer would see two workers with one scratch */
+  return 0;
+}
+
+/* Each worker writes the sum of its share, and after the barrier adds the shares before its own. */
+static int32_t running_sum(const sterna_call *call, uint32_t first, uint32_t last) {
+  const int32_t *x = call->in[0];
+  int32_t *y = call->out[0];
+  int32_t sum = 0;
+  for (uint32_t i = first; i < last; i++) y[i] = sum += x[2 * i + 1];
+  call->barrier(call->pool);
+  int32_t before = 0;
+  for (uint32_t i = 0; i < first; i++) before += x[2 * i + 1];
+  call->barrier(call->pool);
+  for (uint32_t i = first; i < last; i++) y[i] += before;
+  return 0;
+}
+
+static int32_t failing(const sterna_call *call, uint32_t first, uint32_t last) {
+  const int32_t *x = call->in[0];
+  (void)last;
+  return x[0] == -1 && first == 0 ? -7 : 0;
+}
+
+static const sterna_kernel kernels[] = {{add_one, N, 64, 0, 0},
+                                        {running_sum, N, 0, STERNA_KERNEL_NEEDS_BARRIER, 0},
+                                        {failing, N, 0, 0, 0}};
+static const sterna_library library = {sizeof library, STERNA_ABI, 3, 0, kernels, ""};
+
+#define BODY                                                                                                   \
+  "\"abi\":1,\"model\":\"sums\",\"target\":{\"pointer_bits\":%u,\"cpu_features\":[]},\"library\":\"k\","       \
+  "\"files\":{\"params.bin\":{\"bytes\":0,\"hash\":\"ef46db3751d8e999\"},\"k\":{\"bytes\":0,\"hash\":"         \
+  "\"ef46db3751d8e999\"}},\"arena\":{\"bytes\":512},\"scratch_bytes\":64,\"kernels\":[{\"name\":\"add_one\"}," \
+  "{\"name\":\"running_sum\"},{\"name\":\"failing\"}],\"values\":["                                            \
+  "{\"name\":\"x\",\"dtype\":\"int32\",\"dims\":[64],\"storage\":{\"class\":\"input\",\"offset\":0,"           \
+  "\"bytes\":256,\"origin\":0,\"strides\":[1]}},"                                                              \
+  "{\"name\":\"mid\",\"dtype\":\"int32\",\"dims\":[8,8],\"storage\":{\"class\":\"arena\",\"offset\":0,"        \
+  "\"bytes\":512,\"origin\":1,\"strides\":[16,2]}},"                                                           \
+  "{\"name\":\"y\",\"dtype\":\"int32\",\"dims\":[64],\"storage\":{\"class\":\"output\",\"offset\":0,"          \
+  "\"bytes\":256,\"origin\":0,\"strides\":[1]}}],\"inputs\":[0],\"outputs\":[2],\"nodes\":["                   \
+  "{\"name\":\"a\",\"kernel\":0,\"in\":[0],\"out\":[1],\"tasks\":64},"                                         \
+  "{\"name\":\"b\",\"kernel\":1,\"in\":[1],\"out\":[2],\"tasks\":64},"                                         \
+  "{\"name\":\"c\",\"kernel\":2,\"in\":[0],\"out\":[],\"tasks\":64}]}"
+
+static size_t make_graph(char *text, size_t room) {
+  char body[4096];
+  int bytes = snprintf(body, sizeof body, BODY, (unsigned)(sizeof(void *) * 8));
+  uint64_t hash = sterna_hash64(body, (size_t)bytes);
+  int total = snprintf(text, room, "{\"sterna\":1,\"hash\":\"%08lx%08lx\",\n%s", (unsigned long)(hash >> 32),
+                       (unsigned long)(hash & 0xffffffffu), body);
+  return (size_t)total;
+}
+
+/* An allocator that counts, and fails when told to. */
+typedef struct counter {
+  size_t live, calls, fail_at;
+} counter;
+
+static void *count_allocate(void *context, size_t bytes) {
+  counter *c = context;
+  if (++c->calls == c->fail_at) return NULL;
+  void *memory = malloc(bytes);
+  if (memory == NULL) return NULL;
+  memset(memory, 0xa5, bytes);
+  c->live += bytes;
+  return memory;
+}
+
+static void count_release(void *context, void *memory, size_t bytes) {
+  ((counter *)context)->live -= bytes;
+  free(memory);
+}
+
+static sterna_model *load(uint32_t threads, counter *c, sterna_error *error) {
+  char text[8192];
+  size_t bytes = make_graph(text, sizeof text);
+  sterna_allocator allocator = {c, count_allocate, count_release};
+  sterna_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.threads = threads;
+  options.allocator = &allocator;
+  sterna_model *model;
+  (void)sterna_load_table(text, bytes, NULL, 0, &library, &options, &model, error);
+  return model;
+}
+
+static void check_run(sterna_model *model, int32_t start) {
+  int32_t *x = sterna_input_buffer(model, 0);
+  for (int32_t i = 0; i < N; i++) x[i] = start + i;
+  CHECK(sterna_run(model) == STERNA_OK);
+  const int32_t *y = sterna_output_buffer(model, 0);
+  int32_t sum = 0;
+  for (int32_t i = 0; i < N; i++) CHECK(y[i] == (sum += start + i + 1));
+}
+
+static void test_threads(void) {
+  for (uint32_t threads = 0; threads <= 5; threads++) {
+    counter c = {0, 0, 0};
+    sterna_error error;
+    sterna_model *model = load(threads, &c, &error);
+    CHECK(model != NULL);
+    if (model == NULL) continue;
+    for (int32_t i = 0; i < 200; i++) check_run(model, i);
+    size_t calls = c.calls;
+    check_run(model, 7);
+    CHECK(c.calls == calls); /* a run takes no memory */
+    sterna_unload(model);
+    CHECK(c.live == 0);
+  }
+}
+
+static void test_out_of_memory(void) {
+  for (uint32_t threads = 1; threads <= 2; threads++) {
+    size_t fail_at = 1;
+    for (;; fail_at++) {
+      counter c = {0, 0, fail_at};
+      sterna_error error;
+      sterna_model *model = load(threads, &c, &error);
+      if (model != NULL) {
+        sterna_unload(model);
+        CHECK(c.live == 0);
+        break;
+      }
+      /* A string that cannot be copied reads as one that is missing. */
+      CHECK(error.status == STERNA_RESOURCES || error.status == STERNA_MALFORMED);
+      CHECK(c.live == 0 && error.message[0] != 0);
+    }
+    CHECK(fail_at > 3);
+  }
+}
+
+static void test_tensors(void) {
+  counter c = {0, 0, 0};
+  sterna_error error;
+  sterna_model *model = load(1, &c, &error);
+  CHECK(model != NULL);
+  if (model == NULL) return;
+  int32_t mid[N], memory[N + 1], result[N];
+  sterna_tensor tensor;
+  sterna_node node;
+  int32_t value = sterna_find_value(model, "mid");
+  CHECK(value == 1 && sterna_find_value(model, "none") == STERNA_NOT_FOUND);
+  CHECK(sterna_find_input(model, "x") == 0 && sterna_find_output(model, "y") == 0);
+  CHECK(sterna_value_info(model, 1, &tensor) == STERNA_OK && tensor.rank == 2 && tensor.bytes == sizeof mid);
+  CHECK(sterna_value_info(model, 3, &tensor) == STERNA_BAD_ARGUMENT);
+  CHECK(sterna_node_info(model, 1, &node) == STERNA_OK && strcmp(node.kernel, "running_sum") == 0);
+  CHECK(sterna_value_copy(model, 1, mid, sizeof mid) == STERNA_NOT_AVAILABLE);
+  check_run(model, 5);
+  CHECK(sterna_value_copy(model, 1, mid, sizeof mid - 1) == STERNA_BAD_ARGUMENT);
+  CHECK(sterna_value_copy(model, 1, mid, sizeof mid) == STERNA_OK);
+  for (int32_t i = 0; i < N; i++) CHECK(mid[i] == 5 + i + 1);
+
+  /* The caller's memory in place of the runtime's, and back. */
+  for (int32_t i = 0; i < N; i++) memory[i] = 100;
+  CHECK(sterna_bind_input(model, 0, (const char *)memory + 1) == STERNA_BAD_ARGUMENT);
+  CHECK(sterna_bind_input(model, 1, memory) == STERNA_BAD_ARGUMENT);
+  CHECK(sterna_bind_input(model, 0, memory) == STERNA_OK && sterna_bind_output(model, 0, result) == STERNA_OK);
+  CHECK(sterna_run(model) == STERNA_OK && result[0] == 101 && result[63] == 64 * 101);
+  CHECK(sterna_bind_input(model, 0, NULL) == STERNA_OK && sterna_bind_output(model, 0, NULL) == STERNA_OK);
+  check_run(model, 6);
+
+  ((int32_t *)sterna_input_buffer(model, 0))[0] = -1;
+  CHECK(sterna_run(model) == STERNA_KERNEL_FAILED);
+  CHECK(strcmp(sterna_last_error(model)->message, "node 2 (\"c\"): kernel \"failing\" returned -7") == 0);
+  check_run(model, 8);
+  sterna_unload(model);
+}
+
+static void test_arguments(void) {
+  sterna_error error;
+  sterna_model *model;
+  sterna_options options;
+  memset(&options, 0, sizeof options);
+  CHECK(sterna_load(NULL, NULL, &model, &error) == STERNA_BAD_ARGUMENT && model == NULL);
+  CHECK(sterna_load("nowhere", NULL, NULL, &error) == STERNA_BAD_ARGUMENT);
+  CHECK(sterna_load("nowhere", &options, &model, &error) == STERNA_BAD_ARGUMENT);
+  CHECK(sterna_load("nowhere/at/all", NULL, &model, &error) != STERNA_OK && error.message[0] != 0);
+  CHECK(sterna_load("nowhere/at/all", NULL, &model, NULL) != STERNA_OK);
+  CHECK(sterna_load_table("", 0, NULL, 0, &library, NULL, &model, &error) == STERNA_MALFORMED);
+  CHECK(sterna_load_table(NULL, 0, NULL, 0, &library, NULL, &model, &error) == STERNA_BAD_ARGUMENT);
+  options.size = sizeof options;
+  options.threads = UINT32_MAX;
+  CHECK(sterna_load("nowhere", &options, &model, &error) == STERNA_BAD_ARGUMENT);
+  sterna_unload(NULL);
+}
+
+int main(void) {
+  test_threads();
+  test_out_of_memory();
+  test_tensors();
+  test_arguments();
+  printf("%d failures\n", failures);
+  return failures != 0;
+}

@@ -1,0 +1,146 @@
+/* The small parts: hash, JSON, heap, arithmetic, CPU features, status texts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "json.h"
+
+static void test_hash(void) {
+  /* From the reference implementation's own self test: XXH64 of these texts with seed 0. */
+  CHECK(sterna_hash64("", 0) == 0xef46db3751d8e999u);
+  CHECK(sterna_hash64(NULL, 0) == 0xef46db3751d8e999u);
+  CHECK(sterna_hash64("a", 1) == 0xd24ec4f1a98c6e5bu);
+  CHECK(sterna_hash64("abc", 3) == 0x44bc2cf5ad770999u);
+  CHECK(sterna_hash64("xxhash", 6) == 0x32dd38952c4bc720u);
+}
+
+static bool valid(const char *text) {
+  size_t at, bytes = strlen(text);
+  /* An exact copy, so that AddressSanitizer sees a read past the end. */
+  char *copy = malloc(bytes + (bytes == 0));
+  if (copy == NULL) abort();
+  memcpy(copy, text, bytes);
+  bool good = json_check(copy, bytes, &at);
+  CHECK(at <= bytes);
+  free(copy);
+  return good;
+}
+
+static void test_json_check(void) {
+  static const char *const good[] = {
+      "0", "-1.5e+10", "\"\"", "[]", "{}", " [ 1 , {\"a\" : [ ] , \"b\":null}, true,false ] ", "\"\\u00e9\\n\\\\\"",
+      "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"};
+  static const char *const bad[] = {
+      "", " ", "[", "]", "{", "}", "[1", "[1,", "[,1]", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{1:2}", "{,}",
+      "01", "-", "1.", ".5", "1e", "+1", "tru", "nul", "truee", "\"", "\"\\", "\"\\x\"", "\"\\u12g4\"", "\"\\u12", "\"\n\"",
+      "[1}", "{\"a\":1]", "1 1", "[]]", "'a'", "NaN",
+      "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    CHECK(valid(good[i]) || printf("refused: %s\n", good[i]) < 0);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    CHECK(!valid(bad[i]) || printf("accepted: %s\n", bad[i]) < 0);
+  /* Depth is a number and not our stack. */
+  size_t at, deep = (size_t)1 << 20;
+  char *text = malloc(deep);
+  if (text == NULL) abort();
+  memset(text, '[', deep);
+  CHECK(!json_check(text, deep, &at) && at == JSON_MAX_DEPTH);
+  free(text);
+}
+
+static void test_json_walk(void) {
+  static const char text[] = "{\"skip\":{\"a\":[\"}\\\"\",[{}]]},\"a\":12, \"list\" : [ 3 ,[4],\"x\" , true] ,\"s\":\"\\u00e9\\t\\ud83d\\ude00\"}";
+  static const char *const keys[] = {"a", "list", "s", "none"};
+  size_t at, member[4];
+  CHECK(json_check(text, sizeof text - 1, &at));
+  CHECK(json_members(text, 0, keys, member, 4));
+  uint64_t number;
+  CHECK(json_uint64(text, member[0], &number) && number == 12);
+  CHECK(member[3] == JSON_NONE);
+  CHECK(json_count(text, member[1]) == 4 && json_count(text, member[0]) == 0);
+  size_t element = json_first(text, member[1]);
+  CHECK(json_uint64(text, element, &number) && number == 3);
+  element = json_next(text, element);
+  CHECK(json_is_list(text, element) && json_count(text, element) == 1);
+  element = json_next(text, element);
+  CHECK(json_string_is(text, element, "x") && !json_string_is(text, element, "xy"));
+  element = json_next(text, element);
+  bool truth = false;
+  CHECK(json_bool(text, element, &truth) && truth);
+  CHECK(json_next(text, element) == JSON_NONE);
+  char string[16];
+  CHECK(json_string_bytes(text, member[2]) == 8);
+  json_string(text, member[2], string);
+  CHECK(strcmp(string, "\xc3\xa9\t\xf0\x9f\x98\x80") == 0);
+
+  static const char *const a = "a";
+  CHECK(!json_members("{\"a\":1,\"a\":2}", 0, &a, member, 1)); /* twice */
+  CHECK(!json_members("[1]", 0, &a, member, 1));
+  CHECK(!json_uint64("-1,", 0, &number) && !json_uint64("1.0,", 0, &number) && !json_uint64("1e3,", 0, &number));
+  CHECK(json_uint64("18446744073709551615,", 0, &number) && number == UINT64_MAX);
+  CHECK(!json_uint64("18446744073709551616,", 0, &number));
+  CHECK(json_string_bytes("\"a\\u0000b\"", 0) == 0);
+}
+
+static void test_arithmetic(void) {
+  uint64_t r;
+  CHECK(add_fits(UINT64_MAX, 0, &r) && !add_fits(UINT64_MAX, 1, &r));
+  CHECK(multiply_fits(0, UINT64_MAX, &r) && multiply_fits(UINT64_MAX, 0, &r) && multiply_fits(UINT64_MAX, 1, &r));
+  CHECK(!multiply_fits((uint64_t)1 << 32, (uint64_t)1 << 32, &r));
+  CHECK(range_fits(0, 0, 0) && range_fits(4, 4, 8) && !range_fits(5, 4, 8) && !range_fits(9, 0, 8));
+  CHECK(!range_fits(8, UINT64_MAX, 16) && !range_fits(UINT64_MAX, UINT64_MAX, 16));
+}
+
+static void test_heap(void) {
+  heap memory;
+  heap_open(&memory, NULL);
+  for (uint64_t bytes = 0; bytes < 40000; bytes = bytes * 3 / 2 + 1) {
+    unsigned char *taken = heap_take(&memory, bytes, 1), *aligned = heap_take_aligned(&memory, bytes);
+    CHECK(taken != NULL && (uintptr_t)taken % 16 == 0);
+    CHECK(aligned != NULL && (uintptr_t)aligned % ALIGNMENT == 0);
+    for (uint64_t i = 0; i < bytes; i++) CHECK(taken[i] == 0 && aligned[i] == 0);
+    memset(taken, 1, (size_t)bytes);
+    memset(aligned, 1, (size_t)bytes);
+  }
+  CHECK(heap_take(&memory, UINT64_MAX, 2) == NULL && heap_take(&memory, UINT64_MAX, 1) == NULL);
+  CHECK(heap_take_aligned(&memory, UINT64_MAX) == NULL && heap_take_aligned(&memory, (uint64_t)PTRDIFF_MAX) == NULL);
+  heap_close(&memory);
+}
+
+static void test_cpu(void) {
+  sterna_error error;
+  CHECK(sterna_cpu_has("no-such-feature") == -1 && sterna_cpu_has("") == -1 && sterna_cpu_has(NULL) == -1);
+  CHECK(cpu_check("", "here", &error) == STERNA_OK);
+  CHECK(cpu_check("no-such-feature", "here", &error) == STERNA_WRONG_MACHINE);
+  CHECK(strstr(error.message, "no-such-feature") != NULL);
+#if defined(__x86_64__)
+  CHECK(sterna_cpu_has("sse2") == 1 && cpu_check("sse2 cx8", "here", &error) == STERNA_OK);
+  CHECK(sterna_cpu_has("avx2") >= sterna_cpu_has("avx512f"));
+  CHECK(cpu_check_triple("x86_64-linux-gnu", &error) == STERNA_OK);
+  CHECK(cpu_check_triple("aarch64-linux-gnu", &error) == STERNA_WRONG_MACHINE);
+#elif defined(__aarch64__)
+  CHECK(sterna_cpu_has("neon") == 1 && cpu_check_triple("arm64-apple-macos", &error) == STERNA_OK);
+#endif
+}
+
+static void test_status(void) {
+  sterna_error error;
+  CHECK(strcmp(sterna_status_name(STERNA_DAMAGED), "DAMAGED") == 0);
+  CHECK(strcmp(sterna_status_code(STERNA_DAMAGED), "E0505") == 0);
+  CHECK(strcmp(sterna_status_name((sterna_status)12345), "UNKNOWN") == 0);
+  CHECK(fail(&error, STERNA_MALFORMED, "%s", "a\nb\x1b[0m") == STERNA_MALFORMED);
+  CHECK(strcmp(error.message, "a?b?[0m") == 0);
+  CHECK(fail(NULL, STERNA_MALFORMED, "nothing") == STERNA_MALFORMED);
+}
+
+int main(void) {
+  test_hash();
+  test_json_check();
+  test_json_walk();
+  test_arithmetic();
+  test_heap();
+  test_cpu();
+  test_status();
+  printf("%d failures\n", failures);
+  return failures != 0;
+}
