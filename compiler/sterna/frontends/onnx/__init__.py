@@ -1,0 +1,5 @@
+"""The ONNX front end, operator sets 7 to the newest that the installed `onnx` package knows."""
+
+from sterna.frontends.onnx.reader import read
+
+__all__ = ["read"]

@@ -1,0 +1,166 @@
+"""From a path or a loaded model to a checked ModelProto and its tensors. Model files are untrusted."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import TensorProto, external_data_helper, numpy_helper
+
+from sterna.errors import SternaError, error
+from sterna.ir import dtypes
+from sterna.ir.graph import Array
+
+OLDEST_OPSET = 7
+LARGEST_FILE = 2**31 - 1  # what a protobuf message can be; larger models keep their weights in external data
+LARGEST_TENSOR = 2**40  # bytes
+
+_FORMATS = (
+    (0, b"\x89HDF", "a Keras or HDF5 file"),
+    (4, b"TFL3", "a TensorFlow Lite model"),
+    (0, b"PK\x03\x04", "an archive, as PyTorch and Keras write"),
+    (0, b"\x7fELF", "a program"),
+    (0, b"\x80\x02", "a Python pickle"),
+    (0, b"\x80\x04", "a Python pickle"),
+    (0, b"\x93NUMPY", "a NumPy array"),
+    (0, b"\x89PNG", "an image"),
+    (0, b"{", "a JSON text"),
+    (0, b"version https://git-lfs", "a Git LFS pointer, not the file itself (`git lfs pull` fetches it)"),
+)
+
+#: ONNX's element types -> ours.
+ELEMENT_TYPES = {
+    TensorProto.FLOAT: "float32",
+    TensorProto.DOUBLE: "float64",
+    TensorProto.FLOAT16: "float16",
+    TensorProto.BFLOAT16: "bfloat16",
+    TensorProto.INT8: "int8",
+    TensorProto.INT16: "int16",
+    TensorProto.INT32: "int32",
+    TensorProto.INT64: "int64",
+    TensorProto.UINT8: "uint8",
+    TensorProto.UINT16: "uint16",
+    TensorProto.UINT32: "uint32",
+    TensorProto.UINT64: "uint64",
+    TensorProto.BOOL: "bool",
+}
+
+
+def element_type(code: int) -> str:
+    """Our name of an ONNX element type.
+
+    Raises:
+        SternaError: E0111, it is not supported.
+    """
+    if code not in ELEMENT_TYPES:
+        known = TensorProto.DataType.items()
+        name = next((key.lower() for key, value in known if value == code), f"number {code}")
+        raise error("E0111", f"elements of type {name} are not supported")
+    return ELEMENT_TYPES[code]
+
+
+def load(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
+    """The model, and the folder that its external data must lie in.
+
+    Raises:
+        SternaError: E0101, the file cannot be read or is not an ONNX model.
+    """
+    if isinstance(model, onnx.ModelProto):
+        return _checked(model, "the model"), None
+    path = Path(model)
+    where = f"{path.name}"
+    try:
+        size = path.stat().st_size
+        if path.is_dir():
+            raise error("E0101", f"{path} is a folder, not a model file", fix="name the .onnx file inside it")
+        if size > LARGEST_FILE:
+            raise error(
+                "E0101", f"{where} has {size} bytes, more than an ONNX file can have",
+                fix="save the model with external data (onnx.save(..., save_as_external_data=True))",
+            )  # fmt: skip
+        content = path.read_bytes()
+    except OSError as problem:
+        raise error("E0101", f"{path} cannot be read: {problem.strerror or problem}") from None
+    if not content:
+        raise error("E0101", f"{where} is empty")
+    for offset, magic, meaning in _FORMATS:
+        if content[offset : offset + len(magic)] == magic:
+            raise error("E0101", f"{where} is {meaning}, not an ONNX model", fix="export the model to ONNX")
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except DecodeError:
+        raise error("E0101", f"{where} is not an ONNX model, or is damaged", fix="export or copy it again") from None
+    return _checked(proto, where), path.parent
+
+
+def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    if not model.HasField("graph") or not (model.graph.node or model.graph.output):
+        raise error("E0101", f"{where} is not an ONNX model: it has no graph")
+    if not model.graph.output:
+        raise error("E0103", f"{where} has no outputs")
+    return model
+
+
+def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
+    """The elements of a tensor; a read-only view of the file's bytes where that is possible.
+
+    Args:
+        folder: where external data may lie; None if the model came without a file.
+        what: the tensor's role and name, for messages.
+
+    Raises:
+        SternaError: E0103, E0110, E0111 or E0112.
+    """
+    try:
+        dtype = element_type(tensor.data_type)
+    except SternaError:
+        raise error("E0111", f"{what} has elements of a type that is not supported") from None
+    shape = tuple(tensor.dims)
+    if any(size < 0 for size in shape):
+        raise error("E0103", f"{what} has negative dimensions: {list(shape)}")
+    count = math.prod(shape)
+    size = count * dtypes.size(dtype)
+    if size > LARGEST_TENSOR:
+        raise error("E0112", f"{what} of shape {list(shape)} would take {size} bytes")
+    kind = dtypes.to_numpy(dtype)
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return _external(tensor, folder, what, kind, size).reshape(shape)
+    if tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+        if len(raw) != size:
+            raise error("E0103", f"{what} of shape {list(shape)} needs {size} bytes and has {len(raw)}")
+        return np.frombuffer(raw, kind.newbyteorder("<")).astype(kind, copy=False).reshape(shape)
+    stored = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
+    if max(map(len, stored)) != count:
+        raise error("E0103", f"{what} of shape {list(shape)} needs {count} elements and has {max(map(len, stored))}")
+    try:
+        return np.asarray(numpy_helper.to_array(tensor)).astype(kind, copy=False).reshape(shape)
+    except Exception as problem:  # whatever a malformed message makes the helper trip over
+        raise error("E0103", f"{what} is malformed: {problem}") from None
+
+
+def _external(tensor: onnx.TensorProto, folder: Path | None, what: str, kind: np.dtype[np.generic], size: int) -> Array:
+    if folder is None:
+        raise error("E0110", f"{what} lies in another file, and the model came without a folder", fix="give the path of the model instead")
+    try:
+        info = external_data_helper.ExternalDataInfo(tensor)
+        location, offset, length = info.location, int(info.offset or 0), int(info.length or size)
+    except (ValueError, TypeError) as problem:
+        raise error("E0110", f"{what}: its reference to another file is malformed: {problem}") from None
+    root = folder.resolve()
+    path = (root / location).resolve()
+    if not location or Path(location).is_absolute() or root not in path.parents:
+        raise error("E0110", f'{what} refers to "{location}", which is outside the model\'s folder')
+    if not path.is_file():
+        raise error("E0110", f'{what} lies in "{location}", which is not there', fix="keep the model's files together")
+    available = path.stat().st_size
+    if offset < 0 or length != size or offset + size > available:
+        raise error("E0110", f'{what} needs bytes {offset} to {offset + size} of "{location}", which has {available} (length given: {length})')
+    if size == 0:
+        return np.empty(0, kind)
+    return np.asarray(np.memmap(path, kind.newbyteorder("<"), "r", offset, (size // kind.itemsize,)))

@@ -1,0 +1,105 @@
+"""Types of the model's inputs, with the shapes and dimensions that the user gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.frontends.onnx.file import LARGEST_TENSOR, element_type
+from sterna.ir.graph import TensorType, tensor_type
+
+Shapes = Mapping[str, Sequence[int]]
+Dims = Mapping[str, int]
+
+_SYMBOL = re.compile(r"[A-Za-z_][\w.]*")  # a name that `--dim` can spell; exporters write "?" and "" too
+
+
+def input_types(
+    inputs: Iterable[onnx.ValueInfoProto], shapes: Shapes, dims: Dims, where: str
+) -> tuple[dict[str, TensorType], list[Diagnostic]]:
+    """The type of every input, and what is unknown or contradictory: E0105, E0106, E0111, E0112."""
+    inputs = list(inputs)
+    problems = [
+        Diagnostic("E0106", f'the model has no input "{name}"', (), f"its inputs: {', '.join(v.name for v in inputs)}")
+        for name in shapes
+        if name not in {value.name for value in inputs}
+    ]
+    declared: dict[str, list[int | str]] = {}
+    dtypes: dict[str, str] = {}
+    for value in inputs:
+        if not value.type.HasField("tensor_type"):
+            kind = value.type.WhichOneof("value") or "nothing"
+            problems.append(Diagnostic("E0111", f'{where}, input "{value.name}" is a {kind.removesuffix("_type")}, not a tensor'))
+            continue
+        try:
+            dtypes[value.name] = element_type(value.type.tensor_type.elem_type)
+        except SternaError as mistake:
+            problems.append(Diagnostic("E0111", mistake.diagnostics[0].title, (f'{where}, input "{value.name}"',)))
+            continue
+        if value.type.tensor_type.HasField("shape"):
+            declared[value.name] = [_dimension(d) for d in value.type.tensor_type.shape.dim]
+        elif value.name not in shapes:
+            text = f'the input "{value.name}" has an unknown number of dimensions'
+            problems.append(Diagnostic("E0105", text, (where,), f"--shape {value.name}=<size>,<size>,..."))
+    symbols = _bindings(declared, shapes, dims, problems)
+    used = {d for row in declared.values() for d in row if isinstance(d, str)}
+    for name in dims:
+        if name not in used:
+            known = ", ".join(sorted(filter(_SYMBOL.fullmatch, used))) or "none"
+            problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), f"its named dimensions: {known}"))
+    types: dict[str, TensorType] = {}
+    for name, dtype in dtypes.items():
+        row = list(shapes[name]) if name in shapes else [symbols.get(d, d) if isinstance(d, str) else d for d in declared.get(name, [])]
+        if any(isinstance(size, str) for size in row):
+            problems.append(_unknown(name, declared[name], row, where))
+        elif name in declared or name in shapes:
+            types[name] = tensor_type(dtype, [int(size) for size in row])
+            if int(types[name].bytes) > LARGEST_TENSOR:
+                problems.append(Diagnostic("E0112", f'the input "{name}" of {types[name]} is too large'))
+    return types, problems
+
+
+def _dimension(dim: onnx.TensorShapeProto.Dimension) -> int | str:
+    """A size, a name, or "" for an unknown one; -1 and the like mean unknown too."""
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value) if dim.dim_value >= 0 else ""
+    return str(dim.dim_param)
+
+
+def _bindings(declared: Mapping[str, Sequence[int | str]], shapes: Shapes, dims: Dims, problems: list[Diagnostic]) -> dict[str, int]:
+    """Sizes of named dimensions: those given, and those that given shapes imply."""
+    symbols = {name: size for name, size in dims.items() if size > 0}
+    problems += [Diagnostic("E0106", f"the dimension {name} cannot be {size}") for name, size in dims.items() if size <= 0]
+    for name, shape in shapes.items():
+        if any(size <= 0 for size in shape):
+            problems.append(Diagnostic("E0106", f'the shape {list(shape)} given for "{name}" is not one'))
+        row = declared.get(name)
+        if row is None:
+            continue
+        text = "[" + ", ".join(str(d) if d != "" else "?" for d in row) + "]"
+        if len(row) != len(shape):
+            problems.append(Diagnostic("E0106", f'the input "{name}" has {len(row)} dimensions {text}, not {len(shape)}'))
+            continue
+        for dim, size in zip(row, shape, strict=True):
+            if isinstance(dim, int):
+                if dim != size:
+                    problems.append(Diagnostic("E0106", f'the input "{name}" is {text}, which {list(shape)} does not fit'))
+                    break
+            elif _SYMBOL.fullmatch(dim) and symbols.setdefault(dim, size) != size:
+                problems.append(Diagnostic("E0106", f"the dimension {dim} is given as {symbols[dim]} and as {size}"))
+    return symbols
+
+
+def _unknown(name: str, declared: Sequence[int | str], row: Sequence[int | str], where: str) -> Diagnostic:
+    text = "[" + ", ".join(str(d) if d != "" else "?" for d in declared) + "]"
+    example = ",".join("1" if n == 0 and isinstance(d, str) else ("<size>" if isinstance(d, str) else str(d)) for n, d in enumerate(row))
+    fix = f"--shape {name}={example}"
+    missing = [d for d in row if isinstance(d, str)]
+    if all(_SYMBOL.fullmatch(d) for d in missing):
+        first = row[0]
+        named = " ".join(f"--dim {d}={'1' if d == first else '<size>'}" for d in dict.fromkeys(missing))
+        fix = f"{named}  or  {fix}"
+    return Diagnostic("E0105", f'the input "{name}" has dimensions of unknown size: {text}', (where,), fix)

@@ -1,0 +1,39 @@
+"""Translators of ONNX operators into core operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from sterna.frontends.onnx.nodes import ML
+from sterna.frontends.onnx.operators import arithmetic, convolution, shapes
+from sterna.frontends.onnx.translation import Translation, Translator
+from sterna.ir.graph import Value
+from sterna.ops import Onnx, Operator, operators
+
+
+@cache
+def translators() -> Mapping[tuple[str, str], Translator]:
+    """(domain, operator) -> its translator: those written by hand, and the operators declared to be ONNX's own."""
+    table: dict[tuple[str, str], Translator] = {}
+    for operator in operators().values():
+        for mapping in operator.onnx:
+            table[mapping.domain, mapping.op] = _direct(operator, mapping)
+    for module in (arithmetic, convolution, shapes):
+        table.update({("", name): translator for name, translator in module.TRANSLATORS.items()})
+    table.update({(ML, name): translator for name, translator in arithmetic.ML_TRANSLATORS.items()})
+    return MappingProxyType(table)
+
+
+def _direct(operator: Operator, mapping: Onnx) -> Translator:
+    kinds = {attribute.name: attribute.kind for attribute in operator.attributes}
+
+    def translate(t: Translation) -> Value:
+        attributes = {}
+        for key, value in t.node.attributes.items():
+            name = mapping.attributes.get(key, key)
+            attributes[name] = bool(value) if kinds.get(name) == "bool" else value
+        return t.op(operator.name, *t.inputs, **attributes)
+
+    return translate

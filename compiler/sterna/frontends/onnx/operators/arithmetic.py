@@ -1,0 +1,306 @@
+"""Products, normalization, reductions and element-wise operators that are not one core operator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.onnx.file import element_type
+from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
+from sterna.ir import dtypes
+from sterna.ir.graph import Value
+
+
+# ---------------------------------------------------------------- products
+def matmul(t: Translation) -> Value:
+    a, b = t.input(0), t.input(1)
+    if a.type.rank == 0 or b.type.rank == 0:
+        raise error("E0108", "MatMul of a scalar")
+    left = t.reshape(a, (1, *a.shape)) if a.type.rank == 1 else a
+    right = t.reshape(b, (*b.shape, 1)) if b.type.rank == 1 else b
+    y = t.op("matmul", left, right)
+    shape = list(y.shape)
+    if b.type.rank == 1:
+        shape.pop()
+    if a.type.rank == 1:
+        shape.pop(-1 if b.type.rank == 1 else -2)
+    return t.reshape(y, shape)
+
+
+def gemm(t: Translation) -> Value:
+    a, b = t.input(0), t.input(1)
+    if a.type.rank != 2 or b.type.rank != 2:
+        raise error("E0108", f"Gemm of {a.type} and {b.type}, which are not matrices")
+    if t.attribute("transA", 0):
+        a = t.transpose(a, (1, 0))
+    if t.attribute("transB", 0):
+        b = t.transpose(b, (1, 0))
+    y = t.op("matmul", a, b)
+    if t.attribute("alpha", 1.0) != 1.0:
+        y = t.op("mul", y, t.scalar(t.attribute("alpha"), y.dtype))
+    if t.has(2):
+        c = t.input(2)
+        if t.attribute("beta", 1.0) != 1.0:
+            c = t.op("mul", c, t.scalar(t.attribute("beta"), c.dtype))
+        if len(c.shape) > 2:
+            raise error("E0108", f"Gemm cannot add {c.type}")
+        y = t.op("add", y, c)
+    return y
+
+
+# ---------------------------------------------------------------- normalization
+def _per_channel(t: Translation, value: Value, rank: int) -> Value:
+    """A vector over the channels of a channels-first tensor."""
+    return t.reshape(value, (*value.shape, *[1] * (rank - 2)))
+
+
+def batch_normalization(t: Translation) -> tuple[Value | None, ...]:
+    x, scale, bias, mean, variance = (t.input(n) for n in range(5))
+    if t.attribute("training_mode", 0) or any(t.used[1:]):
+        raise t.unsupported("in training mode", "export the model for inference")
+    if t.attribute("spatial", 1) != 1:
+        raise t.unsupported("with spatial = 0")
+    root = t.op("sqrt", t.op("add", variance, t.scalar(t.attribute("epsilon", 1e-5), variance.dtype)))
+    factor = t.cast(t.op("div", scale, t.cast(root, scale.dtype)), x.dtype)
+    shift = t.op("sub", t.cast(bias, x.dtype), t.op("mul", t.cast(mean, x.dtype), factor))
+    rank = max(x.type.rank, 2)
+    return (t.op("add", t.op("mul", x, _per_channel(t, factor, rank)), _per_channel(t, shift, rank)), None)
+
+
+def instance_normalization(t: Translation) -> Value:
+    x, scale, bias = t.input(0), t.input(1), t.input(2)
+    rank = x.type.rank
+    lead = tuple(int(size) for size in t.static(x)[:2])
+    # layer_norm does it in two passes over the spatial dimensions.
+    normal = t.op("layer_norm", x, axis=2, epsilon=t.attribute("epsilon", 1e-5))
+    if rank == 2:
+        raise error("E0108", f"InstanceNormalization needs spatial dimensions, {x.type} of {lead} has none")
+    return t.op("add", t.op("mul", normal, _per_channel(t, scale, rank)), _per_channel(t, bias, rank))
+
+
+def layer_normalization(t: Translation) -> tuple[Value | None, ...]:
+    x = t.input(0)
+    if any(t.used[1:]):
+        raise t.unsupported("with its outputs of mean and deviation")
+    y = t.op("layer_norm", x, axis=t.attribute("axis", -1), epsilon=t.attribute("epsilon", 1e-5))
+    y = t.op("mul", y, t.input(1))
+    return (t.op("add", y, t.input(2)) if t.has(2) else y, None, None)
+
+
+def _softmax(operator: str) -> Translator:
+    def translate(t: Translation) -> Value:
+        x = t.input(0)
+        rank = x.type.rank
+        if t.version >= 13 or rank == 0:
+            return t.op(operator, x, axis=t.attribute("axis", -1))
+        (axis,) = axes_of((t.attribute("axis", 1),), rank) if t.attribute("axis", 1) != rank else (rank,)
+        if axis == rank - 1:
+            return t.op(operator, x, axis=axis)
+        # Until operator set 13 it ran over everything from the axis on.
+        sizes = t.static(x)
+        rows = int(np.prod(sizes[:axis], dtype=np.int64))
+        flat = t.reshape(x, (rows, int(np.prod(sizes[axis:], dtype=np.int64))))
+        return t.reshape(t.op(operator, flat, axis=1), sizes)
+
+    return translate
+
+
+def hardmax(t: Translation) -> Value:
+    x = t.input(0)
+    if t.version < 13 and t.attribute("axis", 1) not in (-1, x.type.rank - 1):
+        raise t.unsupported("over several dimensions")
+    (axis,) = axes_of((t.attribute("axis", -1),), x.type.rank)
+    best = t.op("arg_max", x, axis=axis, keep_dims=True)
+    size = t.static(x)[axis]
+    positions = t.constant(np.arange(size).reshape([-1 if n == axis else 1 for n in range(x.type.rank)]), "int64")
+    return t.cast(t.op("equal", best, positions), x.dtype)
+
+
+# ---------------------------------------------------------------- reductions
+def reduction_axes(t: Translation, x: Value) -> tuple[int, ...] | None:
+    """The axes of a reduction: an attribute in old operator sets, an operand in new ones; None: nothing to reduce."""
+    axes = t.attribute("axes")
+    if axes is None and t.has(1):
+        axes = t.integers(1, "axes")
+    if not axes:
+        return None if t.attribute("noop_with_empty_axes", 0) else tuple(range(x.type.rank))
+    return tuple(sorted(set(axes_of(axes, x.type.rank))))
+
+
+def _reduce(operator: str, before: str = "", after: str = "") -> Translator:
+    def translate(t: Translation) -> Value:
+        x = t.input(0)
+        axes = reduction_axes(t, x)
+        if before == "square":
+            x = t.op("mul", x, x)
+        elif before:
+            x = t.op(before, x)
+        if axes is None:
+            return t.op(after, x) if after else x
+        name = {"reduce_max": "reduce_any", "reduce_min": "reduce_all"}.get(operator, operator) if x.dtype == "bool" else operator
+        if name == "reduce_mean" and not is_float(x):
+            total = t.op("reduce_sum", x, axes=axes, keep_dims=bool(t.attribute("keepdims", 1)))
+            count = int(np.prod([t.static(x)[n] for n in axes], dtype=np.int64))
+            return t.op("div", total, t.scalar(count, x.dtype))
+        y = t.op(name, x, axes=axes, keep_dims=bool(t.attribute("keepdims", 1)))
+        return t.op(after, y) if after else y
+
+    return translate
+
+
+def reduce_log_sum_exp(t: Translation) -> Value:
+    x = t.input(0)
+    axes = reduction_axes(t, x)
+    if axes is None:
+        return x
+    peak = t.op("reduce_max", x, axes=axes, keep_dims=True)
+    # Infinities are not subtracted from themselves.
+    limit = float(np.finfo(dtypes.to_numpy(x.dtype)).max) if x.dtype != "bfloat16" else 3e38
+    peak = t.op("clip", peak, min=-limit, max=limit)
+    total = t.op("reduce_sum", t.op("exp", t.op("sub", x, peak)), axes=axes, keep_dims=True)
+    y = t.op("add", t.op("log", total), peak)
+    if t.attribute("keepdims", 1):
+        return y
+    return t.reshape(y, [size for n, size in enumerate(x.shape) if n not in axes])
+
+
+def cumulative_sum(t: Translation) -> Value:
+    axis = int(t.scalar_of(1, "axis"))
+    flags = {key: bool(t.attribute(key, 0)) for key in ("exclusive", "reverse")}
+    return t.op("cumulative_sum", t.input(0), axis=axis, **flags)
+
+
+# ---------------------------------------------------------------- element by element
+def _chain(operator: str) -> Translator:
+    def translate(t: Translation) -> Value:
+        total = t.input(0)
+        for n in range(1, len(t.inputs)):
+            total = t.op(operator, total, t.input(n))
+        return total
+
+    return translate
+
+
+def mean(t: Translation) -> Value:
+    total = _chain("add")(t)
+    assert isinstance(total, Value)
+    return t.op("div", total, t.scalar(len(t.inputs), total.dtype))
+
+
+def clip(t: Translation) -> Value:
+    x = t.input(0)
+    bounds: dict[str, float | int] = {}
+    if t.version < 11:
+        bounds = {key: t.attribute(key) for key in ("min", "max") if key in t.node.given}
+        return t.op("clip", x, **bounds) if bounds else x
+    low, high = t.optional(1), t.optional(2)
+    for key, value in (("min", low), ("max", high)):
+        if value is not None and value.data is not None and value.data.size == 1:
+            bounds[key] = value.data.reshape(-1)[0].item()
+    if "min" not in bounds and low is not None:
+        x = t.op("maximum", x, low)
+    if bounds:
+        x = t.op("clip", x, **bounds)
+    return t.op("minimum", x, high) if high is not None and "max" not in bounds else x
+
+
+def power(t: Translation) -> Value:
+    a, b = t.input(0), t.input(1)
+    if a.dtype == b.dtype:
+        return t.op("pow", a, b)
+    if is_float(a) or not is_float(b):
+        return t.op("pow", a, t.cast(b, a.dtype))
+    return t.cast(t.op("pow", t.cast(a, b.dtype), b), a.dtype)
+
+
+def modulo(t: Translation) -> Value:
+    a, b = t.input(0), t.input(1)
+    if is_float(a):
+        return t.op("fmod", a, b)
+    return t.op("mod", a, b, truncated=bool(t.attribute("fmod", 0)))
+
+
+def cast(t: Translation) -> Value:
+    return t.cast(t.input(0), element_type(t.attribute("to")))
+
+
+def cast_like(t: Translation) -> Value:
+    return t.cast(t.input(0), t.input(1).dtype)
+
+
+
+def identity(t: Translation) -> Value:
+    return t.input(0)
+
+
+def dropout(t: Translation) -> tuple[Value | None, ...]:
+    if len(t.used) > 1 and t.used[1]:
+        mask = t.op("expand", t.scalar(True, "bool"), shape=t.input(0).shape)
+        return (t.input(0), mask)
+    return (t.input(0), None)
+
+
+# ---------------------------------------------------------------- ai.onnx.ml
+def scaler(t: Translation) -> Value:
+    x = t.cast(t.input(0), "float32")
+    offset, scale = t.attribute("offset"), t.attribute("scale")
+    if offset:
+        x = t.op("sub", x, t.constant(offset if len(offset) > 1 else offset[0], "float32"))
+    return t.op("mul", x, t.constant(scale if len(scale) > 1 else scale[0], "float32")) if scale else x
+
+
+def normalizer(t: Translation) -> Value:
+    x = t.cast(t.input(0), "float32")
+    kind, axes = t.attribute("norm", "MAX"), (x.type.rank - 1,)
+    if kind == "L2":
+        size = t.op("sqrt", t.op("reduce_sum", t.op("mul", x, x), axes=axes))
+    else:
+        size = t.op("reduce_sum" if kind == "L1" else "reduce_max", t.op("abs", x) if kind == "L1" else x, axes=axes)
+    zero = t.op("equal", size, t.scalar(0, "float32"))
+    return t.op("div", x, t.op("where", zero, t.scalar(1, "float32"), size))
+
+
+def array_feature_extractor(t: Translation) -> Value:
+    x, indices = t.input(0), t.input(1)
+    flat = t.reshape(indices, (indices.type.elements,))
+    y = t.op("gather", x, flat, axis=x.type.rank - 1)
+    return t.reshape(y, (1, *y.shape)) if x.type.rank == 1 else y
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "BatchNormalization": batch_normalization,
+    "Cast": cast,
+    "CastLike": cast_like,
+    "Clip": clip,
+    "CumSum": cumulative_sum,
+    "Dropout": dropout,
+    "Gemm": gemm,
+    "Hardmax": hardmax,
+    "Identity": identity,
+    "InstanceNormalization": instance_normalization,
+    "LayerNormalization": layer_normalization,
+    "LogSoftmax": _softmax("log_softmax"),
+    "MatMul": matmul,
+    "Max": _chain("maximum"),
+    "Mean": mean,
+    "Min": _chain("minimum"),
+    "Mod": modulo,
+    "Pow": power,
+    "ReduceL1": _reduce("reduce_sum", "abs"),
+    "ReduceL2": _reduce("reduce_sum", "square", "sqrt"),
+    "ReduceLogSum": _reduce("reduce_sum", after="log"),
+    "ReduceLogSumExp": reduce_log_sum_exp,
+    "ReduceMax": _reduce("reduce_max"),
+    "ReduceMean": _reduce("reduce_mean"),
+    "ReduceMin": _reduce("reduce_min"),
+    "ReduceProd": _reduce("reduce_prod"),
+    "ReduceSum": _reduce("reduce_sum"),
+    "ReduceSumSquare": _reduce("reduce_sum", "square"),
+    "Softmax": _softmax("softmax"),
+    "Sum": _chain("add"),
+}
+ML_TRANSLATORS: dict[str, Translator] = {
+    "ArrayFeatureExtractor": array_feature_extractor,
+    "Normalizer": normalizer,
+    "Scaler": scaler,
+}

@@ -1,0 +1,258 @@
+"""Convolutions and pooling: channels move last, padding becomes an operator of its own, a bias an addition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.onnx.translation import Translation, Translator
+from sterna.ir.graph import Value
+from sterna.ops.formulas import lowest
+
+
+def _spatial(t: Translation, x: Value) -> int:
+    spatial = x.type.rank - 2
+    if not 1 <= spatial <= 3:
+        raise error("E0108", f"{t.node.op} takes tensors of 3 to 5 dimensions, not {x.type}")
+    return spatial
+
+
+def _per_dimension(t: Translation, name: str, spatial: int) -> tuple[int, ...]:
+    values = t.attribute(name) or (1,) * spatial
+    if len(values) != spatial:
+        raise error("E0109", f"{name} has {len(values)} entries for {spatial} spatial dimensions")
+    if any(v < 1 for v in values):
+        raise error("E0109", f"{name} must be positive, not {list(values)}")
+    return tuple(values)
+
+
+def _windows(
+    t: Translation, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Padding before and behind each spatial dimension, and the number of windows (ONNX, AveragePool and Conv).
+
+    The padding behind is what the windows reach, no more: elements that no window reads are not made.
+    """
+    spatial = len(sizes)
+    mode = t.attribute("auto_pad", "NOTSET")
+    pads = t.attribute("pads") or (0,) * (2 * spatial)
+    if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise error("E0109", f"auto_pad is {mode!r}")
+    if len(pads) != 2 * spatial:
+        raise error("E0109", f"pads has {len(pads)} entries for {spatial} spatial dimensions")
+    if any(p < 0 for p in pads):
+        raise t.unsupported("with negative pads")
+    before, after, counts = [], [], []
+    for n, (size, extent, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
+        reach = (extent - 1) * dilation + 1
+        first, last = (0, 0) if mode == "VALID" else (pads[n], pads[n + spatial])
+        if mode.startswith("SAME"):
+            count = -(-size // stride)
+            total = max((count - 1) * stride + reach - size, 0)
+            first = total // 2 if mode == "SAME_UPPER" else total - total // 2
+        elif t.attribute("ceil_mode", 0):
+            count = -(-(size + first + last - reach) // stride) + 1
+            # A window that starts behind the operand and its padding before is dropped.
+            if (count - 1) * stride >= size + first:
+                count -= 1
+        else:
+            count = (size + first + last - reach) // stride + 1
+        if count < 1:
+            raise error("E0108", f"a window of {reach} does not fit into {size} elements and {first + last} of padding")
+        before.append(first)
+        after.append(max((count - 1) * stride + reach - size - first, 0))
+        counts.append(count)
+    return before, after, counts
+
+
+def _padded(t: Translation, x: Value, before: Sequence[int], after: Sequence[int], value: float = 0) -> Value:
+    """A channels-last tensor with its spatial dimensions padded."""
+    return t.pad(x, (0, *before, 0), (0, *after, 0), value)
+
+
+def conv(t: Translation) -> Value:
+    x, w = t.input(0), t.input(1)
+    spatial = _spatial(t, x)
+    if w.type.rank != x.type.rank:
+        raise error("E0108", f"the weight {w.type} has another rank than the input {x.type}")
+    strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
+    kernel = t.static(w)[2:]
+    if t.attribute("kernel_shape") not in (None, (), kernel):
+        raise error("E0108", f"kernel_shape is {list(t.attribute('kernel_shape'))} but the weight is {w.type}")
+    before, after, _ = _windows(t, t.static(x)[2:], kernel, strides, dilations)
+    last = _padded(t, t.channels_last(x), before, after)
+    weight = t.transpose(w, (*range(2, w.type.rank), 1, 0))
+    y = t.op("conv", last, weight, strides=strides, dilations=dilations, groups=t.attribute("group", 1))
+    if t.has(2):
+        y = t.op("add", y, t.input(2))
+    return t.channels_first(y)
+
+
+def conv_transpose(t: Translation) -> Value:
+    """The weight is padded to a multiple of the stride and the input by the weight's reach; see `ops.contraction`."""
+    x, w = t.input(0), t.input(1)
+    spatial = _spatial(t, x)
+    strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
+    groups = t.attribute("group", 1)
+    sizes, weights = t.static(x)[2:], t.static(w)
+    if len(weights) != spatial + 2 or weights[0] != t.static(x)[1] or weights[0] % groups:
+        raise error("E0108", f"the weight {w.type} does not fit the input {x.type} in {groups} groups")
+    extra = t.attribute("output_padding") or (0,) * spatial
+    wanted = t.attribute("output_shape")
+    pads = t.attribute("pads") or (0,) * (2 * spatial)
+    if len(extra) != spatial or len(pads) != 2 * spatial or any(p < 0 for p in (*extra, *pads)):
+        raise error("E0109", "output_padding or pads do not fit the spatial dimensions")
+    mode = t.attribute("auto_pad", "NOTSET")
+    begins, lengths, reaches = [], [], []
+    for n in range(spatial):
+        reach = (weights[n + 2] - 1) * dilations[n] + 1
+        full = strides[n] * (sizes[n] - 1) + extra[n] + reach
+        begin, length = pads[n], full - pads[n] - pads[n + spatial]
+        if wanted or mode.startswith("SAME"):
+            length = wanted[-spatial:][n] if wanted else sizes[n] * strides[n]
+            total = max(full - length, 0)
+            begin = total // 2 if mode != "SAME_LOWER" else total - total // 2
+            if mode == "NOTSET" and wanted:
+                begin = total // 2
+        elif mode == "VALID":
+            begin, length = 0, full
+        if length < 1:
+            raise error("E0108", f"nothing is left of {full} elements without {pads[n] + pads[n + spatial]} of padding")
+        begins.append(begin)
+        lengths.append(length)
+        reaches.append(reach)
+    weight = _spread(t, w, dilations)
+    tail = [-reach % stride for reach, stride in zip(reaches, strides, strict=True)]
+    weight = t.pad(weight, (0,) * (spatial + 2), (0, 0, *tail))
+    extents = [reach + more for reach, more in zip(reaches, tail, strict=True)]
+    # (C, O / groups, k...) -> (k..., C / groups, O)
+    channels, outputs = weights[0], weights[1]
+    grouped = t.reshape(weight, (groups, channels // groups, outputs, *extents))
+    grouped = t.transpose(grouped, (*range(3, 3 + spatial), 1, 0, 2))
+    grouped = t.reshape(grouped, (*extents, channels // groups, groups * outputs))
+    before, after = [], []
+    for n in range(spatial):
+        taps = extents[n] // strides[n] - 1
+        before.append(taps)
+        after.append(max((begins[n] + lengths[n] - 1) // strides[n] + 1 - sizes[n], 0))
+    last = _padded(t, t.channels_last(x), before, after)
+    y = t.op("conv_transpose", last, grouped, strides=strides, begins=tuple(begins), sizes=tuple(lengths), groups=groups)
+    if t.has(2):
+        y = t.op("add", y, t.input(2))
+    return t.channels_first(y)
+
+
+def _spread(t: Translation, w: Value, dilations: Sequence[int]) -> Value:
+    """The weight with zeros between its elements."""
+    for n, dilation in enumerate(dilations, 2):
+        if dilation == 1:
+            continue
+        sizes = t.static(w)
+        rank, extent = len(sizes), sizes[n]
+        split = t.reshape(w, (*sizes[: n + 1], 1, *sizes[n + 1 :]))
+        split = t.pad(split, (0,) * (rank + 1), tuple((dilation - 1) * (d == n + 1) for d in range(rank + 1)))
+        joined = t.reshape(split, (*sizes[:n], extent * dilation, *sizes[n + 1 :]))
+        kept = (*sizes[:n], (extent - 1) * dilation + 1, *sizes[n + 1 :])
+        w = t.op("slice", joined, starts=(0,) * rank, sizes=kept, steps=(1,) * rank)
+    return w
+
+
+def _kernel(t: Translation, spatial: int) -> tuple[int, ...]:
+    kernel = tuple(t.attribute("kernel_shape") or ())
+    if len(kernel) != spatial or any(k < 1 for k in kernel):
+        raise error("E0109", f"kernel_shape is {list(kernel)} for {spatial} spatial dimensions")
+    return kernel
+
+
+def max_pool(t: Translation) -> tuple[Value | None, ...]:
+    x = t.input(0)
+    if len(t.used) > 1 and t.used[1]:
+        raise t.unsupported("with its second output (indices)")
+    spatial = _spatial(t, x)
+    kernel = _kernel(t, spatial)
+    strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
+    before, after, _ = _windows(t, t.static(x)[2:], kernel, strides, dilations)
+    last = _padded(t, t.channels_last(x), before, after, lowest(x.dtype))
+    return (t.channels_first(t.op("max_pool", last, kernel=kernel, strides=strides, dilations=dilations)), None)
+
+
+def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray, tuple[int, ...]]:
+    """Sums of windows, channels last, and how many elements each window has as the count mode wants it."""
+    spatial = _spatial(t, x)
+    kernel = _kernel(t, spatial)
+    strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
+    sizes = t.static(x)[2:]
+    before, after, counts = _windows(t, sizes, kernel, strides, dilations)
+    include = bool(t.attribute("count_include_pad", 0))
+    pads = t.attribute("pads") or (0,) * (2 * spatial)
+    automatic = t.attribute("auto_pad", "NOTSET") != "NOTSET"
+    table = np.ones((), np.int64)
+    for n in range(spatial):
+        taps = np.arange(counts[n])[:, None] * strides[n] + np.arange(kernel[n])[None] * dilations[n] - before[n]
+        low, high = (-before[n], sizes[n] + (after[n] if automatic else pads[n + spatial])) if include else (0, sizes[n])
+        table = table[..., None] * ((taps >= low) & (taps < high)).sum(1)
+    last = _padded(t, t.channels_last(x), before, after)
+    return t.op("sum_pool", last, kernel=kernel, strides=strides, dilations=dilations), table, kernel
+
+
+def average_pool(t: Translation) -> Value:
+    x = t.input(0)
+    total, table, _ = _sum_pool(t, x)
+    if (table == table.flat[0]).all():
+        divisor = t.scalar(float(table.flat[0]), x.dtype)
+    else:
+        divisor = t.constant(table[..., None].astype(np.float64), x.dtype)
+    return t.channels_first(t.op("div", total, divisor))
+
+
+def lp_pool(t: Translation) -> Value:
+    x = t.input(0)
+    p = float(t.attribute("p", 2))
+    powers = t.op("pow", t.op("abs", x), t.scalar(p, x.dtype))
+    total, _, _ = _sum_pool(t, powers)
+    return t.channels_first(t.op("pow", total, t.scalar(1.0 / p, x.dtype)))
+
+
+def _global(operator: str) -> Translator:
+    def translate(t: Translation) -> Value:
+        x = t.input(0)
+        return t.op(operator, x, axes=tuple(range(2, x.type.rank)), keep_dims=True)
+
+    return translate
+
+
+def global_lp_pool(t: Translation) -> Value:
+    x = t.input(0)
+    p = float(t.attribute("p", 2))
+    powers = t.op("pow", t.op("abs", x), t.scalar(p, x.dtype))
+    total = t.op("reduce_sum", powers, axes=tuple(range(2, x.type.rank)), keep_dims=True)
+    return t.op("pow", total, t.scalar(1.0 / p, x.dtype))
+
+
+def local_response_normalization(t: Translation) -> Value:
+    x = t.input(0)
+    size, alpha, beta, bias = (t.attribute(key) for key in ("size", "alpha", "beta", "bias"))
+    n, c, *spatial = t.static(x)
+    before = (size - 1) // 2
+    squares = t.reshape(t.op("mul", x, x), (n, c, math.prod(spatial), 1))
+    padded = t.pad(squares, (0, before, 0, 0), (0, size - 1 - before, 0, 0))
+    total = t.op("sum_pool", padded, kernel=(size, 1), strides=(1, 1), dilations=(1, 1))
+    scaled = t.op("mul", t.reshape(total, t.static(x)), t.scalar(alpha / size, x.dtype))
+    base = t.op("add", scaled, t.scalar(bias, x.dtype))
+    return t.op("div", x, t.op("pow", base, t.scalar(beta, x.dtype)))
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "AveragePool": average_pool,
+    "Conv": conv,
+    "ConvTranspose": conv_transpose,
+    "GlobalAveragePool": _global("reduce_mean"),
+    "GlobalLpPool": global_lp_pool,
+    "GlobalMaxPool": _global("reduce_max"),
+    "LRN": local_response_normalization,
+    "LpPool": lp_pool,
+    "MaxPool": max_pool,
+}

@@ -1,0 +1,331 @@
+"""Operators that move elements, ask for shapes or make constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.onnx.file import element_type
+from sterna.frontends.onnx.translation import Translation, Translator, axes_of
+from sterna.ir import dtypes
+from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
+
+LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compiler to compute
+
+
+# ---------------------------------------------------------------- constants
+def constant(t: Translation) -> Value:
+    attributes = t.node.attributes
+    for key, dtype in (("value_float", "float32"), ("value_floats", "float32"), ("value_int", "int64"), ("value_ints", "int64")):
+        if key in attributes:
+            return t.constant(attributes[key], dtype)
+    if "value" not in attributes:
+        raise t.unsupported("of strings or sparse tensors")
+    return t.constant(attributes["value"])
+
+
+def constant_of_shape(t: Translation) -> Value:
+    value = t.attribute("value")
+    element = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
+    return t.op("expand", t.constant(element), shape=tuple(t.integers(0, "a shape")))
+
+
+def shape(t: Translation) -> Value:
+    sizes = t.static(t.input(0))
+    return t.constant(sizes[slice(t.attribute("start", 0), t.attribute("end"))], "int64")
+
+
+def size(t: Translation) -> Value:
+    return t.constant(math.prod(t.static(t.input(0))), "int64")
+
+
+def arange(t: Translation) -> Value:
+    start, limit, delta = (t.scalar_of(n, "bounds") for n in range(3))
+    if delta == 0 or max(0.0, (limit - start) / delta) > LARGEST_MADE:
+        raise error("E0112", f"Range from {start} to {limit} by {delta} is too large")
+    count = max(math.ceil((limit - start) / delta), 0)
+    kind = dtypes.to_numpy(t.input(0).dtype)
+    return t.constant((kind.type(start) + np.arange(count).astype(kind) * kind.type(delta)).astype(kind))
+
+
+def eye_like(t: Translation) -> Value:
+    x = t.input(0)
+    rows, columns = t.static(x)
+    dtype = element_type(t.attribute("dtype")) if t.attribute("dtype") else x.dtype
+    return t.constant(np.eye(rows, columns, t.attribute("k", 0)), dtype)
+
+
+# ---------------------------------------------------------------- shapes
+def reshape(t: Translation) -> Value:
+    x = t.input(0)
+    wanted: list[Any] = t.integers(1, "a shape")
+    if not t.attribute("allowzero", 0):
+        for n, extent in enumerate(wanted):
+            if extent == 0:
+                if n >= x.type.rank:
+                    raise error("E0108", f"the shape {wanted} copies dimension {n} of {x.type}, which it does not have")
+                wanted[n] = x.shape[n]
+    unknown = [n for n, extent in enumerate(wanted) if extent == -1]
+    if len(unknown) > 1 or any(as_int(v).is_const and int(v) < -1 for v in wanted):
+        raise error("E0108", f"the shape {wanted} is not one")
+    if unknown:
+        known = math.prod(int(v) for n, v in enumerate(wanted) if n != unknown[0])
+        total = math.prod(t.static(x))
+        if known == 0 or total % known:
+            raise error("E0108", f"{x.type} cannot become {list(map(str, wanted))}")
+        wanted[unknown[0]] = total // known
+    return t.reshape(x, wanted)
+
+
+def flatten(t: Translation) -> Value:
+    x = t.input(0)
+    sizes = t.static(x)
+    axis = t.attribute("axis", 1)
+    if not -len(sizes) <= axis <= len(sizes):
+        raise error("E0108", f"axis {axis} does not exist in {x.type}")
+    axis = axis + len(sizes) if axis < 0 else axis
+    return t.reshape(x, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
+
+
+def _axes(t: Translation, rank: int) -> tuple[int, ...] | None:
+    axes = t.attribute("axes")
+    if axes is None and t.has(1):
+        axes = t.integers(1, "axes")
+    return None if axes is None else axes_of(axes, rank)
+
+
+def squeeze(t: Translation) -> Value:
+    x = t.input(0)
+    axes = _axes(t, x.type.rank)
+    if axes is None:
+        axes = tuple(n for n, extent in enumerate(x.shape) if extent == 1)
+    if any(x.shape[n] != 1 for n in axes):
+        raise error("E0108", f"Squeeze of dimensions {list(axes)} of {x.type}, which are not all 1")
+    return t.reshape(x, [extent for n, extent in enumerate(x.shape) if n not in axes])
+
+
+def unsqueeze(t: Translation) -> Value:
+    x = t.input(0)
+    count = len(t.attribute("axes") or t.integers(1, "axes"))
+    axes = _axes(t, x.type.rank + count) or ()
+    if len(set(axes)) != len(axes):
+        raise error("E0108", f"Unsqueeze names a dimension twice: {list(axes)}")
+    rest = iter(x.shape)
+    return t.reshape(x, [1 if n in axes else next(rest) for n in range(x.type.rank + count)])
+
+
+def transpose(t: Translation) -> Value:
+    x = t.input(0)
+    return t.transpose(x, t.attribute("perm") or tuple(reversed(range(x.type.rank))))
+
+
+def expand(t: Translation) -> Value:
+    x = t.input(0)
+    wanted = t.integers(1, "a shape")
+    shape = np.broadcast_shapes(t.static(x), tuple(wanted)) if all(v >= 0 for v in wanted) else ()
+    return x if shape == t.static(x) else t.op("expand", x, shape=shape)
+
+
+def tile(t: Translation) -> Value:
+    repeats = tuple(t.integers(1, "repeats"))
+    return t.input(0) if all(r == 1 for r in repeats) else t.op("tile", t.input(0), repeats=repeats)
+
+
+# ---------------------------------------------------------------- parts
+def cut(t: Translation, x: Value, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int] | None = None) -> Value:
+    """`slice`, unless it takes everything."""
+    steps = steps or (1,) * len(starts)
+    if tuple(sizes) == t.static(x) and all(s == 1 for s in steps):
+        return x
+    starts = [start if extent else 0 for start, extent in zip(starts, sizes, strict=True)]
+    return t.op("slice", x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+
+
+def slice_(t: Translation) -> Value:
+    x = t.input(0)
+    if t.version < 10:
+        starts, ends, axes, steps = t.attribute("starts"), t.attribute("ends"), t.attribute("axes"), None
+    else:
+        starts, ends = t.integers(1, "bounds"), t.integers(2, "bounds")
+        axes = t.integers(3, "axes") if t.has(3) else None
+        steps = t.integers(4, "steps") if t.has(4) else None
+    rank = x.type.rank
+    axes = axes_of(axes, rank) if axes is not None else tuple(range(len(starts)))
+    steps = steps or [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps or len(axes) > rank:
+        raise error("E0108", f"Slice with starts {list(starts)}, ends {list(ends)}, axes {list(axes)}, steps {list(steps)}")
+    begin, count, step = [0] * rank, list(t.static(x)), [1] * rank
+    for axis, a, b, d in zip(axes, starts, ends, steps, strict=True):
+        chosen = range(t.static(x)[axis])[slice(a, b, d)]
+        begin[axis], count[axis], step[axis] = chosen.start, len(chosen), d
+    return cut(t, x, begin, count, step)
+
+
+def split(t: Translation) -> tuple[Value, ...]:
+    x = t.input(0)
+    (axis,) = axes_of((t.attribute("axis", 0),), x.type.rank)
+    total = t.static(x)[axis]
+    parts = t.attribute("split") or (t.integers(1, "sizes of parts") if t.has(1) else None)
+    if parts is None:
+        count = t.attribute("num_outputs") or len(t.used)
+        each = -(-total // count)
+        parts = [min(each, total - n * each) for n in range(count)]
+    if sum(parts) != total or min(parts) < 0:
+        raise error("E0108", f"Split of {total} elements into {list(parts)}")
+    results, begin = [], 0
+    for part in parts:
+        starts = [begin if n == axis else 0 for n in range(x.type.rank)]
+        results.append(cut(t, x, starts, [part if n == axis else s for n, s in enumerate(t.static(x))]))
+        begin += part
+    return tuple(results)
+
+
+def pad(t: Translation) -> Value:
+    x = t.input(0)
+    rank = x.type.rank
+    pads = list(t.attribute("pads")) if t.version < 11 else t.integers(1, "pads")
+    value: float | int | bool = 0
+    if t.version < 11:
+        value = t.attribute("value", 0.0)
+    elif t.has(2):
+        value = t.scalar_of(2, "a value")
+    axes = axes_of(t.integers(3, "axes"), rank) if t.has(3) else tuple(range(rank))
+    if len(pads) != 2 * len(axes):
+        raise error("E0108", f"{len(pads)} pads for {len(axes)} dimensions")
+    before, after = [0] * rank, [0] * rank
+    for n, axis in enumerate(axes):
+        before[axis], after[axis] = pads[n], pads[n + len(axes)]
+    if any(p < 0 for p in (*before, *after)):
+        sizes = t.static(x)
+        counts = [s + min(b, 0) + min(a, 0) for s, b, a in zip(sizes, before, after, strict=True)]
+        if min(counts) < 0:
+            raise error("E0108", f"pads {pads} remove more than {x.type} has")
+        x = cut(t, x, [-min(b, 0) for b in before], counts)
+    before, after = [max(p, 0) for p in before], [max(p, 0) for p in after]
+    if not any(before) and not any(after):
+        return x
+    return t.op("pad", x, before=tuple(before), after=tuple(after), mode=t.attribute("mode", "constant"), value=value)
+
+
+# ---------------------------------------------------------------- rearrangement
+def depth_to_space(t: Translation) -> Value:
+    x = t.input(0)
+    n, c, h, w = t.static(x)
+    b = t.attribute("blocksize")
+    if c % (b * b):
+        raise error("E0108", f"{c} channels do not make blocks of {b} x {b}")
+    if t.attribute("mode", "DCR") == "DCR":
+        y = t.transpose(t.reshape(x, (n, b, b, c // (b * b), h, w)), (0, 3, 4, 1, 5, 2))
+    else:
+        y = t.transpose(t.reshape(x, (n, c // (b * b), b, b, h, w)), (0, 1, 4, 2, 5, 3))
+    return t.reshape(y, (n, c // (b * b), h * b, w * b))
+
+
+def space_to_depth(t: Translation) -> Value:
+    x = t.input(0)
+    n, c, h, w = t.static(x)
+    b = t.attribute("blocksize")
+    if h % b or w % b:
+        raise error("E0108", f"{h} x {w} does not fall into blocks of {b} x {b}")
+    y = t.transpose(t.reshape(x, (n, c, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
+    return t.reshape(y, (n, c * b * b, h // b, w // b))
+
+
+def trilu(t: Translation) -> Value:
+    x = t.input(0)
+    k = int(t.scalar_of(1, "a diagonal")) if t.has(1) else 0
+    rows, columns = t.static(x)[-2:]
+    mask = np.tri(rows, columns, k if not t.attribute("upper", 1) else k - 1, dtype=bool)
+    kept = ~mask if t.attribute("upper", 1) else mask
+    return t.op("where", t.constant(kept), x, t.scalar(0, x.dtype))
+
+
+def one_hot(t: Translation) -> Value:
+    indices, values = t.input(0), t.input(2)
+    depth = int(t.scalar_of(1, "a depth"))
+    rank = indices.type.rank + 1
+    (axis,) = axes_of((t.attribute("axis", -1),), rank)
+    lead = t.cast(indices, "int64")
+    lead = t.op("where", t.op("less", lead, t.scalar(0, "int64")), t.op("add", lead, t.scalar(depth, "int64")), lead)
+    lead = t.reshape(lead, (*indices.shape[:axis], 1, *indices.shape[axis:]))
+    positions = t.constant(np.arange(depth).reshape([-1 if n == axis else 1 for n in range(rank)]), "int64")
+    off, on = (t.reshape(cut(t, values, (n,), (1,)), ()) for n in range(2))
+    return t.op("where", t.op("equal", lead, positions), on, off)
+
+
+# ---------------------------------------------------------------- resize
+def resize(t: Translation) -> Value:
+    x = t.input(0)
+    old = t.static(x)
+    rank = len(old)
+    position = 1 if t.version < 11 else 2
+    mode = t.attribute("mode", "nearest")
+    axes = axes_of(t.attribute("axes"), rank) if t.attribute("axes") else tuple(range(rank))
+    scales = [1.0] * rank
+    sizes = list(old)
+    if t.version >= 11 and t.has(3) and t.input(3).type.sizes != (0,):
+        wanted = t.integers(3, "sizes")
+        if len(wanted) != len(axes):
+            raise error("E0108", f"{len(wanted)} sizes for {len(axes)} dimensions")
+        policy = t.attribute("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            pick = min if policy == "not_larger" else max
+            factor = pick(w / old[a] for w, a in zip(wanted, axes, strict=True))
+            for a in axes:
+                scales[a], sizes[a] = factor, int(math.floor(old[a] * factor + 0.5))
+        else:
+            for a, w in zip(axes, wanted, strict=True):
+                scales[a], sizes[a] = w / old[a], w
+    else:
+        factors = t.attribute("scales") or [float(v) for v in t.array(position, "scales").reshape(-1)]
+        if len(factors) != len(axes) or any(not math.isfinite(f) or f <= 0 for f in factors):
+            raise error("E0108", f"scales {list(factors)} for {len(axes)} dimensions")
+        for a, f in zip(axes, factors, strict=True):
+            scales[a], sizes[a] = f, math.floor(old[a] * f + 1e-9)
+    if t.version < 11:
+        settings = {"transform": "asymmetric", "rounding": "floor"}
+    else:
+        settings = {
+            "transform": t.attribute("coordinate_transformation_mode", "half_pixel"),
+            "rounding": t.attribute("nearest_mode", "round_prefer_floor"),
+        }
+    if settings["transform"] == "tf_crop_and_resize" or t.attribute("antialias", 0) or t.attribute("exclude_outside", 0):
+        raise t.unsupported("with tf_crop_and_resize, antialias or exclude_outside")
+    if tuple(sizes) == old and all(s == 1.0 for s in scales):
+        return x
+    names = {"upsample": "nearest", "bilinear": "linear", "trilinear": "linear"}
+    return t.op(
+        "resize", x, sizes=tuple(sizes), scales=tuple(scales), mode=names.get(mode, mode),
+        cubic_coefficient=t.attribute("cubic_coeff_a", -0.75), **settings,
+    )  # fmt: skip
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "Constant": constant,
+    "ConstantOfShape": constant_of_shape,
+    "DepthToSpace": depth_to_space,
+    "Expand": expand,
+    "EyeLike": eye_like,
+    "Flatten": flatten,
+    "OneHot": one_hot,
+    "Pad": pad,
+    "Range": arange,
+    "Reshape": reshape,
+    "Resize": resize,
+    "Shape": shape,
+    "Size": size,
+    "Slice": slice_,
+    "SpaceToDepth": space_to_depth,
+    "Split": split,
+    "Squeeze": squeeze,
+    "Tile": tile,
+    "Transpose": transpose,
+    "Trilu": trilu,
+    "Unsqueeze": unsqueeze,
+    "Upsample": resize,
+}

@@ -1,0 +1,307 @@
+"""The way of an ONNX model into a `Graph`.
+
+Everything that is wrong with a model is reported in one `SternaError`: its structure first, then all unsupported
+operators and unknown dimensions together, then whatever goes wrong with single nodes. A node that depends on one that
+failed is passed over in silence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+from onnx import inliner
+
+from sterna.errors import Diagnostic, SternaError, error
+from sterna.frontends.onnx import structure
+from sterna.frontends.onnx.file import load, to_array
+from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
+from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
+from sterna.frontends.onnx.operators import translators
+from sterna.frontends.onnx.translation import Translation
+from sterna.ir.graph import Graph, Node, Value, constant
+from sterna.ops import Builder
+
+FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
+DEEPEST = 64  # of sub-graphs and functions inside each other
+
+
+def read(model: str | os.PathLike[str] | onnx.ModelProto, shapes: Shapes | None = None, dims: Dims | None = None) -> Graph:
+    """An ONNX model as a graph of core operators.
+
+    Args:
+        model: a file, or a model in memory. Weights are used in place, not copied.
+        shapes: input name -> sizes, for inputs whose shape the model leaves open.
+        dims: name of a dimension -> its size.
+
+    Returns:
+        A graph whose values are named as the model's tensors where they are the same. Every dimension is known.
+
+    Raises:
+        SternaError: E0101 to E0113.
+    """
+    proto, folder = load(model)
+    where = Path(os.fspath(model)).name if not isinstance(model, onnx.ModelProto) else (proto.graph.name or "the model")
+    if proto.functions:
+        try:
+            proto = inliner.inline_local_functions(proto)
+        except Exception as problem:  # a malformed function; the inliner's errors have no common type
+            raise error("E0103", f"{where}: the model's functions cannot be expanded: {problem}") from None
+    return _Reader(where, folder, opsets(proto.opset_import)).model(proto.graph, dict(shapes or {}), dict(dims or {}))
+
+
+class _Scope:
+    """The tensors that a graph, branch or function can see; None stands for one that could not be made."""
+
+    def __init__(self, outer: _Scope | None = None):
+        self.outer = outer
+        self.values: dict[str, Value | None] = {}
+        self.origins: dict[str, Source] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values or (self.outer is not None and name in self.outer)
+
+    def __getitem__(self, name: str) -> Value | None:
+        if name in self.values or self.outer is None:
+            return self.values[name]
+        return self.outer[name]
+
+    def origin(self, name: str) -> Source | None:
+        return self.origins.get(name) or (self.outer.origin(name) if self.outer is not None else None)
+
+    def names(self) -> set[str]:
+        return set(self.values) | (self.outer.names() if self.outer is not None else set())
+
+
+class _Reader:
+    def __init__(self, where: str, folder: Path | None, versions: Mapping[str, int]):
+        self.where, self.folder, self.versions = where, folder, versions
+        self.builder = Builder(fold=FOLD)
+        self.problems: list[Diagnostic] = []
+        self.wanted: dict[Value, str] = {}
+        self.depth = 0
+
+    def model(self, graph: onnx.GraphProto, shapes: Shapes, dims: Dims) -> Graph:
+        scope = _Scope()
+        stored = {tensor.name for tensor in graph.initializer}
+        fed = [value for value in graph.input if value.name not in stored]
+        self.problems += _doubles("initializer", [t.name for t in graph.initializer], self.where)
+        self.problems += _doubles("input", [v.name for v in graph.input], self.where)
+        self.problems += _doubles("output", [v.name for v in graph.output], self.where)
+        if graph.sparse_initializer:
+            self.problems.append(Diagnostic("E0111", f"{self.where}: sparse tensors are not supported"))
+        given = stored | {value.name for value in fed}
+        positions, problems = structure.order(graph, given, self.where)
+        self.fail_if(self.problems + problems)
+        types, unknown = input_types(fed, shapes, dims, self.where)
+        missing = structure.unsupported(graph, positions, self.versions, translators().keys(), self.where)
+        self.fail_if(missing + unknown)
+        inputs = tuple(Value(self.builder.name(value.name), types[value.name]) for value in fed)
+        scope.values |= {value.name: value for value in inputs}
+        self.body(graph, positions, scope)
+        self.fail_if(self.problems)
+        outputs = [scope[value.name] for value in graph.output]
+        assert all(value is not None for value in outputs)
+        return self.renamed(graph, inputs, [value for value in outputs if value is not None])
+
+    @staticmethod
+    def fail_if(problems: Sequence[Diagnostic]) -> None:
+        if problems:
+            raise SternaError(dict.fromkeys(problems))
+
+    # ---------------------------------------------------------------- graphs
+    def body(self, graph: onnx.GraphProto, positions: Sequence[int], scope: _Scope) -> None:
+        """Translates the nodes of a graph, in order, into the scope."""
+        used = {name for position in positions for name in graph.node[position].input}
+        used |= {name for position in positions for name in structure.subgraph_reads(graph.node[position])}
+        used |= {value.name for value in graph.output}
+        for tensor in graph.initializer:
+            if tensor.name not in used:
+                continue
+            try:
+                data = to_array(tensor, self.folder, f'the initializer "{tensor.name}"')
+                scope.values[tensor.name] = constant(self.builder.name(tensor.name), data)
+            except SternaError as mistake:
+                scope.values[tensor.name] = None
+                self.problems += mistake.diagnostics
+        names = structure.node_names(graph.node)
+        for position in positions:
+            node = graph.node[position]
+            try:
+                source = decode(node, self.versions, names[position], self.folder)
+                self.node(source, scope, used, (names[position],))
+            except SternaError as mistake:
+                self.failed(mistake, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
+
+    def failed(self, mistake: SternaError, node: onnx.NodeProto, place: str, scope: _Scope) -> None:
+        for problem in mistake.diagnostics:
+            self.problems.append(replace(problem, where=(f"{self.where}, {place}", *problem.where)))
+        scope.values.update(dict.fromkeys(filter(None, node.output)))
+
+    def node(self, source: Source, scope: _Scope, used: set[str], sources: tuple[str, ...]) -> None:
+        """Translates one node, or what it is expanded to."""
+        for name in source.outputs:
+            scope.origins[name] = source
+        inputs = [scope[name] if name else None for name in source.inputs]
+        if any(name and value is None for name, value in zip(source.inputs, inputs, strict=True)):
+            scope.values.update(dict.fromkeys(filter(None, source.outputs)))
+            return
+        translator = translators().get((source.domain, source.op))
+        if translator is not None:
+            flags = [bool(name) and name in used for name in source.outputs]
+            work = Translation(source, inputs, self.builder, lambda n: self.origin(source.inputs[n], scope), flags, sources)
+            result = translator(work)
+            results = result if isinstance(result, tuple) else (result,)
+        elif source.op == "If" and source.domain == "":
+            results = self.branch(source, inputs, scope)
+        else:
+            results = self.expansion(source, inputs, sources)
+        for name, value in zip(source.outputs, results, strict=False):
+            if name and value is not None:
+                scope.values[name] = value
+                self.wanted.setdefault(value, name)
+
+    def origin(self, name: str, scope: _Scope) -> str:
+        """Where a tensor comes from: the nodes back to an input or a constant."""
+        steps = []
+        for _ in range(6):
+            source = scope.origin(name)
+            if source is None:
+                break
+            steps.append(source.op)
+            running = [n for n in source.inputs if n and (value := scope[n]) is not None and value.data is None]
+            if not running:
+                break
+            name = running[0]
+        return "comes from " + " <- ".join([*steps, f'"{name}"'])
+
+    # ---------------------------------------------------------------- control flow and functions
+    def branch(self, source: Source, inputs: Sequence[Value | None], scope: _Scope) -> tuple[Value | None, ...]:
+        """The branch of an `If` that a known condition takes."""
+        condition = inputs[0] if inputs else None
+        if condition is None or condition.data is None or condition.data.size != 1:
+            raise error("E0104", "If with a condition that is only known at run time is not supported", f"input 0 {self.origin(source.inputs[0], scope)}")
+        graph = source.attributes["then_branch" if condition.data.reshape(-1)[0] else "else_branch"]
+        return self.nested(graph, _Scope(scope), graph.name or source.name)
+
+    def nested(self, graph: onnx.GraphProto, scope: _Scope, name: str) -> tuple[Value | None, ...]:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise error("E0103", f"sub-graphs are nested more than {DEEPEST} deep")
+        where = f"{self.where}, branch {name}"
+        own = {tensor.name for tensor in graph.initializer}
+        positions, problems = structure.order(graph, scope.names() | own, where)
+        problems += structure.unsupported(graph, positions, self.versions, translators().keys(), where)
+        self.fail_if(problems)
+        self.body(graph, positions, scope)
+        self.depth -= 1
+        return tuple(scope[value.name] for value in graph.output)
+
+    def expansion(self, source: Source, inputs: Sequence[Value | None], sources: tuple[str, ...]) -> tuple[Value | None, ...]:
+        """The results of an operator that ONNX defines as a function of others."""
+        function = self.function(source, inputs)
+        if function is None:
+            raise error("E0104", f"the operator {source.label} is not supported")
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise error("E0103", f"functions are nested more than {DEEPEST} deep")
+        scope = _Scope()
+        for n, name in enumerate(function.input):
+            value = inputs[n] if n < len(inputs) else None
+            if value is not None:
+                scope.values[name] = value
+        versions = {**self.versions, **{("" if i.domain == "ai.onnx" else i.domain): i.version for i in function.opset_import}}
+        used = {name for node in function.node for name in node.input} | set(function.output)
+        for position, node in enumerate(function.node):
+            present = onnx.NodeProto()
+            present.CopyFrom(node)
+            for n, name in enumerate(present.input):
+                if name and name not in scope:
+                    present.input[n] = ""
+            name = f"{source.name}/{node.name or f'{node.op_type}_{position}'}"
+            self.node(decode(present, versions, name, self.folder, source.attributes), scope, used, sources)
+        self.depth -= 1
+        return tuple(scope[name] if name in scope else None for name in function.output)
+
+    def function(self, source: Source, inputs: Sequence[Value | None]) -> onnx.FunctionProto | None:
+        """ONNX's own definition of an operator."""
+        declared = schema(source.op, source.version, source.domain)
+        if declared is None or source.proto is None:
+            return None
+        if declared.has_function:
+            body: onnx.FunctionProto = declared.function_body
+            return body
+        if not declared.has_context_dependent_function:
+            return None
+        kinds = []
+        for value in inputs:
+            kind = onnx.TypeProto()
+            if value is not None:
+                code = {"float32": "FLOAT", "float64": "DOUBLE"}.get(value.dtype, value.dtype.upper())
+                kind.tensor_type.elem_type = onnx.TensorProto.DataType.Value(code)
+                for size in value.shape:
+                    kind.tensor_type.shape.dim.add().dim_value = int(size)
+            kinds.append(kind.SerializeToString())
+        try:
+            text = declared.get_context_dependent_function(source.proto.SerializeToString(), kinds)
+        except Exception:  # the builder gives up in many ways when a node is not what it expects
+            return None
+        result = onnx.FunctionProto()
+        result.ParseFromString(text)
+        return result if result.node else None
+
+    # ---------------------------------------------------------------- names
+    def renamed(self, graph: onnx.GraphProto, inputs: tuple[Value, ...], outputs: Sequence[Value]) -> Graph:
+        """The graph of what the outputs need, values named as the model's tensors."""
+        needed = set(outputs)
+        nodes: list[Node] = []
+        for node in reversed(self.builder.nodes):
+            if any(value in needed for value in node.outputs):
+                needed.update(node.operands)
+                nodes.append(node)
+        nodes.reverse()
+        fixed = set(inputs)
+        taken = {value.name for value in fixed}
+        new: dict[Value, Value] = {value: value for value in fixed}
+        for value, name in self.wanted.items():
+            if value in needed and value not in new and name not in taken:
+                taken.add(name)
+                new[value] = replace(value, name=name)
+        count: dict[str, int] = {}
+
+        def final(value: Value) -> Value:
+            known = new.get(value)
+            if known is None:
+                name = value.name
+                while name in taken:
+                    count[value.name] = count.get(value.name, 0) + 1
+                    name = f"{value.name}.{count[value.name]}"
+                taken.add(name)
+                known = new[value] = value if name == value.name else replace(value, name=name)
+            return known
+
+        kept = tuple(
+            replace(
+                node,
+                inputs=tuple(None if v is None else final(v) for v in node.inputs),
+                outputs=tuple(map(final, node.outputs)),
+            )
+            for node in nodes
+        )
+        names = tuple(value.name for value in graph.output)
+        return Graph(graph.name or "model", inputs, tuple(map(final, outputs)), kept, names)
+
+
+def _doubles(what: str, names: Sequence[str], where: str) -> list[Diagnostic]:
+    seen: set[str] = set()
+    problems = []
+    for name in names:
+        if not name:
+            problems.append(Diagnostic("E0103", f"{where}: an {what} has no name"))
+        elif name in seen:
+            problems.append(Diagnostic("E0103", f'{where}: the {what} "{name}" stands there twice'))
+        seen.add(name)
+    return problems

@@ -1,0 +1,109 @@
+"""Checks of a graph's structure before anything is translated: names, order, reachability, supported operators."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import onnx
+
+from sterna.errors import Diagnostic
+from sterna.frontends.onnx.nodes import schema
+
+_SHOWN = 4  # names that a message lists before it only counts
+
+
+def node_names(nodes: Iterable[onnx.NodeProto]) -> list[str]:
+    """A name for every node: its own, or one made of its operator and position."""
+    return [node.name or f"{node.op_type}_{position}" for position, node in enumerate(nodes)]
+
+
+def listed(names: Collection[str]) -> str:
+    shown = ", ".join(f'"{name}"' for name in list(names)[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+def subgraph_reads(node: onnx.NodeProto) -> set[str]:
+    """Names of the surrounding graph that a node's sub-graphs read."""
+    result: set[str] = set()
+    for attribute in node.attribute:
+        for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+            own = {value.name for value in graph.input} | {value.name for value in graph.initializer}
+            for inner in graph.node:
+                result |= ({name for name in inner.input if name} | subgraph_reads(inner)) - own
+                own |= set(inner.output)
+            result |= {value.name for value in graph.output} - own
+    return result
+
+
+def order(graph: onnx.GraphProto, given: Collection[str], where: str) -> tuple[list[int], list[Diagnostic]]:
+    """The positions of the nodes that the outputs need, producers first, and what is wrong with the graph.
+
+    Args:
+        given: names that are defined without a node: inputs, initializers, values of the surrounding graph.
+    """
+    problems: list[Diagnostic] = []
+    names = node_names(graph.node)
+    producer: dict[str, int] = {}
+    for position, node in enumerate(graph.node):
+        for name in node.output:
+            if not name:
+                continue
+            if name in producer or name in given:
+                text = f'{where}: the tensor "{name}" is defined twice'
+                problems.append(Diagnostic("E0103", text, (f'by {node.op_type} "{names[position]}"',)))
+            producer[name] = position
+    needed = [value.name for value in graph.output]
+    for name in needed:
+        if name not in producer and name not in given:
+            problems.append(Diagnostic("E0103", f'{where}: nothing computes the output "{name}"'))
+    result: list[int] = []
+    state: dict[int, int] = {}
+    missing: dict[str, list[str]] = {}
+    stack = [producer[name] for name in reversed(needed) if name in producer]
+    while stack:
+        position = stack[-1]
+        if state.get(position) is not None:
+            stack.pop()
+            if state[position] == 1:
+                state[position] = 2
+                result.append(position)
+            continue
+        state[position] = 1
+        node = graph.node[position]
+        for name in dict.fromkeys((*node.input, *sorted(subgraph_reads(node)))):
+            if not name or name in given:
+                continue
+            source = producer.get(name)
+            if source is None:
+                missing.setdefault(name, []).append(names[position])
+            elif state.get(source) == 1:
+                text = f'{where}: the nodes "{names[source]}" and "{names[position]}" depend on each other'
+                problems.append(Diagnostic("E0103", text, (f'through the tensor "{name}"',)))
+            elif state.get(source) is None:
+                stack.append(source)
+    for name, readers in missing.items():
+        problems.append(Diagnostic("E0103", f'{where}: nothing computes the tensor "{name}"', (f"read by {listed(readers)}",)))
+    return result, problems
+
+
+def unsupported(
+    graph: onnx.GraphProto, positions: Iterable[int], versions: Mapping[str, int], known: Collection[tuple[str, str]], where: str
+) -> list[Diagnostic]:
+    """One diagnostic per operator that can neither be translated nor expanded, with its nodes."""
+    found: dict[tuple[str, str], list[str]] = {}
+    names = node_names(graph.node)
+    for position in positions:
+        node = graph.node[position]
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        if (domain, node.op_type) in known or (domain == "" and node.op_type == "If"):
+            continue
+        declared = schema(node.op_type, versions.get(domain, 0), domain) if domain in versions else None
+        if declared is not None and (declared.has_function or declared.has_context_dependent_function):
+            continue
+        found.setdefault((domain, node.op_type), []).append(names[position])
+    problems = []
+    for (domain, op), nodes in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
+        label = f"{domain}.{op}" if domain else op
+        count = f"{len(nodes)} node" + ("s" if len(nodes) > 1 else "")
+        problems.append(Diagnostic("E0104", f"the operator {label} is not supported ({count})", (f"{where}, {listed(nodes)}",)))
+    return problems

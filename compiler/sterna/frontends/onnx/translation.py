@@ -1,0 +1,152 @@
+"""What a translator is given: one node of the source model, its operands, and the means to build core operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from sterna.errors import SternaError, error
+from sterna.frontends.onnx.nodes import Source
+from sterna.ir import dtypes
+from sterna.ir.graph import Array, Value
+from sterna.ops import Builder
+
+Translator = Callable[["Translation"], Union[Value, tuple[Union[Value, None], ...]]]
+
+
+class Translation:
+    """One node on its way.
+
+    Args:
+        node: what the model says.
+        inputs: its operands; None where left out.
+        origin: says where an operand comes from, for messages.
+        used: for each output, whether anything reads it.
+    """
+
+    def __init__(
+        self, node: Source, inputs: Sequence[Value | None], builder: Builder, origin: Callable[[int], str], used: Sequence[bool],
+        sources: tuple[str, ...] = (),
+    ):  # fmt: skip
+        self.node, self.inputs, self.builder, self.used = node, tuple(inputs), builder, tuple(used)
+        self.origin = origin
+        self.sources = sources or (node.name,)
+
+    # -- what the node says
+    @property
+    def version(self) -> int:
+        """The operator set."""
+        return self.node.version
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute, with the schema's default, else the one given."""
+        return self.node.attributes.get(name, default)
+
+    def has(self, position: int) -> bool:
+        """Whether an optional operand is there."""
+        return position < len(self.inputs) and self.inputs[position] is not None
+
+    def input(self, position: int = 0) -> Value:
+        """An operand that must be there.
+
+        Raises:
+            SternaError: E0103, it is not.
+        """
+        value = self.inputs[position] if position < len(self.inputs) else None
+        if value is None:
+            raise error("E0103", f"input {position} is missing")
+        return value
+
+    def optional(self, position: int) -> Value | None:
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def array(self, position: int, what: str) -> Array:
+        """An operand that must be known now.
+
+        Raises:
+            SternaError: E0107, it is computed at run time.
+        """
+        value = self.input(position)
+        if value.data is None:
+            raise error("E0107", f"{self.node.op} needs {what} that are constant", f"input {position} {self.origin(position)}")
+        return value.data
+
+    def integers(self, position: int, what: str) -> list[int]:
+        """A constant operand as integers, a scalar counting as one."""
+        return [int(v) for v in np.asarray(self.array(position, what)).reshape(-1)]
+
+    def scalar_of(self, position: int, what: str) -> float | int | bool:
+        """A constant operand of one element."""
+        array = self.array(position, what)
+        if array.size != 1:
+            raise error("E0108", f"{what} must be one element, not {list(array.shape)}")
+        result: float | int | bool = array.reshape(-1)[0].item()
+        return result
+
+    def unsupported(self, what: str, fix: str | None = None) -> SternaError:
+        """The error for a setting that is not supported (E0113)."""
+        return error("E0113", f"{self.node.label} {what} is not supported", fix=fix)
+
+    # -- building
+    def op(self, operator: str, *inputs: Value | None, **attributes: Any) -> Value:
+        """A core operator with one result."""
+        return self.builder.add(operator, *inputs, sources=self.sources, name=f"{self.node.name}/{operator}", **attributes)
+
+    def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
+        return self.builder.reshape(x, shape, sources=self.sources, name=f"{self.node.name}/reshape")
+
+    def transpose(self, x: Value, order: Sequence[int]) -> Value:
+        return self.builder.transpose(x, order, sources=self.sources, name=f"{self.node.name}/transpose")
+
+    def constant(self, data: Any, dtype: str = "") -> Value:
+        return self.builder.constant(data, f"{self.node.name}/constant", dtype)
+
+    def scalar(self, value: Any, dtype: str) -> Value:
+        """A constant without dimensions, of the element type of `dtype`."""
+        return self.constant(value, dtype)
+
+    def pad(self, x: Value, before: Sequence[int], after: Sequence[int], value: Any = 0) -> Value:
+        """`pad` with a constant, where there is anything to pad."""
+        if not any(before) and not any(after):
+            return x
+        return self.op("pad", x, before=tuple(before), after=tuple(after), value=value)
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        return x if x.dtype == dtype else self.op("cast", x, to=dtype)
+
+    # -- layouts
+    def channels_last(self, x: Value) -> Value:
+        """(N, C, spatial...) as (N, spatial..., C)."""
+        return self.transpose(x, (0, *range(2, x.type.rank), 1))
+
+    def channels_first(self, x: Value) -> Value:
+        """(N, spatial..., C) as (N, C, spatial...)."""
+        return self.transpose(x, (0, x.type.rank - 1, *range(1, x.type.rank - 1)))
+
+    def static(self, x: Value) -> tuple[int, ...]:
+        """The sizes of an operand that must be known now.
+
+        Raises:
+            SternaError: E0107, a dimension is only known at run time.
+        """
+        if not x.type.is_static:
+            raise error("E0107", f"{self.node.op} needs sizes that are constant", f"{x.name} is {x.type}")
+        return x.type.sizes
+
+
+def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Non-negative axes in the order given.
+
+    Raises:
+        SternaError: E0108, an axis does not exist.
+    """
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise error("E0108", f"axis {axis} does not exist in a tensor of {rank} dimensions")
+    return tuple(axis % rank for axis in axes)
+
+
+def is_float(value: Value) -> bool:
+    return dtypes.is_float(value.dtype)
