@@ -313,5 +313,5 @@ def _unsigned(dtype: str) -> str:
 def _shortest_float32(value: float) -> str:
     import numpy as np
 
-    text = np.format_float_positional(np.float32(value), unique=True, trim="0") if 1e-4 <= abs(value) < 1e7 else ""
+    text = np.format_float_positional(np.float32(value), unique=True, trim="0") if value == 0 or 1e-4 <= abs(value) < 1e7 else ""
     return text or np.format_float_scientific(np.float32(value), unique=True, trim="0")

@@ -230,6 +230,9 @@ class Int:
         if g > 1:
             rest = Int({m: c // g for m, c in rest.terms.items()}, rest.const // g)
             return quotient + rest // (d // g)
+        if (blocks := _blocks(rest, d)) is not None:
+            g, whole, _ = blocks
+            return quotient + whole // (d // g)
         if rest.const == 0 and len(rest.terms) == 1:
             ((monomial, coefficient),) = rest.terms.items()
             if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], FloorDiv):
@@ -250,6 +253,9 @@ class Int:
         g = math.gcd(d, rest.const, *rest.terms.values())
         if g > 1:
             return (Int({m: c // g for m, c in rest.terms.items()}, rest.const // g) % (d // g)) * g
+        if (blocks := _blocks(rest, d)) is not None:
+            g, whole, within = blocks
+            return (whole % (d // g)) * g + within
         return Int({(Mod(rest, d),): 1}, 0)
 
     def _divide(self, d: int) -> tuple[Int, Int]:
@@ -429,6 +435,20 @@ def _extremum(kind: str, a: Int, b: Int) -> Int:
 
 def _order(atom: Atom) -> str:
     return str(atom)
+
+
+def _blocks(value: Int, divisor: int) -> tuple[int, Int, Int] | None:
+    """(g, a, r) with value = g a + r, 0 <= r < g and g a divisor of `divisor`, if there is such a g > 1: then
+    floor(value / (g e)) = floor(a / e)."""
+    for g in sorted({math.gcd(c, divisor) for c in value.terms.values()}, reverse=True):
+        if g == 1:
+            return None
+        whole = Int({m: c // g for m, c in value.terms.items() if c % g == 0}, value.const // g)
+        within = Int({m: c for m, c in value.terms.items() if c % g}, value.const % g)
+        lo, hi = within.bounds()
+        if whole.terms and lo is not None and hi is not None and lo >= 0 and hi < g:
+            return g, whole, within
+    return None
 
 
 def _product_bounds(monomial: Monomial) -> tuple[Bound, Bound]:

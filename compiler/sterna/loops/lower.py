@@ -193,7 +193,7 @@ class _Lowering:
         ragged = self._remainder(nest, leaf)
         if kind == "parallel":
             self.n_tasks = int(extent)
-        if extent == 1 and kind != "parallel":
+        if extent == 1 and kind != "parallel" and not (kind == "vectorized" and self._width(nest, leaf, extent)):
             return self._bind(nest, leaf, ZERO, level, phase)
         if kind == "unrolled" and not extent.is_const:
             kind = "serial"
@@ -206,10 +206,15 @@ class _Lowering:
             last = _fork(nest)
             last.tail[leaf] = True
             return seq(main, self._bind(last, leaf, as_int(full), level, phase))
-        if extent == 1:
-            return self._bind(nest, leaf, ZERO, level, phase)
         symbol = self._symbol(s, leaf, extent)
-        return P.For(symbol, extent, kind, self._bind(nest, leaf, of(symbol), level, phase))
+        return P.For(symbol, extent, kind, self._bind(nest, leaf, of(symbol), level, phase), self._width(nest, leaf, extent) if kind == "vectorized" else None)
+
+    def _width(self, nest: Nest, leaf: str, extent: Int) -> int | None:
+        """The lanes of a factored reduction's vectors, which its tail must share."""
+        if not any(isinstance(r, RaggedTail) for r in nest.stage.relations):
+            return None
+        nominal = self._extent(Nest(nest.stage, nest.region, {}, {}), leaf)
+        return int(nominal) if nominal != extent else None
 
     def _bind(self, nest: Nest, leaf: str, value: Int, level: int, phase: str | None) -> Stmt:
         """The body of a leaf's loop: what follows from its value, tails to choose, stages placed here, inner loops."""
@@ -405,6 +410,11 @@ class _Lowering:
                     break
                 low = other if int(shift) < 0 else low
                 high = other + w if int(rise) > 0 else high
+            # The last block of a factored reduction reads less than its full lanes; nothing reads past the tensor.
+            if (width := high - low).is_const and size.is_const and int(width) >= int(size):
+                low, high = ZERO, size
+            elif low.is_const and (high - size).is_const and int(high - size) > 0:
+                high = size
             least.append(low)
             extent.append(high - low)
         return Region(tuple(least), tuple(extent))

@@ -135,12 +135,14 @@ class Seq(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class For(Stmt):
-    """0 <= symbol < extent; a parallel loop runs the tasks that the runtime hands out."""
+    """0 <= symbol < extent; a parallel loop runs the tasks that the runtime hands out. A vectorized loop may ask for
+    vectors of `width` lanes although it has fewer iterations: the tail of a reduction that is kept in lanes."""
 
     symbol: Symbol
     extent: Int
     kind: LoopKind
     body: Stmt
+    width: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

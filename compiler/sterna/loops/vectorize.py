@@ -25,18 +25,18 @@ def vectorize(stmt: P.Stmt) -> P.Stmt:
         return P.map_children(stmt, vectorize)
     lanes = int(stmt.extent)
     try:
-        return P.seq(*(_vector_stmt(s, stmt.symbol, lanes) for s in P.members(stmt.body)))
+        return P.seq(*(_vector_stmt(s, stmt.symbol, lanes, stmt.width or lanes) for s in P.members(stmt.body)))
     except _NotLinear:
         return replace(stmt, kind="unrolled")
 
 
-def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int) -> P.Stmt:
+def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int, wanted: int) -> P.Stmt:
     if not isinstance(stmt, P.Store):
         raise _NotLinear
     stride = stmt.index.coefficient(symbol)
     if not stride or stride < 0:
         raise _NotLinear
-    width = 1 << (n - 1).bit_length()
+    width = 1 << (wanted - 1).bit_length()
     value = _spread(_vector(stmt.value, symbol, width, None if n == width else n), width)
     return replace(stmt, index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=None if n == width else n)
 

@@ -23,7 +23,8 @@ from sterna.toolchain.cache import Cache, cache_directory
 #: else sqrt is a call. -fno-stack-protector: else its handler is one.
 COMMON = (
     "-O2", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-stack-protector",
-    "-ffreestanding", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-fno-ident", "-Wno-psabi", "-Wno-unknown-warning-option",
+    "-ffreestanding", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-fno-ident",
+    "-Wno-psabi", "-Wno-unknown-warning-option",
 )  # fmt: skip
 #: clang's driver lowers -O3 to -O2 in zig; -O3 behind it keeps tiles of accumulators in registers.
 CLANG = ("-fno-sanitize=all", "-Xclang", "-O3")
@@ -167,5 +168,5 @@ def run(command: Sequence[str], directory: Path, subject: str) -> None:
     reason = said[first : first + 6] or [f"it ended with status {done.returncode} and said nothing"]
     raise error(
         "E0403", f"{Path(command[0]).name} rejected {subject}", *reason, f"command: {shlex.join(command)}",
-        fix="generated code that a compiler rejects is a bug in Sterna, unless flags of yours made it so; please report it",
+        fix="generated code that a compiler rejects is a bug in Sterna, unless your flags made it so; please report it",
     )  # fmt: skip

@@ -1,0 +1,64 @@
+"""LLVM's view of a target: the target machine, and what it does without calling a library."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from sterna.errors import internal_error
+from sterna.targets.target import Target
+from sterna.toolchain.check import read_elf, wasm_imports
+
+
+@lru_cache(maxsize=1)
+def _initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def target_machine(target: Target, triple: str = "") -> Any:
+    """A new target machine at the highest optimization level, with position-independent code where libraries need it."""
+    _initialize()
+    triple = triple or target.llvm_triple
+    static = target.static or architecture(target).startswith(("wasm", "thumb"))
+    try:
+        found = llvm.Target.from_triple(triple)
+    except RuntimeError as problem:
+        raise internal_error(f"LLVM has no target {triple} for {target.name}", str(problem)) from None
+    features = ",".join(target.llvm_features)
+    relocation = "static" if static else "pic"
+    return found.create_target_machine(target.llvm_cpu, features, 3, relocation, "default")
+
+
+def architecture(target: Target) -> str:
+    """The first word of the triple: x86_64, aarch64, wasm32, thumbv7em ..."""
+    return target.llvm_triple.split("-")[0]
+
+
+def has_instruction(target: Target, result: str, body: str, *arguments: str) -> bool:
+    """Whether LLVM turns a piece of code into instructions, not into a call of a library that bundles do not have.
+
+    It is compiled to see: which processors have what is LLVM's knowledge, not ours.
+
+    Args:
+        result: type of the last value; body: instructions that compute %r from %a0, %a1 ...; arguments: their types.
+    """
+    # ELF and WebAssembly are what we can read; the answer is the processor's, not the file format's.
+    name = architecture(target)
+    triple = target.llvm_triple if name.startswith(("wasm", "thumb")) else f"{name.replace('arm64', 'aarch64')}-unknown-linux-gnu"
+    return _has_instruction(triple, target.llvm_cpu, target.llvm_features, result, body, arguments)
+
+
+@lru_cache(maxsize=256)
+def _has_instruction(
+    triple: str, cpu: str, features: tuple[str, ...], result: str, body: str, arguments: tuple[str, ...]
+) -> bool:
+    machine = target_machine(Target("", "", "", triple, llvm_cpu=cpu, llvm_features=features))
+    parameters = ", ".join(f"{kind} %a{n}" for n, kind in enumerate(arguments))
+    text = f'target triple = "{triple}"\ndefine {result} @f({parameters}) nounwind {{\n{body}\n  ret {result} %r\n}}\n'
+    data = machine.emit_object(llvm.parse_assembly(text, llvm.create_context()))
+    if data[:4] == b"\x7fELF":
+        return not read_elf(data).undefined
+    return all(name.startswith("env.__") for name in wasm_imports(data))

@@ -1,0 +1,348 @@
+"""Elementary functions as arithmetic: the nodes of `expr.MATH` are replaced by additions, multiplications and bit tricks.
+
+What comes out is element-wise and branch-free, so it vectorizes, and it is the same in every code generator and in the
+interpreter: a result does not depend on the libm of the machine. Nothing relies on `Fma` being rounded once.
+
+The methods are those of J.-M. Muller, "Elementary Functions" and "Handbook of Floating-Point Arithmetic": reduction of
+the argument by a multiple of ln 2 or pi that is subtracted in parts short enough for exact products (Cody and Waite),
+then a polynomial. Coefficients are minimax ones by Remez' exchange in 45 decimal digits, rounded to float32 from the
+lowest power on, the others fitted again after each. Rounding to the nearest integer is adding and subtracting
+1.5 * 2**23, whose low mantissa bits are then that integer: no conversion is needed to build a power of two.
+
+Clamping is written as `select(x < limit, limit, x)`, which lets a NaN pass and is one instruction on most machines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sterna.ir import dtypes
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+
+#: Greatest error of each function on float32, in units in the last place of the result, over the whole range.
+#:
+#: exp flushes results below sqrt(2) * 2**-126 to zero, sigmoid those below 2**-128. sin and cos hold the bound for
+#: |x| <= 2**31 and take any finite value beyond for zero; pow holds IEEE 754's rules for zeros, infinities and signs.
+MATH_ERROR_ULP: dict[str, float] = {
+    "exp": 1.0,
+    "log": 1.0,
+    "tanh": 2.0,
+    "erf": 2.0,
+    "sigmoid": 2.5,
+    "sin": 2.0,
+    "cos": 2.0,
+    "pow": 1.0,
+}
+
+
+def expand_math(expr: Expr) -> Expr:
+    """The expression with every `expr.MATH` node expanded; float16 and bfloat16 are computed in float32.
+
+    Args:
+        expr: of any number of lanes; constants that come in have as many as the operand they meet.
+    """
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, E.Unary) and node.op in _UNARY:
+            if isinstance(node.a, E.Const):
+                return _folded(node, node.a.value)
+            return _in_wide(node.a, node.dtype, lambda x: _UNARY[node.op](x))
+        if isinstance(node, E.Binary) and node.op == "pow":
+            if isinstance(node.a, E.Const) and isinstance(node.b, E.Const) and dtypes.is_float(node.dtype):
+                return _folded(node, node.a.value, node.b.value)
+            if isinstance(node.b, E.Const) and (power := _small_power(node.a, node.b.value)) is not None:
+                return power
+            if dtypes.is_integer(node.dtype):
+                return _integer_power(node.a, node.b)
+            y = node.b
+            return _in_wide(node.a, node.dtype, lambda x: _power(x, _cast(y, x.dtype)))
+        return None
+
+    return E.rewrite(expr, rule)
+
+
+def _in_wide(a: Expr, dtype: str, function: Callable[[Expr], Expr]) -> Expr:
+    wide = dtype if dtype in ("float32", "float64") else "float32"
+    return _cast(function(_cast(a, wide)), dtype)
+
+
+def _folded(node: E.Unary | E.Binary, *operands: float) -> Expr:
+    """The value for constant operands, by NumPy in float64, rounded once."""
+    functions: dict[str, Callable[..., float]] = {
+        "sigmoid": lambda x: np.exp(-np.logaddexp(0.0, -x)),
+        "erf": math.erf,
+        "pow": np.power,
+    }
+    function = functions.get(node.op) or getattr(np, node.op)
+    with np.errstate(all="ignore"):
+        return replace(E.const(function(*map(np.float64, operands)), node.dtype), lanes=node.lanes)
+
+
+# ---------------------------------------------------------------- nodes, without folding, constants spread over lanes
+def _const(value: float, like: Expr, dtype: str | None = None) -> Expr:
+    return replace(E.const(value, dtype or like.dtype), lanes=like.lanes)
+
+
+def _op(op: str, a: Expr, b: Expr | float) -> Expr:
+    return E.Binary(a.dtype, op=op, a=a, b=b if isinstance(b, Expr) else _const(b, a), lanes=a.lanes)
+
+
+def _test(op: str, a: Expr, b: Expr | float) -> Expr:
+    return E.Compare("bool", op=op, a=a, b=b if isinstance(b, Expr) else _const(b, a), lanes=a.lanes)
+
+
+def _fma(a: Expr, b: Expr | float, c: Expr | float) -> Expr:
+    b, c = (v if isinstance(v, Expr) else _const(v, a) for v in (b, c))
+    return E.Fma(a.dtype, a=a, b=b, c=c, lanes=a.lanes)
+
+
+def _unary(op: str, a: Expr) -> Expr:
+    return E.Unary(a.dtype, op=op, a=a, lanes=a.lanes)
+
+
+def _select(condition: Expr, a: Expr | float, b: Expr) -> Expr:
+    return E.Select(b.dtype, condition=condition, a=a if isinstance(a, Expr) else _const(a, b), b=b, lanes=b.lanes)
+
+
+def _cast(a: Expr, dtype: str) -> Expr:
+    return a if a.dtype == dtype else E.Cast(dtype, a=a, lanes=a.lanes)
+
+
+def _bits(a: Expr, dtype: str) -> Expr:
+    return E.Bitcast(dtype, a=a, lanes=a.lanes)
+
+
+def _clamp(x: Expr, lo: float | None, hi: float | None) -> Expr:
+    if lo is not None:
+        x = _select(_test("lt", x, lo), lo, x)
+    if hi is not None:
+        x = _select(_test("gt", x, hi), hi, x)
+    return x
+
+
+def _horner(x: Expr, coefficients: Sequence[float]) -> Expr:
+    """The polynomial with these coefficients, lowest power first."""
+    total: Expr = _const(coefficients[-1], x)
+    for c in reversed(coefficients[:-1]):
+        total = _fma(total, x, c)
+    return total
+
+
+# ---------------------------------------------------------------- exponentials
+_LOG2_E = 1.4426950408889634
+# ln 2 in two parts, the first of 10 bits: its product with an exponent is exact.
+_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
+#: exp(r) = 1 + r + r**2 * (...) for |r| <= ln(2) / 2, to 2**-28.2.
+_EXP = (0.4999999403953552, 0.16666516661643982, 0.04166810214519501, 0.00836916733533144, 0.001383805531077087)
+#: The same, where exp(r) - 1 is to be accurate relative to itself, to 2**-26.1.
+_EXPM1 = (0.4999999701976776, 0.16666539013385773, 0.04166774824261665, 0.008367089554667473, 0.0013837784063071012)
+
+
+def _reduce(x: Expr, sign: int, bias: int) -> tuple[Expr, Expr]:
+    """Splits sign * x = n * ln 2 + sign * r.
+
+    Returns:
+        r, and 2**(n + bias - 127), which is 0 for n + bias = 0 and infinite for 255.
+    """
+    magic = 1.5 * 2**23 + bias
+    t = _fma(x, sign * _LOG2_E, magic)
+    n = _op("sub", t, magic)
+    r = _fma(n, -sign * _LN2_LOW, _fma(n, -sign * _LN2_HIGH, x))
+    return r, _bits(_op("shift_left", _bits(t, "uint32"), 23), "float32")
+
+
+def _exp(x: Expr, sign: int = 1) -> Expr:
+    """exp(sign * x). The polynomial is that of 2 exp(r), so that the power of two stays below 2**128."""
+    x = _clamp(x, *((-87.0, 89.0) if sign > 0 else (-89.0, 87.0)))
+    r, power = _reduce(x, sign, 126)
+    return _op("mul", _horner(r, [2 * c * sign**k for k, c in enumerate((1.0, 1.0, *_EXP))]), power)
+
+
+def _expm1(x: Expr, sign: int = 1) -> Expr:
+    """sign * (exp(sign * x) - 1) for sign * x < 88, accurate relative to itself."""
+    r, power = _reduce(x, sign, 127)
+    w = _fma(_op("mul", r, r), _horner(r, [c * sign ** (k + 1) for k, c in enumerate(_EXPM1)]), r)
+    one = _const(1.0, x)
+    return _fma(power, w, _op("sub", power, one) if sign > 0 else _op("sub", one, power))
+
+
+def _sigmoid(x: Expr) -> Expr:
+    return _op("div", _const(1.0, x), _op("add", _exp(x, -1), 1.0))
+
+
+def _tanh(x: Expr) -> Expr:
+    """(exp(2|x|) - 1) / (exp(2|x|) + 1) with the sign of x; beyond 9.02 the result is 1."""
+    t = _clamp(_unary("abs", x), None, 9.02)
+    e = _expm1(_op("add", t, t))
+    return _signed(_op("div", e, _op("add", e, 2.0)), x)
+
+
+def _signed(size: Expr, x: Expr) -> Expr:
+    """A value that is not negative, with the sign of x."""
+    sign = _op("and", _bits(x, "uint32"), 0x80000000)
+    return _bits(_op("or", _bits(size, "uint32"), sign), "float32")
+
+
+#: -ln(1 - erf(x)) = x + x * (...) for 0 <= x <= 3.95, so that erf has a relative error of 2**-27.8.
+_ERF = (
+    0.12837916612625122, 0.6366195678710938, 0.10277630388736725, -0.019147824496030807, -0.0001694925595074892,
+    0.001675651641562581, -0.0006373402429744601, 0.00011885145795531571, -9.386407327838242e-06,
+)  # fmt: skip
+
+
+def _erf(x: Expr) -> Expr:
+    """1 - exp(-g(|x|)) with the sign of x; beyond 3.95 the result is 1."""
+    t = _clamp(_unary("abs", x), None, 3.95)
+    g = _fma(_horner(t, _ERF), t, t)
+    return _signed(_expm1(g, -1), x)
+
+
+# ---------------------------------------------------------------- logarithm
+#: ln(1 + r) = r + r**2 * (...) for |r| <= 1/3, to 2**-26.3.
+_LOG = (
+    -0.5, 0.33333197236061096, -0.24999919533729553, 0.20011435449123383, -0.16674445569515228, 0.13989824056625366,
+    -0.12272954732179642, 0.1405687779188156, -0.12500180304050446,
+)  # fmt: skip
+_TWO_THIRDS = 0x3F2AAAAB  # bits of 2/3 as float32
+
+
+def _log(x: Expr) -> Expr:
+    """x = 2**e * (1 + r) with 1 + r in [2/3, 4/3); subnormal numbers are scaled by 2**23 first."""
+    tiny = _test("lt", x, 2.0**-126)
+    bits = _op("sub", _bits(_select(tiny, _op("mul", x, 2.0**23), x), "uint32"), _TWO_THIRDS)
+    exponent = _cast(_op("shift_right", _bits(bits, "int32"), 23), "float32")
+    exponent = _op("add", exponent, _select(tiny, -23.0, _const(0.0, x)))
+    mantissa = _op("add", _op("and", bits, 0x7FFFFF), _TWO_THIRDS)
+    r = _op("sub", _bits(mantissa, "float32"), 1.0)
+    y = _op("mul", _op("mul", r, r), _horner(r, _LOG))
+    y = _op("add", r, _fma(exponent, _LN2_LOW, y))
+    y = _fma(exponent, _LN2_HIGH, y)
+    # Of what is not a positive finite number, infinity and NaN are their own logarithms.
+    y = _select(_test("lt", x, math.inf), y, x)
+    y = _select(_test("lt", x, 0.0), math.nan, y)
+    return _select(_test("eq", x, 0.0), -math.inf, y)
+
+
+# ---------------------------------------------------------------- sine and cosine
+# pi in three parts of 21, 21 and 53 bits: the first two times an integer (or half) below 2**31 are exact.
+_PI = (float.fromhex("0x1.921fb00000000p+1"), float.fromhex("0x1.5110b00000000p-21"), float.fromhex("0x1.18469898cc517p-43"))
+#: sin(r) = r + r**3 * (...) in powers of r**2, for |r| <= pi / 2, to 2**-27.3.
+_SIN = (-0.16666659712791443, 0.008333069272339344, -0.00019809768127743155, 2.6060538402816746e-06)
+
+
+def _sine(x: Expr, cosine: bool) -> Expr:
+    """The argument less a multiple of pi (an odd one of pi / 2 for the cosine) in float64, then a polynomial in float32."""
+    # x - x is 0 for numbers too large to reduce, NaN for infinity and NaN.
+    inside = _test("le", _unary("abs", x), 2.0**31)
+    wide = _cast(_select(inside, x, _op("sub", x, x)), "float64")
+    # The lowest bit of t says whether the multiple is odd, which turns the sign; 1 more for the cosine, as
+    # cos((n + 1/2) pi + r) = -sin(r) for even n.
+    magic = 1.5 * 2**52 + cosine
+    if cosine:
+        t = _op("add", _fma(wide, 1 / math.pi, -0.5), magic)
+        n = _op("add", _op("sub", t, magic), 0.5)
+    else:
+        t = _fma(wide, 1 / math.pi, magic)
+        n = _op("sub", t, magic)
+    for part in _PI:
+        wide = _fma(n, -part, wide)
+    r = _cast(wide, "float32")
+    square = _op("mul", r, r)
+    y = _fma(_op("mul", square, r), _horner(square, _SIN), r)
+    sign = _op("shift_left", _cast(_bits(t, "uint64"), "uint32"), 31)
+    return _bits(_op("xor", _bits(y, "uint32"), sign), "float32")
+
+
+# ---------------------------------------------------------------- powers
+#: log2((1 + s) / (1 - s)) = s * (...) in powers of s**2, for |s| <= 0.2, to 2**-42 (in float64).
+_LOG2 = (2.885390081777425, 0.9617966948250276, 0.5770777556738784, 0.4122261677548445, 0.3192852018760756, 0.29082961165146837)
+#: 2**f = 1 + f * (...) for |f| <= 1/2, to 2**-39 (in float64).
+_EXP2 = (
+    0.6931471805411701, 0.2402265069473776, 0.05550410959458206, 0.009618129560124165, 0.0013333433953711062,
+    0.00015403097491598454, 1.5314259703310207e-05, 1.3344301128934917e-06,
+)  # fmt: skip
+_TWO_THIRDS_64 = 0x3FE5555555555555  # bits of 2/3 as float64
+
+
+def _power(x: Expr, y: Expr) -> Expr:
+    """2**(y * log2|x|) in float64, rounded once, with the cases of IEEE 754, section 9.2.1."""
+    size = _cast(_unary("abs", x), "float64")
+    bits = _op("sub", _bits(size, "uint64"), _TWO_THIRDS_64)
+    exponent = _cast(_cast(_op("shift_right", _bits(bits, "int64"), 52), "int32"), "float64")
+    mantissa = _bits(_op("add", _op("and", bits, 2**52 - 1), _TWO_THIRDS_64), "float64")
+    s = _op("div", _op("sub", mantissa, 1.0), _op("add", mantissa, 1.0))
+    log2 = _fma(_horner(_op("mul", s, s), _LOG2), s, exponent)
+    log2 = _select(_test("lt", size, math.inf), log2, size)
+    log2 = _select(_test("eq", size, 0.0), -math.inf, log2)
+
+    z = _clamp(_op("mul", _cast(y, "float64"), log2), -1000.0, 1000.0)
+    magic = 1.5 * 2**52 + 1023
+    t = _op("add", z, magic)
+    f = _op("sub", z, _op("sub", t, magic))
+    power = _bits(_op("shift_left", _bits(t, "uint64"), 52), "float64")
+    result = _cast(_op("mul", _horner(f, (1.0, *_EXP2)), power), "float32")
+
+    half = _op("mul", y, 0.5)
+    whole = _test("eq", _unary("trunc", y), y)
+    odd = _op("and", whole, _test("ne", _unary("trunc", half), half))
+    # The sign of x, of its zero too, stays where the exponent is odd.
+    result = _select(odd, _signed(result, x), result)
+    negative = _op("and", _test("lt", x, 0.0), _test("gt", x, -math.inf))
+    result = _select(_op("and", negative, _test("ne", _unary("trunc", y), y)), math.nan, result)
+    # 1 to any power, and any number to the power 0; -1 to an infinite one.
+    one = _op("or", _test("eq", x, 1.0), _test("eq", y, 0.0))
+    far = _op("and", _test("eq", x, -1.0), _test("eq", _unary("abs", y), math.inf))
+    return _select(_op("or", one, far), 1.0, result)
+
+
+def _small_power(x: Expr, exponent: float) -> Expr | None:
+    """Powers that are cheap: they cost one rounding for each multiplication."""
+    if exponent == 0:
+        return _const(1, x)
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return _op("mul", x, x)
+    if exponent == 3:
+        return _op("mul", _op("mul", x, x), x)
+    if exponent == 0.5:
+        # Not the square root itself: that of -0 is -0, and that of -inf is NaN.
+        return _select(_test("eq", x, -math.inf), math.inf, _unary("sqrt", _op("add", x, 0.0)))
+    if exponent == -1 and dtypes.is_float(x.dtype):
+        return _op("div", _const(1.0, x), x)
+    return None
+
+
+def _integer_power(x: Expr, y: Expr) -> Expr:
+    """Square and multiply, wrapping, for exponents below 64; larger ones, which overflow unless x is 0, 1 or -1, count as
+    62 or 63, whichever has their parity. A negative exponent gives the truncated reciprocal."""
+    odd = _op("and", y, 1)
+    large = _test("gt", y, 63)
+    exponent = _select(large, _op("add", odd, 62), y)
+    result, base = _const(1, x), x
+    for bit in range(6):
+        used = _test("ne", _op("and", exponent, 1 << bit), 0)
+        result = _select(used, _op("mul", result, base), result)
+        base = _op("mul", base, base)
+    if not dtypes.is_signed(x.dtype):
+        return result
+    unit = _op("or", _test("eq", x, 1), _test("eq", x, -1))
+    signed = _select(_test("eq", odd, 1), x, _op("mul", x, x))
+    reciprocal = _select(unit, signed, _const(0, x))
+    return _select(_test("lt", y, 0), reciprocal, result)
+
+
+_UNARY: dict[str, Callable[[Expr], Expr]] = {
+    "exp": _exp,
+    "log": _log,
+    "sin": lambda x: _sine(x, False),
+    "cos": lambda x: _sine(x, True),
+    "tanh": _tanh,
+    "erf": _erf,
+    "sigmoid": _sigmoid,
+}

@@ -1,0 +1,26 @@
+"""Strategies: they propose the schedule of a kernel from its structure and the target's capabilities.
+
+A strategy names no target and no operator: it looks at how the stages reduce and what they read.
+"""
+
+from __future__ import annotations
+
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import contraction, elementwise, rows, window
+from sterna.schedule.strategies.analysis import Context
+from sterna.te.tensor import Kernel
+
+
+def propose(kernel: Kernel, context: Context) -> Schedule:
+    """A schedule for the kernel: that of the first family that knows what to do with it.
+
+    Order matters: a contraction is also a reduction, and everything can be computed row by row.
+    """
+    for family in (contraction, window, elementwise, rows):
+        schedule = family.propose(kernel, context)
+        if schedule is not None:
+            return schedule
+    raise AssertionError("rows takes every kernel")
+
+
+__all__ = ["Context", "propose"]

@@ -1,0 +1,108 @@
+"""Questions that strategies ask of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sterna.ir import dtypes
+from sterna.ir.integer import Int
+from sterna.schedule.schedule import Schedule
+from sterna.targets.target import Target
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.tensor import Axis, Kernel, Tensor
+
+#: Work (multiply-adds or elements) below which handing a task to another thread costs more than it gives.
+TASK_GRAIN = 8192
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a strategy knows beside the kernel.
+
+    Args:
+        strides: of tensors that do not lie densely in memory, by name.
+    """
+
+    target: Target
+    strides: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def lanes(self, kernel: Kernel) -> int:
+        """Lanes of a vector of the kernel's widest element type."""
+        widest = max(dtypes.bits(t.dtype) for t in kernel.stages)
+        return self.target.lanes(max(widest, 32))
+
+
+def size(extent: Int) -> int:
+    """A constant extent, or the bound of a symbolic one."""
+    hi = extent.bounds()[1]
+    return 1 << 30 if hi is None else hi
+
+
+def product(extents: Sequence[Int]) -> int:
+    result = 1
+    for e in extents:
+        result *= size(e)
+    return result
+
+
+def reductions(kernel: Kernel) -> list[Tensor]:
+    return [t for t in kernel.stages if t.reduction is not None]
+
+
+def readers(kernel: Kernel, tensor: Tensor) -> list[Tensor]:
+    return [s for s in kernel.stages if any(load.tensor is tensor for load in s.reads())]
+
+
+def cheap(body: Expr) -> bool:
+    """Whether an expression costs so little that computing it again beats keeping it."""
+    return not any(isinstance(n, (E.Unary, E.Binary)) and n.op in (*E.MATH, "div", "sqrt", "mod", "floor_div") for n in E.walk(body))
+
+
+def inline_elementwise(s: Schedule, keep: Sequence[str] = ()) -> None:
+    """Inlines every intermediate stage that is no reduction and not in `keep`."""
+    for t in s.kernel.stages:
+        if t.name not in s.outputs and t.name not in keep and not isinstance(t.body, Reduce):
+            s.inline(t.name)
+
+
+def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[int]]) -> int | None:
+    """Elements between what neighbouring iterations of an axis read; None if that varies."""
+    tensor = load.tensor
+    assert isinstance(tensor, Tensor)
+    steps: Sequence[int | Int] = strides.get(tensor.name) or _dense(tensor)
+    total = 0
+    for index, step in zip(load.indices, steps, strict=True):
+        coefficient = index.coefficient(axis)
+        if coefficient is None:
+            return None
+        if coefficient:
+            if isinstance(step, Int):
+                if not step.is_const:
+                    return None
+                step = int(step)
+            total += coefficient * step
+    return total
+
+
+def _dense(tensor: Tensor) -> list[Int]:
+    steps = [Int({}, 1)]
+    for n in reversed(tensor.shape[1:]):
+        steps.append(steps[-1] * n)
+    return steps[::-1] if tensor.shape else []
+
+
+def contraction_operands(t: Tensor) -> tuple[Load, Load] | None:
+    """The two loads of a sum of products, if the stage is one."""
+    r = t.reduction
+    if r is None or r.combiner != "sum" or not isinstance(r.a, E.Binary) or r.a.op != "mul":
+        return None
+    a, b = r.a.a, r.a.b
+    return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
+
+
+def divisor_near(n: int, wanted: int) -> int:
+    """The divisor of n nearest to what is wanted, not above twice that."""
+    fitting = [d for d in range(1, min(n, 2 * wanted) + 1) if n % d == 0]
+    return min(fitting, key=lambda d: abs(d - wanted))

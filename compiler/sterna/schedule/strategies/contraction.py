@@ -1,0 +1,188 @@
+"""Matrix products and convolutions: a register tile of MR rows by NV vectors.
+
+The accumulators of a tile live in named vector registers; per step of the reduction a tile loads NV vectors of packed
+weights, broadcasts MR activations and does MR x NV multiply-adds (Goto and van de Geijn, Anatomy of High-Performance
+Matrix Multiplication, 2008, with the micro-kernel written out). The epilogue is computed in the store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import TASK_GRAIN, Context, contraction_operands, divisor_near, inline_elementwise, product, reductions, size, stride_of
+from sterna.te.expr import Load
+from sterna.te.tensor import Axis, Kernel, Tensor
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How the axes of a contraction are used: `columns` by the right operand alone, `rows` by the left one."""
+
+    stage: Tensor
+    left: Load
+    right: Load
+    columns: Axis
+    rows: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+
+
+def propose(kernel: Kernel, context: Context) -> Schedule | None:
+    """The schedule of a kernel with one contraction and element-wise stages around it, else None."""
+    shape = _analyse(kernel, context)
+    if shape is None:
+        return None
+    s = Schedule(kernel)
+    acc = shape.stage.name
+    if acc in s.outputs:
+        out = acc
+        acc = s.cache_write(acc)
+    else:
+        out = s.outputs[0]
+    inline_elementwise(s)
+    lanes = context.lanes(kernel)
+    columns = shape.columns.name
+    tiled = shape.rows[-1].name if shape.rows else None
+    mr, nv = tile_shape(
+        size(shape.rows[-1].extent) if shape.rows else 1, -(-size(shape.columns.extent) // lanes), product([a.extent for a in shape.inner]), context.target.vector_registers, context.target.fma, lanes
+    )
+    nr = nv * lanes
+    out_axes = s.stages[out].tensor.axes
+    names = {a.name: o.name for a, o in zip(shape.stage.axes, out_axes, strict=True)}
+    column_outer, column_inner = s.split(out, names[columns], nr)
+    column_vector, column_lane = s.split(out, column_inner, lanes)
+    rows = [names[r.name] for r in shape.rows]
+    inner: list[str] = []
+    if tiled is not None:
+        outer, unrolled = s.split(out, rows[-1], mr)
+        rows[-1] = outer
+        inner = [unrolled]
+    s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
+    place = _tasks(s, out, column_outer, rows, shape, mr, nr)
+    for axis in inner:
+        s.unroll(out, axis)
+    s.unroll(out, column_vector)
+    s.vectorize(out, column_lane)
+    # Inside a tile: reduction loops, then rows, then the vectors of a row.
+    s.compute_at(acc, out, place, "register")
+    vector, lane = s.split(acc, columns, lanes)
+    reduced = [a.name for a in shape.inner]
+    s.reorder(acc, *reduced, *(r.name for r in shape.rows), vector, lane)
+    for row in shape.rows:
+        s.unroll(acc, row.name)
+    s.unroll(acc, vector)
+    s.vectorize(acc, lane)
+    _unroll_short(s, acc, shape, mr * nv)
+    _pack(s, kernel, shape, nr)
+    return s
+
+
+def _analyse(kernel: Kernel, context: Context) -> _Shape | None:
+    found = reductions(kernel)
+    if len(found) != 1 or len(kernel.outputs) != 1:
+        return None
+    (stage,) = found
+    operands = contraction_operands(stage)
+    if operands is None or not stage.axes or stage.axes[-1].extent == 1:
+        return None
+    if len(kernel.outputs[0].axes) != len(stage.axes) or any(a.extent != b.extent for a, b in zip(stage.axes, kernel.outputs[0].axes, strict=True)):
+        return None
+    columns = stage.axes[-1]
+    for left, right in (operands, operands[::-1]):
+        if any(columns in i.symbols() for i in left.indices) and not _in_blocks(left, columns, context):
+            continue
+        if not any(columns in i.symbols() for i in right.indices):
+            continue
+        packable = any(p is right.tensor for p in kernel.params)
+        if not packable and stride_of(right, columns, context.strides) != 1:
+            continue
+        assert stage.reduction is not None
+        return _Shape(stage, left, right, columns, stage.axes[:-1], stage.reduction.axes)
+    return None
+
+
+def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
+    """Whether the left operand reads one channel for a whole vector of columns: the groups of a grouped convolution
+    are as wide as vectors."""
+    lanes = context.target.lanes(32)
+    values = {columns: columns.var - columns.var % lanes}
+    return all(columns not in i.symbols() or (size(columns.extent) % lanes == 0 and i.substitute(values) == i) for i in left.indices)
+
+
+@lru_cache(maxsize=4096)
+def tile_shape(rows: int, vectors: int, depth: int, registers: int, fma: bool, lanes: int) -> tuple[int, int]:
+    """(MR, NV): the tile of the least estimated time over all its full and partial instances.
+
+    A step of the reduction is bound by its multiply-adds (two per cycle; twice the operations without fma) or by its
+    loads (two per cycle); a tile costs a few cycles to begin and to store.
+    """
+    best: tuple[float, int, int] | None = None
+    ports = 2.0 if fma else 1.0
+    for nv in range(1, min(vectors, 8) + 1):
+        for mr in range(1, min(rows, registers) + 1):
+            if mr * nv + nv + 1 > registers and mr * nv > 1:
+                break
+            cost = 0.0
+            for m, many_m in ((mr, rows // mr), (rows % mr, 1)):
+                for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
+                    if m and n and many_m and many_n:
+                        # Fewer than eight accumulators leave the pipeline waiting for each sum (latency 4, two ports).
+                        step = max(m * n / ports, (m + n) / 2, 4.0 if lanes > 1 else 1.0)
+                        cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
+            if best is None or cost < best[0] * 0.999:
+                best = (cost, mr, nv)
+    assert best is not None
+    return best[1], best[2]
+
+
+def _tasks(s: Schedule, out: str, column_outer: str, rows: list[str], shape: _Shape, mr: int, nr: int) -> str:
+    """Makes the outer axes the tasks, coarse enough to be worth handing out; returns the axis of one tile."""
+    depth = product([a.extent for a in shape.inner])
+    if not rows:
+        if size(shape.columns.extent) > nr and depth * nr * 4 >= TASK_GRAIN:
+            s.parallel(out, column_outer)
+        return column_outer
+    place = rows[-1]
+    tiles = -(-size(shape.rows[-1].extent) // mr)
+    wanted = max(1, TASK_GRAIN * 8 // max(1, depth * mr * nr))
+    fused = column_outer
+    whole = product([a.extent for a in shape.stage.axes]) * depth
+    if whole < 2 * TASK_GRAIN:
+        return place
+    for row in rows[:-1]:
+        fused = s.fuse(out, fused, row)
+    if wanted < tiles:
+        group = divisor_near(tiles, wanted)
+        if group > 1:
+            outer, place = s.split(out, rows[-1], group)
+        else:
+            outer = rows[-1]
+        fused = s.fuse(out, fused, outer)
+        place = place if group > 1 else fused
+    s.parallel(out, fused)
+    return place
+
+
+def _unroll_short(s: Schedule, acc: str, shape: _Shape, accumulators: int) -> None:
+    """Writes out the innermost reduction loops while the body stays small."""
+    budget = 96
+    total = accumulators
+    for axis in reversed(shape.inner):
+        total *= size(axis.extent)
+        if total > budget:
+            return
+        s.unroll(acc, axis.name)
+
+
+def _pack(s: Schedule, kernel: Kernel, shape: _Shape, nr: int) -> None:
+    """Stores a constant right operand in panels of NR columns, in the order in which a tile reads them."""
+    right = shape.right.tensor
+    if not any(p is right for p in kernel.params):
+        return
+    assert isinstance(right, Tensor)
+    at = next(d for d, i in enumerate(shape.right.indices) if shape.columns in i.symbols())
+    if shape.right.indices[at] != shape.columns.var:
+        return
+    rest = [(d, "") for d in range(len(right.shape)) if d != at]
+    s.pack(right.name, {at: nr}, [(at, "o"), *rest, (at, "i")])

@@ -1,0 +1,183 @@
+"""Everything else that reduces: softmax, normalization, means over any axes, arg-reductions; and the default for all.
+
+All stages that must be kept are computed per row: the axes of the output that every reduction shares. A reduction over
+a contiguous axis keeps one partial result per lane (rfactor) and combines the lanes at the end.
+"""
+
+from __future__ import annotations
+
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import TASK_GRAIN, Context, cheap, inline_elementwise, product, readers, size, stride_of
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.position import rewrite_index
+from sterna.te.tensor import Axis, Kernel, Tensor
+
+
+def propose(kernel: Kernel, context: Context) -> Schedule:
+    """A schedule that computes the kernel row by row."""
+    s = Schedule(kernel)
+    lanes = context.lanes(kernel)
+    moved: dict[str, str] = {}
+    for out in list(s.outputs):
+        if isinstance(s.stages[out].body, Reduce):
+            moved[out] = s.cache_write(out)
+    kept = _kept(kernel, s)
+    inline_elementwise(s, kept)
+    for out in s.outputs:
+        _output(s, out, kept, context, lanes)
+    return s
+
+
+def _kept(kernel: Kernel, s: Schedule) -> list[str]:
+    """Element-wise stages that are worth storing: read by more than one stage, or by a reduction, and not cheap."""
+    return [
+        t.name
+        for t in kernel.stages
+        if t.name not in s.outputs and not isinstance(t.body, Reduce) and t.body is not None and not cheap(t.body) and len(readers(kernel, t)) > 1
+    ]  # fmt: skip
+
+
+def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int) -> None:
+    state = s.stages[out]
+    placed = _needed(s, out)
+    if not placed:
+        if state.leaves and lanes > 1 and size(state.tensor.axes[-1].extent) > 1:
+            _, lane = s.split(out, state.tensor.axes[-1].name, lanes)
+            s.vectorize(out, lane)
+        return
+    rows, rest = _row_axes(s, out, placed)
+    contiguous = bool(rows) and bool(rest) is False and _lanes_along(s, placed, rows[-1], context)
+    outer = [a.name for a in rows]
+    columns = [a.name for a in rest]
+    inner: list[str] = []
+    if contiguous and lanes > 1 and size(rows[-1].extent) > 1:
+        outer[-1], lane = s.split(out, rows[-1].name, lanes)
+        inner = [lane]
+    elif columns and lanes > 1 and size(rest[-1].extent) > 1:
+        columns[-1], lane = s.split(out, rest[-1].name, lanes)
+        inner = [lane]
+    if not outer:
+        # Nothing is outside the reductions: the row is the whole output.
+        whole, within = s.split(out, columns[0], 1 << 30)
+        columns[0] = within
+        outer = [whole]
+    s.reorder(out, *outer, *columns, *inner)
+    place = outer[-1]
+    if size_of(s, out) * 8 >= TASK_GRAIN and len(s.outputs) == 1 and len(rows) > 0:
+        fused = outer[0]
+        for axis in outer[1:]:
+            fused = s.fuse(out, fused, axis)
+        s.parallel(out, fused)
+        place = fused
+    for axis in inner:
+        s.vectorize(out, axis)
+    for name in placed:
+        _place(s, name, out, place, context, lanes, contiguous)
+
+
+def size_of(s: Schedule, out: str) -> int:
+    return product([a.extent for a in s.stages[out].tensor.axes])
+
+
+def _needed(s: Schedule, out: str) -> list[str]:
+    """Stages that the output needs and that are stored, producers first."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        for load in E.loads(s.stages[name].body):
+            source = load.tensor.name
+            if source in s.stages and source not in order:
+                visit(source)
+                if not s.stages[source].inlined and source not in s.outputs:
+                    order.append(source)
+
+    visit(out)
+    return list(dict.fromkeys(order))
+
+
+def _row_axes(s: Schedule, out: str, placed: list[str]) -> tuple[list[Axis], list[Axis]]:
+    """The output's axes that select what every reduction computes, and the others."""
+    state = s.stages[out]
+    used: set[Axis] = set()
+    for load in _expanded_loads(s, state.body):
+        if load.tensor.name in placed and isinstance(s.stages[load.tensor.name].body, Reduce):
+            used |= {a for i in load.indices for a in i.symbols() if isinstance(a, Axis)}
+    direct = any(load.tensor.name in placed and isinstance(s.stages[load.tensor.name].body, Reduce) for load in _expanded_loads(s, state.body))
+    if not direct:
+        used = set(state.tensor.axes[:-1])
+    rows = [a for a in state.tensor.axes if a in used]
+    return rows, [a for a in state.tensor.axes if a not in used]
+
+
+def _expanded_loads(s: Schedule, body: Expr) -> list[Load]:
+    """Loads of a body after inlining."""
+
+    def expand(e: Expr) -> Expr:
+        def rule(node: Expr) -> Expr | None:
+            if isinstance(node, Load) and (t := s.stages.get(node.tensor.name)) is not None and t.inlined:
+                indices = tuple(rewrite_index(i, expand) for i in node.indices)
+                return expand(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
+            return None
+
+        return E.rewrite(e, rule)
+
+    return E.loads(expand(body))
+
+
+def _lanes_along(s: Schedule, placed: list[str], axis: Axis, context: Context) -> bool:
+    """Whether the reductions read contiguously along their last spatial axis."""
+    for name in placed:
+        state = s.stages[name]
+        if not isinstance(state.body, Reduce):
+            continue
+        if state.body.index is not None or not state.tensor.axes:
+            return False
+        last = state.tensor.axes[-1]
+        steps = [stride_of(load, last, context.strides) for load in _expanded_loads(s, state.body) if isinstance(load.tensor, Tensor)]
+        if 1 not in steps or any(step not in (0, 1) for step in steps):
+            return False
+    return True
+
+
+def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes: int, contiguous: bool) -> None:
+    state = s.stages[name]
+    body = state.body
+    spatial = [a.name for a in state.tensor.axes]
+    if not isinstance(body, Reduce):
+        s.compute_at(name, out, axis, "scratch" if product([state.tensor.axes[-1].extent]) > 256 else "stack")
+        if lanes > 1 and spatial and size(state.tensor.axes[-1].extent) > 1:
+            _, lane = s.split(name, spatial[-1], lanes)
+            s.vectorize(name, lane)
+        return
+    reduced = [a.name for a in body.axes]
+    if contiguous and lanes > 1:
+        s.compute_at(name, out, axis, "register")
+        _, lane = s.split(name, spatial[-1], lanes)
+        s.reorder(name, *reduced, *[x for x in s.stages[name].leaves if x not in reduced])
+        for other in spatial[:-1]:
+            s.unroll(name, other)
+        s.unroll(name, f"{spatial[-1]}.o")
+        s.vectorize(name, lane)
+        return
+    last = body.axes[-1] if body.axes else None
+    steps = [stride_of(load, last, context.strides) for load in _expanded_loads(s, body) if isinstance(load.tensor, Tensor)] if last is not None else []
+    if last is not None and lanes > 1 and body.index is None and size(last.extent) >= 2 * lanes and 1 in steps and all(x in (0, 1) for x in steps) and body.combiner in ("sum", "max", "min", "prod"):
+        width = lanes * (4 if size(last.extent) >= 8 * lanes else 1)
+        _, inner = s.split(name, last.name, width)
+        partial = s.rfactor(name, inner)
+        s.compute_at(partial, out, axis, "register")
+        s.compute_at(name, out, axis, "register")
+        _, lane = s.split(partial, "lane", lanes)
+        loops = [x for x in s.stages[partial].leaves if x in s.stages[partial].reduction_leaves]
+        s.reorder(partial, *loops, *[x for x in s.stages[partial].leaves if x not in loops])
+        for leaf in s.stages[partial].leaves:
+            if leaf not in loops and leaf != lane:
+                s.unroll(partial, leaf)
+        s.vectorize(partial, lane)
+        for leaf in list(s.stages[name].leaves):
+            s.unroll(name, leaf)
+        return
+    s.compute_at(name, out, axis, "register")
+    for leaf in spatial:
+        s.unroll(name, leaf)

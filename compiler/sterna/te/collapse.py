@@ -1,0 +1,234 @@
+"""Merges dimensions that a kernel never tells apart, so that schedules see long contiguous axes.
+
+Dimensions of size one are dropped; neighbouring dimensions are merged where every stage walks them together (rows and
+columns of a 1x1 convolution, all dimensions of an element-wise chain). Equal computations on differently shaped tensors
+then become equal kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sterna.ir.integer import ONE, ZERO, Atom, Int, as_int, of
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.position import rewrite_index
+from sterna.te.tensor import Axis, Kernel, Tensor
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """The new kernel, and for every tensor name the groups of old dimensions that its new dimensions are made of."""
+
+    kernel: Kernel
+    groups: Mapping[str, tuple[tuple[int, ...], ...]]
+
+
+def collapse(kernel: Kernel, strides: Mapping[str, Sequence[int]]) -> Collapsed:
+    """The kernel with fewer dimensions.
+
+    Args:
+        strides: of inputs and outputs that do not lie densely in memory, by tensor name.
+    """
+    squeezed = _rebuild(kernel, {t.name: tuple((d,) for d, n in enumerate(t.shape) if n != 1) for t in _tensors(kernel)})
+    first = squeezed.groups
+    left = {name: [s for s, n in zip(strides[name], _shape(kernel, name), strict=True) if n != 1] for name in strides}
+    pairs = _mergeable(squeezed.kernel, left)
+    groups: dict[str, tuple[tuple[int, ...], ...]] = {}
+    for t in _tensors(squeezed.kernel):
+        current: list[tuple[int, ...]] = []
+        for d in range(len(t.shape)):
+            if d and (t.name, d - 1) in pairs:
+                current[-1] = (*current[-1], d)
+            else:
+                current.append((d,))
+        groups[t.name] = tuple(current)
+    merged = _rebuild(squeezed.kernel, groups)
+    composed = {name: tuple(tuple(first[name][d][0] for d in g) for g in gs) if first[name] else () for name, gs in groups.items()}
+    return Collapsed(merged.kernel, composed)
+
+
+def _tensors(kernel: Kernel) -> tuple[Tensor, ...]:
+    return (*kernel.inputs, *kernel.params, *kernel.stages)
+
+
+def _shape(kernel: Kernel, name: str) -> tuple[Int, ...]:
+    return kernel.tensor(name).shape
+
+
+def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[int]]) -> set[tuple[str, int]]:
+    """(tensor, d) where dimensions d and d + 1 can be one; for stages, axes likewise, those of reductions counted on."""
+    pairs: set[tuple[str, int]] = set()
+    for t in _tensors(kernel):
+        for d in range(len(t.shape) - 1):
+            s = strides.get(t.name)
+            if t.shape[d + 1].is_const and (s is None or s[d] == int(t.shape[d + 1]) * s[d + 1]):
+                pairs.add((t.name, d))
+    inner = {t.name: len(t.axes) for t in kernel.stages}
+    for t in kernel.stages:
+        for n in range(len(t.all_axes) - len(t.axes) - 1):
+            if t.all_axes[inner[t.name] + n + 1].extent.is_const:
+                pairs.add((t.name, inner[t.name] + n))
+    changed = True
+    while changed:
+        changed = False
+        for stage in kernel.stages:
+            for dead in _conflicts(stage, pairs):
+                if dead in pairs:
+                    pairs.discard(dead)
+                    changed = True
+    return pairs
+
+
+def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Pairs that some access of this stage rules out."""
+    dead: list[tuple[str, int]] = []
+    axes = stage.all_axes
+    assert stage.body is not None
+    for node in E.walk(stage.body):
+        if isinstance(node, E.IndexValue):
+            dead += _touching(stage, node.index.symbols(), pairs)
+        if not isinstance(node, Load):
+            continue
+        tensor, indices = node.tensor, node.indices
+        for d in range(len(indices) - 1):
+            if (tensor.name, d) not in pairs:
+                continue
+            at = _consecutive(indices[d], indices[d + 1], axes)
+            if at is None or (stage.name, at) not in pairs or axes[at + 1].extent != tensor.shape[d + 1]:  # type: ignore[attr-defined]
+                dead.append((tensor.name, d))
+        for d, index in enumerate(indices):
+            for a in index.symbols():
+                n = next((i for i, axis in enumerate(axes) if axis is a), None)
+                if n is None:
+                    continue
+                # Both neighbours of an axis in a merged pair must stand beside it in this access.
+                for first in (n - 1, n):
+                    if (stage.name, first) not in pairs or not 0 <= first < len(axes) - 1:
+                        continue
+                    spot = d if first == n else d - 1
+                    fits = 0 <= spot < len(indices) - 1 and (tensor.name, spot) in pairs and _consecutive(indices[spot], indices[spot + 1], axes) == first
+                    if not fits:
+                        dead.append((stage.name, first))
+    return dead
+
+
+def _touching(stage: Tensor, symbols: set[object], pairs: set[tuple[str, int]]) -> list[tuple[str, int]]:  # type: ignore[type-arg]
+    return [(stage.name, f) for n, a in enumerate(stage.all_axes) if a in symbols for f in (n - 1, n) if (stage.name, f) in pairs]
+
+
+def _consecutive(a: Int, b: Int, axes: Sequence[Axis]) -> int | None:
+    """n if the two indices are just axes n and n + 1 of the stage."""
+    for n in range(len(axes) - 1):
+        if a == of(axes[n]) and b == of(axes[n + 1]):
+            return n if axes[n].reduction == axes[n + 1].reduction else None
+    return None
+
+
+def _rebuild(kernel: Kernel, groups: Mapping[str, tuple[tuple[int, ...], ...]]) -> Collapsed:
+    """The kernel with the dimensions of every tensor merged as told (dimensions that are in no group are of size one).
+    A stage's reduction axes are merged where its first access says so."""
+    new: dict[str, Tensor] = {}
+    for t in (*kernel.inputs, *kernel.params):
+        new[t.name] = Tensor(t.name, _merge_shape(t.shape, groups[t.name]), t.dtype)
+    for t in kernel.stages:
+        new[t.name] = _rebuild_stage(t, groups, new)
+    made = Kernel(kernel.name, tuple(new[t.name] for t in kernel.inputs), tuple(new[t.name] for t in kernel.params), tuple(new[t.name] for t in kernel.outputs))
+    return Collapsed(made, groups)
+
+
+def _merge_shape(shape: Sequence[Int], groups: Sequence[tuple[int, ...]]) -> tuple[Int, ...]:
+    sizes = []
+    for group in groups:
+        size = as_int(1)
+        for d in group:
+            size = size * shape[d]
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _rebuild_stage(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]], new: Mapping[str, Tensor]) -> Tensor:
+    assert t.body is not None
+    values: dict[Atom, Int] = {}
+
+    def merged(members: Sequence[Axis], reduction: bool) -> Axis:
+        if len(members) == 1:
+            axis = Axis(members[0].name, members[0].extent, reduction)
+        else:
+            extent = as_int(1)
+            for m in members:
+                extent = extent * m.extent
+            axis = Axis("_".join(m.name for m in members), extent, reduction)
+        rest = of(axis)
+        for m in reversed(members[1:]):
+            values[m] = rest % m.extent
+            rest = rest // m.extent
+        values[members[0]] = rest
+        return axis
+
+    axes = tuple(merged([t.axes[d] for d in g], False) for g in groups[t.name])
+    body: Expr = t.body
+    inner: tuple[Axis, ...] = ()
+    if isinstance(body, Reduce):
+        runs: list[list[Axis]] = []
+        joined = _reduction_runs(t, groups)
+        for axis in body.axes:
+            if axis.extent == 1:
+                values[axis] = ZERO
+            elif runs and (runs[-1][-1], axis) in joined:
+                runs[-1].append(axis)
+            else:
+                runs.append([axis])
+        inner = tuple(merged(r, True) for r in runs)
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, E.IndexValue):
+            index = node.index.substitute(values)
+            return E.const(index.const, node.dtype) if index.is_const else replace(node, index=index)
+        if not isinstance(node, Load):
+            return None
+        source = node.tensor
+        assert isinstance(source, Tensor)
+        indices = tuple(rewrite_index(i.substitute(values), lambda e: E.rewrite(e, rule)) for i in node.indices)
+        flat = []
+        for group in groups[source.name]:
+            total = ZERO
+            for d in group:
+                total = total * source.shape[d] + indices[d]
+            flat.append(total)
+        if len(new[source.name].shape) > len(flat):
+            flat.append(ZERO)
+        return replace(node, tensor=new[source.name], indices=tuple(flat))
+
+    if isinstance(body, Reduce):
+        a = E.rewrite(body.a, rule)
+        index = None if body.index is None else E.rewrite(body.index, rule)
+        body = Reduce(body.dtype, combiner=body.combiner, a=a, axes=inner, index=index) if inner or index is not None else a
+    else:
+        body = E.rewrite(body, rule)
+    if not axes:
+        # A single element keeps one axis, so that a schedule has a place to compute its reductions at.
+        return Tensor(t.name, (ONE,), t.dtype, (Axis("i", 1),), body, t.family)
+    return Tensor(t.name, _merge_shape(t.shape, groups[t.name]), t.dtype, axes, body, t.family)
+
+
+def _reduction_runs(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]]) -> set[tuple[Axis, Axis]]:
+    """Neighbouring reduction axes that every access walks together in dimensions that are merged."""
+    reduction = t.reduction
+    assert reduction is not None
+    good: set[tuple[Axis, Axis]] = set()
+    for first, second in zip(reduction.axes, reduction.axes[1:], strict=False):
+        fits = any(True for _ in t.reads())
+        for load in t.reads():
+            uses = [d for d, i in enumerate(load.indices) if {first, second} & i.symbols()]
+            if not uses:
+                continue
+            whole = len(uses) == 2 and load.indices[uses[0]] == of(first) and load.indices[uses[1]] == of(second) and uses[1] == uses[0] + 1
+            same = whole and any(uses[0] in g and uses[1] in g for g in groups[load.tensor.name])
+            fits = fits and bool(same) and second.extent == load.tensor.shape[uses[1]]  # type: ignore[attr-defined]
+        extra = {s for e in E.walk(reduction) if isinstance(e, E.IndexValue) for s in e.index.symbols()}
+        if fits and first not in extra and second not in extra and first.extent != 1 and second.extent != 1:
+            good.add((first, second))
+    return good
+
