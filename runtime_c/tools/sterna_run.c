@@ -1,6 +1,9 @@
 /* Runs a bundle on raw input files: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] in0.bin ... --out PREFIX
  *
- * Inputs come in the model's order, dense and row-major; PREFIX0.bin, PREFIX1.bin ... get the outputs. */
+ * Inputs come in the model's order, dense and row-major; PREFIX0.bin, PREFIX1.bin ... get the outputs.
+ *
+ * With -DSTERNA_LINKED=sterna_<model>_library the kernels are linked into the program and only graph.json and params.bin
+ * are read: for static programs, which cannot open libraries. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <errno.h>
@@ -57,6 +60,35 @@ static int write_file(const char *prefix, unsigned index, const void *from, size
   if (!good) fprintf(stderr, "sterna_run: %s: %s\n", path, strerror(errno));
   return good;
 }
+
+#ifdef STERNA_LINKED
+extern const sterna_library *STERNA_LINKED(void);
+
+/* The whole file at a multiple of 64, in memory that is never given back. */
+static void *slurp(const char *directory, const char *name, size_t *bytes) {
+  char path[4096];
+  (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+  FILE *file = fopen(path, "rb");
+  long end = file != NULL && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
+  char *memory = end >= 0 ? malloc((size_t)end + 64) : NULL;
+  if (memory != NULL) {
+    memory += (64 - (uintptr_t)memory % 64) % 64;
+    rewind(file);
+    *bytes = fread(memory, 1, (size_t)end, file);
+  }
+  if (file != NULL) (void)fclose(file);
+  return memory;
+}
+
+static sterna_status load(const char *directory, const sterna_options *options, sterna_model **out,
+                          sterna_error *error) {
+  size_t graph_bytes = 0, params_bytes = 0;
+  void *graph = slurp(directory, "graph.json", &graph_bytes), *params = slurp(directory, "params.bin", &params_bytes);
+  return sterna_load_table(graph, graph_bytes, params, params_bytes, STERNA_LINKED(), options, out, error);
+}
+#else
+#define load sterna_load
+#endif
 
 static int usage(void) {
   fputs("usage: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] IN0 [IN1 ...] [--out PREFIX]\n", stderr);
@@ -126,7 +158,7 @@ int main(int argc, char **argv) {
   }
   if (directory == NULL || repeat == 0 || options.threads == 0) return usage();
 
-  sterna_status status = sterna_load(directory, &options, &model, &error);
+  sterna_status status = load(directory, &options, &model, &error);
   if (status != STERNA_OK) {
     fprintf(stderr, "error[%s]: %s\n  %s\n", sterna_status_code(status), error.message, directory);
   } else if (n_inputs != sterna_input_count(model)) {

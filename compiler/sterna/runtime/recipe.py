@@ -20,8 +20,6 @@ FLAGS = (
     "-fvisibility=hidden",
     "-fno-sanitize=all",
     "-fno-stack-protector",
-    "-fno-unwind-tables",
-    "-fno-asynchronous-unwind-tables",
     "-ffunction-sections",
     "-fdata-sections",
     "-DSTERNA_SHARED",
@@ -55,7 +53,8 @@ def compile_command(sources: Path, output: Path, target: str) -> list[str]:
     windows = "windows" in target
     command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-target", target, f"-I{sources / 'include'}", "-shared"]
     if not windows:
-        command.append("-fPIC")
+        # On Windows zig would give the last two to its own C library too, which does not compile with them.
+        command += ["-fPIC", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"]
     command += [str(sources / "src" / f"{name}.c") for name in SOURCES]
     command.append(str(sources / "port" / ("windows.c" if windows else "posix.c")))
     if "linux" in target:

@@ -1,0 +1,212 @@
+"""The C runtime: its own tests under sanitizers, strict builds by several compilers, its size, its installation."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import handmade_bundle
+from sterna.runtime import recipe
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNTIME = ROOT / "runtime_c"
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Werror"]
+INCLUDES = [f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'src'}"]
+ZIG = [sys.executable, "-m", "ziglang"]
+SIZE_LIMIT = 40 * 1024
+
+posix_only = pytest.mark.skipif(platform.system() == "Windows", reason="needs POSIX: builds port/posix.c")
+
+
+def sources(port: str = "posix") -> list[str]:
+    return [str(path) for path in sorted((RUNTIME / "src").glob("*.c"))] + [str(RUNTIME / "port" / f"{port}.c")]
+
+
+def need(tool: str, why: str) -> str:
+    found = shutil.which(tool)
+    if found is None:
+        pytest.skip(f"needs {tool}: {why}")
+    return found
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, cwd=cwd)
+    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def test_the_recipe_names_every_source() -> None:
+    assert sorted(recipe.SOURCES) == sorted(path.stem for path in (RUNTIME / "src").glob("*.c"))
+
+
+def test_cmake_names_every_source() -> None:
+    named = re.findall(r"src/(\w+)\.c", (RUNTIME / "CMakeLists.txt").read_text())
+    assert sorted(named) == sorted(recipe.SOURCES)
+
+
+@posix_only
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+@pytest.mark.parametrize("program", ["test_parts", "test_model"])
+def test_c_tests(program: str, sanitizers: str, tmp_path: Path) -> None:
+    gcc = need("gcc", "compiles the C tests with sanitizers")
+    binary = tmp_path / program
+    flags = [*STRICT, *INCLUDES, "-g", "-O1", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+    run(gcc, *flags, RUNTIME / "test" / f"{program}.c", *sources(), "-o", binary, "-lpthread", "-ldl")
+    assert run(binary).endswith("0 failures\n")
+
+
+@posix_only
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("options", [(), ("-DSTERNA_NO_MESSAGES",)])
+def test_strict_build(compiler: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    path = need(compiler, "one of the compilers that the runtime must be clean under")
+    for source in [*sources(), str(RUNTIME / "tools" / "sterna_run.c")]:
+        run(path, *STRICT, "-Wpedantic", "-O2", *options, *INCLUDES, "-c", source, cwd=tmp_path)
+
+
+@posix_only
+def test_without_an_operating_system(tmp_path: Path) -> None:
+    gcc = need("gcc", "compiles the runtime for a system without files and threads")
+    for source in sources("none"):
+        run(gcc, *STRICT, "-Wpedantic", "-O2", "-DSTERNA_PORT_NONE", *INCLUDES, "-c", source, cwd=tmp_path)
+
+
+@posix_only
+def test_header_is_cpp(tmp_path: Path) -> None:
+    compiler = need("g++", "compiles the header as C++")
+    user = tmp_path / "user.cpp"
+    user.write_text('#include "sterna.h"\nint main() { return sterna_version() == nullptr; }\n')
+    run(compiler, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *INCLUDES, "-c", user, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("target", ["x86_64-linux-gnu.2.17", "aarch64-linux-gnu.2.17", "arm-linux-gnueabihf.2.17"])
+def test_shared_library_is_small(target: str, tmp_path: Path) -> None:
+    library = tmp_path / "libsterna.so"
+    command = recipe.compile_command(RUNTIME, library, target)
+    result = subprocess.run([*command, *STRICT], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert library.stat().st_size < SIZE_LIMIT
+
+
+@posix_only
+def test_a_static_library_keeps_to_its_name_space(tmp_path: Path) -> None:
+    gcc = need("gcc", "compiles the objects")
+    nm = need("nm", "lists their symbols")
+    for source in sources():
+        run(gcc, "-std=c99", "-O2", *INCLUDES, "-c", source, cwd=tmp_path)
+    listing = run(nm, "-g", "--defined-only", *sorted(tmp_path.glob("*.o")))
+    names = re.findall(r"^[0-9a-f]+ (\w) (\w+)$", listing, re.M)
+    assert len(names) > 40
+    assert [name for _, name in names if not name.lstrip("_").startswith("sterna_")] == []
+    assert [name for kind, name in names if kind in "BCDGS"] == [], "no mutable globals"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cmake = need("cmake", "installs the runtime")
+    need("gcc", "the C compiler of the CMake build")
+    folder = tmp_path_factory.mktemp("cmake")
+    for shared in ("ON", "OFF"):
+        build = folder / f"build-{shared}"
+        flags = ["-DCMAKE_C_FLAGS=-Werror", f"-DBUILD_SHARED_LIBS={shared}", "-DCMAKE_INSTALL_LIBDIR=lib"]
+        run(cmake, "-S", RUNTIME, "-B", build, f"-DCMAKE_INSTALL_PREFIX={folder / shared}", *flags)
+        run(cmake, "--build", build)
+        run(cmake, "--install", build)
+    return folder
+
+
+USER_C = """
+#include <stdio.h>
+#include <sterna.h>
+int main(int argc, char **argv) {
+  sterna_error error;
+  sterna_model *model;
+  if (argc != 2 || sterna_load(argv[1], NULL, &model, &error) != STERNA_OK) return puts(error.message), 1;
+  printf("%s %u\\n", sterna_model_name(model), (unsigned)sterna_node_count(model));
+  sterna_unload(model);
+  return 0;
+}
+"""
+
+
+@posix_only
+@pytest.mark.parametrize("shared", ["ON", "OFF"])
+def test_find_package(installed: Path, shared: str, tmp_path: Path) -> None:
+    cmake = need("cmake", "builds a program that uses find_package(sterna)")
+    (tmp_path / "user.c").write_text(USER_C)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(sterna 0.1 REQUIRED)\n"
+        "add_executable(user user.c)\ntarget_link_libraries(user PRIVATE sterna::sterna)\n"
+    )
+    run(cmake, "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={installed / shared}")
+    run(cmake, "--build", tmp_path / "build")
+    bundle = handmade_bundle.write(tmp_path / "bundle")
+    assert run(tmp_path / "build" / "user", bundle) == "handmade 3\n"
+
+
+@posix_only
+def test_pkg_config(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pkg_config = need("pkg-config", "reads sterna.pc")
+    gcc = need("gcc", "compiles a program with pkg-config's flags")
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(installed / "OFF" / "lib" / "pkgconfig"))
+    (tmp_path / "user.c").write_text(USER_C)
+    flags = run(pkg_config, "--cflags", "--libs", "--static", "sterna").split()
+    run(gcc, tmp_path / "user.c", "-o", tmp_path / "user", *flags)
+    bundle = handmade_bundle.write(tmp_path / "bundle")
+    assert run(tmp_path / "user", bundle) == "handmade 3\n"
+
+
+@posix_only
+@pytest.mark.parametrize("threads", [1, 3])
+def test_command_line_host(installed: Path, threads: int, tmp_path: Path) -> None:
+    bundle = handmade_bundle.write(tmp_path / "bundle")
+    x = np.random.default_rng(3).random((handmade_bundle.ROWS, handmade_bundle.COLUMNS), np.float32)
+    x.tofile(tmp_path / "x.bin")
+    host = installed / "OFF" / "bin" / "sterna_run"
+    text = run(host, bundle, "--threads", str(threads), "--profile", tmp_path / "x.bin", "--out", tmp_path / "y")
+    assert "shift" in text
+    y = np.fromfile(tmp_path / "y0.bin", np.float32).reshape(x.shape)
+    assert np.array_equal(y, handmade_bundle.expected(x)["y"])
+    failed = subprocess.run([host, bundle], capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "has 1 inputs; 0 files" in failed.stderr
+
+
+@pytest.mark.parametrize("triple", ["aarch64-linux-musl", "arm-linux-musleabihf"])
+def test_foreign_machine_under_qemu(triple: str, tmp_path: Path) -> None:
+    """The runtime, its command-line host and the kernels as a static program for another machine."""
+    family = triple.split("-", maxsplit=1)[0]
+    qemu = need(f"qemu-{family}", f"runs programs for {family}")
+    (tmp_path / "kernels.c").write_text(handmade_bundle.KERNELS_C)
+    program = [RUNTIME / "tools" / "sterna_run.c", *sources(), tmp_path / "kernels.c"]
+    flags = ["-std=c99", "-Os", "-fno-sanitize=all", *INCLUDES, "-DSTERNA_LINKED=sterna_handmade_library"]
+    run(*ZIG, "cc", "-target", triple, *flags, *program, "-o", tmp_path / "sterna_run")
+    members = handmade_bundle.graph(handmade_bundle.params(), b"")
+    members["target"] = {
+        "triple": triple,
+        "pointer_bits": 64 if family == "aarch64" else 32,
+        "cpu_features": ["neon"],
+    }
+    bundle = handmade_bundle.write(tmp_path / "bundle", members)
+    x = np.random.default_rng(4).random((handmade_bundle.ROWS, handmade_bundle.COLUMNS), np.float32)
+    x.tofile(tmp_path / "x.bin")
+    run(qemu, tmp_path / "sterna_run", bundle, "--threads", "2", tmp_path / "x.bin", "--out", tmp_path / "y")
+    y = np.fromfile(tmp_path / "y0.bin", np.float32).reshape(x.shape)
+    assert np.array_equal(y, handmade_bundle.expected(x)["y"])
+
+
+@pytest.mark.skipif(
+    not os.environ.get("STERNA_SLOW_TESTS"), reason="STERNA_SLOW_TESTS is not set: a minute the first time"
+)
+def test_windows_port_compiles(tmp_path: Path) -> None:
+    command = recipe.compile_command(RUNTIME, tmp_path / "sterna.dll", "x86_64-windows-gnu")
+    run(*command, *STRICT, cwd=tmp_path)
+    assert (tmp_path / "sterna.dll").stat().st_size < 3 * SIZE_LIMIT
