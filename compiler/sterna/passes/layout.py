@@ -1,0 +1,305 @@
+"""Chooses the order of dimensions in memory: transposes sink until they cancel, are absorbed or must stand.
+
+A value of the old graph is held as (base, order): it is `base` with its dimensions permuted, dimension n being
+dimension `order[n]` of the base. Operators that can work on the base do, with their attributes permuted; only what
+cannot makes the transpose. Convolutions want channels last and front ends write that as transposes around them, so
+between two convolutions nothing is left of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sterna.ir.graph import Graph, Node, Value
+from sterna.ir.integer import ONE, Int
+from sterna.ops import operator
+from sterna.ops.movement import groups
+from sterna.passes.rewriting import Rewriting, moves_nothing
+
+Order = tuple[int, ...]
+Held = tuple[Value, Order]
+
+
+def layout(graph: Graph) -> Graph:
+    """The graph with as few transposes as this finds; computes the same."""
+    return _Layout(graph).run()
+
+
+def inverse(order: Order) -> Order:
+    result = [0] * len(order)
+    for n, place in enumerate(order):
+        result[place] = n
+    return tuple(result)
+
+
+def straight(rank: int) -> Order:
+    return tuple(range(rank))
+
+
+class _Layout:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.rewriting = Rewriting(graph, fold=1)
+        self.builder = self.rewriting.builder
+        self.held: dict[Value, Held] = {}
+        self.made: dict[tuple[Value, Order], Value] = {}
+        self.shuffled: dict[Value, tuple[Value, tuple[int, ...], tuple[Int, ...]]] = {}
+        self.users = graph.users()
+        self.outputs = set(graph.outputs)
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            rule = _RULES.get(node.op)
+            if rule is None and "elementwise" in operator(node.op).tags:
+                rule = _Layout.elementwise
+            if rule is None and "reduction" in operator(node.op).tags:
+                rule = _Layout.reduction
+            if rule is None or node.regions or not rule(self, node):
+                self.plainly(node)
+        for value in self.graph.outputs:
+            self.rewriting.substitute(value, self.plain(value))
+        return self.rewriting.finish()
+
+    # ---------------------------------------------------------------- holding
+    def hold(self, value: Value) -> Held:
+        return self.held.get(value) or (value, straight(value.type.rank))
+
+    def is_plain(self, value: Value) -> bool:
+        return self.hold(value)[1] == straight(value.type.rank)
+
+    def permuted(self, base: Value, order: Order, wanted: Value | None = None) -> Value:
+        """The base with its dimensions permuted, made once. `wanted`: the old value that this is."""
+        if order == straight(len(order)):
+            return base
+        known = self.made.get((base, order))
+        if known is None:
+            name = wanted.name if wanted is not None and base is not wanted else None
+            result = wanted if name is not None and base.data is None else None
+            sources = self.sources_of(base)
+            if moves_nothing(order, base):
+                known = self.builder.add("reshape", base, shape=tuple(base.shape[n] for n in order), sources=sources, result=result)
+            else:
+                known = self.builder.add("transpose", base, order=order, sources=sources, result=result)
+            self.made[base, order] = known
+        return known
+
+    def sources_of(self, value: Value) -> tuple[str, ...]:
+        node = self.rewriting.made_by(value)
+        return node.sources if node is not None else ()
+
+    def plain(self, value: Value) -> Value:
+        """The value in the order of the old graph."""
+        base, order = self.hold(value)
+        return self.permuted(base, order, value)
+
+    def in_order(self, value: Value, order: Order) -> Value:
+        """A tensor B such that `value`, broadcast to the rank of `order`, is B permuted by it."""
+        base, mine = self.hold(value)
+        if mine == order:
+            return base
+        rank = len(order)
+        if all(size == 1 for size in value.shape):
+            return self.plain(value)
+        if value.type.rank < rank:
+            value = self.builder.reshape(self.plain(value), (*[ONE] * (rank - value.type.rank), *value.shape))
+            base, mine = value, straight(rank)
+        # B dimension d is value dimension inverse(order)[d], which is base dimension mine[...].
+        return self.permuted(base, tuple(mine[n] for n in inverse(order)))
+
+    # ---------------------------------------------------------------- emitting
+    def plainly(self, node: Node) -> bool:
+        """Takes the node over on plain operands."""
+        for value in node.operands:
+            self.rewriting.substitute(value, self.plain(value))
+        self.rewriting.keep(node)
+        for value in node.operands:
+            self.rewriting.values.pop(value, None)
+        return True
+
+    def emit(self, node: Node, inputs: Sequence[Value | None], order: Order, **attributes: Any) -> bool:
+        """The node on permuted operands; its result, permuted by `order`, is the old one."""
+        if order == straight(len(order)):
+            result: Value | str = node.output
+        else:
+            rank = len(order)
+            last = order == (0, rank - 1, *range(1, rank - 1))
+            result = self.builder.name(node.output.name + (".channels_last" if last else ".permuted"))
+        settings = {**node.attributes, **attributes}
+        base = self.builder.add(node.op, *inputs, sources=node.sources, name=node.name, result=result, **settings)
+        self.held[node.output] = (base, order)
+        return True
+
+    # ---------------------------------------------------------------- operators
+    def transpose(self, node: Node) -> bool:
+        (x,) = node.operands
+        base, order = self.hold(x)
+        self.held[node.output] = (base, tuple(order[n] for n in node.attributes["order"]))
+        return True
+
+    def vote(self, values: Sequence[Value], rank: int) -> Order:
+        """The order that most elements of the operands already have; the given one only if nothing speaks against it."""
+        votes: dict[Order, int] = {}
+        for value in values:
+            base, order = self.hold(value)
+            # Constants and tensors that a reshape permutes come along for nothing.
+            if value.type.rank < rank or value.is_constant or base.is_constant or moves_nothing(order, base) and order != straight(rank):
+                continue
+            if order == straight(rank) and sum(size != 1 for size in value.shape) <= 1:
+                continue
+            size = int(value.type.elements) if value.type.is_static else 1
+            votes[order] = votes.get(order, 0) + size
+        if not votes:
+            return next((self.hold(v)[1] for v in values if v.type.rank == rank and not v.is_constant), straight(rank))
+        return max(votes, key=lambda order: (votes[order], order != straight(rank)))
+
+    def elementwise(self, node: Node) -> bool:
+        rank = node.output.type.rank
+        order = self.vote(node.operands, rank)
+        if order == straight(rank):
+            return False
+        return self.emit(node, [None if v is None else self.in_order(v, order) for v in node.inputs], order)
+
+    def concat(self, node: Node) -> bool:
+        rank = node.output.type.rank
+        order = self.vote(node.operands, rank)
+        if order == straight(rank):
+            return False
+        axis = order[node.attributes["axis"] % rank]
+        return self.emit(node, [self.in_order(v, order) for v in node.operands], order, axis=axis)
+
+    def along_axis(self, node: Node) -> bool:
+        """Operators with an axis that keep the shape."""
+        base, order = self.hold(node.operands[0])
+        return self.emit(node, [base, *map(self.plain, node.operands[1:])], order, axis=order[node.attributes["axis"] % len(order)])
+
+    def per_dimension(self, node: Node) -> bool:
+        """Operators whose attributes have an entry for every dimension."""
+        base, order = self.hold(node.operands[0])
+        back = inverse(order)
+        moved = {}
+        for name in _PER_DIMENSION[node.op]:
+            entries = node.attributes[name]
+            if len(entries) != len(order):
+                return False
+            moved[name] = tuple(entries[n] for n in back)
+        return self.emit(node, [base], order, **moved)
+
+    def reduction(self, node: Node) -> bool:
+        base, order = self.hold(node.operands[0])
+        rank = len(order)
+        axes = {axis % rank for axis in node.attributes["axes"]}
+        return self.emit(
+            node, [base], self.without(order, axes, node.attributes["keep_dims"]), axes=tuple(sorted(order[n] for n in axes))
+        )
+
+    def arg(self, node: Node) -> bool:
+        base, order = self.hold(node.operands[0])
+        axis = node.attributes["axis"] % len(order)
+        return self.emit(node, [base], self.without(order, {axis}, node.attributes["keep_dims"]), axis=order[axis])
+
+    @staticmethod
+    def without(order: Order, axes: set[int], keep: bool) -> Order:
+        """The order of what is left after some dimensions (of the permuted tensor) disappear."""
+        if keep:
+            return order
+        rest = [place for n, place in enumerate(order) if n not in axes]
+        ranked = {place: n for n, place in enumerate(sorted(rest))}
+        return tuple(ranked[place] for place in rest)
+
+    def gather(self, node: Node) -> bool:
+        x, indices = node.operands
+        base, order = self.hold(x)
+        axis = node.attributes["axis"] % len(order)
+        if indices.type.rank > 1:
+            return False
+        left = self.without(order, {axis}, indices.type.rank == 1)
+        return self.emit(node, [base, self.plain(indices)], left, axis=order[axis])
+
+    def matmul(self, node: Node) -> bool:
+        x, w = node.operands
+        known = self.shuffled.get(x)
+        if known is not None and w.data is not None:
+            base, mine, sizes = known
+            rows = w.data.reshape([*map(int, sizes), -1]).transpose([*mine, len(mine)])
+            weight = self.builder.constant(rows.reshape(w.data.shape), w.name)
+            return self.emit(node, [base, weight], straight(node.output.type.rank))
+        base, order = self.hold(x)
+        if w.is_constant and w.type.rank == 2 and len(order) > 2 and order[-1] == len(order) - 1:
+            return self.emit(node, [base, w], order)
+        return False
+
+    def reshape(self, node: Node) -> bool:
+        (x,) = node.operands
+        base, order = self.hold(x)
+        if order == straight(len(order)):
+            return False
+        new = node.output.shape
+        parts: list[tuple[list[int], list[int]]] = []
+        loose: list[int] = []
+        for mine, theirs in groups(x.shape, new):
+            solid = [n for n in mine if x.shape[n] != 1]
+            if solid:
+                parts.append((solid, loose + theirs))
+                loose = []
+            elif parts:
+                parts[-1][1].extend(theirs)
+            else:
+                loose += theirs
+        if not parts:
+            return False
+        if all(self.together([order[n] for n in mine], base) for mine, _ in parts):
+            ranked = sorted(parts, key=lambda part: order[part[0][0]])
+            dims = [n for _, theirs in ranked for n in theirs]
+            place = {n: position for position, n in enumerate(dims)}
+            return self.emit(node, [base], tuple(place[n] for n in range(len(new))), shape=tuple(new[n] for n in dims))
+        return self.absorbed(node, x, base, order, parts)
+
+    @staticmethod
+    def together(places: list[int], base: Value) -> bool:
+        """Whether dimensions of the base follow each other with nothing but ones between them."""
+        for a, b in zip(places, places[1:], strict=False):
+            if a > b or any(base.shape[n] != 1 for n in range(a + 1, b)):
+                return False
+        return True
+
+    def absorbed(self, node: Node, x: Value, base: Value, order: Order, parts: list[tuple[list[int], list[int]]]) -> bool:
+        """A flattening before products with constant matrices: their rows are permuted instead of the elements."""
+        value = node.output
+        last = value.type.rank - 1
+        users = self.users.get(value, [])
+        products = all(u.op == "matmul" and u.inputs[0] is value and u.inputs[1] is not None for u in users)
+        weights = [u.inputs[1] for u in users] if products else []
+        if not weights or value in self.outputs or any(w is None or w.data is None or w.type.rank != 2 for w in weights):
+            return False
+        (*before, (mine, theirs)) = parts
+        lead = [order[n] for part, _ in before for n in part]
+        places = sorted(order[n] for n in mine)
+        if theirs != [last] or not self.together(lead + places, base):
+            return False
+        flat = self.builder.add("reshape", base, shape=value.shape, sources=node.sources, name=node.name)
+        ranked = tuple(sorted(range(len(mine)), key=lambda n: order[mine[n]]))
+        self.shuffled[value] = (flat, ranked, tuple(x.shape[n] for n in mine))
+        return True
+
+
+_PER_DIMENSION = {
+    "expand": ("shape",),
+    "pad": ("before", "after"),
+    "resize": ("sizes", "scales"),
+    "slice": ("starts", "sizes", "steps"),
+    "tile": ("repeats",),
+}
+_RULES: dict[str, Callable[[_Layout, Node], bool]] = {
+    "arg_max": _Layout.arg,
+    "arg_min": _Layout.arg,
+    "concat": _Layout.concat,
+    "cumulative_sum": _Layout.along_axis,
+    "gather": _Layout.gather,
+    "log_softmax": _Layout.along_axis,
+    "matmul": _Layout.matmul,
+    "reshape": _Layout.reshape,
+    "softmax": _Layout.along_axis,
+    "transpose": _Layout.transpose,
+    **dict.fromkeys(_PER_DIMENSION, _Layout.per_dimension),
+}

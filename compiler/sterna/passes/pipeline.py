@@ -1,0 +1,49 @@
+"""The passes over graphs, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sterna.ir.graph import Graph
+from sterna.ir.verifier import verify
+from sterna.ops import infer
+from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
+from sterna.passes.eliminate_dead_code import eliminate_dead_code
+from sterna.passes.eliminate_identities import eliminate_identities
+from sterna.passes.fold_batch_norm import fold_batch_norm
+from sterna.passes.fold_constants import fold_constants
+from sterna.passes.layout import layout
+from sterna.passes.materialize_outputs import materialize_outputs
+
+Pass = Callable[[Graph], Graph]
+
+#: (stage name, pass). `--dump-after` takes these names.
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("fold-constants", fold_constants),
+    ("eliminate-identities", eliminate_identities),
+    ("layout", layout),
+    ("fold-batch-norm", fold_batch_norm),
+    ("simplify", eliminate_identities),
+    ("eliminate-common-subexpressions", eliminate_common_subexpressions),
+    ("eliminate-dead-code", eliminate_dead_code),
+    ("materialize-outputs", materialize_outputs),
+)
+
+
+def optimize(graph: Graph, observe: Callable[[str, Graph], None] | None = None, check: bool = False) -> Graph:
+    """Runs every pass.
+
+    Args:
+        observe: called with the stage's name and the graph after each pass.
+        check: verify the graph after each pass.
+
+    Raises:
+        SternaError: E0901, a pass left a malformed graph (only with `check`).
+    """
+    for stage, run in PASSES:
+        graph = run(graph)
+        if check:
+            verify(graph, infer, stage)
+        if observe is not None:
+            observe(stage, graph)
+    return graph
