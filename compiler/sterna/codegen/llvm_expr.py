@@ -1,7 +1,7 @@
 """Values of the loop program as LLVM instructions.
 
 Instructions are written as text, which costs a tenth of what building them as objects does. Every method takes and
-returns operands as text without their type; `kind` gives the type of an element type and a number of lanes. A bool is an
+returns operands as text without type; `kind` gives the type of an element type and a number of lanes. A bool is an
 i1 (a byte in memory); float16 and bfloat16 are carried as the 16 bits that they are in memory, and computed in float32.
 """
 
@@ -43,7 +43,6 @@ def _suffix(dtype: str, lanes: int) -> str:
     return scalar if lanes == 1 else f"v{lanes}{scalar}"
 
 
-@lru_cache(maxsize=4096)
 def constant(value: bool | int | float, dtype: str, lanes: int = 1) -> str:
     """A constant; a splat of it if there are lanes."""
     return _constant(repr(value), value, dtype, lanes)
@@ -208,12 +207,14 @@ class Values:
         signed = self.intrinsic("copysign", dtype, lanes, result, a)
         return self.choose(small, dtype, lanes, signed, a)
 
-    def binary(self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool] = (False, False)) -> str:
+    def binary(  # noqa: PLR0917
+        self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool] = (False, False)
+    ) -> str:
         """`known`: which operands are constants other than NaN."""
         k = kind(dtype, lanes)
         if dtype in SMALL_FLOATS:
-            wide = [self.widen(dtype, lanes, x) for x in (a, b)]
-            return self.narrow(dtype, lanes, self.binary(op, "float32", lanes, *wide, known))
+            a, b = (self.widen(dtype, lanes, x) for x in (a, b))
+            return self.narrow(dtype, lanes, self.binary(op, "float32", lanes, a, b, known))
         if dtypes.is_float(dtype):
             if op in _FLOAT_OP:
                 return self.op(f"{_FLOAT_OP[op]} {k} {a}, {b}")
@@ -234,7 +235,9 @@ class Values:
             return self._divide(op, dtype, lanes, a, b)
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
 
-    def _extremum(self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool]) -> str:
+    def _extremum(  # noqa: PLR0917
+        self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool]
+    ) -> str:
         if self.rich:
             return self.intrinsic(op, dtype, lanes, a, b)
         if known[0] and not known[1]:
@@ -249,9 +252,7 @@ class Values:
     def _shift(self, op: str, dtype: str, lanes: int, a: str, b: str) -> str:
         """Shifts of the width or more give 0, or the sign in every bit; LLVM itself leaves them undefined."""
         k, bits = kind(dtype, lanes), dtypes.bits(dtype)
-        amount = self.call(
-            f"llvm.umin.{_suffix(dtype, lanes)}", k, (k, b), (k, constant(bits - 1, dtype, lanes))
-        )
+        amount = self.call(f"llvm.umin.{_suffix(dtype, lanes)}", k, (k, b), (k, constant(bits - 1, dtype, lanes)))
         if op == "shift_right" and dtypes.is_signed(dtype):
             return self.op(f"ashr {k} {a}, {amount}")
         shifted = self.op(f"{'shl' if op == 'shift_left' else 'lshr'} {k} {a}, {amount}")

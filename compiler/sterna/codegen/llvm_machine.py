@@ -18,10 +18,10 @@ def _initialize() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def target_machine(target: Target, triple: str = "") -> Any:
-    """A new target machine at the highest optimization level, with position-independent code where libraries need it."""
+def target_machine(target: Target) -> Any:
+    """A new target machine at the highest optimization level; position-independent where libraries must be."""
     _initialize()
-    triple = triple or target.llvm_triple
+    triple = target.llvm_triple
     static = target.static or architecture(target).startswith(("wasm", "thumb"))
     try:
         found = llvm.Target.from_triple(triple)
@@ -46,19 +46,19 @@ def has_instruction(target: Target, result: str, body: str, *arguments: str) -> 
         result: type of the last value; body: instructions that compute %r from %a0, %a1 ...; arguments: their types.
     """
     # ELF and WebAssembly are what we can read; the answer is the processor's, not the file format's.
-    name = architecture(target)
-    triple = target.llvm_triple if name.startswith(("wasm", "thumb")) else f"{name.replace('arm64', 'aarch64')}-unknown-linux-gnu"
-    return _has_instruction(triple, target.llvm_cpu, target.llvm_features, result, body, arguments)
+    name, triple = architecture(target), target.llvm_triple
+    if not name.startswith(("wasm", "thumb")):
+        triple = f"{name.replace('arm64', 'aarch64')}-unknown-linux-gnu"
+    processor = Target("", "", "", triple, llvm_cpu=target.llvm_cpu, llvm_features=target.llvm_features)
+    return _has_instruction(processor, result, body, arguments)
 
 
 @lru_cache(maxsize=256)
-def _has_instruction(
-    triple: str, cpu: str, features: tuple[str, ...], result: str, body: str, arguments: tuple[str, ...]
-) -> bool:
-    machine = target_machine(Target("", "", "", triple, llvm_cpu=cpu, llvm_features=features))
+def _has_instruction(processor: Target, result: str, body: str, arguments: tuple[str, ...]) -> bool:
     parameters = ", ".join(f"{kind} %a{n}" for n, kind in enumerate(arguments))
-    text = f'target triple = "{triple}"\ndefine {result} @f({parameters}) nounwind {{\n{body}\n  ret {result} %r\n}}\n'
-    data = machine.emit_object(llvm.parse_assembly(text, llvm.create_context()))
+    head = f'target triple = "{processor.llvm_triple}"\ndefine {result} @f({parameters}) nounwind {{'
+    module = llvm.parse_assembly(f"{head}\n{body}\n  ret {result} %r\n}}\n", llvm.create_context())
+    data = target_machine(processor).emit_object(module)
     if data[:4] == b"\x7fELF":
         return not read_elf(data).undefined
     return all(name.startswith("env.__") for name in wasm_imports(data))

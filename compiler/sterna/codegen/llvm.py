@@ -1,0 +1,122 @@
+"""The LLVM generator: loop programs to an object file, in this process.
+
+It renders what the loop program says and leaves the rest to LLVM's optimizer, without its vectorizers: vectors are
+those of the program. Nothing is contracted or reassociated. The object has one external symbol, the function that
+returns the table of kernels, and needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from sterna.codegen.llvm_function import FunctionWriter
+from sterna.codegen.llvm_machine import target_machine
+from sterna.errors import internal_error
+from sterna.loops.printer import print_function
+from sterna.loops.program import Function
+from sterna.targets.target import Target
+from sterna.toolchain import cache as caching
+from sterna.toolchain.cache import Cache, cache_directory
+from sterna.toolchain.link import export_name
+
+ABI = 1
+
+
+def compile_module(functions: Sequence[Function], target: Target, model: str) -> bytes:
+    """The object file of a model's kernels, in the order of the table that `sterna_<model>_library` returns.
+
+    The same programs give the same bytes; an object made before is taken from the cache.
+    """
+    version = f"llvmlite {llvmlite.__version__} {llvm.llvm_version_info}"
+    settings = (target.llvm_triple, target.llvm_cpu, target.llvm_features, target.cpu_features, target.vector_bits)
+    further = (target.fma, target.static, target.pointer_bits)
+    entry = caching.key("llvm", version, model, repr((settings, further)), *map(print_function, functions))
+    store = Cache("objects", cache_directory())
+    return store.get_or_make(entry, lambda: emit_object(module_text(functions, target, model), target))
+
+
+def module_text(functions: Sequence[Function], target: Target, model: str) -> str:
+    """The kernels as LLVM assembly, before optimization."""
+    declarations: set[str] = set()
+    nodes: list[str] = []
+    shared: dict[str, str] = {}
+
+    def metadata(text: str) -> str:
+        if text in shared:
+            return shared[text]
+        nodes.append(text)
+        if not text.startswith("distinct"):
+            shared[text] = f"!{len(nodes) - 1}"
+        return f"!{len(nodes) - 1}"
+
+    names = [f"@kernel{n}_{f.name}" for n, f in enumerate(functions)]
+    bodies = [FunctionWriter(f, target, declarations, metadata).text(n) for f, n in zip(functions, names, strict=True)]
+    tables = _tables(functions, names, target, model)
+    numbered = [_node(n, text) for n, text in enumerate(nodes)]
+    head = f'target triple = "{target.llvm_triple}"'
+    return "\n\n".join(
+        [head, *bodies, tables, "\n".join(sorted(declarations)), _attributes(target), "\n".join(numbered)]
+    )
+
+
+def emit_object(text: str, target: Target) -> bytes:
+    """Optimizes LLVM assembly and emits an object of the target's format.
+
+    Raises:
+        SternaError: E0901, the text is not valid.
+    """
+    machine = target_machine(target)
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+    except RuntimeError as problem:
+        raise internal_error("LLVM rejected generated code", str(problem)) from None
+    module.data_layout = str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+def _tables(functions: Sequence[Function], names: list[str], target: Target, model: str) -> str:
+    """The records of sterna_kernel.h, whose layout is LLVM's own of the same members."""
+    n = len(functions)
+    kernels = ", ".join(
+        f"%kernel {{ ptr {name}, i32 {f.n_tasks}, i32 {f.scratch_bytes}, i32 0, i32 0 }}"
+        for f, name in zip(functions, names, strict=True)
+    )
+    features = " ".join(target.cpu_features)
+    record = f"i32 {16 + 2 * target.pointer_bits // 8}, i32 {ABI}, i32 {n}, i32 0"
+    return "\n".join(
+        [
+            "%kernel = type { ptr, i32, i32, i32, i32 }",
+            "%library = type { i32, i32, i32, i32, ptr, ptr }",
+            f"@kernels = internal constant [{n} x %kernel] [{kernels}]",
+            f'@features = internal constant [{len(features) + 1} x i8] c"{features}\\00"',
+            f"@library = internal constant %library {{ {record}, ptr @kernels, ptr @features }}",
+            f"define ptr @{export_name(model)}() #0 {{\n  ret ptr @library\n}}",
+        ]
+    )
+
+
+def _attributes(target: Target) -> str:
+    # no-builtins: loops stay loops where LLVM knows a memset or memcpy, which a bundle does not have.
+    pairs = {"no-trapping-math": "true", "target-cpu": target.llvm_cpu}
+    pairs["target-features"] = ",".join(target.llvm_features)
+    if target.vector_bits >= 512:
+        # LLVM tunes recent processors to narrower vectors than they have.
+        pairs["prefer-vector-width"] = pairs["min-legal-vector-width"] = str(target.vector_bits)
+    texts = [f'"{name}"="{value}"' for name, value in pairs.items() if value]
+    return f'attributes #0 = {{ nounwind "no-builtins" {" ".join(texts)} }}'
+
+
+def _node(number: int, text: str) -> str:
+    """The definition of a metadata node; a distinct one has itself as its first operand."""
+    if text.startswith("distinct !{"):
+        inner = text.removeprefix("distinct !{").removesuffix("}")
+        text = f"distinct !{{!{number}{', ' if inner else ''}{inner}}}"
+    return f"!{number} = {text}"
