@@ -29,6 +29,7 @@ typedef int port_thread;
 typedef int port_mutex;
 typedef int port_condition;
 #elif defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 typedef HANDLE port_thread;
 typedef SRWLOCK port_mutex;

@@ -105,7 +105,7 @@ void *sterna_output_buffer(sterna_model *model, uint32_t index) {
   return index < model->n_outputs ? model->outputs[index].own : NULL;
 }
 
-static sterna_status bind(sterna_model *model, binding *b, void *memory) {
+static sterna_status rebind(sterna_model *model, binding *b, void *memory) {
   const value *v = &model->values[b->value];
   if ((uintptr_t)memory % v->element_bytes != 0)
     return fail(&model->error, STERNA_BAD_ARGUMENT, "\"%s\": the memory is not aligned to its %u-byte elements",
@@ -118,12 +118,12 @@ static sterna_status bind(sterna_model *model, binding *b, void *memory) {
 
 sterna_status sterna_bind_input(sterna_model *model, uint32_t index, const void *memory) {
   if (index >= model->n_inputs) return out_of_range(model, "input", index, model->n_inputs);
-  return bind(model, &model->inputs[index], (void *)(uintptr_t)memory); /* no node writes to an input */
+  return rebind(model, &model->inputs[index], (void *)(uintptr_t)memory); /* no node writes to an input */
 }
 
 sterna_status sterna_bind_output(sterna_model *model, uint32_t index, void *memory) {
   if (index >= model->n_outputs) return out_of_range(model, "output", index, model->n_outputs);
-  return bind(model, &model->outputs[index], memory);
+  return rebind(model, &model->outputs[index], memory);
 }
 
 /* ---- Intermediate tensors ---- */
