@@ -24,20 +24,12 @@ from sterna.loops.program import Buffer, Function, Stmt, seq
 from sterna.schedule.schedule import Fuse, Packing, RaggedTail, Schedule, Split, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.layout import Layout
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import Tensor, combine, identity
 
 STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
 ALIGNMENT = 64
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where a kernel's input or output lies within its buffer; dense if not given."""
-
-    strides: tuple[int, ...]
-    origin: int
-    elements: int
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ interpreter: a result does not depend on the libm of the machine. Nothing relies
 
 The methods are those of J.-M. Muller, "Elementary Functions" and "Handbook of Floating-Point Arithmetic": reduction of
 the argument by a multiple of ln 2 or pi that is subtracted in parts short enough for exact products (Cody and Waite),
-then a polynomial. Coefficients are minimax ones by Remez' exchange in 45 decimal digits, rounded to float32 from the
-lowest power on, the others fitted again after each. Rounding to the nearest integer is adding and subtracting
-1.5 * 2**23, whose low mantissa bits are then that integer: no conversion is needed to build a power of two.
+then a minimax polynomial (`loops.minimax`). Rounding to the nearest integer is adding and subtracting 1.5 * 2**23, whose
+low mantissa bits are then that integer: no conversion is needed to build a power of two.
 
 Clamping is written as `select(x < limit, limit, x)`, which lets a NaN pass and is one instruction on most machines.
 """
@@ -21,11 +20,12 @@ from dataclasses import replace
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.loops.minimax import EXP2_LONG, EXP2_SHORT, FLOAT64, FORMATS, LOG2_LONG, LOG2_SHORT, Format
 from sterna.te import expr as E  # noqa: N812
 from sterna.te.expr import Expr
 
 #: Greatest error of each function on float32, in units in the last place of the result, over the whole range, whether
-#: `Fma` is rounded once or twice (once: exp 0.9, log 0.91, tanh 2.5, erf 1.75, sigmoid 2.45, sin and cos 1.75, pow 0.501).
+#: `Fma` is rounded once or twice. (Once: exp 0.9, log 0.91, tanh 2.5, erf 1.75, sigmoid 2.45, sin and cos 1.75.)
 #:
 #: exp flushes results below sqrt(2) * 2**-126 to zero, sigmoid those below 2**-128. sin and cos take finite arguments
 #: beyond 2**31 for zero. pow follows IEEE 754's rules for zeros, infinities and signs.
@@ -39,6 +39,18 @@ MATH_ERROR_ULP: dict[str, float] = {
     "cos": 2.0,
     "pow": 0.51,
 }
+#: The same for float64, where sin and cos take arguments beyond 2**20 for zero and exp, sigmoid and pow flush subnormal
+#: results. The error of pow grows with the magnitude of the result's logarithm to that of 2**1024.
+MATH_ERROR_ULP_FLOAT64: dict[str, float] = {
+    "exp": 1.5,
+    "log": 1.5,
+    "tanh": 3.0,
+    "erf": 3.0,
+    "sigmoid": 3.0,
+    "sin": 2.5,
+    "cos": 2.5,
+    "pow": 1024.0,
+}
 
 
 def expand_math(expr: Expr) -> Expr:
@@ -49,8 +61,6 @@ def expand_math(expr: Expr) -> Expr:
     """
 
     def rule(node: Expr) -> Expr | None:
-        if node.dtype == "float64":
-            return None
         if isinstance(node, E.Unary) and node.op in _UNARY:
             if isinstance(node.a, E.Const):
                 return _folded(node, node.a.value)
@@ -136,40 +146,49 @@ def _horner(x: Expr, coefficients: Sequence[float]) -> Expr:
     return total
 
 
+def _format(x: Expr) -> Format:
+    return FORMATS[x.dtype]
+
+
+def _signed(size: Expr, x: Expr) -> Expr:
+    """A value that is not negative, with the sign of x."""
+    form = _format(x)
+    sign = _op("and", _bits(x, form.bits), 1 << (dtypes.bits(form.dtype) - 1))
+    return _bits(_op("or", _bits(size, form.bits), sign), form.dtype)
+
+
 # ---------------------------------------------------------------- exponentials
 _LOG2_E = 1.4426950408889634
-# ln 2 in two parts, the first of 10 bits: its product with an exponent is exact.
-_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
-#: exp(r) = 1 + r + r**2 * (...) for |r| <= ln(2) / 2, to 2**-28.2.
-_EXP = (0.4999999403953552, 0.16666516661643982, 0.04166810214519501, 0.00836916733533144, 0.001383805531077087)
-#: The same, where exp(r) - 1 is to be accurate relative to itself, to 2**-26.1.
-_EXPM1 = (0.4999999701976776, 0.16666539013385773, 0.04166774824261665, 0.008367089554667473, 0.0013837784063071012)
 
 
 def _reduce(x: Expr, sign: int, bias: int) -> tuple[Expr, Expr]:
     """Splits sign * x = n * ln 2 + sign * r.
 
     Returns:
-        r, and 2**(n + bias - 127), which is 0 for n + bias = 0 and infinite for 255.
+        r, and 2**(n + bias - b), where b is the bias of the type; n + bias = 0 gives 0, 2 b + 1 infinity.
     """
-    magic = 1.5 * 2**23 + bias
+    form = _format(x)
+    magic = form.magic + bias
     t = _fma(x, sign * _LOG2_E, magic)
     n = _op("sub", t, magic)
-    r = _fma(n, -sign * _LN2_LOW, _fma(n, -sign * _LN2_HIGH, x))
-    return r, _bits(_op("shift_left", _bits(t, "uint32"), 23), "float32")
+    r = _fma(n, -sign * form.ln2[1], _fma(n, -sign * form.ln2[0], x))
+    return r, _bits(_op("shift_left", _bits(t, form.bits), form.mantissa), form.dtype)
 
 
 def _exp(x: Expr, sign: int = 1) -> Expr:
-    """exp(sign * x). The polynomial is that of 2 exp(r), so that the power of two stays below 2**128."""
-    x = _clamp(x, *((-87.0, 89.0) if sign > 0 else (-89.0, 87.0)))
-    r, power = _reduce(x, sign, 126)
-    return _op("mul", _horner(r, [2 * c * sign**k for k, c in enumerate((1.0, 1.0, *_EXP))]), power)
+    """exp(sign * x). The polynomial is that of 2 exp(r), so that the power of two stays finite where the result is."""
+    form = _format(x)
+    lo, hi = form.exp_range
+    x = _clamp(x, *((lo, hi) if sign > 0 else (-hi, -lo)))
+    r, power = _reduce(x, sign, form.bias - 1)
+    return _op("mul", _horner(r, [2 * c * sign**k for k, c in enumerate((1.0, 1.0, *form.exp))]), power)
 
 
 def _expm1(x: Expr, sign: int = 1) -> Expr:
-    """sign * (exp(sign * x) - 1) for sign * x < 88, accurate relative to itself."""
-    r, power = _reduce(x, sign, 127)
-    w = _fma(_op("mul", r, r), _horner(r, [c * sign ** (k + 1) for k, c in enumerate(_EXPM1)]), r)
+    """sign * (exp(sign * x) - 1), for arguments well inside `exp_range`, accurate relative to itself."""
+    form = _format(x)
+    r, power = _reduce(x, sign, form.bias)
+    w = _fma(_op("mul", r, r), _horner(r, [c * sign ** (k + 1) for k, c in enumerate(form.expm1)]), r)
     one = _const(1.0, x)
     return _fma(power, w, _op("sub", power, one) if sign > 0 else _op("sub", one, power))
 
@@ -179,52 +198,47 @@ def _sigmoid(x: Expr) -> Expr:
 
 
 def _tanh(x: Expr) -> Expr:
-    """(exp(2|x|) - 1) / (exp(2|x|) + 1) with the sign of x; beyond 9.02 the result is 1."""
-    t = _clamp(_unary("abs", x), None, 9.02)
+    """(exp(2|x|) - 1) / (exp(2|x|) + 1) with the sign of x."""
+    t = _clamp(_unary("abs", x), None, _format(x).tanh_limit)
     e = _expm1(_op("add", t, t))
     return _signed(_op("div", e, _op("add", e, 2.0)), x)
 
 
-def _signed(size: Expr, x: Expr) -> Expr:
-    """A value that is not negative, with the sign of x."""
-    sign = _op("and", _bits(x, "uint32"), 0x80000000)
-    return _bits(_op("or", _bits(size, "uint32"), sign), "float32")
-
-
-#: -ln(1 - erf(x)) = x + x * (...) for 0 <= x <= 3.95, so that erf has a relative error of 2**-27.8.
-_ERF = (
-    0.12837916612625122, 0.6366195678710938, 0.10277630388736725, -0.019147824496030807, -0.0001694925595074892,
-    0.001675651641562581, -0.0006373402429744601, 0.00011885145795531571, -9.386407327838242e-06,
-)  # fmt: skip
-
-
 def _erf(x: Expr) -> Expr:
-    """1 - exp(-g(|x|)) with the sign of x; beyond 3.95 the result is 1."""
-    t = _clamp(_unary("abs", x), None, 3.95)
-    g = _fma(_horner(t, _ERF), t, t)
+    """1 - exp(-g(|x|)) with the sign of x."""
+    t = _clamp(_unary("abs", x), None, _format(x).erf_limit)
+    g = _fma(_horner(t, _format(x).erf), t, t)
     return _signed(_expm1(g, -1), x)
 
 
 # ---------------------------------------------------------------- logarithm
-#: ln(1 + r) = r + r**2 * (...) for |r| <= 1/3, to 2**-26.3.
-_LOG = (
-    -0.5, 0.33333197236061096, -0.24999919533729553, 0.20011435449123383, -0.16674445569515228, 0.13989824056625366,
-    -0.12272954732179642, 0.1405687779188156, -0.12500180304050446,
-)  # fmt: skip
-_TWO_THIRDS = 0x3F2AAAAB  # bits of 2/3 as float32
+def _split(x: Expr) -> tuple[Expr, Expr]:
+    """x = 2**e * m with m in [2/3, 4/3), for normal numbers above zero; both as floats."""
+    form = _format(x)
+    bits = _op("sub", _bits(x, form.bits), form.two_thirds)
+    # By way of int32, from which every machine can convert.
+    exponent = _cast(_cast(_op("shift_right", _bits(bits, form.signed), form.mantissa), "int32"), form.dtype)
+    mantissa = _op("add", _op("and", bits, (1 << form.mantissa) - 1), form.two_thirds)
+    return exponent, _bits(mantissa, form.dtype)
+
+
+def _normal(x: Expr) -> tuple[Expr, Expr]:
+    """x scaled out of the subnormal range where need be, and what that adds to its exponent."""
+    form = _format(x)
+    tiny = _test("lt", x, 2.0 ** (1 - form.bias))
+    scaled = _select(tiny, _op("mul", x, 2.0**form.mantissa), x)
+    return scaled, _select(tiny, -float(form.mantissa), _const(0.0, x))
 
 
 def _log(x: Expr) -> Expr:
-    """x = 2**e * (1 + r) with 1 + r in [2/3, 4/3); subnormal numbers are scaled by 2**23 first."""
-    tiny = _test("lt", x, 2.0**-126)
-    bits = _op("sub", _bits(_select(tiny, _op("mul", x, 2.0**23), x), "uint32"), _TWO_THIRDS)
-    exponent = _cast(_op("shift_right", _bits(bits, "int32"), 23), "float32")
-    exponent = _op("add", exponent, _select(tiny, -23.0, _const(0.0, x)))
-    mantissa = _op("add", _op("and", bits, 0x7FFFFF), _TWO_THIRDS)
-    r = _op("sub", _bits(mantissa, "float32"), 1.0)
-    y = _op("mul", _op("mul", r, r), _horner(r, _LOG))
-    y = _op("add", r, _fma(exponent, _LN2_LOW, y))
-    y = _fma(exponent, _LN2_HIGH, y)
+    form = _format(x)
+    scaled, more = _normal(x)
+    exponent, mantissa = _split(scaled)
+    exponent = _op("add", exponent, more)
+    r = _op("sub", mantissa, 1.0)
+    y = _op("mul", _op("mul", r, r), _horner(r, form.log))
+    y = _op("add", r, _fma(exponent, form.ln2[1], y))
+    y = _fma(exponent, form.ln2[0], y)
     # Of what is not a positive finite number, infinity and NaN are their own logarithms.
     y = _select(_test("lt", x, math.inf), y, x)
     y = _select(_test("lt", x, 0.0), math.nan, y)
@@ -232,70 +246,53 @@ def _log(x: Expr) -> Expr:
 
 
 # ---------------------------------------------------------------- sine and cosine
-# pi in three parts of 21, 21 and 53 bits: the first two times an integer (or half) below 2**31 are exact.
-_PI = (
-    float.fromhex("0x1.921fb00000000p+1"),
-    float.fromhex("0x1.5110b00000000p-21"),
-    float.fromhex("0x1.18469898cc517p-43"),
-)
-#: sin(r) = r + r**3 * (...) in powers of r**2, for |r| <= pi / 2, to 2**-27.3.
-_SIN = (-0.16666659712791443, 0.008333069272339344, -0.00019809768127743155, 2.6060538402816746e-06)
-
-
 def _sine(x: Expr, cosine: bool) -> Expr:
-    """The argument less a multiple of pi (of pi / 2, an odd one, for the cosine) in float64; a polynomial in float32."""
+    """x less a multiple of pi (of pi / 2, an odd one, for the cosine) in float64, then a polynomial in the type."""
+    form = _format(x)
     # x - x is 0 for numbers too large to reduce, NaN for infinity and NaN.
-    inside = _test("le", _unary("abs", x), 2.0**31)
+    inside = _test("le", _unary("abs", x), form.pi_limit)
     wide = _cast(_select(inside, x, _op("sub", x, x)), "float64")
     # The lowest bit of t says whether the multiple is odd, which turns the sign; 1 more for the cosine, as
     # cos((n + 1/2) pi + r) = -sin(r) for even n.
-    magic = 1.5 * 2**52 + cosine
+    magic = FLOAT64.magic + cosine
     if cosine:
         t = _op("add", _fma(wide, 1 / math.pi, -0.5), magic)
         n = _op("add", _op("sub", t, magic), 0.5)
     else:
         t = _fma(wide, 1 / math.pi, magic)
         n = _op("sub", t, magic)
-    for part in _PI:
+    for part in form.pi:
         wide = _fma(n, -part, wide)
-    r = _cast(wide, "float32")
+    r = _cast(wide, form.dtype)
     square = _op("mul", r, r)
-    y = _fma(_op("mul", square, r), _horner(square, _SIN), r)
-    sign = _op("shift_left", _cast(_bits(t, "uint64"), "uint32"), 31)
-    return _bits(_op("xor", _bits(y, "uint32"), sign), "float32")
+    y = _fma(_op("mul", square, r), _horner(square, form.sin), r)
+    sign = _op("shift_left", _cast(_bits(t, "uint64"), form.bits), dtypes.bits(form.dtype) - 1)
+    return _bits(_op("xor", _bits(y, form.bits), sign), form.dtype)
 
 
 # ---------------------------------------------------------------- powers
-#: log2((1 + s) / (1 - s)) = s * (...) in powers of s**2, for |s| <= 0.2, to 2**-42 (in float64).
-_LOG2 = (
-    2.885390081777425, 0.9617966948250276, 0.5770777556738784, 0.4122261677548445, 0.3192852018760756,
-    0.29082961165146837,
-)  # fmt: skip
-#: 2**f = 1 + f * (...) for |f| <= 1/2, to 2**-39 (in float64).
-_EXP2 = (
-    0.6931471805411701, 0.2402265069473776, 0.05550410959458206, 0.009618129560124165, 0.0013333433953711062,
-    0.00015403097491598454, 1.5314259703310207e-05, 1.3344301128934917e-06,
-)  # fmt: skip
-_TWO_THIRDS_64 = 0x3FE5555555555555  # bits of 2/3 as float64
-
-
 def _power(x: Expr, y: Expr) -> Expr:
     """2**(y * log2|x|) in float64, rounded once, with the cases of IEEE 754, section 9.2.1."""
+    short = x.dtype == "float32"
     size = _cast(_unary("abs", x), "float64")
-    bits = _op("sub", _bits(size, "uint64"), _TWO_THIRDS_64)
-    exponent = _cast(_cast(_op("shift_right", _bits(bits, "int64"), 52), "int32"), "float64")
-    mantissa = _bits(_op("add", _op("and", bits, 2**52 - 1), _TWO_THIRDS_64), "float64")
+    # What is subnormal in float32 is not in float64.
+    scaled, more = (size, None) if short else _normal(size)
+    exponent, mantissa = _split(scaled)
+    if more is not None:
+        exponent = _op("add", exponent, more)
     s = _op("div", _op("sub", mantissa, 1.0), _op("add", mantissa, 1.0))
-    log2 = _fma(_horner(_op("mul", s, s), _LOG2), s, exponent)
+    log2 = _fma(_horner(_op("mul", s, s), LOG2_SHORT if short else LOG2_LONG), s, exponent)
     log2 = _select(_test("lt", size, math.inf), log2, size)
     log2 = _select(_test("eq", size, 0.0), -math.inf, log2)
 
-    z = _clamp(_op("mul", _cast(y, "float64"), log2), -1000.0, 1000.0)
-    magic = 1.5 * 2**52 + 1023
+    # As in `_exp`, the polynomial is doubled and the power of two halved.
+    z = _clamp(_op("mul", _cast(y, "float64"), log2), -1022.0, 1025.0)
+    magic = FLOAT64.magic + (FLOAT64.bias - 1)
     t = _op("add", z, magic)
     f = _op("sub", z, _op("sub", t, magic))
-    power = _bits(_op("shift_left", _bits(t, "uint64"), 52), "float64")
-    result = _cast(_op("mul", _horner(f, (1.0, *_EXP2)), power), "float32")
+    power = _bits(_op("shift_left", _bits(t, "uint64"), FLOAT64.mantissa), "float64")
+    polynomial = [2 * c for c in (1.0, *(EXP2_SHORT if short else EXP2_LONG))]
+    result = _cast(_op("mul", _horner(f, polynomial), power), x.dtype)
 
     half = _op("mul", y, 0.5)
     whole = _test("eq", _unary("trunc", y), y)

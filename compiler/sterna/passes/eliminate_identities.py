@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from sterna.ir.graph import Graph, Node, Value
-from sterna.passes.rewriting import Rewriting, moves_nothing, splat
+from sterna.passes.rewriting import Rewriting, splat
 
 Rule = Callable[[Rewriting, Node, Value], "Value | None"]
 
@@ -33,8 +33,6 @@ def _transpose(r: Rewriting, node: Node, x: Value) -> Value | None:
         x, order = inner.inputs[0], tuple(inner.attributes["order"][n] for n in order)
     if order == tuple(range(len(order))):
         return x
-    if moves_nothing(order, x):
-        return r.emit(node, "reshape", x, shape=node.output.shape)
     return r.emit(node, "transpose", x, order=order) if inner is not None else None
 
 

@@ -56,7 +56,7 @@ def _fold(r: Rewriting, node: Node, x: Value, c: Array, alone: object) -> bool:
         y, b = shifted
         if node.op != "mul":
             total = b + c if node.op == "add" else b - c
-            r.emit(node, "add", y, r.builder.constant(total, f"{node.name}/shift"))
+            r.emit(node, "add", y, r.builder.constant(total, f"{node.name}/shift"), joined=inner)
             return True
         contraction = r.made_by(y, *CONTRACTIONS)
         if contraction is None or not alone(y):
@@ -64,7 +64,7 @@ def _fold(r: Rewriting, node: Node, x: Value, c: Array, alone: object) -> bool:
         scaled = _scaled(r, contraction, c)
         if scaled is None:
             return False
-        r.emit(node, "add", scaled, r.builder.constant(b * c, f"{node.name}/shift"))
+        r.emit(node, "add", scaled, r.builder.constant(b * c, f"{node.name}/shift"), joined=inner)
         return True
     if node.op != "mul":
         return False
@@ -82,7 +82,7 @@ def _scaled(r: Rewriting, contraction: Node, c: Array, place: Node | None = None
         return None
     weight = r.builder.constant(np.asarray(product), w.name)
     if place is not None:
-        return r.emit(place, contraction.op, x, weight, **contraction.attributes)
+        return r.emit(place, contraction.op, x, weight, joined=contraction, **contraction.attributes)
     return r.builder.add(
         contraction.op, x, weight, sources=contraction.sources, name=contraction.name, **contraction.attributes
     )

@@ -176,6 +176,9 @@ class _Layout:
     def per_dimension(self, node: Node) -> bool:
         """Operators whose attributes have an entry for every dimension."""
         base, order = self.hold(node.operands[0])
+        # What wants channels last gets its padding behind the transpose, where it becomes a border of the result.
+        if node.op == "pad" and all(user.op in _CHANNELS_LAST for user in self.users.get(node.output, ())):
+            return False
         back = inverse(order)
         moved = {}
         for name in _PER_DIMENSION[node.op]:
@@ -275,7 +278,7 @@ class _Layout:
         (*before, (mine, theirs)) = parts
         lead = [order[n] for part, _ in before for n in part]
         places = sorted(order[n] for n in mine)
-        if theirs != [last] or not self.together(lead + places, base):
+        if theirs[-1] != last or any(value.shape[n] != 1 for n in theirs[:-1]) or not self.together(lead + places, base):
             return False
         flat = self.builder.add("reshape", base, shape=value.shape, sources=node.sources, name=node.name)
         ranked = tuple(sorted(range(len(mine)), key=lambda n: order[mine[n]]))
@@ -283,6 +286,7 @@ class _Layout:
         return True
 
 
+_CHANNELS_LAST = ("conv", "conv_transpose", "max_pool", "sum_pool")
 _PER_DIMENSION = {
     "expand": ("shape",),
     "pad": ("before", "after"),

@@ -43,9 +43,11 @@ class Rewriting:
         if old is not new:
             self.values[old] = new
 
-    def emit(self, node: Node, op: str, *inputs: Value | None, **attributes: Any) -> Value:
-        """A node in the place of an old one with one result."""
-        value = self.builder.add(op, *inputs, sources=node.sources, name=node.name, result=node.output, **attributes)
+    def emit(self, node: Node, op: str, *inputs: Value | None, joined: Node | None = None, **attributes: Any) -> Value:
+        """A node in the place of an old one with one result; `joined`: another that it does the work of, too."""
+        sources = node.sources if joined is None else tuple(dict.fromkeys(joined.sources + node.sources))
+        name = node.name if joined is None else joined.name
+        value = self.builder.add(op, *inputs, sources=sources, name=name, result=node.output, **attributes)
         self.substitute(node.output, value)
         return value
 

@@ -1,0 +1,116 @@
+"""Groups nodes into kernels, by the fusion kinds of their operators.
+
+A group grows forward from its first node: element-wise nodes of the same shape join as long as in the end only one value
+leaves the group, so that diamonds (x * sigmoid(x)) are fused too; their other element-wise operands are pulled in. A
+chain of element-wise nodes may end in a reduction. At most one node of a group reduces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sterna.ir.graph import Graph, Node, Value
+from sterna.ops import operators
+from sterna.ops.operator import Fusion
+from sterna.passes.views import Views
+
+_LIMIT = 24  # nodes of a group
+_LIGHT = (Fusion.BROADCAST, Fusion.INJECTIVE)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Nodes of one kernel in order, and the one value that leaves it (or all results of a node of its own)."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+
+
+def fuse(graph: Graph, views: Views) -> tuple[Group, ...]:
+    """The groups, each after those it reads from. Pads and concatenations stay alone: they are matters of storage."""
+    return _Fusion(graph, views).run()
+
+
+class _Fusion:
+    def __init__(self, graph: Graph, views: Views):
+        self.graph, self.views = graph, views
+        self.producers = graph.producers()
+        self.users = graph.users()
+        self.outputs = set(graph.outputs)
+        self.position = {node: n for n, node in enumerate(graph.nodes)}
+        self.taken: set[Node] = set(views.removed)
+
+    def run(self) -> tuple[Group, ...]:
+        groups: list[tuple[int, Group]] = []
+        for node in self.graph.nodes:
+            if node in self.taken:
+                continue
+            members = [node]
+            if node not in self.views.written and len(node.outputs) == 1 and self.kind(node) is not Fusion.OPAQUE:
+                members = self.grow(node)
+            self.taken.update(members)
+            members.sort(key=self.position.__getitem__)
+            outputs = node.outputs if len(members) == 1 else self.leaving(members)
+            groups.append((self.position[members[-1]], Group(tuple(members), outputs)))
+        groups.sort(key=lambda g: g[0])
+        return tuple(g for _, g in groups)
+
+    def kind(self, node: Node) -> Fusion:
+        return operators()[node.op].fusion
+
+    def grow(self, first: Node) -> list[Node]:
+        good = members = [first]
+        heavy = self.kind(first) not in _LIGHT
+        while len(members) < _LIMIT:
+            following = self.next(members, heavy)
+            if following is None:
+                break
+            members = [*members, following, *self.pulled(following, [*members, following])]
+            heavy = heavy or self.kind(following) not in _LIGHT
+            if len(self.leaving(members)) == 1:
+                good = members
+        return good
+
+    def next(self, members: list[Node], heavy: bool) -> Node | None:
+        """The earliest node that may join."""
+        shape = members[-1].output.shape if not heavy else next((m for m in members if self.kind(m) not in _LIGHT), members[0]).output.shape
+        candidates: list[Node] = []
+        for value in (v for m in members for v in m.outputs):
+            if value in self.outputs or value in self.views.parents:
+                continue
+            for user in self.users.get(value, ()):
+                if user in self.taken or user in members or user in self.views.written or len(user.outputs) > 1:
+                    continue
+                kind = self.kind(user)
+                if kind is Fusion.BROADCAST and user.output.shape == shape == value.shape:
+                    candidates.append(user)
+                elif not heavy and len(self.leaving(members)) == 1 and len(self.users.get(value, ())) == 1:
+                    small = user.output.type.sizes and _elements(user) <= _elements(members[-1])
+                    if (kind is Fusion.INJECTIVE and small) or (kind is Fusion.REDUCTION and "reduction" in operators()[user.op].tags):
+                        candidates.append(user)
+        return min(candidates, key=self.position.__getitem__, default=None)
+
+    def pulled(self, node: Node, members: list[Node]) -> list[Node]:
+        """Element-wise nodes that only this one needs."""
+        found: list[Node] = []
+        for value in node.operands:
+            producer = self.producers.get(value)
+            if producer is None or producer in self.taken or producer in members or producer in found or producer in self.views.written:
+                continue
+            alone = self.users.get(value) == [node] and value not in self.outputs and value not in self.views.parents
+            if alone and self.kind(producer) is Fusion.BROADCAST and value.shape == node.output.shape and len(producer.outputs) == 1:
+                # Nothing that it needs may depend on the group.
+                if not any(self.producers.get(v) in members for v in producer.operands):
+                    found += [producer, *self.pulled(producer, [*members, *found, producer])]
+        return found
+
+    def leaving(self, members: list[Node]) -> tuple[Value, ...]:
+        """Values of the group that others read."""
+        inside = set(members)
+        return tuple(
+            v for m in members for v in m.outputs if v in self.outputs or v in self.views.parents or any(u not in inside for u in self.users.get(v, ())) or not self.users.get(v)
+        )  # fmt: skip
+
+
+def _elements(node: Node) -> int:
+    return int(node.output.type.elements)

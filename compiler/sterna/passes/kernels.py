@@ -1,0 +1,231 @@
+"""From groups of nodes to kernels as tensor expressions, with canonical names, so that equal ones are one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sterna.ir.graph import Array, Graph, Node, Value
+from sterna.te.layout import Layout
+from sterna.ops import operators
+from sterna.passes.fuse import Group
+from sterna.passes.views import Storage, Views, dense
+from sterna.te import expr as E
+from sterna.te.collapse import collapse
+from sterna.te.tensor import Kernel, Tensor, compute, placeholder
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One node of the bundle's graph: a kernel applied to values.
+
+    Args:
+        kernel: with dimensions collapsed; its parameters stand for `constants`, in order.
+        layouts: of inputs and outputs that do not lie densely, by tensor name.
+        in_place: inputs whose memory the output may take: every element is read only to compute the same element.
+        key: equal keys mean equal kernels.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    kernel: Kernel
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    constants: tuple[Array, ...]
+    layouts: dict[str, Layout]
+    in_place: tuple[int, ...]
+    key: str
+
+
+def build_calls(graph: Graph, groups: Sequence[Group], views: Views) -> tuple[Call, ...]:
+    """The kernels of a partitioned graph, in execution order."""
+    calls: list[Call] = []
+    for group in groups:
+        (first, *rest) = group.nodes
+        if first in views.written:
+            calls += _storage_calls(first, views)
+        else:
+            calls.append(_compute_call(group, views))
+    producers = graph.producers()
+    for value, name in zip(graph.outputs, graph.output_names, strict=True):
+        if value not in producers and not value.is_constant and value not in graph.inputs:
+            raise AssertionError(f"output {name} has no producer")
+    return tuple(calls)
+
+
+@dataclass
+class _Builder:
+    """Collects the operands of one kernel."""
+
+    views: Views
+    inputs: list[Value] = field(default_factory=list)
+    constants: list[Array] = field(default_factory=list)
+    tensors: dict[Value, Tensor] = field(default_factory=dict)
+    input_tensors: list[Tensor] = field(default_factory=list)
+    params: list[Tensor] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+
+    def operand(self, value: Value) -> Tensor:
+        """The tensor that stands for a value made outside of the kernel."""
+        if (known := self.tensors.get(value)) is not None:
+            return known
+        if value.data is not None:
+            tensor = self._constant(value, value.data)
+        else:
+            tensor = placeholder(f"x{len(self.inputs)}", value.shape, value.dtype)
+            storage = self.views.storage(value)
+            self.text.append(f"{tensor.name} {value.type} {storage.origin} {storage.strides}")
+            self.inputs.append(value)
+            self.input_tensors.append(tensor)
+        self.tensors[value] = tensor
+        return tensor
+
+    def _constant(self, value: Value, data: Array) -> Tensor:
+        if data.size and (data.size == 1 or not any(data.strides)):
+            scalar = data.reshape(-1)[0] if data.size == 1 else data[(0,) * data.ndim]
+            name = f"k{len(self.tensors)}"
+            self.text.append(f"{name} {value.type} {scalar!r}")
+            return compute(name, value.shape, lambda *_: E.const(scalar, value.dtype))
+        tensor = placeholder(f"c{len(self.constants)}", value.shape, value.dtype)
+        self.text.append(f"{tensor.name} {value.type}")
+        self.constants.append(data)
+        self.params.append(tensor)
+        return tensor
+
+
+def _compute_call(group: Group, views: Views) -> Call:
+    b = _Builder(views)
+    for n, node in enumerate(group.nodes):
+        operands = [None if v is None else b.operand(v) for v in node.inputs]
+        results = operators()[node.op].compute(operands, node.attributes, [v.type for v in node.outputs], f"s{n}")
+        for value, tensor in zip(node.outputs, results, strict=True):
+            b.tensors[value] = tensor
+        attributes = ", ".join(f"{k}={v}" for k, v in sorted(node.attributes.items()))
+        b.text.append(f"{node.op}({', '.join('-' if t is None else t.name for t in operands)}; {attributes}) {[str(v.type) for v in node.outputs]}")
+    outputs = tuple(b.tensors[v] for v in group.outputs)
+    if any(t.body is None for t in outputs):
+        raise AssertionError("an operator gave back its operand")
+    kernel = Kernel(_kernel_name(group.nodes), tuple(b.input_tensors), tuple(b.params), outputs)
+    sources = tuple(dict.fromkeys(s for n in group.nodes for s in n.sources))
+    return _call(group.outputs[0].name, sources, kernel, b, group.outputs, [views.storage(v) for v in group.outputs])
+
+
+def _call(name: str, sources: tuple[str, ...], kernel: Kernel, b: _Builder, outputs: Sequence[Value], places: Sequence[Storage]) -> Call:
+    """Collapses the kernel's dimensions and fixes where its tensors lie."""
+    where: dict[str, Storage] = {t.name: b.views.storage(v) for t, v in zip(kernel.inputs, b.inputs, strict=True)}
+    for t, place in zip(kernel.outputs, places, strict=True):
+        where[t.name] = place
+        b.text.append(f"{t.name} -> {place.origin} {place.strides}")
+    shapes = {t.name: tuple(int(n) for n in t.shape) for t in (*kernel.inputs, *kernel.outputs)}
+    strides = {n: s.strides for n, s in where.items() if s.origin or s.strides != dense(shapes[n]) or s.root.type.sizes != shapes[n]}
+    reduced = collapse(kernel, strides)
+    layouts: dict[str, Layout] = {}
+    for n in strides:
+        kept = tuple(where[n].strides[g[-1]] for g in reduced.groups[n])
+        if not kept and reduced.kernel.tensor(n).shape:
+            kept = (1,)
+        layouts[n] = Layout(kept, where[n].origin, int(where[n].root.type.elements))
+        b.text.append(f"{n} within {layouts[n].elements}")
+    constants = tuple(c.reshape([int(n) for n in t.shape]) for c, t in zip(b.constants, reduced.kernel.params, strict=True))
+    in_place = _in_place(kernel) if len(outputs) == 1 else ()
+    return Call(name, sources, reduced.kernel, tuple(b.inputs), tuple(outputs), constants, layouts, in_place, "\n".join(b.text))
+
+
+def _in_place(kernel: Kernel) -> tuple[int, ...]:
+    """Inputs that are read only at the very element that is written."""
+    (out,) = kernel.outputs
+    good = []
+    for n, t in enumerate(kernel.inputs):
+        if t.dtype != out.dtype or t.shape != out.shape:
+            continue
+        reads = [(stage, load) for stage in kernel.stages for load in stage.reads() if load.tensor is t]
+        through = all(stage.reduction is None and load.indices == tuple(a.var for a in stage.axes) and stage.shape == out.shape for stage, load in reads)
+        if reads and through and all(_pointwise(kernel, stage, out) for stage, _ in reads):
+            good.append(n)
+    return tuple(good)
+
+
+def _pointwise(kernel: Kernel, stage: Tensor, out: Tensor) -> bool:
+    """Whether every path from the stage to the output keeps the element's position."""
+    if stage is out:
+        return True
+    for reader in kernel.stages:
+        for load in reader.reads():
+            if load.tensor is stage:
+                if reader.reduction is not None or load.indices != tuple(a.var for a in reader.axes) or reader.shape != out.shape:
+                    return False
+                if not _pointwise(kernel, reader, out):
+                    return False
+    return True
+
+
+def _storage_calls(node: Node, views: Views) -> list[Call]:
+    """What remains to be done for a pad or a concatenation."""
+    calls: list[Call] = []
+    y = node.output
+    if node.op == "pad":
+        before, after = node.attributes["before"], node.attributes["after"]
+        if not views.written[node][0]:
+            (x,) = node.operands
+            calls.append(_copy(node, x, y, before, views))
+        boxes = _border(y.type.sizes, before, after)
+        if boxes:
+            calls.append(_fill(node, y, boxes, views))
+        return calls
+    axis, position = node.attributes["axis"], 0
+    for x, done in zip(node.operands, views.written[node], strict=True):
+        if not done and 0 not in x.type.sizes:
+            offsets = [0] * y.type.rank
+            offsets[axis] = position
+            calls.append(_copy(node, x, y, offsets, views))
+        position += x.type.sizes[axis]
+    return calls
+
+
+def _within(views: Views, y: Value, offsets: Sequence[int]) -> Storage:
+    place = views.storage(y)
+    return Storage(place.root, place.origin + sum(o * s for o, s in zip(offsets, place.strides, strict=True)), place.strides)
+
+
+def _copy(node: Node, x: Value, y: Value, offsets: Sequence[int], views: Views) -> Call:
+    """Copies x to its place within y."""
+    b = _Builder(views)
+    source = b.operand(x)
+    b.text.append("copy")
+    out = compute("s0", x.shape, lambda *i: source[i])
+    kernel = Kernel("copy", tuple(b.input_tensors), tuple(b.params), (out,))
+    return _call(f"{y.name}:{x.name}", node.sources, kernel, b, (y,), [_within(views, y, offsets)])
+
+
+def _fill(node: Node, y: Value, boxes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], views: Views) -> Call:
+    """Writes the border of a padded tensor."""
+    b = _Builder(views)
+    value = E.const(node.attributes["value"], y.dtype) if y.dtype != "bool" else E.const(bool(node.attributes["value"]), "bool")
+    if isinstance(value, E.Const) and value.value == float("-inf") and y.dtype.startswith(("int", "uint")):
+        raise AssertionError("integers are padded with integers")
+    b.text.append(f"fill {value} {y.type} {boxes}")
+    outs = tuple(compute(f"s{n}", size, lambda *_: value) for n, (_, size) in enumerate(boxes))
+    kernel = Kernel("fill_border", (), (), outs)
+    return _call(f"{y.name}:border", node.sources, kernel, b, (y,) * len(boxes), [_within(views, y, start) for start, _ in boxes])
+
+
+def _border(sizes: Sequence[int], before: Sequence[int], after: Sequence[int]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """(start, size) of boxes that cover the border once: per dimension a box on either side, earlier dimensions cut to
+    the interior."""
+    boxes = []
+    for d in range(len(sizes)):
+        for start, size in ((0, before[d]), (sizes[d] - after[d], after[d])):
+            if not size:
+                continue
+            starts = [*before[:d], start, *[0] * (len(sizes) - d - 1)]
+            extents = [*(n - p - q for n, p, q in zip(sizes[:d], before, after, strict=False)), size, *sizes[d + 1 :]]
+            if all(extents):
+                boxes.append((tuple(starts), tuple(extents)))
+    return boxes
+
+
+def _kernel_name(nodes: Sequence[Node]) -> str:
+    """A short C name: the operators, the heavy one first to be read."""
+    names = list(dict.fromkeys(n.op for n in nodes))
+    return "_".join(names[:4]) + ("_more" if len(names) > 4 else "")
+

@@ -1,0 +1,114 @@
+"""The static memory plan: an offset in one arena for every buffer.
+
+Buffers whose lives overlap do not overlap in memory; large buffers are placed first, each at the lowest offset that fits
+(greedy by size: Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020). Where a kernel
+reads an input only at the element it writes, the output takes the memory of an input that dies there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sterna.ir import dtypes
+from sterna.ir.graph import Graph, Value
+from sterna.passes.kernels import Call
+from sterna.passes.views import Views
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Offsets by root value.
+
+    Args:
+        offsets: bytes from the start of the arena, of every value that owns a buffer there.
+        arena_bytes: size of the arena; live_bytes: the most that is alive at one time, which no plan can undercut.
+        reused: values whose memory is taken by a later node while others may still want to look at them.
+        in_place: calls whose output shares memory with an input.
+    """
+
+    offsets: dict[Value, int]
+    arena_bytes: int
+    live_bytes: int
+    in_place: dict[Call, Value]
+
+
+@dataclass
+class _Buffer:
+    size: int
+    first: int
+    last: int
+    members: list[Value]
+    offset: int = -1
+
+
+def plan_memory(graph: Graph, calls: Sequence[Call], views: Views, keep_all: bool = False) -> MemoryPlan:
+    """Places every intermediate buffer.
+
+    Args:
+        keep_all: no memory is reused, so that every intermediate tensor can be looked at after a run.
+    """
+    fixed = {views.storage(v).root for v in (*graph.inputs, *graph.outputs)}
+    buffers: dict[Value, _Buffer] = {}
+    for n, call in enumerate(calls):
+        for value in (*call.outputs, *call.inputs):
+            root = views.storage(value).root
+            if root in fixed:
+                continue
+            buffer = buffers.get(root)
+            if buffer is None:
+                size = -(-max(1, int(root.type.elements)) * dtypes.size(root.dtype) // ALIGNMENT) * ALIGNMENT
+                buffers[root] = _Buffer(size, n, n, [root])
+            else:
+                buffer.last = n
+    live = max((sum(b.size for b in buffers.values() if b.first <= n <= b.last) for n in range(len(calls))), default=0)
+    in_place: dict[Call, Value] = {}
+    if keep_all:
+        for b in buffers.values():
+            b.first, b.last = 0, len(calls)
+    else:
+        in_place = _share(calls, views, buffers)
+    placed: list[_Buffer] = []
+    unique = list({id(b): b for b in buffers.values()}.values())
+    for buffer in sorted(unique, key=lambda b: (-b.size, b.first)):
+        taken = sorted((b.offset, b.offset + b.size) for b in placed if b.first <= buffer.last and buffer.first <= b.last)
+        offset = 0
+        for start, end in taken:
+            if start - offset >= buffer.size:
+                break
+            offset = max(offset, end)
+        buffer.offset = offset
+        placed.append(buffer)
+    arena = max((b.offset + b.size for b in placed), default=0)
+    return MemoryPlan({v: b.offset for b in unique for v in b.members}, arena, live, in_place)
+
+
+def _share(calls: Sequence[Call], views: Views, buffers: dict[Value, _Buffer]) -> dict[Call, Value]:
+    """Joins buffers of outputs with those of inputs that die where they are read for the same element."""
+    shared: dict[Call, Value] = {}
+    for n, call in enumerate(calls):
+        if len(call.outputs) != 1:
+            continue
+        target = views.storage(call.outputs[0])
+        into = buffers.get(target.root)
+        if into is None or into.first != n or target.origin:
+            continue
+        for position in call.in_place:
+            source = views.storage(call.inputs[position])
+            buffer = buffers.get(source.root)
+            if buffer is None or buffer is into or buffer.last != n or buffer.size != into.size:
+                continue
+            if source.strides != target.strides or source.origin != target.origin:
+                continue
+            others = [v for i, v in enumerate(call.inputs) if i != position and buffers.get(views.storage(v).root) is buffer]
+            if others:
+                continue
+            buffer.last = into.last
+            for member in into.members:
+                buffers[member] = buffer
+            buffer.members += into.members
+            shared[call] = call.inputs[position]
+            break
+    return shared

@@ -1,0 +1,164 @@
+"""Decides which tensors share memory because one is a view of the other.
+
+A reshape or a slice need not copy: its result is its operand's memory seen differently. A pad or a concatenation need
+not copy either, seen from the other side: its operands are written straight into their places within the result by the
+kernels that produce them; what remains of a pad is to fill the border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sterna.ir.graph import Graph, Node, Value
+
+
+@dataclass(frozen=True)
+class Window:
+    """The value lies inside another: element i of it is element offset + i * step of the parent, per dimension."""
+
+    parent: Value
+    offsets: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Recast:
+    """The value is the parent's elements in the same order with other dimensions."""
+
+    parent: Value
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a value lies: strides and origin, in elements, within the buffer of `root`."""
+
+    root: Value
+    origin: int
+    strides: tuple[int, ...]
+
+
+@dataclass
+class Views:
+    """The decisions.
+
+    Args:
+        parents: values that lie within others.
+        removed: nodes that need no kernel any more.
+        written: per pad or concat, which operands are in place already.
+    """
+
+    parents: dict[Value, Window | Recast] = field(default_factory=dict)
+    removed: set[Node] = field(default_factory=set)
+    written: dict[Node, tuple[bool, ...]] = field(default_factory=dict)
+
+    def storage(self, value: Value) -> Storage:
+        """Where a value lies, followed to the value that owns the buffer."""
+        view = self.parents.get(value)
+        if view is None:
+            return Storage(value, 0, dense(value.type.sizes))
+        parent = self.storage(view.parent)
+        if isinstance(view, Window):
+            origin = parent.origin + sum(o * s for o, s in zip(view.offsets, parent.strides, strict=True))
+            return Storage(parent.root, origin, tuple(p * s for p, s in zip(view.steps, parent.strides, strict=True)))
+        strides = recast_strides(view.parent.type.sizes, parent.strides, value.type.sizes)
+        assert strides is not None
+        return Storage(parent.root, parent.origin, strides)
+
+
+def plan_views(graph: Graph) -> Views:
+    """The views of a graph whose dimensions are all known."""
+    views = Views()
+    producers = graph.producers()
+    outputs = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if node.op == "pad" and node.attributes["mode"] == "constant" and _grows(node):
+            (x,) = node.operands
+            views.written[node] = (_absorb(x, node.output, tuple(node.attributes["before"]), views, producers, outputs),)
+        elif node.op == "concat":
+            views.written[node] = _concat(node, views, producers, outputs)
+    for node in graph.nodes:
+        if node.op == "reshape":
+            _reshape(node, views, producers, outputs)
+        elif node.op == "slice" and all(s > 0 for s in node.attributes["steps"]):
+            (x,) = node.operands
+            y = node.output
+            if not x.is_constant and y not in outputs and y not in views.parents:
+                views.parents[y] = Window(x, tuple(node.attributes["starts"]), tuple(node.attributes["steps"]))
+                views.removed.add(node)
+    return views
+
+
+def _grows(node: Node) -> bool:
+    return all(n >= 0 for n in (*node.attributes["before"], *node.attributes["after"]))
+
+
+def _absorb(x: Value, y: Value, offsets: Sequence[int], views: Views, producers: dict[Value, Node], outputs: set[Value]) -> bool:
+    """Places x within y if the kernel that makes x can write there."""
+    producer = producers.get(x)
+    if producer is None or producer.op in ("reshape", "slice") or len(producer.outputs) > 1 or x in outputs or x in views.parents:
+        return False
+    views.parents[x] = Window(y, tuple(offsets), (1,) * len(offsets))
+    return True
+
+
+def _concat(node: Node, views: Views, producers: dict[Value, Node], outputs: set[Value]) -> tuple[bool, ...]:
+    axis, position = node.attributes["axis"], 0
+    done = []
+    for x in node.operands:
+        offsets = [0] * x.type.rank
+        offsets[axis] = position
+        done.append(_absorb(x, node.output, offsets, views, producers, outputs))
+        position += x.type.sizes[axis]
+    return tuple(done)
+
+
+def _reshape(node: Node, views: Views, producers: dict[Value, Node], outputs: set[Value]) -> None:
+    x, y = node.inputs[0], node.output
+    assert x is not None
+    if x.is_constant or y in views.parents:
+        return
+    if y in outputs:
+        # The output owns its memory, so its operand moves there.
+        producer = producers.get(x)
+        if producer is not None and producer not in views.removed and len(producer.outputs) == 1 and x not in outputs and x not in views.parents:
+            views.parents[x] = Recast(y)
+            views.removed.add(node)
+        return
+    storage = views.storage(x)
+    if recast_strides(x.type.sizes, storage.strides, y.type.sizes) is not None:
+        views.parents[y] = Recast(x)
+        views.removed.add(node)
+
+
+def dense(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a compact tensor."""
+    strides, step = [], 1
+    for n in reversed(sizes):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def recast_strides(old: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
+    """Strides of the same elements with other dimensions, or None if no strides can say it."""
+    runs: list[tuple[int, int]] = []  # (elements, stride of the last) of stretches that lie regularly
+    for n, s in zip(old, strides, strict=True):
+        if n == 1:
+            continue
+        if runs and runs[-1][1] == n * s:
+            runs[-1] = (runs[-1][0] * n, s)
+        else:
+            runs.append((n, s))
+    result: list[int] = []
+    for n in reversed(new):
+        if n == 1:
+            result.append(1)
+            continue
+        if not runs or runs[-1][0] % n:
+            return None
+        count, step = runs.pop()
+        result.append(step)
+        if count > n:
+            runs.append((count // n, step * n))
+    return tuple(reversed(result)) if not runs else None
