@@ -30,6 +30,8 @@ typedef struct sterna_call {
 /* Runs tasks first_task <= t < last_task. Returns 0, or a negative sterna_status. */
 typedef int32_t (*sterna_kernel_fn)(const sterna_call *call, uint32_t first_task, uint32_t last_task);
 
+/* Every worker calls the kernel exactly once, all at the same time, with its own (perhaps empty) range of tasks, and each
+ * call passes the same barriers: it must not return an error between them. With one worker the barrier does nothing. */
 #define STERNA_KERNEL_NEEDS_BARRIER 1u
 
 typedef struct sterna_kernel {
