@@ -1,7 +1,8 @@
 """Constants of the elementary functions in float32 and float64: reductions of arguments and minimax polynomials.
 
-The coefficients come from Remez' exchange in 45 decimal digits. Those for float32 were rounded from the lowest power on,
-the others fitted again after each. "To 2**-n" is the greatest relative error of the function that they lead to.
+The coefficients come from Remez' exchange in 45 decimal digits. Those for float32 were rounded one by one, from the
+lowest power on, and the others fitted again after each. "To 2**-n" is the greatest relative error of the function that
+they lead to.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ FLOAT32 = Format(
         -0.0006373402429744601,
         0.00011885145795531571,
         -9.386407327838242e-06,
-    ),  # fmt: skip
+    ),
     # To 2**-26.3.
     log=(
         -0.5,
@@ -94,7 +95,7 @@ FLOAT32 = Format(
         -0.12272954732179642,
         0.1405687779188156,
         -0.12500180304050446,
-    ),  # fmt: skip
+    ),
     # To 2**-27.3.
     sin=(-0.16666659712791443, 0.008333069272339344, -0.00019809768127743155, 2.6060538402816746e-06),
     two_thirds=0x3F2AAAAB,
@@ -129,7 +130,7 @@ FLOAT64 = Format(
         2.755740282601157e-07,
         2.5108967787394905e-08,
         2.0875261376772077e-09,
-    ),  # fmt: skip
+    ),
     expm1=(
         0.5,
         0.16666666666666677,
@@ -142,7 +143,7 @@ FLOAT64 = Format(
         2.755740282601157e-07,
         2.5108967787394905e-08,
         2.0875261376772077e-09,
-    ),  # fmt: skip
+    ),
     # To 2**-60.
     erf=(
         0.1283791670955126,
@@ -171,7 +172,7 @@ FLOAT64 = Format(
         -1.7015935250511117e-13,
         6.722861525116605e-15,
         -1.2491654636449517e-16,
-    ),  # fmt: skip
+    ),
     # To 2**-62.
     log=(
         -0.5,
@@ -196,7 +197,7 @@ FLOAT64 = Format(
         0.03495259268309123,
         -0.08375877594335598,
         0.0823635637146548,
-    ),  # fmt: skip
+    ),
     # To 2**-61.
     sin=(
         -0.16666666666666666,
@@ -207,7 +208,7 @@ FLOAT64 = Format(
         1.6058939700881937e-10,
         -7.642991350937791e-13,
         2.721173429710737e-15,
-    ),  # fmt: skip
+    ),
     two_thirds=0x3FE5555555555555,
     exp_range=(-708.1, 710.0),
     tanh_limit=19.1,
