@@ -37,10 +37,10 @@ CODES: dict[str, str] = {
     "E0304": "register storage is used in a way that registers cannot serve",
     "E0305": "a loop program may reach outside of a buffer",
     # E04xx toolchain
+    "E0401": "the compiler that builds the C runtime is missing or failed",
     "E0402": "a compiler or linker is missing",
     "E0403": "a compiler or linker rejected generated code",
     "E0404": "an object file contains something that a bundle must not",
-    "E0401": "the compiler that builds the C runtime is missing or failed",
     # E05xx bundle and runtime; E0501 to E0512 are the status codes of runtime_c/include/sterna.h
     "E0501": "a call of the runtime was given an impossible argument",
     "E0502": "the runtime could not get the memory or threads it asked for",

@@ -18,6 +18,10 @@ static sterna_status new_model(const sterna_options *given, sterna_model **out, 
   }
   if (options.threads > MAX_THREADS)
     return fail(error, STERNA_BAD_ARGUMENT, "options.threads is %u; at most %u", (unsigned)options.threads, MAX_THREADS);
+#ifdef STERNA_PORT_NONE
+  if (options.threads > 1)
+    return fail(error, STERNA_UNSUPPORTED, "options.threads is %u; this build has no threads", (unsigned)options.threads);
+#endif
   heap memory;
   heap_open(&memory, options.allocator);
   if (memory.allocator.allocate == NULL || memory.allocator.release == NULL)
@@ -52,7 +56,7 @@ sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void
   *out = NULL;
   if (data == NULL || library == NULL || (params == NULL && params_bytes > 0))
     return fail(error, STERNA_BAD_ARGUMENT, "graph, library or params is NULL");
-  sterna_model *model;
+  sterna_model *model = NULL;
   graph graph;
   sterna_status status = new_model(options, &model, error);
   if (status != STERNA_OK) return status;
@@ -67,6 +71,7 @@ sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void
   return status;
 }
 
+#ifndef STERNA_PORT_NONE
 static sterna_status map(const char *directory, const char *name, port_file *file, sterna_error *error) {
   char path[MAX_PATH_BYTES], reason[128];
   int used = snprintf(path, sizeof path, "%s/%s", directory[0] != 0 ? directory : ".", name);
@@ -107,6 +112,7 @@ static sterna_status load(const char *directory, const port_file *text, sterna_m
   status = open_library(directory, &graph, model, &library, error);
   return status == STERNA_OK ? finish(&graph, library, model, error) : status;
 }
+#endif
 
 sterna_status sterna_load(const char *directory, const sterna_options *options, sterna_model **out,
                           sterna_error *error) {
@@ -114,7 +120,11 @@ sterna_status sterna_load(const char *directory, const sterna_options *options, 
   if (out == NULL) return fail(error, STERNA_BAD_ARGUMENT, "out is NULL");
   *out = NULL;
   if (directory == NULL) return fail(error, STERNA_BAD_ARGUMENT, "directory is NULL");
-  sterna_model *model;
+#ifdef STERNA_PORT_NONE
+  (void)options;
+  return fail(error, STERNA_UNSUPPORTED, "this build has no files; use sterna_load_table");
+#else
+  sterna_model *model = NULL;
   port_file text;
   sterna_status status = new_model(options, &model, error);
   if (status != STERNA_OK) return status;
@@ -128,6 +138,7 @@ sterna_status sterna_load(const char *directory, const sterna_options *options, 
   else
     sterna_unload(model);
   return status;
+#endif
 }
 
 void sterna_unload(sterna_model *model) {

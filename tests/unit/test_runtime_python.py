@@ -367,6 +367,7 @@ def test_error_texts() -> None:
     both = SternaError([Diagnostic("E0601", "one", ("here", "there")), Diagnostic("E0602", "two", fix="do it")])
     assert str(both) == "error[E0601]: one\n  here\n  there\n\nerror[E0602]: two\n  fix: do it"
     assert error("E0601", "x").codes == ("E0601",)
+    assert internal_error("impossible").codes == ("E0901",)
     assert "please report" in str(internal_error("impossible"))
     assert pickle.loads(pickle.dumps(both)).diagnostics == both.diagnostics
     with pytest.raises(ValueError, match="not listed"):

@@ -53,6 +53,8 @@ def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
 
     An array, or an object with `__dlpack__`, is taken as it is, without a copy; numbers and nested lists are converted.
     """
+    if isinstance(given, np.ndarray) and given.dtype == spec.dtype and given.shape == spec.shape:
+        return given
     where = f"the model wants {spec}"
     try:
         if isinstance(given, np.ndarray):
@@ -78,23 +80,26 @@ def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
     return problems or array
 
 
+def _list(specs: Sequence[TensorSpec]) -> str:
+    return "its inputs: " + (", ".join(str(spec) for spec in specs) or "none")
+
+
 def match_inputs(specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any]) -> list[Array]:
     """The arrays in the model's order. Raises a SternaError with everything that is wrong."""
     problems: list[Diagnostic] = []
-    names = ", ".join(str(spec) for spec in specs) or "none"
     if isinstance(given, Mapping):
         by_name = dict(given)
     elif isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
         by_name = dict(zip((spec.name for spec in specs), given, strict=False))
         if len(given) > len(specs):
             title = f"{len(given)} inputs were given; the model has {len(specs)}"
-            problems.append(Diagnostic("E0602", title, (f"its inputs: {names}",)))
+            problems.append(Diagnostic("E0602", title, (_list(specs),)))
     else:
         title = f"the inputs are a {type(given).__name__}; a mapping by name or a sequence is needed"
-        raise SternaError(Diagnostic("E0606", title, (f"the model's inputs: {names}",)))
+        raise SternaError(Diagnostic("E0606", title, (_list(specs),)))
     known = {spec.name for spec in specs}
     problems += [
-        Diagnostic("E0602", f'the model has no input "{name}"', (f"its inputs: {names}",))
+        Diagnostic("E0602", f'the model has no input "{name}"', (_list(specs),))
         for name in by_name
         if name not in known
     ]

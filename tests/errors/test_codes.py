@@ -1,0 +1,48 @@
+"""The table of error codes, the source and the C runtime agree, and every code has a test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sterna.errors import CODES
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [path for path in (ROOT / "compiler" / "sterna").rglob("*.py") if path.name != "errors.py"]
+CODE = re.compile(r"\bE0\d{3}\b")
+
+
+def codes_in(paths: list[Path]) -> dict[str, Path]:
+    return {code: path for path in paths for code in CODE.findall(path.read_text(encoding="utf-8"))}
+
+
+def test_every_code_in_the_source_is_listed() -> None:
+    unlisted = {code: path.name for code, path in codes_in(SOURCES).items() if code not in CODES}
+    assert unlisted == {}
+
+
+def test_the_table_is_in_order() -> None:
+    assert list(CODES) == sorted(CODES)
+
+
+def test_the_c_runtime_has_the_same_codes() -> None:
+    header = (ROOT / "runtime_c" / "include" / "sterna.h").read_text(encoding="utf-8")
+    table = dict(re.findall(r'X\((\w+), -\d+, "(E0\d{3})"', header))
+    assert sorted(table.values()) == [code for code in CODES if "E0501" <= code <= "E0512"]
+
+
+UNTESTED = {
+    *(f"E01{number:02}" for number in range(1, 14)),
+    *("E0201", "E0202", "E0203", "E0204", "E0301", "E0302", "E0303", "E0304", "E0305", "E0402", "E0403", "E0404"),
+}
+"""A debt that only shrinks: codes whose tests are still to be written."""
+
+
+@pytest.mark.parametrize("code", sorted(codes_in(SOURCES).keys() & CODES.keys() - UNTESTED))
+def test_every_code_has_a_test(code: str) -> None:
+    # E0512 is for builds without an operating system: the C tests have it by its C name.
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__).resolve()]
+    in_c = (ROOT / "runtime_c" / "test" / "test_model.c").read_text(encoding="utf-8")
+    assert code in codes_in(tests) or (code == "E0512" and "STERNA_UNSUPPORTED" in in_c)
