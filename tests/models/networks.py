@@ -38,7 +38,18 @@ class Network:
         self.count += 1
         return output
 
-    def conv(self, x: str, scope: str, cin: int, cout: int, kernel: int, stride: int = 1, groups: int = 1, gain: float = 2.0) -> str:
+    def conv(
+        self,
+        x: str,
+        scope: str,
+        cin: int,
+        cout: int,
+        *,
+        kernel: int,
+        stride: int = 1,
+        groups: int = 1,
+        gain: float = 2.0,
+    ) -> str:
         """Convolution and batch normalization, with the padding that keeps the size at stride 1."""
         fan = cin // groups * kernel * kernel
         shape = (cout, cin // groups, kernel, kernel)
@@ -78,7 +89,9 @@ class Network:
         x = self.node("Flatten", [x], "flatten", axis=1)
         w = self.weight("fc.weight", self.random.standard_normal((classes, channels), np.float32) / np.sqrt(channels))
         b = self.weight("fc.bias", self.random.standard_normal(classes, np.float32) * 0.1)
-        self.nodes.append(helper.make_node("Gemm", [x, w, b], ["logits"], name="/fc/Gemm", alpha=1.0, beta=1.0, transB=1))
+        self.nodes.append(
+            helper.make_node("Gemm", [x, w, b], ["logits"], name="/fc/Gemm", alpha=1.0, beta=1.0, transB=1)
+        )
         graph = helper.make_graph(
             self.nodes,
             self.name,
@@ -86,13 +99,15 @@ class Network:
             [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [batch, classes])],
             self.weights,
         )
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="pytorch")
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="pytorch"
+        )
 
 
 def mobilenet_v2(size: int = 224, batch: int | str = 1, folded: bool = True, seed: int = 2018) -> onnx.ModelProto:
     """MobileNetV2 1.0 (Sandler et al. 2018), torchvision's graph."""
     net = Network("mobilenet_v2", seed, folded)
-    x = net.relu6(net.conv("image", "features.0", 3, 32, 3, 2), "features.0")
+    x = net.relu6(net.conv("image", "features.0", 3, 32, kernel=3, stride=2), "features.0")
     channels, block = 32, 1
     for expand, out, repeats, first in (
         (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
@@ -102,19 +117,26 @@ def mobilenet_v2(size: int = 224, batch: int | str = 1, folded: bool = True, see
             scope = f"features.{block}"
             y, hidden = x, channels * expand
             if expand != 1:
-                y = net.relu6(net.conv(y, f"{scope}.expand", channels, hidden, 1), f"{scope}.expand")
-            y = net.relu6(net.conv(y, f"{scope}.depthwise", hidden, hidden, 3, stride, hidden), f"{scope}.depthwise")
-            y = net.conv(y, f"{scope}.project", hidden, out, 1, gain=1.0)
+                y = net.relu6(net.conv(y, f"{scope}.expand", channels, hidden, kernel=1), f"{scope}.expand")
+            y = net.relu6(
+                net.conv(y, f"{scope}.depthwise", hidden, hidden, kernel=3, stride=stride, groups=hidden),
+                f"{scope}.depthwise",
+            )
+            y = net.conv(y, f"{scope}.project", hidden, out, kernel=1, gain=1.0)
             x = net.add(x, y, scope) if stride == 1 and channels == out else y
             channels, block = out, block + 1
-    x = net.relu6(net.conv(x, "features.18", channels, 1280, 1), "features.18")
+    x = net.relu6(net.conv(x, "features.18", channels, 1280, kernel=1), "features.18")
     return net.finish(x, 1280, 1000, size, batch)
 
 
-def _resnet(name: str, layers: tuple[int, ...], bottleneck: bool, size: int, batch: int | str, folded: bool, seed: int) -> onnx.ModelProto:
+def _resnet(
+    name: str, layers: tuple[int, ...], bottleneck: bool, *, size: int, batch: int | str, folded: bool, seed: int
+) -> onnx.ModelProto:
     net = Network(name, seed, folded)
-    x = net.relu(net.conv("image", "conv1", 3, 64, 7, 2), "relu")
-    x = net.node("MaxPool", [x], "maxpool", ceil_mode=0, dilations=[1, 1], kernel_shape=[3, 3], pads=[1] * 4, strides=[2, 2])
+    x = net.relu(net.conv("image", "conv1", 3, 64, kernel=7, stride=2), "relu")
+    x = net.node(
+        "MaxPool", [x], "maxpool", ceil_mode=0, dilations=[1, 1], kernel_shape=[3, 3], pads=[1] * 4, strides=[2, 2]
+    )
     channels = 64
     for stage, count in enumerate(layers):
         width = 64 << stage
@@ -123,14 +145,14 @@ def _resnet(name: str, layers: tuple[int, ...], bottleneck: bool, size: int, bat
             stride = 2 if stage > 0 and n == 0 else 1
             scope = f"layer{stage + 1}.{n}"
             if bottleneck:
-                y = net.relu(net.conv(x, f"{scope}.conv1", channels, width, 1), f"{scope}.relu")
-                y = net.relu(net.conv(y, f"{scope}.conv2", width, width, 3, stride), f"{scope}.relu_1")
-                y = net.conv(y, f"{scope}.conv3", width, out, 1, gain=0.5)
+                y = net.relu(net.conv(x, f"{scope}.conv1", channels, width, kernel=1), f"{scope}.relu")
+                y = net.relu(net.conv(y, f"{scope}.conv2", width, width, kernel=3, stride=stride), f"{scope}.relu_1")
+                y = net.conv(y, f"{scope}.conv3", width, out, kernel=1, gain=0.5)
             else:
-                y = net.relu(net.conv(x, f"{scope}.conv1", channels, width, 3, stride), f"{scope}.relu")
-                y = net.conv(y, f"{scope}.conv2", width, out, 3, gain=0.5)
+                y = net.relu(net.conv(x, f"{scope}.conv1", channels, width, kernel=3, stride=stride), f"{scope}.relu")
+                y = net.conv(y, f"{scope}.conv2", width, out, kernel=3, gain=0.5)
             if stride != 1 or channels != out:
-                x = net.conv(x, f"{scope}.downsample.0", channels, out, 1, stride, gain=1.0)
+                x = net.conv(x, f"{scope}.downsample.0", channels, out, kernel=1, stride=stride, gain=1.0)
             x = net.relu(net.add(y, x, scope), f"{scope}.relu_2")
             channels = out
     return net.finish(x, channels, 1000, size, batch)
@@ -138,12 +160,12 @@ def _resnet(name: str, layers: tuple[int, ...], bottleneck: bool, size: int, bat
 
 def resnet18(size: int = 224, batch: int | str = 1, folded: bool = True, seed: int = 2015) -> onnx.ModelProto:
     """ResNet-18 (He et al. 2015), torchvision's graph."""
-    return _resnet("resnet18", (2, 2, 2, 2), False, size, batch, folded, seed)
+    return _resnet("resnet18", (2, 2, 2, 2), False, size=size, batch=batch, folded=folded, seed=seed)
 
 
 def resnet50(size: int = 224, batch: int | str = 1, folded: bool = True, seed: int = 2016) -> onnx.ModelProto:
     """ResNet-50 (v1.5: the stride in the 3 x 3 convolution), torchvision's graph."""
-    return _resnet("resnet50", (3, 4, 6, 3), True, size, batch, folded, seed)
+    return _resnet("resnet50", (3, 4, 6, 3), True, size=size, batch=batch, folded=folded, seed=seed)
 
 
 NETWORKS = {"mobilenet_v2": mobilenet_v2, "resnet18": resnet18, "resnet50": resnet50}

@@ -37,7 +37,9 @@ def interpret(
         if array.dtype != dtypes.to_numpy(value.dtype):
             problems.append(Diagnostic("E0603", f'the input "{value.name}" is {array.dtype}, not {value.dtype}'))
         elif array.shape != value.type.sizes:
-            problems.append(Diagnostic("E0604", f'the input "{value.name}" is {list(array.shape)}, not {list(value.type.sizes)}'))
+            problems.append(
+                Diagnostic("E0604", f'the input "{value.name}" is {list(array.shape)}, not {list(value.type.sizes)}')
+            )
         else:
             values[value] = array
     if problems:

@@ -1,7 +1,7 @@
 """The graph: operators over typed tensors in single assignment form.
 
 Everything here is immutable; a pass builds a new graph out of old and new nodes. Values compare by identity: two values
-are the same only if they are the same object. Nodes stand in an order in which every value is defined before it is used.
+are the same only if they are the same object. Nodes stand in an order in which every value is defined before its use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from sterna.ir import dtypes

@@ -1,9 +1,9 @@
 """The graph as text, one line per node:
 
-    graph digits(%x: float32[1, 1, 8, 8]) {
-      %1 = conv(%x, @w) {strides = [1, 1]} : float32[1, 8, 8, 16]    # from "conv1"
-      return logits = %1
-    }
+graph digits(%x: float32[1, 1, 8, 8]) {
+  %1 = conv(%x, @w) {strides = [1, 1]} : float32[1, 8, 8, 16]    # from "conv1"
+  return logits = %1
+}
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sterna.errors import internal_error
-from sterna.ir.graph import Graph, Node, TensorType, Value, tensor_type
 from sterna.ir.dtypes import from_numpy
+from sterna.ir.graph import Graph, Node, TensorType, Value, tensor_type
 
 Infer = Callable[[Node], tuple[TensorType, ...]]
 
@@ -45,7 +45,9 @@ def _check(graph: Graph, infer: Infer, outer: set[Value], names: dict[str, Value
         if value.data is not None:
             claim(value)
             if tensor_type(from_numpy(value.data.dtype), value.data.shape) != value.type:
-                problems.append(f"{where}: the constant {value.name} holds {value.data.dtype}{value.data.shape}, not {value.type}")
+                problems.append(
+                    f"{where}: the constant {value.name} holds {value.data.dtype}{value.data.shape}, not {value.type}"
+                )
         elif value not in defined:
             problems.append(f"{where}: {value.name} is read before it is defined")
 

@@ -20,7 +20,7 @@ def _exp(x: Expr) -> Expr:
     return E.unary("exp", x)
 
 
-def _clip(x: Expr, min: float | None, max: float | None) -> Expr:  # noqa: A002  ONNX's names
+def _clip(x: Expr, min: float | None, max: float | None) -> Expr:
     low = x if min is None else E.maximum(x, min)
     return low if max is None else E.minimum(low, max)
 
@@ -58,33 +58,91 @@ def _hard_sigmoid(x: Expr, alpha: float, beta: float) -> Expr:
 
 OPERATORS: tuple[Operator, ...] = (
     unary("relu", "max(x, 0); NaN stays NaN", lambda x: E.maximum(x, 0), SIGNED_NUMBERS, onnx="Relu"),
-    unary("clip", "x kept between two constants; a bound left out does not bind", _clip, NUMBERS,
-          attributes=(setting("min", "lower bound or None", None), setting("max", "upper bound or None", None)),
-          cases=(case(("float32", (3, 4)), min=0.0, max=6.0, high=9.0), case(("int8", (9,)), min=-1, max=2))),
-    unary("leaky_relu", "x where positive, else alpha x", lambda x, alpha: E.select(x < 0.0, alpha * x, x),
-          onnx="LeakyRelu", attributes=(setting("alpha", "slope below 0", 0.01),)),
-    binary("prelu", "x where positive, else slope x", lambda x, slope: E.select(x < 0, slope * x, x), onnx="PRelu",
-           cases=(case(("float32", (2, 3, 4)), ("float32", (3, 1))),)),
-    unary("elu", "x where positive, else alpha (exp(x) - 1)", _elu, onnx="Elu",
-          attributes=(setting("alpha", "limit below 0, negated", 1.0),)),
-    unary("celu", "max(0, x) + min(0, alpha (exp(x / alpha) - 1))", _celu, onnx="Celu",
-          attributes=(setting("alpha", "the smoothness", 1.0),)),
-    unary("selu", "gamma x where positive, else gamma alpha (exp(x) - 1)", _selu, onnx="Selu",
-          attributes=(setting("alpha", "", 1.67326319217681884765625), setting("gamma", "", 1.05070102214813232421875))),
-    unary("thresholded_relu", "x where above alpha, else 0", lambda x, alpha: E.select(x > alpha, x, 0.0),
-          onnx="ThresholdedRelu", attributes=(setting("alpha", "the threshold", 1.0),)),
-    unary("shrink", "x moved by bias toward 0, 0 between -lambd and lambd", _shrink, onnx="Shrink",
-          attributes=(setting("bias", "", 0.0), setting("lambd", "", 0.5))),
-    unary("hard_sigmoid", "max(0, min(1, alpha x + beta))", _hard_sigmoid, onnx="HardSigmoid",
-          attributes=(setting("alpha", "", 0.2), setting("beta", "", 0.5)), low=-6.0, high=6.0),
-    unary("hard_swish", "x max(0, min(1, x / 6 + 1 / 2))", lambda x: x * _hard_sigmoid(x, 1 / 6, 0.5), onnx="HardSwish",
-          low=-6.0, high=6.0),
+    unary(
+        "clip",
+        "x kept between two constants; a bound left out does not bind",
+        _clip,
+        NUMBERS,
+        attributes=(setting("min", "lower bound or None", None), setting("max", "upper bound or None", None)),
+        cases=(case(("float32", (3, 4)), min=0.0, max=6.0, high=9.0), case(("int8", (9,)), min=-1, max=2)),
+    ),
+    unary(
+        "leaky_relu",
+        "x where positive, else alpha x",
+        lambda x, alpha: E.select(x < 0.0, alpha * x, x),
+        onnx="LeakyRelu",
+        attributes=(setting("alpha", "slope below 0", 0.01),),
+    ),
+    binary(
+        "prelu",
+        "x where positive, else slope x",
+        lambda x, slope: E.select(x < 0, slope * x, x),
+        onnx="PRelu",
+        cases=(case(("float32", (2, 3, 4)), ("float32", (3, 1))),),
+    ),
+    unary(
+        "elu",
+        "x where positive, else alpha (exp(x) - 1)",
+        _elu,
+        onnx="Elu",
+        attributes=(setting("alpha", "limit below 0, negated", 1.0),),
+    ),
+    unary(
+        "celu",
+        "max(0, x) + min(0, alpha (exp(x / alpha) - 1))",
+        _celu,
+        onnx="Celu",
+        attributes=(setting("alpha", "the smoothness", 1.0),),
+    ),
+    unary(
+        "selu",
+        "gamma x where positive, else gamma alpha (exp(x) - 1)",
+        _selu,
+        onnx="Selu",
+        attributes=(setting("alpha", "", 1.67326319217681884765625), setting("gamma", "", 1.05070102214813232421875)),
+    ),
+    unary(
+        "thresholded_relu",
+        "x where above alpha, else 0",
+        lambda x, alpha: E.select(x > alpha, x, 0.0),
+        onnx="ThresholdedRelu",
+        attributes=(setting("alpha", "the threshold", 1.0),),
+    ),
+    unary(
+        "shrink",
+        "x moved by bias toward 0, 0 between -lambd and lambd",
+        _shrink,
+        onnx="Shrink",
+        attributes=(setting("bias", "", 0.0), setting("lambd", "", 0.5)),
+    ),
+    unary(
+        "hard_sigmoid",
+        "max(0, min(1, alpha x + beta))",
+        _hard_sigmoid,
+        onnx="HardSigmoid",
+        attributes=(setting("alpha", "", 0.2), setting("beta", "", 0.5)),
+        low=-6.0,
+        high=6.0,
+    ),
+    unary(
+        "hard_swish",
+        "x max(0, min(1, x / 6 + 1 / 2))",
+        lambda x: x * _hard_sigmoid(x, 1 / 6, 0.5),
+        onnx="HardSwish",
+        low=-6.0,
+        high=6.0,
+    ),
     unary("softplus", "log(1 + exp(x))", _softplus, onnx="Softplus", low=-9.0, high=9.0),
     unary("softsign", "x / (1 + |x|)", lambda x: x / (1.0 + absolute(x)), onnx="Softsign"),
     unary("mish", "x tanh(log(1 + exp(x)))", lambda x: x * E.unary("tanh", _softplus(x)), onnx="Mish"),
-    unary("gelu", "x times the normal distribution's cumulative probability of x", _gelu, onnx="Gelu",
-          attributes=(Attribute("approximate", "string", "exact, or by tanh", "none", ("none", "tanh")),),
-          cases=(Case((("float32", (9,)),), {"approximate": "tanh"}),)),
-)  # fmt: skip
+    unary(
+        "gelu",
+        "x times the normal distribution's cumulative probability of x",
+        _gelu,
+        onnx="Gelu",
+        attributes=(Attribute("approximate", "string", "exact, or by tanh", "none", ("none", "tanh")),),
+        cases=(Case((("float32", (9,)),), {"approximate": "tanh"}),),
+    ),
+)
 
 __all__ = ["FLOATS", "OPERATORS"]

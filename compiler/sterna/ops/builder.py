@@ -9,6 +9,7 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Node, Value, constant
+from sterna.ir.integer import as_int
 from sterna.ops.evaluate import evaluate
 from sterna.ops.table import operator
 
@@ -37,7 +38,9 @@ class Builder:
         """A name for a value that no other has."""
         return self._names.fresh(wanted)
 
-    def constant(self, data: Array | np.generic | float | int | Sequence[int], name: str = "constant", dtype: str = "") -> Value:
+    def constant(
+        self, data: Array | np.generic | float | int | Sequence[int], name: str = "constant", dtype: str = ""
+    ) -> Value:
         """A constant; a Python number or list needs a dtype."""
         array = np.asarray(data, dtypes.to_numpy(dtype)) if dtype else np.asarray(data)
         return constant(self.name(name), array)
@@ -106,8 +109,6 @@ class Builder:
     # -- shorthands
     def reshape(self, x: Value, shape: Sequence[Any], **rest: Any) -> Value:
         """`reshape`, unless it would change nothing."""
-        from sterna.ir.integer import as_int
-
         wanted = tuple(as_int(size) for size in shape)
         return x if x.shape == wanted and not rest.get("result") else self.add("reshape", x, shape=wanted, **rest)
 
@@ -120,5 +121,3 @@ class Builder:
     def scalar(self, value: float | int | bool, dtype: str) -> Value:
         """A constant without dimensions."""
         return self.constant(value, f"{value}", dtype)
-
-

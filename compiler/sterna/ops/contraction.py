@@ -14,7 +14,6 @@ from sterna.ir.integer import Int
 from sterna.ops.formulas import at, broadcast_at, rounded, wide, widened
 from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
-from sterna.te import expr as E  # noqa: N812
 from sterna.te.expr import Expr
 from sterna.te.tensor import Axis, Tensor, compute, reduce, reduce_axis
 
@@ -56,7 +55,9 @@ def windows(
     return tuple(result)
 
 
-def summed(name: str, shape: Sequence[Int], axes: Sequence[str], element: Any, inner: Sequence[Axis], dtype: str) -> Tensor:
+def summed(
+    name: str, shape: Sequence[Int], axes: Sequence[str], element: Any, *, inner: Sequence[Axis], dtype: str
+) -> Tensor:
     """A stage that sums `element(*axes)` over the inner axes that vary, rounded to `dtype` at the end."""
     varying = [axis for axis in inner if axis.extent != 1]
 
@@ -90,7 +91,7 @@ def _matmul(call: Call) -> Tensor:
 
     shape = call.output.shape
     axes = [*(f"b{n}" for n in range(len(shape) - 2)), "i", "j"]
-    return summed(call.name, shape, axes, element, [k], a.dtype)
+    return summed(call.name, shape, axes, element, inner=[k], dtype=a.dtype)
 
 
 # ---------------------------------------------------------------- convolution
@@ -135,7 +136,7 @@ def _conv(call: Call) -> Tensor:
         value = at(x, (n, *source, _channel(co, ci.var, w, call["groups"])))
         return widened(value) * widened(at(w, (*(k.var for k in kernel), ci.var, co)))
 
-    return summed(call.name, call.output.shape, ["n", *names, "co"], element, [*kernel, ci], x.dtype)
+    return summed(call.name, call.output.shape, ["n", *names, "co"], element, inner=[*kernel, ci], dtype=x.dtype)
 
 
 # ---------------------------------------------------------------- transposed convolution
@@ -179,7 +180,7 @@ def _conv_transpose(call: Call) -> Tensor:
         value = at(x, (n, *source, _channel(co, ci.var, w, call["groups"])))
         return widened(value) * widened(at(w, (*weight, ci.var, co)))
 
-    return summed(call.name, call.output.shape, ["n", *names, "co"], element, [*taps, ci], x.dtype)
+    return summed(call.name, call.output.shape, ["n", *names, "co"], element, inner=[*taps, ci], dtype=x.dtype)
 
 
 F = "float32"
@@ -210,15 +211,39 @@ _PRODUCTS = (
 )
 
 OPERATORS: tuple[Operator, ...] = (
-    Operator("matmul", "The product of matrices; dimensions before the last two broadcast.", single(_matmul_type), _matmul,
-             Fusion.COMPLEX, cases=_PRODUCTS, tags=frozenset({FAMILY})),
-    Operator("conv", "Convolution (cross-correlation) of 1 to 3 spatial dimensions, channels last, without padding.",
-             single(_conv_type), _conv, Fusion.COMPLEX, (STRIDES, DILATIONS, GROUPS), cases=_CONVOLUTIONS,
-             tags=frozenset({FAMILY})),
-    Operator("conv_transpose", "Transposed convolution, channels last: the elements from `begins` on of the full result, for an "
-             "input padded by (weight extent / stride - 1) zeros on each side, or more at the end.", single(_conv_transpose_type),
-             _conv_transpose, Fusion.COMPLEX,
-             (STRIDES, Attribute("begins", "ints", "first element of the full result, per spatial dimension"),
-              Attribute("sizes", "ints", "number of elements, per spatial dimension"), GROUPS),
-             cases=_TRANSPOSED, tags=frozenset({FAMILY})),
-)  # fmt: skip
+    Operator(
+        "matmul",
+        "The product of matrices; dimensions before the last two broadcast.",
+        single(_matmul_type),
+        _matmul,
+        Fusion.COMPLEX,
+        cases=_PRODUCTS,
+        tags=frozenset({FAMILY}),
+    ),
+    Operator(
+        "conv",
+        "Convolution (cross-correlation) of 1 to 3 spatial dimensions, channels last, without padding.",
+        single(_conv_type),
+        _conv,
+        Fusion.COMPLEX,
+        (STRIDES, DILATIONS, GROUPS),
+        cases=_CONVOLUTIONS,
+        tags=frozenset({FAMILY}),
+    ),
+    Operator(
+        "conv_transpose",
+        "Transposed convolution, channels last: the elements from `begins` on of the full result, for an "
+        "input padded by (weight extent / stride - 1) zeros on each side, or more at the end.",
+        single(_conv_transpose_type),
+        _conv_transpose,
+        Fusion.COMPLEX,
+        (
+            STRIDES,
+            Attribute("begins", "ints", "first element of the full result, per spatial dimension"),
+            Attribute("sizes", "ints", "number of elements, per spatial dimension"),
+            GROUPS,
+        ),
+        cases=_TRANSPOSED,
+        tags=frozenset({FAMILY}),
+    ),
+)

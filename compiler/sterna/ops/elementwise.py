@@ -10,12 +10,12 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
-from sterna.ops.formulas import map_elements
+from sterna.ops.formulas import at, map_elements
 from sterna.ops.operator import Attribute, Call, Case, Fusion, Onnx, Operator, Types, case, unfit
 from sterna.ops.types import INTEGERS, NUMBERS, SIGNED_NUMBERS, broadcast, elementwise, present, same_dtype, single
 from sterna.te import expr as E  # noqa: N812
 from sterna.te.expr import Expr
-from sterna.te.tensor import Tensor
+from sterna.te.tensor import Tensor, compute
 
 FLOATS = dtypes.FLOATS
 BOOL = ("bool",)
@@ -108,18 +108,28 @@ def operation(op: str) -> Callable[[Expr, Expr], Expr]:
 
 
 def _remainder(a: Expr, b: Expr, truncated: bool) -> Expr:
-    if not truncated:
-        return E.binary("mod", a, b)
-    if dtypes.is_float(a.dtype):
-        return a - E.unary("trunc", a / b) * b
-    return a - a / b * b
+    return a - a / b * b if truncated else E.binary("mod", a, b)
+
+
+def _float_remainder(a: Expr, b: Expr, truncated: bool) -> Expr:
+    rest = a - E.unary("trunc", a / b) * b
+    if truncated:
+        return rest
+    unlike = E.compare("lt", rest * b, 0.0)
+    return E.select(unlike, rest + b, rest)
 
 
 def _shift(a: Expr, b: Expr, direction: str) -> Expr:
-    # C leaves shifts by the width or more undefined; ONNX's reference gives 0.
+    # C leaves negative shifts and those by the width or more undefined; ONNX's reference gives 0, or the sign.
     width = dtypes.bits(a.dtype)
-    shifted = E.binary("shift_left" if direction == "LEFT" else "shift_right", a, E.minimum(b, width - 1))
-    return E.select(E.compare("lt", b, width), shifted, 0)
+    inside = E.compare("lt", b, width)
+    if dtypes.is_signed(b.dtype):
+        inside = E.binary("and", inside, E.compare("ge", b, 0))
+    if direction == "LEFT":
+        return E.select(inside, E.binary("shift_left", a, E.select(inside, b, 0)), 0)
+    if dtypes.is_signed(a.dtype):
+        return E.binary("shift_right", a, E.select(inside, b, width - 1))
+    return E.select(inside, E.binary("shift_right", a, E.select(inside, b, 0)), 0)
 
 
 def _is_infinite(x: Expr, negative: bool, positive: bool) -> Expr:
@@ -188,6 +198,13 @@ def _cast_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(attributes["to"], x.shape)
 
 
+def _bit_cast_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    if dtypes.bits(x.dtype) != dtypes.bits(attributes["to"]) or "bool" in (x.dtype, attributes["to"]):
+        raise unfit(f"{x.dtype} and {attributes['to']} differ in width")
+    return TensorType(attributes["to"], x.shape)
+
+
 def _cast(call: Call) -> Tensor:
     return map_elements(call.name, [call.input(0)], call.output, lambda x: E.cast(x, call["to"]))
 
@@ -215,9 +232,30 @@ CAST = Operator(
     cases=tuple(
         case((a, (3, 4)), to=b)
         for a, b in (
-            ("float32", "int32"), ("float32", "float16"), ("int32", "float32"), ("int64", "int32"), ("float32", "bool"), ("bool", "float32"),
-            ("uint8", "float32"), ("float16", "float32"), ("int32", "int8"),
-        )  # fmt: skip
+            ("float32", "int32"),
+            ("float32", "float16"),
+            ("int32", "float32"),
+            ("int64", "int32"),
+            ("float32", "bool"),
+            ("bool", "float32"),
+            ("uint8", "float32"),
+            ("float16", "float32"),
+            ("int32", "int8"),
+        )
+    ),
+    tags=frozenset({"elementwise"}),
+)
+BITCAST = Operator(
+    "bit_cast",
+    "The same bits read as another element type of the same width.",
+    single(_bit_cast_type),
+    lambda call: compute(call.name, call.output.shape, lambda *i: E.bitcast(at(call.input(0), i), call["to"])),
+    Fusion.BROADCAST,
+    (Attribute("to", "dtype", "the element type of the result", choices=dtypes.ALL),),
+    cases=(
+        case(("float32", (3, 4)), to="int32"),
+        case(("int32", (5,)), to="float32"),
+        case(("int8", (5,)), to="uint8"),
     ),
     tags=frozenset({"elementwise"}),
 )
@@ -247,11 +285,34 @@ OPERATORS: tuple[Operator, ...] = (
     binary("pow", "a to the power b", operation("pow"), low=0.5, high=3.0),
     binary("minimum", "the smaller; NaN if either is", E.minimum, tags=("commutative",), cases=_PAIRS),
     binary("maximum", "the greater; NaN if either is", E.maximum, tags=("commutative",), cases=_PAIRS),
-    binary("mod", "the remainder of floor(a / b)", _remainder, attributes=(_TRUNCATED,), onnx="Mod",
-           renamed={"fmod": "truncated"}, low=1.0, high=9.0, allowed=INTEGERS,
-           cases=(case(("int32", (20,)), np.array(3, np.int32), low=-9, high=9, truncated=True),
-                  case(("int32", (20,)), np.array(-3, np.int32), low=-9, high=9))),
-    binary("fmod", "the remainder of a / b with the sign of a", lambda a, b: _remainder(a, b, True), FLOATS, low=1.0, high=9.0),
+    binary(
+        "mod",
+        "the remainder of floor(a / b)",
+        _remainder,
+        attributes=(_TRUNCATED,),
+        onnx="Mod",
+        renamed={"fmod": "truncated"},
+        low=1.0,
+        high=9.0,
+        allowed=INTEGERS,
+        cases=(
+            case(("int32", (20,)), np.array(3, np.int32), low=-9, high=9, truncated=True),
+            case(("int32", (20,)), np.array(-3, np.int32), low=-9, high=9),
+        ),
+    ),
+    binary(
+        "fmod",
+        "the remainder of a / b with the sign of b, or of a",
+        _float_remainder,
+        FLOATS,
+        attributes=(_TRUNCATED,),
+        low=1.0,
+        high=9.0,
+        cases=(
+            case(("float32", (9,)), np.array(-2.5, np.float32)),
+            case(("float32", (9,)), np.array(-2.5, np.float32), truncated=True),
+        ),
+    ),
     unary("neg", "-x", call("neg"), SIGNED_NUMBERS, onnx="Neg"),
     unary("abs", "|x|", call("abs"), NUMBERS, onnx="Abs", cases=_SPECIAL),
     unary("sign", "-1, 0 or 1", call("sign"), SIGNED_NUMBERS, onnx="Sign"),
@@ -272,15 +333,35 @@ OPERATORS: tuple[Operator, ...] = (
     unary("cosh", "hyperbolic cosine", lambda x: (E.unary("exp", x) + E.unary("exp", -x)) * 0.5, onnx="Cosh"),
     unary("tanh", "hyperbolic tangent", call("tanh"), onnx="Tanh", cases=_SPECIAL),
     unary("asinh", "inverse hyperbolic sine", _asinh, onnx="Asinh"),
-    unary("acosh", "inverse hyperbolic cosine", lambda x: _log1p(x - 1.0 + E.unary("sqrt", (x - 1.0) * (x + 1.0))),
-          onnx="Acosh", low=1.0, high=9.0),
-    unary("atanh", "inverse hyperbolic tangent", lambda x: 0.5 * _log1p(2.0 * x / (1.0 - x)), onnx="Atanh",
-          low=-0.9, high=0.9),
+    unary(
+        "acosh",
+        "inverse hyperbolic cosine",
+        lambda x: _log1p(x - 1.0 + E.unary("sqrt", (x - 1.0) * (x + 1.0))),
+        onnx="Acosh",
+        low=1.0,
+        high=9.0,
+    ),
+    unary(
+        "atanh",
+        "inverse hyperbolic tangent",
+        lambda x: 0.5 * _log1p(2.0 * x / (1.0 - x)),
+        onnx="Atanh",
+        low=-0.9,
+        high=0.9,
+    ),
     unary("erf", "the error function", call("erf"), onnx="Erf"),
     unary("sigmoid", "1 / (1 + exp(-x))", call("sigmoid"), onnx="Sigmoid", cases=_SPECIAL),
     unary("is_nan", "whether x is not a number", call("isnan"), onnx="IsNaN", result="bool", cases=_SPECIAL),
-    unary("is_inf", "whether x is infinite", _is_infinite, onnx="IsInf", result="bool", attributes=(_NEGATIVE, _POSITIVE),
-          renamed={"detect_negative": "negative", "detect_positive": "positive"}, cases=_SPECIAL),
+    unary(
+        "is_inf",
+        "whether x is infinite",
+        _is_infinite,
+        onnx="IsInf",
+        result="bool",
+        attributes=(_NEGATIVE, _POSITIVE),
+        renamed={"detect_negative": "negative", "detect_positive": "positive"},
+        cases=_SPECIAL,
+    ),
     unary("logical_not", "not x", call("logical_not"), BOOL, onnx="Not"),
     binary("logical_and", "a and b", operation("and"), BOOL, onnx="And", tags=("commutative",)),
     binary("logical_or", "a or b", operation("or"), BOOL, onnx="Or", tags=("commutative",)),
@@ -289,15 +370,27 @@ OPERATORS: tuple[Operator, ...] = (
     binary("bitwise_and", "bits that both have", operation("and"), INTEGERS, onnx="BitwiseAnd", tags=("commutative",)),
     binary("bitwise_or", "bits that either has", operation("or"), INTEGERS, onnx="BitwiseOr", tags=("commutative",)),
     binary("bitwise_xor", "bits that one has", operation("xor"), INTEGERS, onnx="BitwiseXor", tags=("commutative",)),
-    binary("bit_shift", "bits moved; those beyond the width are lost", _shift, dtypes.UNSIGNED, onnx="BitShift",
-           attributes=(_DIRECTION,), cases=(case(("uint8", (9,)), ("uint8", (9,)), low=0, high=9, direction="LEFT"),
-                                            case(("uint32", (9,)), ("uint32", (9,)), low=0, high=40, direction="RIGHT"))),
-    binary("equal", "a = b", compare("eq"), dtypes.ALL, onnx="Equal", result="bool", tags=("commutative",), cases=_PAIRS),
+    binary(
+        "bit_shift",
+        "bits moved; those beyond the width are lost",
+        _shift,
+        INTEGERS,
+        onnx="BitShift",
+        attributes=(_DIRECTION,),
+        cases=(
+            case(("uint8", (9,)), ("uint8", (9,)), low=0, high=9, direction="LEFT"),
+            case(("uint32", (9,)), ("uint32", (9,)), low=0, high=40, direction="RIGHT"),
+        ),
+    ),
+    binary(
+        "equal", "a = b", compare("eq"), dtypes.ALL, onnx="Equal", result="bool", tags=("commutative",), cases=_PAIRS
+    ),
     binary("less", "a < b", compare("lt"), onnx="Less", result="bool", cases=_PAIRS),
     binary("less_equal", "a <= b", compare("le"), onnx="LessOrEqual", result="bool"),
     binary("greater", "a > b", compare("gt"), onnx="Greater", result="bool"),
     binary("greater_equal", "a >= b", compare("ge"), onnx="GreaterOrEqual", result="bool"),
     WHERE,
     CAST,
+    BITCAST,
     IDENTITY,
-)  # fmt: skip
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ops.table import operator
@@ -34,8 +36,6 @@ def evaluate(
     if outputs is None:
         outputs = declaration.types(types, attributes)
     if all(t.is_static and 0 in t.sizes for t in outputs):
-        import numpy as np
-
         return tuple(np.empty(t.sizes, dtypes.to_numpy(t.dtype)) for t in outputs)
     tensors: list[Tensor | None] = []
     arrays: dict[str, Array] = {}

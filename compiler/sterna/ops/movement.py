@@ -191,8 +191,15 @@ def _pad_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
         raise unfit("pads must not be negative; a slice removes elements")
     for size, b, a in zip(x.shape, before, after, strict=True):
         limit = size - 1 if attributes["mode"] == "reflect" else size
-        if attributes["mode"] != "constant" and (b or a) and limit.is_const and max(b, a) > int(limit) * (10**9 if attributes["mode"] == "edge" else 1):
-            raise unfit(f"{max(b, a)} elements of padding by {attributes['mode']} need as many in the tensor, which has {size}")
+        if (
+            attributes["mode"] != "constant"
+            and (b or a)
+            and limit.is_const
+            and max(b, a) > int(limit) * (10**9 if attributes["mode"] == "edge" else 1)
+        ):
+            raise unfit(
+                f"{max(b, a)} elements of padding by {attributes['mode']} need as many in the tensor, which has {size}"
+            )
     return TensorType(x.dtype, tuple(size + (b + a) for size, b, a in zip(x.shape, before, after, strict=True)))
 
 
@@ -316,48 +323,149 @@ def _gather_nd(call: Call) -> Tensor:
 F = "float32"
 SHAPE = Attribute("shape", "dims", "the result's dimensions")
 OPERATORS: tuple[Operator, ...] = (
-    Operator("transpose", "Dimensions in another order: dimension n of the result is `order[n]` of the operand.",
-             single(_transpose_type), _transpose, Fusion.INJECTIVE, (Attribute("order", "ints", "a permutation"),),
-             cases=(case((F, (2, 3, 4, 5)), order=(0, 2, 3, 1)), case((F, (3, 4)), order=(1, 0)), case(("int8", (2, 3, 4)), order=(2, 0, 1))),
-             view=lambda data, a: data.transpose(a["order"]), tags=frozenset({"view"})),
-    Operator("reshape", "The same elements in row-major order, with other dimensions.", single(_reshape_type), _reshape,
-             Fusion.INJECTIVE, (SHAPE,),
-             cases=(case((F, (2, 3, 4)), shape=(6, 4)), case((F, (4, 6)), shape=(3, 8)), case((F, (5,)), shape=(1, 5, 1)), case(("int32", (1, 1)), shape=()),
-                    case((F, (2, 12)), shape=(2, 3, 4))),
-             view=lambda data, a: data.reshape([int(s) for s in a["shape"]]), tags=frozenset({"view"})),
-    Operator("slice", "`sizes` elements from `starts` on, `steps` apart (which may be negative), in every dimension.",
-             single(_slice_type), _slice, Fusion.INJECTIVE,
-             (Attribute("starts", "ints", "first element"), Attribute("sizes", "ints", "how many"), Attribute("steps", "ints", "distance")),
-             cases=(case((F, (5, 6)), starts=(1, 0), sizes=(3, 3), steps=(1, 2)), case((F, (7,)), starts=(6,), sizes=(7,), steps=(-1,))),
-             view=_slice_view, tags=frozenset({"view"})),
-    Operator("concat", "Tensors one behind the other along an axis.", single(_concat_type), _concat, Fusion.INJECTIVE,
-             (Attribute("axis", "int", "where they are joined"),), (Onnx("Concat"),),
-             (case((F, (2, 3)), (F, (2, 1)), (F, (2, 4)), axis=1), case((F, (1, 3, 2)), (F, (2, 3, 2)), axis=0), case(("int64", (2,)), ("int64", (1,)), axis=0))),
-    Operator("pad", "Elements added at both ends of every dimension: a constant, the mirror image (`reflect`), the outermost "
-             "element (`edge`) or the other end (`wrap`).", single(_pad_type), _pad, Fusion.INJECTIVE,
-             (Attribute("before", "ints", "how many before"), Attribute("after", "ints", "how many behind"),
-              Attribute("mode", "string", "what they are", "constant", ("constant", "reflect", "edge", "wrap")),
-              Attribute("value", "float", "the constant", 0)),
-             cases=(case((F, (1, 4, 5, 2)), before=(0, 1, 1, 0), after=(0, 1, 2, 0)), case((F, (3, 4)), before=(2, 0), after=(0, 1), value=float("-inf")),
-                    *(case((F, (4, 5)), before=(2, 1), after=(3, 4), mode=mode) for mode in ("reflect", "edge", "wrap")),
-                    case(("int8", (3,)), before=(1,), after=(2,), value=-7))),
-    Operator("expand", "Broadcast to a shape.", single(_expand_type),
-             lambda call: compute(call.name, call.output.shape, lambda *i: broadcast_at(call.input(0), i)), Fusion.INJECTIVE, (SHAPE,),
-             cases=(case((F, (3, 1)), shape=(2, 3, 4)), case((F, ()), shape=(5,))),
-             view=lambda data, a: np.broadcast_to(data, [int(s) for s in a["shape"]]), tags=frozenset({"view"})),
-    Operator("tile", "The tensor repeated along every dimension.", single(_tile_type), _tile, Fusion.INJECTIVE,
-             (Attribute("repeats", "ints", "how often"),), cases=(case((F, (2, 3)), repeats=(2, 2)), case((F, (3, 1)), repeats=(1, 4)))),
-    Operator("gather", "Slices of the first operand chosen along an axis by the integers of the second; negative ones count from "
-             "the end, those out of range are clamped.", single(_gather_type), _gather, Fusion.INJECTIVE,
-             (Attribute("axis", "int", "where to choose", 0),), (Onnx("Gather"),),
-             (case((F, (5, 3)), np.array([[0, 4], [-1, 2]], np.int64), axis=0), case((F, (2, 4, 3)), np.array([1, 3], np.int32), axis=1),
-              case(("int64", (6,)), np.array(2, np.int64), axis=0))),
-    Operator("gather_elements", "The element of the first operand at each position, with the coordinate along an axis taken from the "
-             "second.", single(_gather_elements_type), _gather_elements, Fusion.INJECTIVE, (Attribute("axis", "int", "whose coordinate", 0),),
-             (Onnx("GatherElements"),), (case((F, (3, 3)), np.array([[1, 2, 0], [2, 0, -3]], np.int64), axis=0),
-                                         case((F, (2, 4)), np.array([[3, 0], [1, -1]], np.int32), axis=1))),
-    Operator("gather_nd", "Slices of the first operand at the coordinates in the second's last dimension.", single(_gather_nd_type),
-             _gather_nd, Fusion.INJECTIVE, (Attribute("batch_dims", "int", "leading dimensions both share", 0),), (Onnx("GatherND"),),
-             (case((F, (2, 3, 4)), np.array([[0, 1], [1, -1]], np.int64)), case((F, (2, 3, 4)), np.array([[1], [2]], np.int64), batch_dims=1))),
-)  # fmt: skip
-
+    Operator(
+        "transpose",
+        "Dimensions in another order: dimension n of the result is `order[n]` of the operand.",
+        single(_transpose_type),
+        _transpose,
+        Fusion.INJECTIVE,
+        (Attribute("order", "ints", "a permutation"),),
+        cases=(
+            case((F, (2, 3, 4, 5)), order=(0, 2, 3, 1)),
+            case((F, (3, 4)), order=(1, 0)),
+            case(("int8", (2, 3, 4)), order=(2, 0, 1)),
+        ),
+        view=lambda data, a: data.transpose(a["order"]),
+        tags=frozenset({"view"}),
+    ),
+    Operator(
+        "reshape",
+        "The same elements in row-major order, with other dimensions.",
+        single(_reshape_type),
+        _reshape,
+        Fusion.INJECTIVE,
+        (SHAPE,),
+        cases=(
+            case((F, (2, 3, 4)), shape=(6, 4)),
+            case((F, (4, 6)), shape=(3, 8)),
+            case((F, (5,)), shape=(1, 5, 1)),
+            case(("int32", (1, 1)), shape=()),
+            case((F, (2, 12)), shape=(2, 3, 4)),
+        ),
+        view=lambda data, a: data.reshape([int(s) for s in a["shape"]]),
+        tags=frozenset({"view"}),
+    ),
+    Operator(
+        "slice",
+        "`sizes` elements from `starts` on, `steps` apart (which may be negative), in every dimension.",
+        single(_slice_type),
+        _slice,
+        Fusion.INJECTIVE,
+        (
+            Attribute("starts", "ints", "first element"),
+            Attribute("sizes", "ints", "how many"),
+            Attribute("steps", "ints", "distance"),
+        ),
+        cases=(
+            case((F, (5, 6)), starts=(1, 0), sizes=(3, 3), steps=(1, 2)),
+            case((F, (7,)), starts=(6,), sizes=(7,), steps=(-1,)),
+        ),
+        view=_slice_view,
+        tags=frozenset({"view"}),
+    ),
+    Operator(
+        "concat",
+        "Tensors one behind the other along an axis.",
+        single(_concat_type),
+        _concat,
+        Fusion.INJECTIVE,
+        (Attribute("axis", "int", "where they are joined"),),
+        (Onnx("Concat"),),
+        (
+            case((F, (2, 3)), (F, (2, 1)), (F, (2, 4)), axis=1),
+            case((F, (1, 3, 2)), (F, (2, 3, 2)), axis=0),
+            case(("int64", (2,)), ("int64", (1,)), axis=0),
+        ),
+    ),
+    Operator(
+        "pad",
+        "Elements added at both ends of every dimension: a constant, the mirror image (`reflect`), the outermost "
+        "element (`edge`) or the other end (`wrap`).",
+        single(_pad_type),
+        _pad,
+        Fusion.INJECTIVE,
+        (
+            Attribute("before", "ints", "how many before"),
+            Attribute("after", "ints", "how many behind"),
+            Attribute("mode", "string", "what they are", "constant", ("constant", "reflect", "edge", "wrap")),
+            Attribute("value", "float", "the constant", 0),
+        ),
+        cases=(
+            case((F, (1, 4, 5, 2)), before=(0, 1, 1, 0), after=(0, 1, 2, 0)),
+            case((F, (3, 4)), before=(2, 0), after=(0, 1), value=float("-inf")),
+            *(case((F, (4, 5)), before=(2, 1), after=(3, 4), mode=mode) for mode in ("reflect", "edge", "wrap")),
+            case(("int8", (3,)), before=(1,), after=(2,), value=-7),
+        ),
+    ),
+    Operator(
+        "expand",
+        "Broadcast to a shape.",
+        single(_expand_type),
+        lambda call: compute(call.name, call.output.shape, lambda *i: broadcast_at(call.input(0), i)),
+        Fusion.INJECTIVE,
+        (SHAPE,),
+        cases=(case((F, (3, 1)), shape=(2, 3, 4)), case((F, ()), shape=(5,))),
+        view=lambda data, a: np.broadcast_to(data, [int(s) for s in a["shape"]]),
+        tags=frozenset({"view"}),
+    ),
+    Operator(
+        "tile",
+        "The tensor repeated along every dimension.",
+        single(_tile_type),
+        _tile,
+        Fusion.INJECTIVE,
+        (Attribute("repeats", "ints", "how often"),),
+        cases=(case((F, (2, 3)), repeats=(2, 2)), case((F, (3, 1)), repeats=(1, 4))),
+    ),
+    Operator(
+        "gather",
+        "Slices of the first operand chosen along an axis by the integers of the second; negative ones count from "
+        "the end, those out of range are clamped.",
+        single(_gather_type),
+        _gather,
+        Fusion.INJECTIVE,
+        (Attribute("axis", "int", "where to choose", 0),),
+        (Onnx("Gather"),),
+        (
+            case((F, (5, 3)), np.array([[0, 4], [-1, 2]], np.int64), axis=0),
+            case((F, (2, 4, 3)), np.array([1, 3], np.int32), axis=1),
+            case(("int64", (6,)), np.array(2, np.int64), axis=0),
+        ),
+    ),
+    Operator(
+        "gather_elements",
+        "The element of the first operand at each position, with the coordinate along an axis taken from the second.",
+        single(_gather_elements_type),
+        _gather_elements,
+        Fusion.INJECTIVE,
+        (Attribute("axis", "int", "whose coordinate", 0),),
+        (Onnx("GatherElements"),),
+        (
+            case((F, (3, 3)), np.array([[1, 2, 0], [2, 0, -3]], np.int64), axis=0),
+            case((F, (2, 4)), np.array([[3, 0], [1, -1]], np.int32), axis=1),
+        ),
+    ),
+    Operator(
+        "gather_nd",
+        "Slices of the first operand at the coordinates in the second's last dimension.",
+        single(_gather_nd_type),
+        _gather_nd,
+        Fusion.INJECTIVE,
+        (Attribute("batch_dims", "int", "leading dimensions both share", 0),),
+        (Onnx("GatherND"),),
+        (
+            case((F, (2, 3, 4)), np.array([[0, 1], [1, -1]], np.int64)),
+            case((F, (2, 3, 4)), np.array([[1], [2]], np.int64), batch_dims=1),
+        ),
+    ),
+)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
 from sterna.errors import SternaError, error
+from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType
 from sterna.te.tensor import Tensor
 
@@ -82,7 +83,7 @@ class Case:
         inputs: (dtype, shape) for random values of `low` to `high`, or a fixed array, or None for one left out.
     """
 
-    inputs: tuple[Union[Operand, Array, None], ...]
+    inputs: tuple[Operand | Array | None, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     low: float = -3.0
     high: float = 3.0
@@ -92,28 +93,26 @@ class Case:
         random = np.random.default_rng(seed)
         return [self._array(operand, random) for operand in self.inputs]
 
-    def _array(self, operand: Union[Operand, Array, None], random: np.random.Generator) -> Array | None:
+    def _array(self, operand: Operand | Array | None, random: np.random.Generator) -> Array | None:
         if operand is None or isinstance(operand, np.ndarray):
             return operand
         dtype, shape = operand
         if dtype == "bool":
             return np.asarray(random.random(shape) < 0.5)
-        from sterna.ir import dtypes
-
         if dtypes.is_float(dtype):
             return np.asarray(random.uniform(self.low, self.high, shape)).astype(dtypes.to_numpy(dtype))
         low = max(int(self.low), dtypes.limits(dtype)[0])
         return np.asarray(random.integers(low, max(int(self.high), low + 1), shape)).astype(dtypes.to_numpy(dtype))
 
 
-def case(*inputs: Union[Operand, Array, None], low: float = -3.0, high: float = 3.0, **attributes: Any) -> Case:
+def case(*inputs: Operand | Array | None, low: float = -3.0, high: float = 3.0, **attributes: Any) -> Case:
     """A `Case`, written shortly."""
     return Case(inputs, attributes, low, high)
 
 
-Types = tuple[Union[TensorType, None], ...]
+Types = tuple[TensorType | None, ...]
 TypeRule = Callable[[Types, Mapping[str, Any]], tuple[TensorType, ...]]
-Formula = Callable[["Call"], Union[Tensor, tuple[Tensor, ...]]]
+Formula = Callable[["Call"], Tensor | tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ class Call:
     A formula names its last stage `name` and those before it `stage("...")`, so that names stay unique in a kernel.
     """
 
-    inputs: tuple[Union[Tensor, None], ...]
+    inputs: tuple[Tensor | None, ...]
     attributes: Mapping[str, Any]
     outputs: tuple[TensorType, ...]
     name: str
@@ -178,7 +177,7 @@ class Operator:
 
     def compute(
         self,
-        inputs: Sequence[Union[Tensor, None]],
+        inputs: Sequence[Tensor | None],
         attributes: Mapping[str, Any],
         outputs: Sequence[TensorType],
         name: str,
@@ -188,7 +187,7 @@ class Operator:
         Args:
             inputs: one tensor per operand, of its type's shape and dtype; None where left out.
             outputs: the types of the results, as `types` gives them.
-            name: of the result's stage (`name_0`, `name_1` ... if there are several); intermediate stages begin with it.
+            name: of the result's stage (`name_0` ... if there are several); intermediate stages begin with it.
         """
         result = self.formula(Call(tuple(inputs), attributes, tuple(outputs), name))
         return result if isinstance(result, tuple) else (result,)

@@ -56,8 +56,22 @@ _CASES = (
 )
 
 OPERATORS: tuple[Operator, ...] = (
-    Operator("max_pool", "The greatest element of each window; NaN if there is one.", single(_type), _pool("max"),
-             Fusion.REDUCTION, _ATTRIBUTES, cases=_CASES),
-    Operator("sum_pool", "The sum of each window; an average is this divided by a constant count.", single(_type),
-             _pool("sum"), Fusion.REDUCTION, _ATTRIBUTES, cases=_CASES),
-)  # fmt: skip
+    Operator(
+        "max_pool",
+        "The greatest element of each window; NaN if there is one.",
+        single(_type),
+        _pool("max"),
+        Fusion.REDUCTION,
+        _ATTRIBUTES,
+        cases=_CASES,
+    ),
+    Operator(
+        "sum_pool",
+        "The sum of each window; an average is this divided by a constant count.",
+        single(_type),
+        _pool("sum"),
+        Fusion.REDUCTION,
+        _ATTRIBUTES,
+        cases=_CASES,
+    ),
+)

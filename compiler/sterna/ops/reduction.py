@@ -39,6 +39,7 @@ def over(
     axes: tuple[int, ...],
     keep: bool,
     combiner: str,
+    *,
     element: Callable[[Expr, tuple[Int, ...]], Expr] = lambda value, index: value,
     family: str = "reduction",
 ) -> Tensor:
@@ -104,11 +105,13 @@ def _normalized(call: Call, logarithm: bool) -> Tensor:
 
     powers = compute(call.stage("exp"), x.shape, lambda *i: E.unary("exp", shifted(i)), family=kind)
     total = over(call.stage("sum"), powers, (axis,), True, "sum", family=kind)
-    if logarithm:
-        final = lambda *i: shifted(i) - E.unary("log", at(total, _along(axis, i)))  # noqa: E731
-    else:
-        final = lambda *i: at(powers, i) / at(total, _along(axis, i))  # noqa: E731
-    return compute(call.name, x.shape, lambda *i: E.cast(final(*i), x.dtype), family=kind)
+
+    def final(*index: Int) -> Expr:
+        divisor = at(total, _along(axis, index))
+        value = shifted(index) - E.unary("log", divisor) if logarithm else at(powers, index) / divisor
+        return E.cast(value, x.dtype)
+
+    return compute(call.name, x.shape, final, family=kind)
 
 
 def _float_unchanged(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -196,7 +199,7 @@ def _layer_norm(call: Call) -> Tensor:
     def squared(value: Expr, index: tuple[Int, ...]) -> Expr:
         return (value - at(mean, row(index))) * (value - at(mean, row(index)))
 
-    spread = over(call.stage("squares"), x, axes, True, "sum", squared, family=kind)
+    spread = over(call.stage("squares"), x, axes, True, "sum", element=squared, family=kind)
     scale = compute(
         call.stage("scale"),
         spread.shape,
@@ -244,26 +247,82 @@ OPERATORS: tuple[Operator, ...] = (
     _reducer("reduce_min", "The least element over dimensions; NaN if there is one.", "min"),
     _reducer("reduce_all", "Whether all elements over dimensions hold.", "all", dtype="bool"),
     _reducer("reduce_any", "Whether any element over dimensions holds.", "any", dtype="bool"),
-    Operator("reduce_mean", "The mean over dimensions.", single(reduced_type), _mean, Fusion.REDUCTION, (AXES, KEEP),
-             cases=(case(("float32", (2, 3, 5)), axes=(1, 2)), case(("float32", (2, 4, 4, 3)), axes=(1, 2)),
-                    case(("float16", (4, 9)), axes=(1,), keep_dims=False)),
-             tags=frozenset({"reduction"})),
-    Operator("softmax", "exp(x) over its sum along an axis, shifted by the maximum.", single(_float_unchanged), _softmax,
-             Fusion.REDUCTION, (AXIS,), cases=(*_NORMALIZED, case(("float16", (3, 9)), axis=1))),
-    Operator("log_softmax", "The logarithm of softmax, without its underflow.", single(_float_unchanged), _log_softmax,
-             Fusion.REDUCTION, (AXIS,), cases=_NORMALIZED),
-    Operator("arg_max", "The position of the greatest element along an axis.", single(_arg_type), _arg("argmax"),
-             Fusion.REDUCTION, (AXIS, KEEP, LAST), (Onnx("ArgMax", attributes={"keepdims": "keep_dims", "select_last_index": "last"}),), _ARGS),
-    Operator("arg_min", "The position of the least element along an axis.", single(_arg_type), _arg("argmin"),
-             Fusion.REDUCTION, (AXIS, KEEP, LAST), (Onnx("ArgMin", attributes={"keepdims": "keep_dims", "select_last_index": "last"}),), _ARGS),
-    Operator("cumulative_sum", "The sum of all elements up to each one along an axis.", single(_cumulative_type),
-             _cumulative_sum, Fusion.REDUCTION,
-             (AXIS, Attribute("exclusive", "bool", "leave the element itself out", False),
-              Attribute("reverse", "bool", "count from the end", False)),
-             cases=(case(("float32", (3, 5)), axis=1), case(("float32", (3, 5)), axis=0, exclusive=True),
-                    case(("int32", (6,)), axis=0, reverse=True))),
-    Operator("layer_norm", "Elements of all dimensions from `axis` on, shifted to mean 0 and scaled to variance 1.",
-             single(_layer_norm_type), _layer_norm, Fusion.REDUCTION,
-             (AXIS, Attribute("epsilon", "float", "added to the variance", 1e-5)),
-             cases=(case(("float32", (3, 8)), axis=1), case(("float32", (2, 3, 8)), axis=1))),
-)  # fmt: skip
+    Operator(
+        "reduce_mean",
+        "The mean over dimensions.",
+        single(reduced_type),
+        _mean,
+        Fusion.REDUCTION,
+        (AXES, KEEP),
+        cases=(
+            case(("float32", (2, 3, 5)), axes=(1, 2)),
+            case(("float32", (2, 4, 4, 3)), axes=(1, 2)),
+            case(("float16", (4, 9)), axes=(1,), keep_dims=False),
+        ),
+        tags=frozenset({"reduction"}),
+    ),
+    Operator(
+        "softmax",
+        "exp(x) over its sum along an axis, shifted by the maximum.",
+        single(_float_unchanged),
+        _softmax,
+        Fusion.REDUCTION,
+        (AXIS,),
+        cases=(*_NORMALIZED, case(("float16", (3, 9)), axis=1)),
+    ),
+    Operator(
+        "log_softmax",
+        "The logarithm of softmax, without its underflow.",
+        single(_float_unchanged),
+        _log_softmax,
+        Fusion.REDUCTION,
+        (AXIS,),
+        cases=_NORMALIZED,
+    ),
+    Operator(
+        "arg_max",
+        "The position of the greatest element along an axis.",
+        single(_arg_type),
+        _arg("argmax"),
+        Fusion.REDUCTION,
+        (AXIS, KEEP, LAST),
+        (Onnx("ArgMax", attributes={"keepdims": "keep_dims", "select_last_index": "last"}),),
+        _ARGS,
+    ),
+    Operator(
+        "arg_min",
+        "The position of the least element along an axis.",
+        single(_arg_type),
+        _arg("argmin"),
+        Fusion.REDUCTION,
+        (AXIS, KEEP, LAST),
+        (Onnx("ArgMin", attributes={"keepdims": "keep_dims", "select_last_index": "last"}),),
+        _ARGS,
+    ),
+    Operator(
+        "cumulative_sum",
+        "The sum of all elements up to each one along an axis.",
+        single(_cumulative_type),
+        _cumulative_sum,
+        Fusion.REDUCTION,
+        (
+            AXIS,
+            Attribute("exclusive", "bool", "leave the element itself out", False),
+            Attribute("reverse", "bool", "count from the end", False),
+        ),
+        cases=(
+            case(("float32", (3, 5)), axis=1),
+            case(("float32", (3, 5)), axis=0, exclusive=True),
+            case(("int32", (6,)), axis=0, reverse=True),
+        ),
+    ),
+    Operator(
+        "layer_norm",
+        "Elements of all dimensions from `axis` on, shifted to mean 0 and scaled to variance 1.",
+        single(_layer_norm_type),
+        _layer_norm,
+        Fusion.REDUCTION,
+        (AXIS, Attribute("epsilon", "float", "added to the variance", 1e-5)),
+        cases=(case(("float32", (3, 8)), axis=1), case(("float32", (2, 3, 8)), axis=1)),
+    ),
+)

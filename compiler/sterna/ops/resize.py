@@ -21,8 +21,13 @@ from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute
 
 TRANSFORMS = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
-)  # fmt: skip
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+)
 _LARGEST_DENOMINATOR = 4096
 
 
@@ -108,7 +113,9 @@ def _resize(call: Call) -> Tensor:
     if not all(size.is_const for size in x.shape):
         raise error("E0113", "resize of a tensor whose size is only known at run time")
     sizes = [int(size) for size in x.shape]
-    moved = [n for n, (a, b, s) in enumerate(zip(sizes, call["sizes"], call["scales"], strict=True)) if a != b or s != 1.0]
+    moved = [
+        n for n, (a, b, s) in enumerate(zip(sizes, call["sizes"], call["scales"], strict=True)) if a != b or s != 1.0
+    ]
 
     def body(*index: Int) -> Expr:
         taps: dict[int, list[tuple[Int, Expr | None]]] = {}
@@ -156,16 +163,41 @@ def _clamped(index: Int, last: int) -> Int:
 
 _UP, _DOWN = (1, 8, 10, 2), (1, 3, 2, 2)
 OPERATORS: tuple[Operator, ...] = (
-    Operator("resize", "The tensor sampled at another size; positions outside it take the nearest edge.", single(_type), _resize,
-             Fusion.INJECTIVE,
-             (Attribute("sizes", "ints", "the result's dimensions"), Attribute("scales", "floats", "result / operand, per dimension"),
-              Attribute("mode", "string", "how samples are made", "nearest", ("nearest", "linear", "cubic")),
-              Attribute("transform", "string", "which source position an element has", "half_pixel", TRANSFORMS),
-              Attribute("rounding", "string", "which neighbour is the nearest", "round_prefer_floor",
-                        ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")),
-              Attribute("cubic_coefficient", "float", "the cubic kernel's parameter", -0.75)),
-             cases=tuple(case(("float32", (1, 4, 5, 2)), sizes=sizes, scales=tuple(b / a for a, b in zip((1, 4, 5, 2), sizes)),
-                              mode=mode, transform=transform)
-                         for sizes in (_UP, _DOWN)
-                         for mode, transform in (("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("cubic", "half_pixel")))),
-)  # fmt: skip
+    Operator(
+        "resize",
+        "The tensor sampled at another size; positions outside it take the nearest edge.",
+        single(_type),
+        _resize,
+        Fusion.INJECTIVE,
+        (
+            Attribute("sizes", "ints", "the result's dimensions"),
+            Attribute("scales", "floats", "result / operand, per dimension"),
+            Attribute("mode", "string", "how samples are made", "nearest", ("nearest", "linear", "cubic")),
+            Attribute("transform", "string", "which source position an element has", "half_pixel", TRANSFORMS),
+            Attribute(
+                "rounding",
+                "string",
+                "which neighbour is the nearest",
+                "round_prefer_floor",
+                ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+            ),
+            Attribute("cubic_coefficient", "float", "the cubic kernel's parameter", -0.75),
+        ),
+        cases=tuple(
+            case(
+                ("float32", (1, 4, 5, 2)),
+                sizes=sizes,
+                scales=tuple(b / a for a, b in zip((1, 4, 5, 2), sizes, strict=True)),
+                mode=mode,
+                transform=transform,
+            )
+            for sizes in (_UP, _DOWN)
+            for mode, transform in (
+                ("nearest", "asymmetric"),
+                ("linear", "half_pixel"),
+                ("linear", "align_corners"),
+                ("cubic", "half_pixel"),
+            )
+        ),
+    ),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from sterna.ir.graph import Graph, Node, Value
 from sterna.passes.rewriting import Rewriting, splat
@@ -66,7 +67,10 @@ def _pad(r: Rewriting, node: Node, x: Value) -> Value | None:
         return None
     if settings["value"] != inner.attributes["value"]:
         return None
-    ends = {key: tuple(a + b for a, b in zip(settings[key], inner.attributes[key], strict=True)) for key in ("before", "after")}
+    ends: dict[str, Any] = {
+        key: tuple(a + b for a, b in zip(settings[key], inner.attributes[key], strict=True))
+        for key in ("before", "after")
+    }
     return r.emit(node, "pad", inner.inputs[0], mode="constant", value=settings["value"], **ends)
 
 
@@ -119,8 +123,10 @@ def _bound(key: str) -> Rule:
                 continue
             value = splat(bound)
             if value is not None and not math.isnan(value):
-                number: float | int = bound.data.flat[0].item()
-                return r.emit(node, "relu", kept) if key == "min" and value == 0 and _signed(kept) else r.emit(node, "clip", kept, **{key: number})
+                if key == "min" and value == 0 and _signed(kept):
+                    return r.emit(node, "relu", kept)
+                setting: dict[str, Any] = {key: bound.data.flat[0].item()}
+                return r.emit(node, "clip", kept, **setting)
         return None
 
     return rule

@@ -73,7 +73,7 @@ def _fold(r: Rewriting, node: Node, x: Value, c: Array, alone: object) -> bool:
 
 
 def _scaled(r: Rewriting, contraction: Node, c: Array, place: Node | None = None) -> Value | None:
-    """The contraction with its weight's last dimension (the output channels) scaled; None if the weight is no constant."""
+    """The contraction with its output channels (its weight's last dimension) scaled; None if the weight varies."""
     x, w = contraction.inputs
     if w is None or w.data is None:
         return None

@@ -16,7 +16,9 @@ def fold_constants(graph: Graph) -> Graph:
     rewriting = Rewriting(graph)
     for node in graph.nodes:
         operands = rewriting.operands(node)
-        known = bool(operands) and all(value is None or value.data is not None for value in operands) and not node.regions
+        known = (
+            bool(operands) and all(value is None or value.data is not None for value in operands) and not node.regions
+        )
         if not known or not _worth_it(node.op, operands, node.outputs):
             rewriting.keep(node)
             continue

@@ -9,6 +9,7 @@ between two convolutions nothing is left of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from sterna.ir.graph import Graph, Node, Value
@@ -47,9 +48,11 @@ class _Layout:
         self.shuffled: dict[Value, tuple[Value, tuple[int, ...], tuple[Int, ...]]] = {}
         self.users = graph.users()
         self.outputs = set(graph.outputs)
+        self.reader: tuple[str, ...] = ()  # sources of the node at hand
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
+            self.reader = node.sources
             rule = _RULES.get(node.op)
             if rule is None and "elementwise" in operator(node.op).tags:
                 rule = _Layout.elementwise
@@ -78,7 +81,9 @@ class _Layout:
             result = wanted if name is not None and base.data is None else None
             sources = self.sources_of(base)
             if moves_nothing(order, base):
-                known = self.builder.add("reshape", base, shape=tuple(base.shape[n] for n in order), sources=sources, result=result)
+                known = self.builder.add(
+                    "reshape", base, shape=tuple(base.shape[n] for n in order), sources=sources, result=result
+                )
             else:
                 known = self.builder.add("transpose", base, order=order, sources=sources, result=result)
             self.made[base, order] = known
@@ -86,7 +91,7 @@ class _Layout:
 
     def sources_of(self, value: Value) -> tuple[str, ...]:
         node = self.rewriting.made_by(value)
-        return node.sources if node is not None else ()
+        return node.sources if node is not None else self.reader
 
     def plain(self, value: Value) -> Value:
         """The value in the order of the old graph."""
@@ -138,12 +143,17 @@ class _Layout:
         return True
 
     def vote(self, values: Sequence[Value], rank: int) -> Order:
-        """The order that most elements of the operands already have; the given one only if nothing speaks against it."""
+        """The order that most elements of the operands already have."""
         votes: dict[Order, int] = {}
         for value in values:
             base, order = self.hold(value)
             # Constants and tensors that a reshape permutes come along for nothing.
-            if value.type.rank < rank or value.is_constant or base.is_constant or moves_nothing(order, base) and order != straight(rank):
+            if (
+                value.type.rank < rank
+                or value.is_constant
+                or base.is_constant
+                or (moves_nothing(order, base) and order != straight(rank))
+            ):
                 continue
             if order == straight(rank) and sum(size != 1 for size in value.shape) <= 1:
                 continue
@@ -171,7 +181,9 @@ class _Layout:
     def along_axis(self, node: Node) -> bool:
         """Operators with an axis that keep the shape."""
         base, order = self.hold(node.operands[0])
-        return self.emit(node, [base, *map(self.plain, node.operands[1:])], order, axis=order[node.attributes["axis"] % len(order)])
+        return self.emit(
+            node, [base, *map(self.plain, node.operands[1:])], order, axis=order[node.attributes["axis"] % len(order)]
+        )
 
     def per_dimension(self, node: Node) -> bool:
         """Operators whose attributes have an entry for every dimension."""
@@ -193,7 +205,10 @@ class _Layout:
         rank = len(order)
         axes = {axis % rank for axis in node.attributes["axes"]}
         return self.emit(
-            node, [base], self.without(order, axes, node.attributes["keep_dims"]), axes=tuple(sorted(order[n] for n in axes))
+            node,
+            [base],
+            self.without(order, axes, node.attributes["keep_dims"]),
+            axes=tuple(sorted(order[n] for n in axes)),
         )
 
     def arg(self, node: Node) -> bool:
@@ -261,24 +276,31 @@ class _Layout:
     @staticmethod
     def together(places: list[int], base: Value) -> bool:
         """Whether dimensions of the base follow each other with nothing but ones between them."""
-        for a, b in zip(places, places[1:], strict=False):
-            if a > b or any(base.shape[n] != 1 for n in range(a + 1, b)):
-                return False
-        return True
+        return all(a < b and all(base.shape[n] == 1 for n in range(a + 1, b)) for a, b in pairwise(places))
 
-    def absorbed(self, node: Node, x: Value, base: Value, order: Order, parts: list[tuple[list[int], list[int]]]) -> bool:
+    def absorbed(
+        self, node: Node, x: Value, base: Value, order: Order, parts: list[tuple[list[int], list[int]]]
+    ) -> bool:
         """A flattening before products with constant matrices: their rows are permuted instead of the elements."""
         value = node.output
         last = value.type.rank - 1
         users = self.users.get(value, [])
         products = all(u.op == "matmul" and u.inputs[0] is value and u.inputs[1] is not None for u in users)
         weights = [u.inputs[1] for u in users] if products else []
-        if not weights or value in self.outputs or any(w is None or w.data is None or w.type.rank != 2 for w in weights):
+        if (
+            not weights
+            or value in self.outputs
+            or any(w is None or w.data is None or w.type.rank != 2 for w in weights)
+        ):
             return False
         (*before, (mine, theirs)) = parts
         lead = [order[n] for part, _ in before for n in part]
         places = sorted(order[n] for n in mine)
-        if theirs[-1] != last or any(value.shape[n] != 1 for n in theirs[:-1]) or not self.together(lead + places, base):
+        if (
+            theirs[-1] != last
+            or any(value.shape[n] != 1 for n in theirs[:-1])
+            or not self.together(lead + places, base)
+        ):
             return False
         flat = self.builder.add("reshape", base, shape=value.shape, sources=node.sources, name=node.name)
         ranked = tuple(sorted(range(len(mine)), key=lambda n: order[mine[n]]))

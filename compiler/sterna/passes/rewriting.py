@@ -71,9 +71,9 @@ def splat(value: Value | None) -> float | None:
     if value is None or value.data is None or value.data.size == 0:
         return None
     data = value.data
-    if data.size > 1 and any(stride and size > 1 for stride, size in zip(data.strides, data.shape, strict=True)):
-        if data.size > 1 << 16 or not np.all(data == data.flat[0]):
-            return None
+    varies = any(stride and size > 1 for stride, size in zip(data.strides, data.shape, strict=True))
+    if varies and (data.size > 1 << 16 or not np.all(data == data.flat[0])):
+        return None
     return float(data.flat[0])
 
 

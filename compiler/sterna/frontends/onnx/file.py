@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped,unused-ignore]
 from onnx import TensorProto, external_data_helper, numpy_helper
 
 from sterna.errors import SternaError, error
@@ -33,7 +33,7 @@ _FORMATS = (
 )
 
 #: ONNX's element types -> ours.
-ELEMENT_TYPES = {
+ELEMENT_TYPES: dict[int, str] = {
     TensorProto.FLOAT: "float32",
     TensorProto.DOUBLE: "float64",
     TensorProto.FLOAT16: "float16",
@@ -146,7 +146,11 @@ def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
 
 def _external(tensor: onnx.TensorProto, folder: Path | None, what: str, kind: np.dtype[np.generic], size: int) -> Array:
     if folder is None:
-        raise error("E0110", f"{what} lies in another file, and the model came without a folder", fix="give the path of the model instead")
+        raise error(
+            "E0110",
+            f"{what} lies in another file, and the model came without a folder",
+            fix="give the path of the model instead",
+        )
     try:
         info = external_data_helper.ExternalDataInfo(tensor)
         location, offset, length = info.location, int(info.offset or 0), int(info.length or size)
@@ -160,7 +164,10 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, what: str, kind: np
         raise error("E0110", f'{what} lies in "{location}", which is not there', fix="keep the model's files together")
     available = path.stat().st_size
     if offset < 0 or length != size or offset + size > available:
-        raise error("E0110", f'{what} needs bytes {offset} to {offset + size} of "{location}", which has {available} (length given: {length})')
+        raise error(
+            "E0110",
+            f'{what} needs bytes {offset} to {offset + size} of "{location}", which has {available}; it says {length}',
+        )
     if size == 0:
         return np.empty(0, kind)
     return np.asarray(np.memmap(path, kind.newbyteorder("<"), "r", offset, (size // kind.itemsize,)))

@@ -32,7 +32,9 @@ def input_types(
     for value in inputs:
         if not value.type.HasField("tensor_type"):
             kind = value.type.WhichOneof("value") or "nothing"
-            problems.append(Diagnostic("E0111", f'{where}, input "{value.name}" is a {kind.removesuffix("_type")}, not a tensor'))
+            problems.append(
+                Diagnostic("E0111", f'{where}, input "{value.name}" is a {kind.removesuffix("_type")}, not a tensor')
+            )
             continue
         try:
             dtypes[value.name] = element_type(value.type.tensor_type.elem_type)
@@ -49,10 +51,16 @@ def input_types(
     for name in dims:
         if name not in used:
             known = ", ".join(sorted(filter(_SYMBOL.fullmatch, used))) or "none"
-            problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), f"its named dimensions: {known}"))
+            problems.append(
+                Diagnostic("E0106", f'the model has no dimension "{name}"', (), f"its named dimensions: {known}")
+            )
     types: dict[str, TensorType] = {}
     for name, dtype in dtypes.items():
-        row = list(shapes[name]) if name in shapes else [symbols.get(d, d) if isinstance(d, str) else d for d in declared.get(name, [])]
+        row = (
+            list(shapes[name])
+            if name in shapes
+            else [symbols.get(d, d) if isinstance(d, str) else d for d in declared.get(name, [])]
+        )
         if any(isinstance(size, str) for size in row):
             problems.append(_unknown(name, declared[name], row, where))
         elif name in declared or name in shapes:
@@ -69,10 +77,14 @@ def _dimension(dim: onnx.TensorShapeProto.Dimension) -> int | str:
     return str(dim.dim_param)
 
 
-def _bindings(declared: Mapping[str, Sequence[int | str]], shapes: Shapes, dims: Dims, problems: list[Diagnostic]) -> dict[str, int]:
+def _bindings(
+    declared: Mapping[str, Sequence[int | str]], shapes: Shapes, dims: Dims, problems: list[Diagnostic]
+) -> dict[str, int]:
     """Sizes of named dimensions: those given, and those that given shapes imply."""
     symbols = {name: size for name, size in dims.items() if size > 0}
-    problems += [Diagnostic("E0106", f"the dimension {name} cannot be {size}") for name, size in dims.items() if size <= 0]
+    problems += [
+        Diagnostic("E0106", f"the dimension {name} cannot be {size}") for name, size in dims.items() if size <= 0
+    ]
     for name, shape in shapes.items():
         if any(size <= 0 for size in shape):
             problems.append(Diagnostic("E0106", f'the shape {list(shape)} given for "{name}" is not one'))
@@ -81,12 +93,16 @@ def _bindings(declared: Mapping[str, Sequence[int | str]], shapes: Shapes, dims:
             continue
         text = "[" + ", ".join(str(d) if d != "" else "?" for d in row) + "]"
         if len(row) != len(shape):
-            problems.append(Diagnostic("E0106", f'the input "{name}" has {len(row)} dimensions {text}, not {len(shape)}'))
+            problems.append(
+                Diagnostic("E0106", f'the input "{name}" has {len(row)} dimensions {text}, not {len(shape)}')
+            )
             continue
         for dim, size in zip(row, shape, strict=True):
             if isinstance(dim, int):
                 if dim != size:
-                    problems.append(Diagnostic("E0106", f'the input "{name}" is {text}, which {list(shape)} does not fit'))
+                    problems.append(
+                        Diagnostic("E0106", f'the input "{name}" is {text}, which {list(shape)} does not fit')
+                    )
                     break
             elif _SYMBOL.fullmatch(dim) and symbols.setdefault(dim, size) != size:
                 problems.append(Diagnostic("E0106", f"the dimension {dim} is given as {symbols[dim]} and as {size}"))
@@ -95,7 +111,10 @@ def _bindings(declared: Mapping[str, Sequence[int | str]], shapes: Shapes, dims:
 
 def _unknown(name: str, declared: Sequence[int | str], row: Sequence[int | str], where: str) -> Diagnostic:
     text = "[" + ", ".join(str(d) if d != "" else "?" for d in declared) + "]"
-    example = ",".join("1" if n == 0 and isinstance(d, str) else ("<size>" if isinstance(d, str) else str(d)) for n, d in enumerate(row))
+    example = ",".join(
+        "1" if n == 0 and isinstance(d, str) else ("<size>" if isinstance(d, str) else str(d))
+        for n, d in enumerate(row)
+    )
     fix = f"--shape {name}={example}"
     missing = [d for d in row if isinstance(d, str)]
     if all(_SYMBOL.fullmatch(d) for d in missing):

@@ -84,7 +84,11 @@ def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
         limit = newest(domain)
         if domain == "" and version < OLDEST_OPSET:
             fix = f"convert it: onnx.version_converter.convert_version(model, {limit})"
-            problems.append(Diagnostic("E0102", f"the model uses {label} {version}; the oldest supported is {OLDEST_OPSET}", (), fix))
+            problems.append(
+                Diagnostic(
+                    "E0102", f"the model uses {label} {version}; the oldest supported is {OLDEST_OPSET}", (), fix
+                )
+            )
         elif domain in ("", ML) and version > limit:
             text = f"the model uses {label} {version}; the installed onnx package knows {limit}"
             problems.append(Diagnostic("E0102", text, (), "pip install --upgrade onnx"))
@@ -95,13 +99,8 @@ def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return result
 
 
-def decode(
-    proto: onnx.NodeProto, versions: Mapping[str, int], name: str, folder: Path | None, outer: Mapping[str, Any] | None = None
-) -> Source:
+def decode(proto: onnx.NodeProto, versions: Mapping[str, int], name: str, folder: Path | None) -> Source:
     """A node with its attributes.
-
-    Args:
-        outer: attributes of the function being expanded, which a node may refer to.
 
     Raises:
         SternaError: E0102, E0103 or E0109, the node does not follow its schema.
@@ -119,16 +118,16 @@ def decode(
     label = f'{proto.op_type} "{name}"'
     for attribute in proto.attribute:
         if attribute.ref_attr_name:
-            if outer is not None and attribute.ref_attr_name in outer:
-                attributes[attribute.name] = outer[attribute.ref_attr_name]
-            continue
+            raise error("E0103", f"{label} refers to an attribute of a function and stands in none")
         if attribute.name in attributes:
             raise error("E0109", f"{label} has the attribute {attribute.name} twice")
         attributes[attribute.name] = _value(attribute, label, folder)
         if declared is not None:
             expected = declared.attributes.get(attribute.name)
             if expected is None:
-                raise error("E0109", f"{label} has an attribute {attribute.name}, which {proto.op_type} {version} does not know")
+                raise error(
+                    "E0109", f"{label} has an attribute {attribute.name}, which {proto.op_type} {version} does not know"
+                )
             if int(expected.type.value) != attribute.type:
                 wanted, found = _KINDS.get(int(expected.type.value)), _KINDS.get(attribute.type)
                 raise error("E0109", f"{label}: the attribute {attribute.name} is of kind {found}, not {wanted}")
@@ -142,9 +141,14 @@ def decode(
             if expected.default_value.type:
                 attributes[key] = _value(expected.default_value, label, folder)
         if not declared.min_input <= len(inputs) <= declared.max_input:
-            raise error("E0103", f"{label} has {len(inputs)} inputs; {proto.op_type} takes {declared.min_input} to {declared.max_input}")
+            raise error(
+                "E0103",
+                f"{label} has {len(inputs)} inputs; {proto.op_type} takes {declared.min_input} to {declared.max_input}",
+            )
         if len(outputs) > declared.max_output:
-            raise error("E0103", f"{label} has {len(outputs)} outputs; {proto.op_type} gives at most {declared.max_output}")
+            raise error(
+                "E0103", f"{label} has {len(outputs)} outputs; {proto.op_type} gives at most {declared.max_output}"
+            )
     return Source(proto.op_type, domain, version, name, tuple(inputs), tuple(outputs), attributes, given, proto)
 
 

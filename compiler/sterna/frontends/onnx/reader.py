@@ -29,7 +29,9 @@ FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that compu
 DEEPEST = 64  # of sub-graphs and functions inside each other
 
 
-def read(model: str | os.PathLike[str] | onnx.ModelProto, shapes: Shapes | None = None, dims: Dims | None = None) -> Graph:
+def read(
+    model: str | os.PathLike[str] | onnx.ModelProto, shapes: Shapes | None = None, dims: Dims | None = None
+) -> Graph:
     """An ONNX model as a graph of core operators.
 
     Args:
@@ -68,6 +70,9 @@ class _Scope:
         if name in self.values or self.outer is None:
             return self.values[name]
         return self.outer[name]
+
+    def get(self, name: str) -> Value | None:
+        return self[name] if name in self else None  # noqa: SIM401  this is that method
 
     def origin(self, name: str) -> Source | None:
         return self.origins.get(name) or (self.outer.origin(name) if self.outer is not None else None)
@@ -152,7 +157,14 @@ class _Reader:
         translator = translators().get((source.domain, source.op))
         if translator is not None:
             flags = [bool(name) and name in used for name in source.outputs]
-            work = Translation(source, inputs, self.builder, lambda n: self.origin(source.inputs[n], scope), flags, sources)
+            work = Translation(
+                source,
+                inputs,
+                self.builder,
+                origin=lambda n: self.origin(source.inputs[n], scope),
+                used=flags,
+                sources=sources,
+            )
             result = translator(work)
             results = result if isinstance(result, tuple) else (result,)
         elif source.op == "If" and source.domain == "":
@@ -160,8 +172,9 @@ class _Reader:
         else:
             results = self.expansion(source, inputs, sources)
         for name, value in zip(source.outputs, results, strict=False):
-            if name and value is not None:
+            if name:
                 scope.values[name] = value
+            if name and value is not None:
                 self.wanted.setdefault(value, name)
 
     def origin(self, name: str, scope: _Scope) -> str:
@@ -183,7 +196,11 @@ class _Reader:
         """The branch of an `If` that a known condition takes."""
         condition = inputs[0] if inputs else None
         if condition is None or condition.data is None or condition.data.size != 1:
-            raise error("E0104", "If with a condition that is only known at run time is not supported", f"input 0 {self.origin(source.inputs[0], scope)}")
+            raise error(
+                "E0104",
+                "If with a condition that is only known at run time is not supported",
+                f"input 0 {self.origin(source.inputs[0], scope)}",
+            )
         graph = source.attributes["then_branch" if condition.data.reshape(-1)[0] else "else_branch"]
         return self.nested(graph, _Scope(scope), graph.name or source.name)
 
@@ -200,7 +217,9 @@ class _Reader:
         self.depth -= 1
         return tuple(scope[value.name] for value in graph.output)
 
-    def expansion(self, source: Source, inputs: Sequence[Value | None], sources: tuple[str, ...]) -> tuple[Value | None, ...]:
+    def expansion(
+        self, source: Source, inputs: Sequence[Value | None], sources: tuple[str, ...]
+    ) -> tuple[Value | None, ...]:
         """The results of an operator that ONNX defines as a function of others."""
         function = self.function(source, inputs)
         if function is None:
@@ -213,7 +232,10 @@ class _Reader:
             value = inputs[n] if n < len(inputs) else None
             if value is not None:
                 scope.values[name] = value
-        versions = {**self.versions, **{("" if i.domain == "ai.onnx" else i.domain): i.version for i in function.opset_import}}
+        versions = {
+            **self.versions,
+            **{("" if i.domain == "ai.onnx" else i.domain): i.version for i in function.opset_import},
+        }
         used = {name for node in function.node for name in node.input} | set(function.output)
         for position, node in enumerate(function.node):
             present = onnx.NodeProto()
@@ -221,10 +243,11 @@ class _Reader:
             for n, name in enumerate(present.input):
                 if name and name not in scope:
                     present.input[n] = ""
+            _resolve(present, source)
             name = f"{source.name}/{node.name or f'{node.op_type}_{position}'}"
-            self.node(decode(present, versions, name, self.folder, source.attributes), scope, used, sources)
+            self.node(decode(present, versions, name, self.folder), scope, used, sources)
         self.depth -= 1
-        return tuple(scope[name] if name in scope else None for name in function.output)
+        return tuple(scope.get(name) for name in function.output)
 
     def function(self, source: Source, inputs: Sequence[Value | None]) -> onnx.FunctionProto | None:
         """ONNX's own definition of an operator."""
@@ -293,6 +316,26 @@ class _Reader:
         )
         names = tuple(value.name for value in graph.output)
         return Graph(graph.name or "model", inputs, tuple(map(final, outputs)), kept, names)
+
+
+def _resolve(node: onnx.NodeProto, outer: Source) -> None:
+    """Replaces references to attributes of the function's call by those attributes, or their defaults."""
+    attributes = list(node.attribute)
+    if not any(attribute.ref_attr_name for attribute in attributes):
+        return
+    given = {a.name: a for a in outer.proto.attribute} if outer.proto is not None else {}
+    declared = schema(outer.op, outer.version, outer.domain)
+    del node.attribute[:]
+    for attribute in attributes:
+        value = attribute
+        if attribute.ref_attr_name:
+            value = given.get(attribute.ref_attr_name)
+            if value is None and declared is not None and attribute.ref_attr_name in declared.attributes:
+                value = declared.attributes[attribute.ref_attr_name].default_value
+            if value is None or not value.type:
+                continue
+        node.attribute.add().CopyFrom(value)
+        node.attribute[-1].name = attribute.name
 
 
 def _doubles(what: str, names: Sequence[str], where: str) -> list[Diagnostic]:

@@ -82,12 +82,18 @@ def order(graph: onnx.GraphProto, given: Collection[str], where: str) -> tuple[l
             elif state.get(source) is None:
                 stack.append(source)
     for name, readers in missing.items():
-        problems.append(Diagnostic("E0103", f'{where}: nothing computes the tensor "{name}"', (f"read by {listed(readers)}",)))
+        problems.append(
+            Diagnostic("E0103", f'{where}: nothing computes the tensor "{name}"', (f"read by {listed(readers)}",))
+        )
     return result, problems
 
 
 def unsupported(
-    graph: onnx.GraphProto, positions: Iterable[int], versions: Mapping[str, int], known: Collection[tuple[str, str]], where: str
+    graph: onnx.GraphProto,
+    positions: Iterable[int],
+    versions: Mapping[str, int],
+    known: Collection[tuple[str, str]],
+    where: str,
 ) -> list[Diagnostic]:
     """One diagnostic per operator that can neither be translated nor expanded, with its nodes."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -105,5 +111,7 @@ def unsupported(
     for (domain, op), nodes in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         label = f"{domain}.{op}" if domain else op
         count = f"{len(nodes)} node" + ("s" if len(nodes) > 1 else "")
-        problems.append(Diagnostic("E0104", f"the operator {label} is not supported ({count})", (f"{where}, {listed(nodes)}",)))
+        problems.append(
+            Diagnostic("E0104", f"the operator {label} is not supported ({count})", (f"{where}, {listed(nodes)}",))
+        )
     return problems

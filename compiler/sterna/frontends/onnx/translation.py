@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
 from sterna.ops import Builder
 
-Translator = Callable[["Translation"], Union[Value, tuple[Union[Value, None], ...]]]
+Translator = Callable[["Translation"], Value | tuple[Value | None, ...]]
 
 
 class Translation:
@@ -27,8 +27,8 @@ class Translation:
     """
 
     def __init__(
-        self, node: Source, inputs: Sequence[Value | None], builder: Builder, origin: Callable[[int], str], used: Sequence[bool],
-        sources: tuple[str, ...] = (),
+        self, node: Source, inputs: Sequence[Value | None], builder: Builder, *, origin: Callable[[int], str],
+        used: Sequence[bool], sources: tuple[str, ...] = (),
     ):  # fmt: skip
         self.node, self.inputs, self.builder, self.used = node, tuple(inputs), builder, tuple(used)
         self.origin = origin
@@ -70,7 +70,9 @@ class Translation:
         """
         value = self.input(position)
         if value.data is None:
-            raise error("E0107", f"{self.node.op} needs {what} that are constant", f"input {position} {self.origin(position)}")
+            raise error(
+                "E0107", f"{self.node.op} needs {what} that are constant", f"input {position} {self.origin(position)}"
+            )
         return value.data
 
     def integers(self, position: int, what: str) -> list[int]:
@@ -92,7 +94,9 @@ class Translation:
     # -- building
     def op(self, operator: str, *inputs: Value | None, **attributes: Any) -> Value:
         """A core operator with one result."""
-        return self.builder.add(operator, *inputs, sources=self.sources, name=f"{self.node.name}/{operator}", **attributes)
+        return self.builder.add(
+            operator, *inputs, sources=self.sources, name=f"{self.node.name}/{operator}", **attributes
+        )
 
     def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
         return self.builder.reshape(x, shape, sources=self.sources, name=f"{self.node.name}/reshape")

@@ -70,21 +70,37 @@ def batch_normalization(t: Translation) -> tuple[Value | None, ...]:
 def instance_normalization(t: Translation) -> Value:
     x, scale, bias = t.input(0), t.input(1), t.input(2)
     rank = x.type.rank
-    lead = tuple(int(size) for size in t.static(x)[:2])
-    # layer_norm does it in two passes over the spatial dimensions.
+    if rank < 3:
+        raise error("E0108", f"InstanceNormalization needs spatial dimensions, {x.type} has none")
     normal = t.op("layer_norm", x, axis=2, epsilon=t.attribute("epsilon", 1e-5))
-    if rank == 2:
-        raise error("E0108", f"InstanceNormalization needs spatial dimensions, {x.type} of {lead} has none")
     return t.op("add", t.op("mul", normal, _per_channel(t, scale, rank)), _per_channel(t, bias, rank))
 
 
 def layer_normalization(t: Translation) -> tuple[Value | None, ...]:
     x = t.input(0)
+    axis, epsilon = t.attribute("axis", -1), t.attribute("epsilon", 1e-5)
+    mean = inverse = None
     if any(t.used[1:]):
-        raise t.unsupported("with its outputs of mean and deviation")
-    y = t.op("layer_norm", x, axis=t.attribute("axis", -1), epsilon=t.attribute("epsilon", 1e-5))
+        axes = tuple(range(axes_of((axis,), x.type.rank)[0], x.type.rank))
+        wide = t.cast(x, "float32" if x.dtype in ("float16", "bfloat16") else x.dtype)
+        mean = t.op("reduce_mean", wide, axes=axes, keep_dims=True)
+        distance = t.op("sub", wide, mean)
+        variance = t.op("reduce_mean", t.op("mul", distance, distance), axes=axes, keep_dims=True)
+        inverse = t.op("reciprocal", t.op("sqrt", t.op("add", variance, t.scalar(epsilon, wide.dtype))))
+    y = t.op("layer_norm", x, axis=axis, epsilon=epsilon)
     y = t.op("mul", y, t.input(1))
-    return (t.op("add", y, t.input(2)) if t.has(2) else y, None, None)
+    return (t.op("add", y, t.input(2)) if t.has(2) else y, mean, inverse)
+
+
+def lp_normalization(t: Translation) -> Value:
+    x = t.input(0)
+    axes = axes_of((t.attribute("axis", -1),), x.type.rank)
+    if t.attribute("p", 2) == 1:
+        size = t.op("reduce_sum", t.op("abs", x), axes=axes, keep_dims=True)
+    else:
+        size = t.op("sqrt", t.op("reduce_sum", t.op("mul", x, x), axes=axes, keep_dims=True))
+    zero = t.op("equal", size, t.scalar(0, x.dtype))
+    return t.op("div", x, t.op("where", zero, t.scalar(1, x.dtype), size))
 
 
 def _softmax(operator: str) -> Translator:
@@ -137,7 +153,11 @@ def _reduce(operator: str, before: str = "", after: str = "") -> Translator:
             x = t.op(before, x)
         if axes is None:
             return t.op(after, x) if after else x
-        name = {"reduce_max": "reduce_any", "reduce_min": "reduce_all"}.get(operator, operator) if x.dtype == "bool" else operator
+        name = (
+            {"reduce_max": "reduce_any", "reduce_min": "reduce_all"}.get(operator, operator)
+            if x.dtype == "bool"
+            else operator
+        )
         if name == "reduce_mean" and not is_float(x):
             total = t.op("reduce_sum", x, axes=axes, keep_dims=bool(t.attribute("keepdims", 1)))
             count = int(np.prod([t.static(x)[n] for n in axes], dtype=np.int64))
@@ -216,7 +236,7 @@ def power(t: Translation) -> Value:
 def modulo(t: Translation) -> Value:
     a, b = t.input(0), t.input(1)
     if is_float(a):
-        return t.op("fmod", a, b)
+        return t.op("fmod", a, b, truncated=bool(t.attribute("fmod", 0)))
     return t.op("mod", a, b, truncated=bool(t.attribute("fmod", 0)))
 
 
@@ -224,9 +244,12 @@ def cast(t: Translation) -> Value:
     return t.cast(t.input(0), element_type(t.attribute("to")))
 
 
+def bit_cast(t: Translation) -> Value:
+    return t.op("bit_cast", t.input(0), to=element_type(t.attribute("to")))
+
+
 def cast_like(t: Translation) -> Value:
     return t.cast(t.input(0), t.input(1).dtype)
-
 
 
 def identity(t: Translation) -> Value:
@@ -234,6 +257,8 @@ def identity(t: Translation) -> Value:
 
 
 def dropout(t: Translation) -> tuple[Value | None, ...]:
+    if t.has(2) and t.scalar_of(2, "a training mode"):
+        raise t.unsupported("in training mode", "export the model for inference")
     if len(t.used) > 1 and t.used[1]:
         mask = t.op("expand", t.scalar(True, "bool"), shape=t.input(0).shape)
         return (t.input(0), mask)
@@ -269,6 +294,7 @@ def array_feature_extractor(t: Translation) -> Value:
 
 TRANSLATORS: dict[str, Translator] = {
     "BatchNormalization": batch_normalization,
+    "BitCast": bit_cast,
     "Cast": cast,
     "CastLike": cast_like,
     "Clip": clip,
@@ -281,6 +307,7 @@ TRANSLATORS: dict[str, Translator] = {
     "LayerNormalization": layer_normalization,
     "LogSoftmax": _softmax("log_softmax"),
     "MatMul": matmul,
+    "LpNormalization": lp_normalization,
     "Max": _chain("maximum"),
     "Mean": mean,
     "Min": _chain("minimum"),

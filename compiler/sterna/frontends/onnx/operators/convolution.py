@@ -139,7 +139,9 @@ def conv_transpose(t: Translation) -> Value:
         before.append(taps)
         after.append(max((begins[n] + lengths[n] - 1) // strides[n] + 1 - sizes[n], 0))
     last = _padded(t, t.channels_last(x), before, after)
-    y = t.op("conv_transpose", last, grouped, strides=strides, begins=tuple(begins), sizes=tuple(lengths), groups=groups)
+    y = t.op(
+        "conv_transpose", last, grouped, strides=strides, begins=tuple(begins), sizes=tuple(lengths), groups=groups
+    )
     if t.has(2):
         y = t.op("add", y, t.input(2))
     return t.channels_first(y)
@@ -192,7 +194,9 @@ def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray, tuple[int, .
     table = np.ones((), np.int64)
     for n in range(spatial):
         taps = np.arange(counts[n])[:, None] * strides[n] + np.arange(kernel[n])[None] * dilations[n] - before[n]
-        low, high = (-before[n], sizes[n] + (after[n] if automatic else pads[n + spatial])) if include else (0, sizes[n])
+        low, high = (
+            (-before[n], sizes[n] + (after[n] if automatic else pads[n + spatial])) if include else (0, sizes[n])
+        )
         table = table[..., None] * ((taps >= low) & (taps < high)).sum(1)
     last = _padded(t, t.channels_last(x), before, after)
     return t.op("sum_pool", last, kernel=kernel, strides=strides, dilations=dilations), table, kernel

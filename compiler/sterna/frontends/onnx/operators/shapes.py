@@ -21,7 +21,12 @@ LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compile
 # ---------------------------------------------------------------- constants
 def constant(t: Translation) -> Value:
     attributes = t.node.attributes
-    for key, dtype in (("value_float", "float32"), ("value_floats", "float32"), ("value_int", "int64"), ("value_ints", "int64")):
+    for key, dtype in (
+        ("value_float", "float32"),
+        ("value_floats", "float32"),
+        ("value_int", "int64"),
+        ("value_ints", "int64"),
+    ):
         if key in attributes:
             return t.constant(attributes[key], dtype)
     if "value" not in attributes:
@@ -137,7 +142,9 @@ def tile(t: Translation) -> Value:
 
 
 # ---------------------------------------------------------------- parts
-def cut(t: Translation, x: Value, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int] | None = None) -> Value:
+def cut(
+    t: Translation, x: Value, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int] | None = None
+) -> Value:
     """`slice`, unless it takes everything."""
     steps = steps or (1,) * len(starts)
     if tuple(sizes) == t.static(x) and all(s == 1 for s in steps):
@@ -158,7 +165,9 @@ def slice_(t: Translation) -> Value:
     axes = axes_of(axes, rank) if axes is not None else tuple(range(len(starts)))
     steps = steps or [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps or len(axes) > rank:
-        raise error("E0108", f"Slice with starts {list(starts)}, ends {list(ends)}, axes {list(axes)}, steps {list(steps)}")
+        raise error(
+            "E0108", f"Slice with starts {list(starts)}, ends {list(ends)}, axes {list(axes)}, steps {list(steps)}"
+        )
     begin, count, step = [0] * rank, list(t.static(x)), [1] * rank
     for axis, a, b, d in zip(axes, starts, ends, steps, strict=True):
         chosen = range(t.static(x)[axis])[slice(a, b, d)]
@@ -232,7 +241,8 @@ def space_to_depth(t: Translation) -> Value:
     b = t.attribute("blocksize")
     if h % b or w % b:
         raise error("E0108", f"{h} x {w} does not fall into blocks of {b} x {b}")
-    y = t.transpose(t.reshape(x, (n, c, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
+    blocks = t.reshape(x, (n, c, h // b, b, w // b, b))
+    y = t.transpose(blocks, (0, 3, 5, 1, 2, 4) if t.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4))
     return t.reshape(y, (n, c * b * b, h // b, w // b))
 
 
@@ -277,7 +287,7 @@ def resize(t: Translation) -> Value:
             pick = min if policy == "not_larger" else max
             factor = pick(w / old[a] for w, a in zip(wanted, axes, strict=True))
             for a in axes:
-                scales[a], sizes[a] = factor, int(math.floor(old[a] * factor + 0.5))
+                scales[a], sizes[a] = factor, math.floor(old[a] * factor + 0.5)
         else:
             for a, w in zip(axes, wanted, strict=True):
                 scales[a], sizes[a] = w / old[a], w
@@ -294,7 +304,11 @@ def resize(t: Translation) -> Value:
             "transform": t.attribute("coordinate_transformation_mode", "half_pixel"),
             "rounding": t.attribute("nearest_mode", "round_prefer_floor"),
         }
-    if settings["transform"] == "tf_crop_and_resize" or t.attribute("antialias", 0) or t.attribute("exclude_outside", 0):
+    if (
+        settings["transform"] == "tf_crop_and_resize"
+        or t.attribute("antialias", 0)
+        or t.attribute("exclude_outside", 0)
+    ):
         raise t.unsupported("with tf_crop_and_resize, antialias or exclude_outside")
     if tuple(sizes) == old and all(s == 1.0 for s in scales):
         return x
