@@ -37,17 +37,38 @@ def generate(functions: Sequence[Function], target: Target, model: str, comments
     Args:
         comments: lines to stand above each kernel: the nodes of the source model.
     """
+    return _unit(functions, target, model, comments, table=True, bodies=True, shared=False)
+
+
+def generate_units(functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]], size: int) -> list[str]:
+    """The same kernels as several translation units of at most `size` kernels; the first holds the table."""
+    if len(functions) <= size:
+        return [generate(functions, target, model, comments)]
+    starts = range(0, len(functions), size)
+    units = [_unit(functions[s : s + size], target, model, comments[s : s + size]) for s in starts]
+    return [_unit(functions, target, model, (), table=True), *units]
+
+
+def _unit(
+    functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]], table: bool = False, bodies: bool | None = None, shared: bool = True
+) -> str:
+    """One source file: bodies of kernels, the exported table, or both. Kernels of several files are `shared` symbols."""
     d = dialect(target)
     kernels = []
+    bodies = not table if bodies is None else bodies
     for n, f in enumerate(functions):
         printer = _Printer(d)
-        lines = printer.function(f)
-        comment = tuple(re.sub(r"\*/|[^\x20-\x7e]", "?", c) for c in (comments[n] if comments else ()))
+        lines = printer.function(f) if bodies else []
+        comment = tuple(re.sub(r"\*/|[^\x20-\x7e]", "?", text) for text in (comments[n] if comments else ()))
         kernels.append(KernelText(f.name, comment, f.n_tasks, f.scratch_bytes, printer.uses_tasks, tuple(lines)))
     return render_template(
         "c/kernels.c.j2", model=model, kernels=kernels, helpers=_helpers(d), features=" ".join(target.cpu_features), vector=isinstance(d, VectorC), target=target,
-        index_type=d.index_type,
+        table=table, bodies=bodies, shared=shared,
     )  # fmt: skip
+
+
+def _restrict(b: Buffer) -> str:
+    return "" if b.may_alias else "restrict "
 
 
 def _helpers(d: PlainC) -> list[dict[str, object]]:
@@ -96,16 +117,15 @@ class _Printer:
 
     def function(self, f: Function) -> list[str]:
         used = {b.name for s in P.walk(f.body) if isinstance(s, P.Store) for b in (s.buffer,)} | {load.tensor.name for load in P.loads(f.body)}
-        restrict = "restrict "
         for b in f.inputs:
             if b.name in used:
-                self.line(1, f"const {self.d.scalar(b.dtype)} *{restrict}{b.name} = (const {self.d.scalar(b.dtype)} *)call->in[{b.slot}];")
+                self.line(1, f"const {self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = (const {self.d.scalar(b.dtype)} *)call->in[{b.slot}];")
         for b in f.params:
             if b.name in used:
-                self.line(1, f"const {self.d.scalar(b.dtype)} *{restrict}{b.name} = (const {self.d.scalar(b.dtype)} *)(call->params + {b.slot});")
+                self.line(1, f"const {self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = (const {self.d.scalar(b.dtype)} *)(call->params + {b.slot});")
         for b in f.outputs:
             if b.name in used:
-                self.line(1, f"{self.d.scalar(b.dtype)} *{restrict}{b.name} = ({self.d.scalar(b.dtype)} *)call->out[{b.slot}];")
+                self.line(1, f"{self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = ({self.d.scalar(b.dtype)} *)call->out[{b.slot}];")
         self.stmt(f.body, 1)
         return self.lines
 

@@ -29,6 +29,7 @@ class Buffer:
         origin: element at which the tensor's first element lies (a tensor inside a padded buffer starts later).
         elements: size of the whole buffer; every access lies in 0 <= index < elements.
         slot: position in the call record's `in` or `out`, or byte offset in `params` or `scratch`.
+        may_alias: an output may take the memory of this input, or this output that of an input.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Buffer:
     scope: Scope
     origin: int = 0
     slot: int = 0
+    may_alias: bool = False
 
     def offset(self, indices: tuple[Int, ...]) -> Int:
         """The flat element offset of a logical position."""
@@ -76,6 +78,9 @@ class Read(Expr):
     variable: Variable = None  # type: ignore[assignment]
     __hash__ = Expr.__hash__
 
+    def text(self, show: Callable[[Expr], str]) -> str:
+        return self.variable.name
+
 
 @dataclass(frozen=True)
 class Lane(Expr):
@@ -84,6 +89,9 @@ class Lane(Expr):
     a: Expr = None  # type: ignore[assignment]
     lane: int = 0
     __hash__ = Expr.__hash__
+
+    def text(self, show: Callable[[Expr], str]) -> str:
+        return f"{show(self.a)}.{self.lane}"
 
     def children(self) -> tuple[Expr, ...]:
         return (self.a,)
@@ -98,6 +106,9 @@ class Broadcast(Expr):
 
     a: Expr = None  # type: ignore[assignment]
     __hash__ = Expr.__hash__
+
+    def text(self, show: Callable[[Expr], str]) -> str:
+        return f"{show(self.a)} x{self.lanes}"
 
     def children(self) -> tuple[Expr, ...]:
         return (self.a,)
@@ -114,6 +125,9 @@ class Blend(Expr):
     b: Expr = None  # type: ignore[assignment]
     active: int = 0
     __hash__ = Expr.__hash__
+
+    def text(self, show: Callable[[Expr], str]) -> str:
+        return f"blend({show(self.a)}, {show(self.b)}, {self.active})"
 
     def children(self) -> tuple[Expr, ...]:
         return (self.a, self.b)

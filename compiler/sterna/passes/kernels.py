@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sterna.ir.graph import Array, Graph, Node, Value
-from sterna.te.layout import Layout
 from sterna.ops import operators
 from sterna.passes.fuse import Group
 from sterna.passes.views import Storage, Views, dense
 from sterna.te import expr as E
 from sterna.te.collapse import collapse
+from sterna.te.layout import Layout
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder
 
 
@@ -101,7 +101,9 @@ def _compute_call(group: Group, views: Views) -> Call:
         for value, tensor in zip(node.outputs, results, strict=True):
             b.tensors[value] = tensor
         attributes = ", ".join(f"{k}={v}" for k, v in sorted(node.attributes.items()))
-        b.text.append(f"{node.op}({', '.join('-' if t is None else t.name for t in operands)}; {attributes}) {[str(v.type) for v in node.outputs]}")
+        b.text.append(
+            f"{node.op}({', '.join('-' if t is None else t.name for t in operands)}; {attributes}) {[str(v.type) for v in node.outputs]}"
+        )
     outputs = tuple(b.tensors[v] for v in group.outputs)
     if any(t.body is None for t in outputs):
         raise AssertionError("an operator gave back its operand")
@@ -110,14 +112,25 @@ def _compute_call(group: Group, views: Views) -> Call:
     return _call(group.outputs[0].name, sources, kernel, b, group.outputs, [views.storage(v) for v in group.outputs])
 
 
-def _call(name: str, sources: tuple[str, ...], kernel: Kernel, b: _Builder, outputs: Sequence[Value], places: Sequence[Storage]) -> Call:
+def _call(
+    name: str,
+    sources: tuple[str, ...],
+    kernel: Kernel,
+    b: _Builder,
+    outputs: Sequence[Value],
+    places: Sequence[Storage],
+) -> Call:
     """Collapses the kernel's dimensions and fixes where its tensors lie."""
     where: dict[str, Storage] = {t.name: b.views.storage(v) for t, v in zip(kernel.inputs, b.inputs, strict=True)}
     for t, place in zip(kernel.outputs, places, strict=True):
         where[t.name] = place
         b.text.append(f"{t.name} -> {place.origin} {place.strides}")
     shapes = {t.name: tuple(int(n) for n in t.shape) for t in (*kernel.inputs, *kernel.outputs)}
-    strides = {n: s.strides for n, s in where.items() if s.origin or s.strides != dense(shapes[n]) or s.root.type.sizes != shapes[n]}
+    strides = {
+        n: s.strides
+        for n, s in where.items()
+        if s.origin or s.strides != dense(shapes[n]) or s.root.type.sizes != shapes[n]
+    }
     reduced = collapse(kernel, strides)
     layouts: dict[str, Layout] = {}
     for n in strides:
@@ -126,9 +139,13 @@ def _call(name: str, sources: tuple[str, ...], kernel: Kernel, b: _Builder, outp
             kept = (1,)
         layouts[n] = Layout(kept, where[n].origin, int(where[n].root.type.elements))
         b.text.append(f"{n} within {layouts[n].elements}")
-    constants = tuple(c.reshape([int(n) for n in t.shape]) for c, t in zip(b.constants, reduced.kernel.params, strict=True))
+    constants = tuple(
+        c.reshape([int(n) for n in t.shape]) for c, t in zip(b.constants, reduced.kernel.params, strict=True)
+    )
     in_place = _in_place(kernel) if len(outputs) == 1 else ()
-    return Call(name, sources, reduced.kernel, tuple(b.inputs), tuple(outputs), constants, layouts, in_place, "\n".join(b.text))
+    return Call(
+        name, sources, reduced.kernel, tuple(b.inputs), tuple(outputs), constants, layouts, in_place, "\n".join(b.text)
+    )
 
 
 def _in_place(kernel: Kernel) -> tuple[int, ...]:
@@ -139,7 +156,10 @@ def _in_place(kernel: Kernel) -> tuple[int, ...]:
         if t.dtype != out.dtype or t.shape != out.shape:
             continue
         reads = [(stage, load) for stage in kernel.stages for load in stage.reads() if load.tensor is t]
-        through = all(stage.reduction is None and load.indices == tuple(a.var for a in stage.axes) and stage.shape == out.shape for stage, load in reads)
+        through = all(
+            stage.reduction is None and load.indices == tuple(a.var for a in stage.axes) and stage.shape == out.shape
+            for stage, load in reads
+        )
         if reads and through and all(_pointwise(kernel, stage, out) for stage, _ in reads):
             good.append(n)
     return tuple(good)
@@ -152,7 +172,11 @@ def _pointwise(kernel: Kernel, stage: Tensor, out: Tensor) -> bool:
     for reader in kernel.stages:
         for load in reader.reads():
             if load.tensor is stage:
-                if reader.reduction is not None or load.indices != tuple(a.var for a in reader.axes) or reader.shape != out.shape:
+                if (
+                    reader.reduction is not None
+                    or load.indices != tuple(a.var for a in reader.axes)
+                    or reader.shape != out.shape
+                ):
                     return False
                 if not _pointwise(kernel, reader, out):
                     return False
@@ -184,7 +208,9 @@ def _storage_calls(node: Node, views: Views) -> list[Call]:
 
 def _within(views: Views, y: Value, offsets: Sequence[int]) -> Storage:
     place = views.storage(y)
-    return Storage(place.root, place.origin + sum(o * s for o, s in zip(offsets, place.strides, strict=True)), place.strides)
+    return Storage(
+        place.root, place.origin + sum(o * s for o, s in zip(offsets, place.strides, strict=True)), place.strides
+    )
 
 
 def _copy(node: Node, x: Value, y: Value, offsets: Sequence[int], views: Views) -> Call:
@@ -200,16 +226,24 @@ def _copy(node: Node, x: Value, y: Value, offsets: Sequence[int], views: Views) 
 def _fill(node: Node, y: Value, boxes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], views: Views) -> Call:
     """Writes the border of a padded tensor."""
     b = _Builder(views)
-    value = E.const(node.attributes["value"], y.dtype) if y.dtype != "bool" else E.const(bool(node.attributes["value"]), "bool")
+    value = (
+        E.const(node.attributes["value"], y.dtype)
+        if y.dtype != "bool"
+        else E.const(bool(node.attributes["value"]), "bool")
+    )
     if isinstance(value, E.Const) and value.value == float("-inf") and y.dtype.startswith(("int", "uint")):
         raise AssertionError("integers are padded with integers")
     b.text.append(f"fill {value} {y.type} {boxes}")
     outs = tuple(compute(f"s{n}", size, lambda *_: value) for n, (_, size) in enumerate(boxes))
     kernel = Kernel("fill_border", (), (), outs)
-    return _call(f"{y.name}:border", node.sources, kernel, b, (y,) * len(boxes), [_within(views, y, start) for start, _ in boxes])
+    return _call(
+        f"{y.name}:border", node.sources, kernel, b, (y,) * len(boxes), [_within(views, y, start) for start, _ in boxes]
+    )
 
 
-def _border(sizes: Sequence[int], before: Sequence[int], after: Sequence[int]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _border(
+    sizes: Sequence[int], before: Sequence[int], after: Sequence[int]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """(start, size) of boxes that cover the border once: per dimension a box on either side, earlier dimensions cut to
     the interior."""
     boxes = []
@@ -228,4 +262,3 @@ def _kernel_name(nodes: Sequence[Node]) -> str:
     """A short C name: the operators, the heavy one first to be read."""
     names = list(dict.fromkeys(n.op for n in nodes))
     return "_".join(names[:4]) + ("_more" if len(names) > 4 else "")
-

@@ -25,14 +25,17 @@ class MemoryPlan:
     Args:
         offsets: bytes from the start of the arena, of every value that owns a buffer there.
         arena_bytes: size of the arena; live_bytes: the most that is alive at one time, which no plan can undercut.
-        reused: values whose memory is taken by a later node while others may still want to look at them.
-        in_place: calls whose output shares memory with an input.
+        fleeting: values whose memory later nodes take before a run ends.
     """
 
     offsets: dict[Value, int]
     arena_bytes: int
     live_bytes: int
-    in_place: dict[Call, Value]
+    fleeting: frozenset[Value]
+
+    def survives(self, root: Value) -> bool:
+        """Whether a buffer still holds its value after a run."""
+        return root not in self.fleeting
 
 
 @dataclass
@@ -63,15 +66,14 @@ def plan_memory(graph: Graph, calls: Sequence[Call], views: Views, keep_all: boo
                 buffers[root] = _Buffer(size, n, n, [root])
             else:
                 buffer.last = n
-    live = max((sum(b.size for b in buffers.values() if b.first <= n <= b.last) for n in range(len(calls))), default=0)
-    in_place: dict[Call, Value] = {}
     if keep_all:
         for b in buffers.values():
             b.first, b.last = 0, len(calls)
     else:
-        in_place = _share(calls, views, buffers)
+        _share(calls, views, buffers)
     placed: list[_Buffer] = []
     unique = list({id(b): b for b in buffers.values()}.values())
+    live = max((sum(b.size for b in unique if b.first <= n <= b.last) for n in range(len(calls))), default=0)
     for buffer in sorted(unique, key=lambda b: (-b.size, b.first)):
         taken = sorted((b.offset, b.offset + b.size) for b in placed if b.first <= buffer.last and buffer.first <= b.last)
         offset = 0
@@ -82,12 +84,21 @@ def plan_memory(graph: Graph, calls: Sequence[Call], views: Views, keep_all: boo
         buffer.offset = offset
         placed.append(buffer)
     arena = max((b.offset + b.size for b in placed), default=0)
-    return MemoryPlan({v: b.offset for b in unique for v in b.members}, arena, live, in_place)
+    return MemoryPlan({v: b.offset for b in unique for v in b.members}, arena, live, _fleeting(unique))
 
 
-def _share(calls: Sequence[Call], views: Views, buffers: dict[Value, _Buffer]) -> dict[Call, Value]:
+def _fleeting(buffers: Sequence[_Buffer]) -> frozenset[Value]:
+    """All but the last owner of shared memory, and those whose memory a later buffer overlaps."""
+    lost: set[Value] = set()
+    for b in buffers:
+        lost.update(b.members[:-1])
+        if any(o is not b and o.first > b.last and o.offset < b.offset + b.size and b.offset < o.offset + o.size for o in buffers):
+            lost.update(b.members)
+    return frozenset(lost)
+
+
+def _share(calls: Sequence[Call], views: Views, buffers: dict[Value, _Buffer]) -> None:
     """Joins buffers of outputs with those of inputs that die where they are read for the same element."""
-    shared: dict[Call, Value] = {}
     for n, call in enumerate(calls):
         if len(call.outputs) != 1:
             continue
@@ -109,6 +120,4 @@ def _share(calls: Sequence[Call], views: Views, buffers: dict[Value, _Buffer]) -
             for member in into.members:
                 buffers[member] = buffer
             buffer.members += into.members
-            shared[call] = call.inputs[position]
             break
-    return shared

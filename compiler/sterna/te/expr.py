@@ -107,6 +107,10 @@ class Expr:
         """The same operation on other operands."""
         return self
 
+    def text(self, show: Callable[[Expr], str]) -> str | None:
+        """The node as text, for kinds of nodes that other levels add."""
+        return None
+
 
 
 

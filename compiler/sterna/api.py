@@ -1,0 +1,115 @@
+"""The Python interface: compile a model, load a bundle.
+
+    bundle = sterna.compile("mobilenet.onnx", target="host")
+    outputs = bundle.run({"image": x})
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Union
+
+from sterna.bundle.writer import write_bundle
+from sterna.driver import Compiled, Observe, Options, Progress, compile_graph, model_name
+from sterna.errors import error
+from sterna.frontends import onnx as onnx_frontend
+from sterna.runtime import Bundle, load
+from sterna.targets.target import Target, load_target
+
+if TYPE_CHECKING:
+    import onnx
+
+Model = Union[str, "os.PathLike[str]", "onnx.ModelProto"]
+
+
+def compile(
+    model: Model,
+    target: str | Target = "host",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    generator: str = "c",
+    threads: int = 1,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    compiler: str = "zig",
+    debug: bool = False,
+) -> Bundle:
+    """Compiles a model for this machine and loads it.
+
+    Args:
+        model: path of an ONNX file, or a loaded ONNX model.
+        target: name of a target that this machine can run, or a `Target`. For others use `compile_to`.
+        shapes: input name -> sizes, where the model leaves them open.
+        dims: dimension name -> size.
+        generator: "c" (through a C compiler) or "llvm" (in this process).
+        threads: how many threads it will run on; a cost hint and what the returned bundle is loaded with, never a
+            limit of the bundle.
+        output: a directory to keep the bundle in; without one it lives as long as the returned object.
+        compiler: for the C generator: "zig", "clang", "gcc" or a path.
+        debug: every tensor between kernels can be read after a run, at the price of memory.
+
+    Returns:
+        The loaded bundle.
+
+    Raises:
+        SternaError: everything that is wrong, at once.
+    """
+    if output is not None:
+        return load(compile_to(output, model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug), threads)
+    temporary = tempfile.TemporaryDirectory(prefix="sterna-bundle-")
+    path = compile_to(Path(temporary.name) / "bundle", model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug)
+    return load(path, threads).keep(temporary)
+
+
+def compile_to(
+    output: str | os.PathLike[str],
+    model: Model,
+    target: str | Target = "host",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    generator: str = "c",
+    threads: int = 1,
+    *,
+    compiler: str = "zig",
+    debug: bool = False,
+    observe: Observe | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Compiles a model for any target and writes the bundle; arguments as for `compile`.
+
+    Args:
+        observe: called with (stage, text) after every stage of the compiler.
+        progress: called with a few words at the start of every longer step.
+
+    Returns:
+        The bundle's directory.
+    """
+    compiled = compile_model(model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug, observe=observe, progress=progress)
+    return write_bundle(compiled, output)
+
+
+def compile_model(
+    model: Model,
+    target: str | Target = "host",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    generator: str = "c",
+    threads: int = 1,
+    *,
+    compiler: str = "zig",
+    debug: bool = False,
+    observe: Observe | None = None,
+    progress: Progress | None = None,
+) -> Compiled:
+    """Compiles a model without writing anything; arguments as for `compile_to`."""
+    if threads < 1:
+        raise error("E0203", f"threads is {threads}", fix="a number of at least 1")
+    machine = target if isinstance(target, Target) else load_target(target)
+    if progress is not None:
+        progress("reading the model")
+    graph = onnx_frontend.read(model, shapes, dims)
+    name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
+    return compile_graph(graph, name, Options(machine, generator, compiler, threads, debug), observe, progress)

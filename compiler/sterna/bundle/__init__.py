@@ -1,0 +1,1 @@
+"""The bundle: what a compiled model is on disk. docs/bundle.md is its specification."""

@@ -1,0 +1,104 @@
+"""The contents of `graph.json` (docs/bundle.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sterna.driver import Compiled
+from sterna.ir import dtypes
+from sterna.ir.graph import Value
+from sterna.runtime import hash64
+from sterna.version import __version__
+
+FORMAT = 1
+ABI = 1
+
+
+def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
+    """The file's bytes: the line with the hash, then the rest of the object.
+
+    Args:
+        files: contents of the other files that a runtime opens.
+    """
+    rest = json.dumps(_members(compiled, files), separators=(",", ":"), ensure_ascii=False)[1:].encode()
+    return b'{"sterna":%d,"hash":"%s",\n' % (FORMAT, hash64(rest).encode()) + rest
+
+
+def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
+    graph, target = compiled.graph, compiled.options.target
+    values = _Values(compiled)
+    inputs = [values.index(v, v.name) for v in graph.inputs]
+    outputs = [values.index(v, name) for v, name in zip(graph.outputs, graph.output_names, strict=True)]
+    nodes = []
+    for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True):
+        nodes.append(
+            {
+                "name": call.name,
+                "kernel": kernel,
+                "in": [values.buffer(v) for v in call.inputs],
+                "out": [values.buffer(v) for v in call.outputs],
+                "params_at": at,
+                "params_bytes": size,
+                "tasks": compiled.kernels[kernel].function.n_tasks,
+                "sources": list(call.sources),
+            }
+        )
+    scratch = max((k.function.scratch_bytes for k in compiled.kernels), default=0)
+    return {
+        "abi": ABI,
+        "producer": f"sterna {__version__}",
+        "model": compiled.model,
+        "target": {"name": target.name, "triple": target.triple, "pointer_bits": target.pointer_bits, "cpu_features": list(target.cpu_features)},
+        "options": {"generator": compiled.options.generator, "threads": compiled.options.threads, "debug": compiled.options.debug},
+        "files": {name: {"bytes": len(data), "hash": hash64(data)} for name, data in files.items()},
+        "library": target.library,
+        "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
+        "scratch_bytes": -(-scratch // 64) * 64,
+        "kernels": [{"name": k.function.name} for k in compiled.kernels],
+        "values": values.rows,
+        "inputs": inputs,
+        "outputs": outputs,
+        "nodes": nodes,
+    }
+
+
+class _Values:
+    """The table of tensors that the nodes and the signature refer to."""
+
+    def __init__(self, compiled: Compiled):
+        self.compiled = compiled
+        self.rows: list[dict[str, Any]] = []
+        self.known: dict[Value, int] = {}
+        graph = compiled.graph
+        self.inputs = set(graph.inputs)
+        self.outputs = set(graph.outputs)
+
+    def index(self, value: Value, name: str | None = None) -> int:
+        if value not in self.known:
+            self.known[value] = len(self.rows)
+            self.rows.append(self._row(value, name or value.name))
+        return self.known[value]
+
+    def buffer(self, value: Value) -> int:
+        """The index of the value, or of the input or output in whose memory it lies."""
+        root = self.compiled.views.storage(value).root
+        return self.index(root if root in self.inputs or root in self.outputs else value)
+
+    def _row(self, value: Value, name: str) -> dict[str, Any]:
+        place = self.compiled.views.storage(value)
+        root = place.root
+        kind = "input" if root in self.inputs else "output" if root in self.outputs else "arena"
+        nbytes = max(1, int(root.type.elements)) * dtypes.size(root.dtype)
+        storage: dict[str, Any] = {
+            "class": kind,
+            "offset": self.compiled.plan.offsets[root] if kind == "arena" else 0,
+            "bytes": nbytes,
+            "origin": place.origin,
+            "strides": list(place.strides),
+        }
+        row = {"name": name, "dtype": value.dtype, "dims": list(value.type.sizes), "storage": storage}
+        if kind == "arena" and not self.compiled.plan.survives(root):
+            row["fleeting"] = True
+        return row

@@ -1,0 +1,71 @@
+"""Writes a bundle: everything into a temporary directory beside its place, then one rename."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from sterna.bundle.graph_json import graph_json
+from sterna.bundle.c_files import model_header, params_source, static_model
+from sterna.driver import Compiled
+from sterna.errors import error
+
+
+def bundle_files(compiled: Compiled) -> dict[str, bytes]:
+    """Every file of the bundle, by name."""
+    target = compiled.options.target
+    files: dict[str, bytes] = {"kernels.c": compiled.source.encode()}
+    if target.static:
+        files["model.c"] = static_model(compiled).encode()
+        files["params.c"] = params_source(compiled).encode()
+        files["params.bin"] = compiled.params
+        if compiled.library:
+            files[target.library] = compiled.library
+    else:
+        opened = {"params.bin": compiled.params}
+        if compiled.library:
+            opened[target.library] = compiled.library
+        files.update(opened)
+        files["graph.json"] = graph_json(compiled, opened)
+    files["model.h"] = model_header(compiled).encode()
+    return files
+
+
+def write_bundle(compiled: Compiled, directory: str | os.PathLike[str]) -> Path:
+    """Writes the bundle; an older bundle in the same place is replaced, anything else is left alone.
+
+    Raises:
+        SternaError: E0204, the place is taken by something else or cannot be written.
+    """
+    place = Path(directory)
+    if place.exists() and not _is_bundle(place):
+        raise error("E0204", "the output directory holds something that is not a bundle", str(place), "name a new directory, or empty this one")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    except OSError as e:
+        raise error("E0204", f"the output directory cannot be made: {e.strerror}", str(place), "name a directory that you may write") from None
+    try:
+        for name, data in bundle_files(compiled).items():
+            (temporary / name).write_bytes(data)
+        temporary.chmod(0o755)
+        old = None
+        if place.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent)) / "old"
+            place.rename(old)
+        temporary.rename(place)
+        if old is not None:
+            shutil.rmtree(old.parent, ignore_errors=True)
+    except OSError as e:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise error("E0204", f"the bundle cannot be written: {e.strerror}", str(place), "check free space and permissions") from None
+    return place
+
+
+def _is_bundle(place: Path) -> bool:
+    if not place.is_dir():
+        return False
+    names = {p.name for p in place.iterdir()}
+    return not names or "kernels.c" in names and "model.h" in names

@@ -1,0 +1,233 @@
+"""The way of a model through the compiler: from a graph to the contents of a bundle.
+
+Each step is a function of frozen data; `observe` sees what every stage produced, as text, for `--dump-after`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sterna.codegen import c, llvm
+from sterna.errors import error
+from sterna.ir.graph import Array, Graph
+from sterna.ir.printer import print_graph
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.loops.printer import print_function
+from sterna.loops.program import Function
+from sterna.passes.fuse import fuse
+from sterna.passes.kernels import Call, build_calls
+from sterna.passes.memory_plan import MemoryPlan, plan_memory
+from sterna.passes.pipeline import PASSES, optimize
+from sterna.passes.views import Views, plan_views
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context, propose
+from sterna.targets.target import Target
+from sterna.te.layout import Layout
+from sterna.te.printer import print_kernel
+from sterna.toolchain.compilers import compile_many
+from sterna.toolchain.link import link_library
+
+GENERATORS = ("c", "llvm")
+#: Stages that `observe` reports, in order.
+STAGES = ("import", *(name for name, _ in PASSES), "fuse", "te", "schedule", "lower", "loops", "memory", "source")
+#: Kernels per translation unit: a model's units are compiled side by side, and do not depend on the machine.
+UNIT = 12
+
+Observe = Callable[[str, str], None]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a model is compiled for, and how.
+
+    Args:
+        generator: "c" or "llvm".
+        compiler: for the C generator: "zig", "clang", "gcc" or a path.
+        threads: how many threads the model will probably run on; a hint that never limits the bundle.
+        debug: no memory is reused and in-place computation is off, so that every tensor between kernels can be read.
+    """
+
+    target: Target
+    generator: str = "c"
+    compiler: str = "zig"
+    threads: int = 1
+    debug: bool = False
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A kernel after scheduling."""
+
+    schedule: Schedule
+    function: Function
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Everything a bundle is written from.
+
+    Args:
+        calls: the bundle's nodes; kernel_of: index of each call's kernel; kernels: distinct ones.
+        params: contents of params.bin; params_at: (offset, size) of each call's block.
+        library: bytes of the kernel library, empty where the target has none.
+    """
+
+    graph: Graph
+    options: Options
+    model: str
+    views: Views
+    calls: tuple[Call, ...]
+    kernels: tuple[Planned, ...]
+    kernel_of: tuple[int, ...]
+    plan: MemoryPlan
+    params: bytes
+    params_at: tuple[tuple[int, int], ...]
+    source: str
+    library: bytes = field(repr=False, default=b"")
+
+
+def compile_graph(graph: Graph, model: str, options: Options, observe: Observe | None = None, progress: Progress | None = None) -> Compiled:
+    """Compiles an imported graph.
+
+    Args:
+        model: the model's name as a C identifier.
+
+    Raises:
+        SternaError: E0203 a bad option, E04xx the toolchain failed.
+    """
+    if options.generator not in GENERATORS:
+        raise error("E0203", f'there is no generator "{options.generator}"', fix=f"one of {', '.join(GENERATORS)}")
+    show = observe or (lambda stage, text: None)
+    step = progress or (lambda what: None)
+    step("optimizing the graph")
+    if observe is not None:
+        show("import", print_graph(graph))
+    graph = optimize(graph, (lambda stage, g: show(stage, print_graph(g))) if observe is not None else None)
+    views = plan_views(graph)
+    calls = build_calls(graph, fuse(graph, views), views)
+    if observe is not None:
+        show("fuse", "\n".join(f"{c.name}: {c.kernel.name} <- {', '.join(c.sources)}" for c in calls) + "\n")
+        show("te", "\n".join(print_kernel(c.kernel) for c in calls))
+    step("scheduling and lowering kernels")
+    kernels, kernel_of = plan_kernels(calls, options.target)
+    if observe is not None:
+        show("schedule", "\n".join(_schedule_text(k) for k in kernels))
+        show("lower", "\n".join(print_function(lower(k.schedule, _layouts(calls, kernel_of, n))) for n, k in enumerate(kernels)))
+        show("loops", "\n".join(print_function(k.function) for k in kernels))
+    plan = plan_memory(graph, calls, views, keep_all=options.debug)
+    if observe is not None:
+        show("memory", _memory_text(plan))
+    step("packing weights")
+    params, params_at = pack_params(calls, kernels, kernel_of)
+    step("generating code")
+    functions = [k.function for k in kernels]
+    comments = [[f"{', '.join(c.sources) or c.name}" for c, k in zip(calls, kernel_of, strict=True) if k == n][:8] for n in range(len(kernels))]
+    source = c.generate(functions, options.target, model, comments)
+    show("source", source)
+    step(f"compiling {len(functions)} kernels")
+    library = build_library(functions, comments, model, options) if options.target.library else b""
+    return Compiled(graph, options, model, views, calls, kernels, kernel_of, plan, params, params_at, source, library)
+
+
+def plan_kernels(calls: Sequence[Call], target: Target) -> tuple[tuple[Planned, ...], tuple[int, ...]]:
+    """Schedules and lowers the distinct kernels; returns them and each call's index among them."""
+    index: dict[str, int] = {}
+    kernels: list[Planned] = []
+    kernel_of: list[int] = []
+    for call in calls:
+        if call.key not in index:
+            index[call.key] = len(kernels)
+            kernels.append(plan_kernel(call, target, f"k{len(kernels)}_{call.kernel.name}"))
+        kernel_of.append(index[call.key])
+    return tuple(kernels), tuple(kernel_of)
+
+
+def plan_kernel(call: Call, target: Target, name: str) -> Planned:
+    """One kernel's schedule and loop program."""
+    context = Context(target, {n: layout.strides for n, layout in call.layouts.items()})
+    schedule = propose(call.kernel, context)
+    lowered = lower(schedule, call.layouts)
+    if call.in_place:
+        lowered = replace(
+            lowered,
+            inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
+            outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
+        )
+    return Planned(schedule, replace(finish(lowered), name=name))
+
+
+def pack_params(calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]) -> tuple[bytes, tuple[tuple[int, int], ...]]:
+    """The weights as the kernels read them, one 64-byte aligned block per call, equal blocks once."""
+    chunks: list[bytes] = []
+    blocks: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
+    offset = 0
+    where: list[tuple[int, int]] = []
+    for call, k in zip(calls, kernel_of, strict=True):
+        if not call.constants:
+            where.append((0, 0))
+            continue
+        identity = (k, tuple(_identity(a) for a in call.constants))
+        if identity not in blocks:
+            schedule = kernels[k].schedule
+            size = 0
+            for array, param, buffer in zip(call.constants, call.kernel.params, kernels[k].function.params, strict=True):
+                packing = schedule.packings.get(param.name)
+                packed = packing.apply(array) if packing else np.ascontiguousarray(array)
+                chunks.append(b"\0" * (buffer.slot - size))
+                data = packed.tobytes()
+                chunks.append(data)
+                size = buffer.slot + len(data)
+            padding = -size % 64
+            chunks.append(b"\0" * padding)
+            blocks[identity] = (offset, size + padding)
+            offset += size + padding
+        where.append(blocks[identity])
+    return b"".join(chunks), tuple(where)
+
+
+def _identity(array: Array) -> int:
+    """The same for views of the same weights: memory, strides and shape say so without reading them."""
+    interface = array.__array_interface__
+    return hash((interface["data"][0], array.strides, array.shape, array.dtype.str))
+
+
+def build_library(functions: Sequence[Function], comments: Sequence[Sequence[str]], model: str, options: Options) -> bytes:
+    """The kernel library, by the generator that was asked for."""
+    target = options.target
+    if not target.triple and options.generator == "c" and options.compiler == "zig":
+        raise error("E0203", f"the target {target.name} has no machine to compile for", fix="take the generated kernels.c, or name a target with a triple")
+    if options.generator == "llvm":
+        objects = [llvm.compile_module(functions, target, model)]
+    else:
+        objects = compile_many(c.generate_units(functions, target, model, comments, UNIT), target, options.compiler)
+    return link_library(objects, target, model)
+
+
+def _layouts(calls: Sequence[Call], kernel_of: Sequence[int], kernel: int) -> Mapping[str, Layout]:
+    return next(c.layouts for c, k in zip(calls, kernel_of, strict=True) if k == kernel)
+
+
+def _schedule_text(kernel: Planned) -> str:
+    return f"{kernel.function.name}\n" + "".join(f"  {step}\n" for step in kernel.schedule.steps)
+
+
+def _memory_text(plan: MemoryPlan) -> str:
+    lines = [f"arena {plan.arena_bytes} bytes, live-set lower bound {plan.live_bytes}"]
+    lines += [f"  {value.name}: {value.type} at {offset}" for value, offset in sorted(plan.offsets.items(), key=lambda item: item[1])]
+    return "\n".join(lines) + "\n"
+
+
+def model_name(path: str) -> str:
+    """A C identifier for a model, from its file's name."""
+    stem = os.path.splitext(os.path.basename(path))[0]
+    name = "".join(ch if ch.isascii() and (ch.isalnum() or ch == "_") else "_" for ch in stem).strip("_").lower()
+    return f"model_{name}".rstrip("_") if not name or name[0].isdigit() else name
+
+
+__all__ = ["GENERATORS", "STAGES", "Compiled", "Options", "compile_graph", "model_name"]
