@@ -125,6 +125,12 @@ class Extremum(Atom):
                 limits.append(pick(x, y))
             else:
                 limits.append((x if x is not None else y) if side == loose else None)
+        # The smaller of two is at most their mean: what they have in common with opposite signs drops out.
+        slo, shi = (a + b).bounds()
+        if kind == "min" and shi is not None:
+            limits[1] = shi // 2 if limits[1] is None else min(limits[1], shi // 2)
+        if kind == "max" and slo is not None:
+            limits[0] = -(-slo // 2) if limits[0] is None else max(limits[0], -(-slo // 2))
         super().__init__(limits[0], limits[1], (kind, a, b))
         self.kind, self.operands = kind, (a, b)
 
