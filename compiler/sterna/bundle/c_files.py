@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from sterna.codegen.dialect import C_TYPE
 from sterna.codegen.render import render_template
@@ -30,7 +31,7 @@ def model_header(compiled: Compiled) -> str:
 
 def static_model(compiled: Compiled) -> str:
     """`model.c`: the graph as calls of kernels; no JSON, no allocation, no globals."""
-    calls = []
+    calls: list[dict[str, Any]] = []
     for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True):
         function = compiled.kernels[kernel].function
         calls.append(

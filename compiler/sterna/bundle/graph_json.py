@@ -98,7 +98,7 @@ class _Values:
             "origin": place.origin,
             "strides": list(place.strides),
         }
-        row = {"name": name, "dtype": value.dtype, "dims": list(value.type.sizes), "storage": storage}
+        row: dict[str, Any] = {"name": name, "dtype": value.dtype, "dims": list(value.type.sizes), "storage": storage}
         if kind == "arena" and not self.compiled.plan.survives(root):
             row["fleeting"] = True
         return row

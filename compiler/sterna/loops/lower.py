@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
@@ -198,8 +198,10 @@ class _Lowering:
             last = _fork(nest)
             last.tail[leaf] = True
             return seq(main, self._bind(last, leaf, as_int(full), level, phase))
-        symbol = self._symbol(s, leaf, extent)
-        return P.For(symbol, extent, kind, self._bind(nest, leaf, of(symbol), level, phase), self._width(nest, leaf, extent) if kind == "vectorized" else None)
+        width = self._width(nest, leaf, extent) if kind == "vectorized" else None
+        # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
+        symbol = self._symbol(s, leaf, extent if width is None else width)
+        return P.For(symbol, extent, kind, self._bind(nest, leaf, of(symbol), level, phase), width)
 
     def _width(self, nest: Nest, leaf: str, extent: Int) -> int | None:
         """The lanes of a factored reduction's vectors, which its tail must share."""
@@ -506,7 +508,7 @@ class _Lowering:
         self.names[name] = n + 1
         return name if n == 0 else f"{name}_{n}"
 
-    def _refuse(self, why: str, fix: str) -> Any:
+    def _refuse(self, why: str, fix: str) -> NoReturn:
         raise SternaError(Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix))
 
 

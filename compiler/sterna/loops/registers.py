@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int
@@ -113,7 +114,7 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
     return cut
 
 
-def _refuse(function: P.Function, buffer: P.Buffer, why: str) -> None:
+def _refuse(function: P.Function, buffer: P.Buffer, why: str) -> NoReturn:
     raise SternaError(
         Diagnostic("E0304", f"register storage {buffer.name} cannot become registers: {why}", (f"kernel {function.name}",), "unroll the loops that index it, or place it on the stack")
     )

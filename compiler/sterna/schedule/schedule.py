@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -64,13 +64,24 @@ class Fuse:
 
 
 @dataclass
+class RaggedTail:
+    """In the last iteration (`full`) of an outer axis, the inner axis has only `rest` iterations: what remains of a
+    reduction that rfactor has cut into lanes."""
+
+    outer: str
+    inner: str
+    full: int
+    rest: int
+
+
+@dataclass
 class StageState:
     """What the steps so far have decided about one stage."""
 
     tensor: Tensor
     body: Expr
     leaves: list[str]
-    relations: list[Split | Fuse] = field(default_factory=list)
+    relations: list[Split | Fuse | RaggedTail] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     attach: tuple[str, str] | None = None
     inlined: bool = False
@@ -232,7 +243,8 @@ class Schedule:
         reader = self._stage(consumer)
         source = next((load.tensor for load in E.loads(reader.body) if load.tensor.name == tensor), None)
         if not isinstance(source, Tensor):
-            self._illegal(f"{consumer} does not read {tensor}", f"it reads {sorted({x.tensor.name for x in E.loads(reader.body)})}")
+            read = sorted({x.tensor.name for x in E.loads(reader.body)})
+            self._illegal(f"{consumer} does not read {tensor}", f"it reads {', '.join(read)}")
         axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(source.shape))
         copy = Tensor(f"{tensor}_local", source.shape, source.dtype, axes, source[tuple(of(a) for a in axes)])
         self._add_stage(copy)
@@ -281,7 +293,8 @@ class Schedule:
         if int(extent) % factor:
             self.stages[partial.name].relations.append(RaggedTail(blocks.name, "lane", int(extent) // factor, int(extent) % factor))
         rest = Axis("lane", factor, reduction=True)
-        s.body = Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[(*(of(a) for a in s.tensor.axes), of(rest))], axes=(rest,))
+        at = tuple(of(a) for a in (*s.tensor.axes, rest))
+        s.body = Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[at], axes=(rest,))
         s.leaves = [a.name for a in s.axes]
         s.relations, s.annotations = [], {}
         return partial.name
@@ -356,19 +369,8 @@ class Schedule:
         if axis not in s.leaves:
             self._illegal(f"stage {s.name} has no axis {axis}", f"its axes now: {', '.join(s.leaves)}")
 
-    def _illegal(self, why: str, fix: str) -> Any:
+    def _illegal(self, why: str, fix: str) -> NoReturn:
         raise SternaError(Diagnostic("E0302", f"illegal schedule step {self.steps[-1]}: {why}", (f"kernel {self.kernel.name}",), fix))
-
-
-@dataclass
-class RaggedTail:
-    """In the last iteration (`full`) of an outer axis, the inner axis has only `rest` iterations: what remains of a
-    reduction that rfactor has cut into lanes."""
-
-    outer: str
-    inner: str
-    full: int
-    rest: int
 
 
 PRIMITIVES = (

@@ -150,7 +150,7 @@ def _read(path: Path) -> Target:
             problems.append(Diagnostic("E0202", f"key {key} has a value of type {type(value).__name__}", where, f"it is a {known[key].type}"))
     if problems:
         raise SternaError(problems)
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     values.setdefault("name", path.stem)
     if base is not None:
         return replace(load_target(str(base)), **values)

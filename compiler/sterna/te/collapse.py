@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sterna.ir.integer import ONE, ZERO, Atom, Int, as_int, of
+from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
@@ -92,11 +92,12 @@ def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, in
         if not isinstance(node, Load):
             continue
         tensor, indices = node.tensor, node.indices
+        assert isinstance(tensor, Tensor)
         for d in range(len(indices) - 1):
             if (tensor.name, d) not in pairs:
                 continue
             at = _consecutive(indices[d], indices[d + 1], axes)
-            if at is None or (stage.name, at) not in pairs or axes[at + 1].extent != tensor.shape[d + 1]:  # type: ignore[attr-defined]
+            if at is None or (stage.name, at) not in pairs or axes[at + 1].extent != tensor.shape[d + 1]:
                 dead.append((tensor.name, d))
         for d, index in enumerate(indices):
             for a in index.symbols():
@@ -114,7 +115,7 @@ def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, in
     return dead
 
 
-def _touching(stage: Tensor, symbols: set[object], pairs: set[tuple[str, int]]) -> list[tuple[str, int]]:  # type: ignore[type-arg]
+def _touching(stage: Tensor, symbols: set[Symbol], pairs: set[tuple[str, int]]) -> list[tuple[str, int]]:
     return [(stage.name, f) for n, a in enumerate(stage.all_axes) if a in symbols for f in (n - 1, n) if (stage.name, f) in pairs]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from sterna.ir.integer import Atom, Int
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import TASK_GRAIN, Context, contraction_operands, divisor_near, inline_elementwise, product, reductions, size, stride_of
 from sterna.te.expr import Load
@@ -106,7 +107,7 @@ def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
     """Whether the left operand reads one channel for a whole vector of columns: the groups of a grouped convolution
     are as wide as vectors."""
     lanes = context.target.lanes(32)
-    values = {columns: columns.var - columns.var % lanes}
+    values: dict[Atom, Int] = {columns: columns.var - columns.var % lanes}
     return all(columns not in i.symbols() or (size(columns.extent) % lanes == 0 and i.substitute(values) == i) for i in left.indices)
 
 

@@ -77,11 +77,11 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     s.unroll(acc, vector)
     s.vectorize(acc, acc_lane)
     budget, total = 256, tile * wide
-    for axis in reversed(r.axes):
-        total *= size(axis.extent)
+    for reduced_axis in reversed(r.axes):
+        total *= size(reduced_axis.extent)
         if total > budget:
             break
-        s.unroll(acc, axis.name)
+        s.unroll(acc, reduced_axis.name)
     return s
 
 

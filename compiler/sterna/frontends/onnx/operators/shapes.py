@@ -170,8 +170,12 @@ def slice_(t: Translation) -> Value:
         )
     begin, count, step = [0] * rank, list(t.static(x)), [1] * rank
     for axis, a, b, d in zip(axes, starts, ends, steps, strict=True):
-        chosen = range(t.static(x)[axis])[slice(a, b, d)]
-        begin[axis], count[axis], step[axis] = chosen.start, len(chosen), d
+        # Clamped as ONNX says; NumPy's rule differs for a start in front of the tensor and a negative step.
+        extent = count[axis]
+        first, last = (a + extent if a < 0 else a), (b + extent if b < 0 else b)
+        first = min(max(first, 0), extent if d > 0 else extent - 1)
+        last = min(max(last, 0 if d > 0 else -1), extent)
+        begin[axis], count[axis], step[axis] = first, max(-(-(last - first) // d), 0), d
     return cut(t, x, begin, count, step)
 
 
