@@ -1,7 +1,7 @@
 """The Python interface: compile a model, load a bundle.
 
-    bundle = sterna.compile("mobilenet.onnx", target="host")
-    outputs = bundle.run({"image": x})
+bundle = sterna.compile("mobilenet.onnx", target="host")
+outputs = bundle.run({"image": x})
 """
 
 from __future__ import annotations
@@ -58,9 +58,13 @@ def compile(
         SternaError: everything that is wrong, at once.
     """
     if output is not None:
-        return load(compile_to(output, model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug), threads)
+        return load(
+            compile_to(output, model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug), threads
+        )
     temporary = tempfile.TemporaryDirectory(prefix="sterna-bundle-")
-    path = compile_to(Path(temporary.name) / "bundle", model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug)
+    path = compile_to(
+        Path(temporary.name) / "bundle", model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug
+    )
     return load(path, threads).keep(temporary)
 
 
@@ -87,7 +91,18 @@ def compile_to(
     Returns:
         The bundle's directory.
     """
-    compiled = compile_model(model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug, observe=observe, progress=progress)
+    compiled = compile_model(
+        model,
+        target,
+        shapes,
+        dims,
+        generator,
+        threads,
+        compiler=compiler,
+        debug=debug,
+        observe=observe,
+        progress=progress,
+    )
     return write_bundle(compiled, output)
 
 

@@ -92,7 +92,9 @@ class Compiled:
     library: bytes = field(repr=False, default=b"")
 
 
-def compile_graph(graph: Graph, model: str, options: Options, observe: Observe | None = None, progress: Progress | None = None) -> Compiled:
+def compile_graph(
+    graph: Graph, model: str, options: Options, observe: Observe | None = None, progress: Progress | None = None
+) -> Compiled:
     """Compiles an imported graph.
 
     Args:
@@ -118,7 +120,10 @@ def compile_graph(graph: Graph, model: str, options: Options, observe: Observe |
     kernels, kernel_of = plan_kernels(calls, options.target)
     if observe is not None:
         show("schedule", "\n".join(_schedule_text(k) for k in kernels))
-        show("lower", "\n".join(print_function(lower(k.schedule, _layouts(calls, kernel_of, n))) for n, k in enumerate(kernels)))
+        show(
+            "lower",
+            "\n".join(print_function(lower(k.schedule, _layouts(calls, kernel_of, n))) for n, k in enumerate(kernels)),
+        )
         show("loops", "\n".join(print_function(k.function) for k in kernels))
     plan = plan_memory(graph, calls, views, keep_all=options.debug)
     if observe is not None:
@@ -127,7 +132,10 @@ def compile_graph(graph: Graph, model: str, options: Options, observe: Observe |
     params, params_at = pack_params(calls, kernels, kernel_of)
     step("generating code")
     functions = [k.function for k in kernels]
-    comments = [[f"{', '.join(c.sources) or c.name}" for c, k in zip(calls, kernel_of, strict=True) if k == n][:8] for n in range(len(kernels))]
+    comments = [
+        [f"{', '.join(c.sources) or c.name}" for c, k in zip(calls, kernel_of, strict=True) if k == n][:8]
+        for n in range(len(kernels))
+    ]
     source = c.generate(functions, options.target, model, comments)
     show("source", source)
     step(f"compiling {len(functions)} kernels")
@@ -162,7 +170,9 @@ def plan_kernel(call: Call, target: Target, name: str) -> Planned:
     return Planned(schedule, replace(finish(lowered), name=name))
 
 
-def pack_params(calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]) -> tuple[bytes, tuple[tuple[int, int], ...]]:
+def pack_params(
+    calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]
+) -> tuple[bytes, tuple[tuple[int, int], ...]]:
     """The weights as the kernels read them, one 64-byte aligned block per call, equal blocks once."""
     chunks: list[bytes] = []
     blocks: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
@@ -176,7 +186,9 @@ def pack_params(calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Se
         if identity not in blocks:
             schedule = kernels[k].schedule
             size = 0
-            for array, param, buffer in zip(call.constants, call.kernel.params, kernels[k].function.params, strict=True):
+            for array, param, buffer in zip(
+                call.constants, call.kernel.params, kernels[k].function.params, strict=True
+            ):
                 packing = schedule.packings.get(param.name)
                 packed = packing.apply(array) if packing else np.ascontiguousarray(array)
                 chunks.append(b"\0" * (buffer.slot - size))
@@ -197,11 +209,17 @@ def _identity(array: Array) -> int:
     return hash((interface["data"][0], array.strides, array.shape, array.dtype.str))
 
 
-def build_library(functions: Sequence[Function], comments: Sequence[Sequence[str]], model: str, options: Options) -> bytes:
+def build_library(
+    functions: Sequence[Function], comments: Sequence[Sequence[str]], model: str, options: Options
+) -> bytes:
     """The kernel library, by the generator that was asked for."""
     target = options.target
     if not target.triple and options.generator == "c" and options.compiler == "zig":
-        raise error("E0203", f"the target {target.name} has no machine to compile for", fix="take the generated kernels.c, or name a target with a triple")
+        raise error(
+            "E0203",
+            f"the target {target.name} has no machine to compile for",
+            fix="take the generated kernels.c, or name a target with a triple",
+        )
     if options.generator == "llvm":
         objects = [llvm.compile_module(functions, target, model)]
     else:
@@ -219,7 +237,10 @@ def _schedule_text(kernel: Planned) -> str:
 
 def _memory_text(plan: MemoryPlan) -> str:
     lines = [f"arena {plan.arena_bytes} bytes, live-set lower bound {plan.live_bytes}"]
-    lines += [f"  {value.name}: {value.type} at {offset}" for value, offset in sorted(plan.offsets.items(), key=lambda item: item[1])]
+    lines += [
+        f"  {value.name}: {value.type} at {offset}"
+        for value, offset in sorted(plan.offsets.items(), key=lambda item: item[1])
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -78,7 +78,14 @@ def _tensor(value: Value, name: str, taken: set[str]) -> _Tensor:
         identifier += "_" if not identifier[0].isdigit() else ""
         identifier = f"t_{identifier}" if identifier[0].isdigit() else identifier
     taken.add(identifier)
-    return _Tensor(re.sub(r"\*/|[^\x20-\x7e]", "?", name), identifier, C_TYPE[value.dtype], value.dtype, value.type.sizes, max(1, int(value.type.elements)))
+    return _Tensor(
+        re.sub(r"\*/|[^\x20-\x7e]", "?", name),
+        identifier,
+        C_TYPE[value.dtype],
+        value.dtype,
+        value.type.sizes,
+        max(1, int(value.type.elements)),
+    )
 
 
 def _address(compiled: Compiled, value: Value) -> str:
@@ -94,5 +101,3 @@ def _identifiers(compiled: Compiled) -> dict[Value, str]:
     graph = compiled.graph
     pairs = [*((v, v.name) for v in graph.inputs), *zip(graph.outputs, graph.output_names, strict=True)]
     return {v: _tensor(v, name, taken).identifier for v, name in pairs}
-
-

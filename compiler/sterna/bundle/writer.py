@@ -7,8 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from sterna.bundle.graph_json import graph_json
 from sterna.bundle.c_files import model_header, params_source, static_model
+from sterna.bundle.graph_json import graph_json
 from sterna.driver import Compiled
 from sterna.errors import error
 
@@ -41,12 +41,22 @@ def write_bundle(compiled: Compiled, directory: str | os.PathLike[str]) -> Path:
     """
     place = Path(directory)
     if place.exists() and not _is_bundle(place):
-        raise error("E0204", "the output directory holds something that is not a bundle", str(place), "name a new directory, or empty this one")
+        raise error(
+            "E0204",
+            "the output directory holds something that is not a bundle",
+            str(place),
+            "name a new directory, or empty this one",
+        )
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     except OSError as e:
-        raise error("E0204", f"the output directory cannot be made: {e.strerror}", str(place), "name a directory that you may write") from None
+        raise error(
+            "E0204",
+            f"the output directory cannot be made: {e.strerror}",
+            str(place),
+            "name a directory that you may write",
+        ) from None
     try:
         for name, data in bundle_files(compiled).items():
             (temporary / name).write_bytes(data)
@@ -60,7 +70,9 @@ def write_bundle(compiled: Compiled, directory: str | os.PathLike[str]) -> Path:
             shutil.rmtree(old.parent, ignore_errors=True)
     except OSError as e:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise error("E0204", f"the bundle cannot be written: {e.strerror}", str(place), "check free space and permissions") from None
+        raise error(
+            "E0204", f"the bundle cannot be written: {e.strerror}", str(place), "check free space and permissions"
+        ) from None
     return place
 
 
@@ -68,4 +80,4 @@ def _is_bundle(place: Path) -> bool:
     if not place.is_dir():
         return False
     names = {p.name for p in place.iterdir()}
-    return not names or "kernels.c" in names and "model.h" in names
+    return not names or ("kernels.c" in names and "model.h" in names)

@@ -40,7 +40,9 @@ def generate(functions: Sequence[Function], target: Target, model: str, comments
     return _unit(functions, target, model, comments, table=True, bodies=True, shared=False)
 
 
-def generate_units(functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]], size: int) -> list[str]:
+def generate_units(
+    functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]], size: int
+) -> list[str]:
     """The same kernels as several translation units of at most `size` kernels; the first holds the table."""
     if len(functions) <= size:
         return [generate(functions, target, model, comments)]
@@ -50,7 +52,13 @@ def generate_units(functions: Sequence[Function], target: Target, model: str, co
 
 
 def _unit(
-    functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]], table: bool = False, bodies: bool | None = None, shared: bool = True
+    functions: Sequence[Function],
+    target: Target,
+    model: str,
+    comments: Sequence[Sequence[str]],
+    table: bool = False,
+    bodies: bool | None = None,
+    shared: bool = True,
 ) -> str:
     """One source file: bodies of kernels, the exported table, or both. Kernels of several files are `shared` symbols."""
     d = dialect(target)
@@ -99,8 +107,18 @@ def _limits(name: str, dtype: str) -> dict[str, object] | None:
     target = ("int" if match[1] == "i" else "uint") + match[2]
     low, high = dtypes.limits(target)
     digits = 24 if dtype == "float32" else 53
-    top = high if high.bit_length() <= digits else (high >> (high.bit_length() - digits)) << (high.bit_length() - digits)
-    return {"type": f"{target}_t", "short": f"{match[1]}{match[2]}", "low": f"{float(low)!r}", "top": f"{float(top)!r}", "dtype": target, "min": low, "max": high}
+    top = (
+        high if high.bit_length() <= digits else (high >> (high.bit_length() - digits)) << (high.bit_length() - digits)
+    )
+    return {
+        "type": f"{target}_t",
+        "short": f"{match[1]}{match[2]}",
+        "low": f"{float(low)!r}",
+        "top": f"{float(top)!r}",
+        "dtype": target,
+        "min": low,
+        "max": high,
+    }
 
 
 class _Printer:
@@ -116,16 +134,27 @@ class _Printer:
         d.expression = self.scalar  # type: ignore[method-assign]
 
     def function(self, f: Function) -> list[str]:
-        used = {b.name for s in P.walk(f.body) if isinstance(s, P.Store) for b in (s.buffer,)} | {load.tensor.name for load in P.loads(f.body)}
+        used = {b.name for s in P.walk(f.body) if isinstance(s, P.Store) for b in (s.buffer,)} | {
+            load.tensor.name for load in P.loads(f.body)
+        }
         for b in f.inputs:
             if b.name in used:
-                self.line(1, f"const {self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = (const {self.d.scalar(b.dtype)} *)call->in[{b.slot}];")
+                self.line(
+                    1,
+                    f"const {self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = (const {self.d.scalar(b.dtype)} *)call->in[{b.slot}];",
+                )
         for b in f.params:
             if b.name in used:
-                self.line(1, f"const {self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = (const {self.d.scalar(b.dtype)} *)(call->params + {b.slot});")
+                self.line(
+                    1,
+                    f"const {self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = (const {self.d.scalar(b.dtype)} *)(call->params + {b.slot});",
+                )
         for b in f.outputs:
             if b.name in used:
-                self.line(1, f"{self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = ({self.d.scalar(b.dtype)} *)call->out[{b.slot}];")
+                self.line(
+                    1,
+                    f"{self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = ({self.d.scalar(b.dtype)} *)call->out[{b.slot}];",
+                )
         self.stmt(f.body, 1)
         return self.lines
 
@@ -193,13 +222,28 @@ class _Printer:
         if lanes == 1 or self.vector:
             value = self.value(s.value)
             if dtype == "bool":
-                value = f"(uint8_t)({value})" if lanes == 1 else f"__builtin_convertvector({value} & 1, {self.d.type('uint8', lanes)})"
+                value = (
+                    f"(uint8_t)({value})"
+                    if lanes == 1
+                    else f"__builtin_convertvector({value} & 1, {self.d.type('uint8', lanes)})"
+                )
                 dtype = "uint8"
             self.line(depth, self.d.store(dtype, s.buffer.name, index, value, lanes, s.stride, s.active))
             return
         for lane in range(lanes if s.active is None else s.active):
             value = self.lane(s.value, lane)
-            self.line(depth, self.d.store(dtype, s.buffer.name, self.d.index(s.index + lane * s.stride), f"(uint8_t)({value})" if dtype == "bool" else value, 1, 1, None))
+            self.line(
+                depth,
+                self.d.store(
+                    dtype,
+                    s.buffer.name,
+                    self.d.index(s.index + lane * s.stride),
+                    f"(uint8_t)({value})" if dtype == "bool" else value,
+                    1,
+                    1,
+                    None,
+                ),
+            )
 
     def variable_type(self, v: P.Variable) -> str:
         if v.dtype == "bool":
@@ -218,7 +262,14 @@ class _Printer:
         if isinstance(e, P.Read):
             return e.variable.name
         if isinstance(e, E.Load):
-            text = d.load("uint8" if e.dtype == "bool" else e.dtype, e.tensor.name, d.index(e.indices[0]), lanes, e.stride, e.active)
+            text = d.load(
+                "uint8" if e.dtype == "bool" else e.dtype,
+                e.tensor.name,
+                d.index(e.indices[0]),
+                lanes,
+                e.stride,
+                e.active,
+            )
             return f"(({text}) != 0)" if e.dtype == "bool" else text
         if isinstance(e, E.IndexValue):
             return d.index_value(d.index(e.index), e.dtype, lanes, e.stride)
@@ -308,7 +359,9 @@ class _Printer:
         texts = []
         for e in operands:
             text = self.value(e)
-            texts.append(text if self.mask_bits(e) == bits else f"__builtin_convertvector({text}, {self.d.mask(bits, e.lanes)})")
+            texts.append(
+                text if self.mask_bits(e) == bits else f"__builtin_convertvector({text}, {self.d.mask(bits, e.lanes)})"
+            )
         return texts
 
     def _bool_const(self, e: E.Const) -> str:

@@ -21,7 +21,17 @@ C_TYPE = {
     **{d: f"{d}_t" for d in (*dtypes.SIGNED, *dtypes.UNSIGNED)},
 }  # fmt: skip
 _SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "b8"}
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shift_left": "<<", "shift_right": ">>"}
+_INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shift_left": "<<",
+    "shift_right": ">>",
+}
 _RELATION = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 
 
@@ -104,7 +114,9 @@ class PlainC:
             return f"INT64_C({value})" if dtype == "int64" else f"UINT64_C({value})"
         if dtype == "int32" and value == -(1 << 31):
             return "INT32_MIN"
-        return f"{value}u" if dtype == "uint32" else f"({C_TYPE[dtype]}){value}" if dtypes.bits(dtype) < 32 else str(value)
+        return (
+            f"{value}u" if dtype == "uint32" else f"({C_TYPE[dtype]}){value}" if dtypes.bits(dtype) < 32 else str(value)
+        )
 
     def _float(self, value: float, dtype: str) -> str:
         suffix = "" if dtype == "float64" else "f"
@@ -223,7 +235,9 @@ class VectorC(PlainC):
         if lanes == 1:
             return super().index_value(index, dtype, 1, 0)
         steps = ", ".join(str(stride * n) for n in range(lanes))
-        return f"({self.broadcast(dtype, f'({C_TYPE[dtype]})({index})', lanes)} + ({self.type(dtype, lanes)}){{{steps}}})"
+        return (
+            f"({self.broadcast(dtype, f'({C_TYPE[dtype]})({index})', lanes)} + ({self.type(dtype, lanes)}){{{steps}}})"
+        )
 
     def unary(self, op: str, dtype: str, a: str, lanes: int) -> str:
         if lanes == 1:
@@ -313,5 +327,9 @@ def _unsigned(dtype: str) -> str:
 def _shortest_float32(value: float) -> str:
     import numpy as np
 
-    text = np.format_float_positional(np.float32(value), unique=True, trim="0") if value == 0 or 1e-4 <= abs(value) < 1e7 else ""
+    text = (
+        np.format_float_positional(np.float32(value), unique=True, trim="0")
+        if value == 0 or 1e-4 <= abs(value) < 1e7
+        else ""
+    )
     return text or np.format_float_scientific(np.float32(value), unique=True, trim="0")

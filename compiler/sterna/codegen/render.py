@@ -19,7 +19,12 @@ def resource_directory(name: str) -> Path:
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader([resource_directory("templates"), resource_directory("runtime_c") / "include"]), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
+        loader=jinja2.FileSystemLoader([resource_directory("templates"), resource_directory("runtime_c") / "include"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
     )
 
 

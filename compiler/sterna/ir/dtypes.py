@@ -60,7 +60,7 @@ def from_numpy(dtype: np.dtype) -> str:
     Raises:
         KeyError: the type has no counterpart here (strings, complex, objects).
     """
-    name = np.dtype(dtype).name
+    name: str = np.dtype(dtype).name
     if name not in ALL:
         raise KeyError(name)
     return name

@@ -72,7 +72,9 @@ class FloorDiv(Atom):
 
     def __init__(self, value: Int, divisor: int):
         lo, hi = value.bounds()
-        super().__init__(None if lo is None else lo // divisor, None if hi is None else hi // divisor, ("//", value, divisor))
+        super().__init__(
+            None if lo is None else lo // divisor, None if hi is None else hi // divisor, ("//", value, divisor)
+        )
         self.value, self.divisor = value, divisor
 
     def parts(self) -> tuple[Int, ...]:
@@ -385,9 +387,15 @@ class Int:
             return str(self.const)
         text = ""
         for monomial, coefficient in self.terms.items():
-            factors = "*".join(f"({a})" if isinstance(a, (FloorDiv, Mod)) and len(monomial) > 1 else str(a) for a in monomial)
+            factors = "*".join(
+                f"({a})" if isinstance(a, (FloorDiv, Mod)) and len(monomial) > 1 else str(a) for a in monomial
+            )
             if abs(coefficient) != 1:
-                factors = f"({factors})*{abs(coefficient)}" if isinstance(monomial[0], (FloorDiv, Mod)) and len(monomial) == 1 else f"{factors}*{abs(coefficient)}"
+                factors = (
+                    f"({factors})*{abs(coefficient)}"
+                    if isinstance(monomial[0], (FloorDiv, Mod)) and len(monomial) == 1
+                    else f"{factors}*{abs(coefficient)}"
+                )
             text += (" - " if coefficient < 0 else " + ") + factors
         text = text[3:] if text.startswith(" + ") else "-" + text[3:]
         if self.const:

@@ -91,7 +91,9 @@ class _Lowering:
         roots = [n for n in self.order if self.stages[n].attach is None]
         stray = [n for n in roots if n not in self.schedule.outputs]
         if stray:
-            self._refuse(f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at")
+            self._refuse(
+                f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at"
+            )
         parts = []
         for name in roots:
             s = self.stages[name]
@@ -99,7 +101,9 @@ class _Lowering:
             parts.append(self._emit(Nest(s, region, {}, {})))
         if self.n_tasks > 1 and len(parts) > 1:
             self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
-        return Function(self.kernel.name, self.inputs, self.params, self.outputs, self.n_tasks, self.scratch, seq(*parts))
+        return Function(
+            self.kernel.name, self.inputs, self.params, self.outputs, self.n_tasks, self.scratch, seq(*parts)
+        )
 
     # -- arguments
     def _argument(self, t: Tensor, scope: P.Scope, slot: int) -> Buffer:
@@ -111,7 +115,16 @@ class _Lowering:
                 elements *= int(n)
             buffer = Buffer(t.name, t.dtype, t.shape, strides, max(elements, 1), scope, 0, slot)
         else:
-            buffer = Buffer(t.name, t.dtype, t.shape, tuple(as_int(s) for s in layout.strides), layout.elements, scope, layout.origin, slot)
+            buffer = Buffer(
+                t.name,
+                t.dtype,
+                t.shape,
+                tuple(as_int(s) for s in layout.strides),
+                layout.elements,
+                scope,
+                layout.origin,
+                slot,
+            )
         if scope != "output" or t.body is not None:
             self.places[t.name] = Place(buffer, tuple(ZERO for _ in t.shape))
         return buffer
@@ -124,7 +137,9 @@ class _Lowering:
             elements = 1
             for n in stored.shape:
                 elements *= int(n)
-            buffer = Buffer(stored.name, p.dtype, stored.shape, P.dense_strides(stored.shape), max(elements, 1), "param", 0, offset)
+            buffer = Buffer(
+                stored.name, p.dtype, stored.shape, P.dense_strides(stored.shape), max(elements, 1), "param", 0, offset
+            )
             self.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
             buffers.append(buffer)
             offset += -(-max(elements, 1) * dtypes.size(p.dtype) // ALIGNMENT) * ALIGNMENT
@@ -194,7 +209,11 @@ class _Lowering:
             first = _fork(nest)
             first.tail[leaf] = False
             symbol = self._symbol(s, leaf, full)
-            main = P.For(symbol, as_int(full), kind, self._bind(first, leaf, of(symbol), level, phase)) if full > 1 else self._bind(first, leaf, ZERO, level, phase)
+            main = (
+                P.For(symbol, as_int(full), kind, self._bind(first, leaf, of(symbol), level, phase))
+                if full > 1
+                else self._bind(first, leaf, ZERO, level, phase)
+            )
             last = _fork(nest)
             last.tail[leaf] = True
             return seq(main, self._bind(last, leaf, as_int(full), level, phase))
@@ -229,7 +248,12 @@ class _Lowering:
         first.bound[outer] = of(symbol)
         last.bound[outer] = as_int(full)
         name = P.LetIndex(symbol, index) if full > 1 else None
-        return P.If(index, as_int(full), seq(name, self._decided(first, leaf, level, phase)), self._decided(last, leaf, level, phase))
+        return P.If(
+            index,
+            as_int(full),
+            seq(name, self._decided(first, leaf, level, phase)),
+            self._decided(last, leaf, level, phase),
+        )
 
     def _placed(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
         """Stages placed at this axis, then the rest of the nest."""
@@ -256,9 +280,15 @@ class _Lowering:
         assert isinstance(body, Reduce)
         if body.index is None:
             return [], {}
-        inner = [x for x in nest.stage.leaves[min(nest.stage.leaves.index(r) for r in nest.stage.reduction_leaves):] if x not in nest.stage.reduction_leaves]
+        inner = [
+            x
+            for x in nest.stage.leaves[min(nest.stage.leaves.index(r) for r in nest.stage.reduction_leaves) :]
+            if x not in nest.stage.reduction_leaves
+        ]
         if inner:
-            self._refuse(f"{body.combiner} with axis {inner[0]} inside the reduction", "reorder the reduced axes innermost")
+            self._refuse(
+                f"{body.combiner} with axis {inner[0]} inside the reduction", "reorder the reduced axes innermost"
+            )
         name = f"{nest.stage.name}_best"
         buffer = Buffer(self._unique(name), body.a.dtype, (ONE,), (ONE,), 1, "register")
         return [P.Alloc(buffer)], {name: Place(buffer, (ZERO,))}
@@ -270,7 +300,9 @@ class _Lowering:
             if isinstance(r, Split) and axis in (r.outer, r.inner):
                 parent = self._extent(nest, r.parent)
                 if not parent.is_const:
-                    self._refuse(f"axis {r.parent} of stage {s.name} has no constant extent", "give its dimension a size")
+                    self._refuse(
+                        f"axis {r.parent} of stage {s.name} has no constant extent", "give its dimension a size"
+                    )
                 n, f = int(parent), r.factor
                 if axis == r.outer:
                     return as_int(-(-n // f))
@@ -307,7 +339,11 @@ class _Lowering:
             if isinstance(r, Fuse) and r.fused == axis:
                 size = self._extent(nest, r.second)
                 for part, index in ((r.first, value // size), (r.second, value % size)):
-                    if not index.is_const and len(index.terms) == 1 and not isinstance(next(iter(index.terms))[0], Symbol):
+                    if (
+                        not index.is_const
+                        and len(index.terms) == 1
+                        and not isinstance(next(iter(index.terms))[0], Symbol)
+                    ):
                         symbol = self._symbol(nest.stage, part, self._extent(nest, part))
                         lets.append(P.LetIndex(symbol, index))
                         index = of(symbol)
@@ -354,7 +390,10 @@ class _Lowering:
         for axis in nest.stage.axes:
             value = self._value(scope, axis.name)
             if value is None:
-                self._refuse(f"axis {axis.name} of stage {nest.stage.name} is not covered by its loops", "keep both parts of a split")
+                self._refuse(
+                    f"axis {axis.name} of stage {nest.stage.name} is not covered by its loops",
+                    "keep both parts of a split",
+                )
             values[axis] = least.get(axis.name, ZERO) + value
         return values
 
@@ -376,13 +415,23 @@ class _Lowering:
             regions[name] = region = self._union(s.tensor, accesses[name])
             inside: dict[str, Symbol] = {}
             values = self._axis_values(Nest(s, region, {}, {}), inside)
-            self._collect(self.bodies[name], values, set(inside.values()) | {x for _, f in accesses[name] for x in f}, accesses)
+            self._collect(
+                self.bodies[name], values, set(inside.values()) | {x for _, f in accesses[name] for x in f}, accesses
+            )
         return regions
 
-    def _collect(self, body: Expr, values: Mapping[Atom, Int], free: set[Symbol], accesses: dict[str, list[tuple[tuple[Int, ...], set[Symbol]]]]) -> None:
+    def _collect(
+        self,
+        body: Expr,
+        values: Mapping[Atom, Int],
+        free: set[Symbol],
+        accesses: dict[str, list[tuple[tuple[Int, ...], set[Symbol]]]],
+    ) -> None:
         for load in E.loads(body):
             if load.tensor.name in self.bodies:
-                accesses.setdefault(load.tensor.name, []).append((tuple(i.substitute(values) for i in load.indices), free))
+                accesses.setdefault(load.tensor.name, []).append(
+                    (tuple(i.substitute(values) for i in load.indices), free)
+                )
 
     def _union(self, tensor: Tensor, accesses: list[tuple[tuple[Int, ...], set[Symbol]]]) -> Region:
         least: list[Int] = []
@@ -415,7 +464,10 @@ class _Lowering:
 
     def _allocate(self, s: StageState, region: Region) -> Buffer:
         if not all(n.is_const for n in region.extent):
-            self._refuse(f"stage {s.name} needs {' x '.join(map(str, region.extent))} elements, not a constant number", "place it elsewhere")
+            self._refuse(
+                f"stage {s.name} needs {' x '.join(map(str, region.extent))} elements, not a constant number",
+                "place it elsewhere",
+            )
         elements = 1
         for n in region.extent:
             elements *= int(n)
@@ -427,7 +479,16 @@ class _Lowering:
         if scope == "scratch":
             slot = self.scratch
             self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        return Buffer(self._unique(s.name), s.tensor.dtype, region.extent, P.dense_strides(region.extent), elements, scope, 0, slot)
+        return Buffer(
+            self._unique(s.name),
+            s.tensor.dtype,
+            region.extent,
+            P.dense_strides(region.extent),
+            elements,
+            scope,
+            0,
+            slot,
+        )
 
     # -- the innermost statement
     def _store(self, nest: Nest, phase: str | None) -> Stmt:
@@ -441,15 +502,27 @@ class _Lowering:
         if phase == "init":
             if body.index is None:
                 return self._write(s.name, indices, identity(body.combiner, body.dtype))
-            return seq(self._write(best, (ZERO,), identity(body.combiner, body.a.dtype)), self._write(s.name, indices, E.const(0, body.dtype)))
+            return seq(
+                self._write(best, (ZERO,), identity(body.combiner, body.a.dtype)),
+                self._write(s.name, indices, E.const(0, body.dtype)),
+            )
         old = self._resolve(s.tensor[indices], {})
         if body.index is not None:
             return self._extreme(nest, body, values, indices, best)
-        if body.combiner == "sum" and isinstance(body.a, E.Binary) and body.a.op == "mul" and dtypes.is_float(body.dtype):
-            return self._write(s.name, indices, E.fma(self._resolve(body.a.a, values), self._resolve(body.a.b, values), old))
+        if (
+            body.combiner == "sum"
+            and isinstance(body.a, E.Binary)
+            and body.a.op == "mul"
+            and dtypes.is_float(body.dtype)
+        ):
+            return self._write(
+                s.name, indices, E.fma(self._resolve(body.a.a, values), self._resolve(body.a.b, values), old)
+            )
         return self._write(s.name, indices, combine(body.combiner, old, self._resolve(body.a, values)))
 
-    def _extreme(self, nest: Nest, body: Reduce, values: Mapping[Atom, Int], indices: tuple[Int, ...], best: str) -> Stmt:
+    def _extreme(
+        self, nest: Nest, body: Reduce, values: Mapping[Atom, Int], indices: tuple[Int, ...], best: str
+    ) -> Stmt:
         """One step of argmin or argmax: the first extreme wins; a NaN wins over numbers, as in NumPy."""
         assert body.index is not None
         place = self.places[best]
@@ -457,10 +530,14 @@ class _Lowering:
         new = self._resolve(body.a, values)
         better = E.compare("gt" if body.combiner == "argmax" else "lt", new, old)
         if dtypes.is_float(new.dtype):
-            better = E.binary("or", better, E.binary("and", E.unary("isnan", new), E.unary("logical_not", E.unary("isnan", old))))
+            better = E.binary(
+                "or", better, E.binary("and", E.unary("isnan", new), E.unary("logical_not", E.unary("isnan", old)))
+            )
         index = self._resolve(body.index, values)
         return seq(
-            self._write(nest.stage.name, indices, E.select(better, index, self._resolve(nest.stage.tensor[indices], {}))),
+            self._write(
+                nest.stage.name, indices, E.select(better, index, self._resolve(nest.stage.tensor[indices], {}))
+            ),
             self._write(best, (ZERO,), E.select(better, new, old)),
         )
 
@@ -489,8 +566,12 @@ class _Lowering:
                 return None
             place = self.places.get(node.tensor.name)
             if place is None:
-                self._refuse(f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader")
-            indices = tuple(rewrite_index(i, resolve) - least for i, least in zip(node.indices, place.least, strict=True))
+                self._refuse(
+                    f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader"
+                )
+            indices = tuple(
+                rewrite_index(i, resolve) - least for i, least in zip(node.indices, place.least, strict=True)
+            )
             return replace(node, tensor=place.buffer, indices=(place.buffer.offset(indices),))
 
         def resolve(expr: Expr) -> Expr:
@@ -501,7 +582,9 @@ class _Lowering:
     # -- names
     def _symbol(self, s: StageState, axis: str, extent: Int | int) -> Symbol:
         hi = as_int(extent).bounds()[1]
-        return Symbol(self._unique(f"{s.name}_{axis}".replace(".", "_").replace("+", "_")), 0, None if hi is None else hi - 1)
+        return Symbol(
+            self._unique(f"{s.name}_{axis}".replace(".", "_").replace("+", "_")), 0, None if hi is None else hi - 1
+        )
 
     def _unique(self, name: str) -> str:
         n = self.names.get(name, 0)
@@ -509,7 +592,9 @@ class _Lowering:
         return name if n == 0 else f"{name}_{n}"
 
     def _refuse(self, why: str, fix: str) -> NoReturn:
-        raise SternaError(Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix))
+        raise SternaError(
+            Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix)
+        )
 
 
 def _fork(nest: Nest) -> Nest:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from sterna.loops import program as P
 from sterna.te.text import position_text, print_expr, type_text
 
+
 def print_function(f: P.Function) -> str:
     """A loop program in a form for people and for comparison; equal programs print equally."""
     lines = [f"kernel {f.name}  tasks={f.n_tasks} scratch={f.scratch_bytes}"]
     for b in (*f.inputs, *f.params, *f.outputs):
         strides = ",".join(map(str, b.strides))
         alias = " may alias" if b.may_alias else ""
-        lines.append(f"  {b.scope} {b.name}: {b.dtype}[{','.join(map(str, b.shape))}] strides [{strides}] origin {b.origin} of {b.elements} at {b.slot}{alias}")
+        lines.append(
+            f"  {b.scope} {b.name}: {b.dtype}[{','.join(map(str, b.shape))}] strides [{strides}] origin {b.origin} of {b.elements} at {b.slot}{alias}"
+        )
     _stmt(f.body, 1, lines)
     return "\n".join(lines) + "\n"
 
@@ -48,6 +51,8 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         at = f" at {s.buffer.slot}" if s.buffer.scope == "scratch" else ""
         lines.append(f"{pad}{s.buffer.scope} {s.buffer.name}: {s.buffer.dtype}[{s.buffer.elements}]{at}")
     elif isinstance(s, P.Store):
-        lines.append(f"{pad}{s.buffer.name}[{position_text(s.index, s.value.lanes, s.stride, s.active)}] = {print_expr(s.value)}")
+        lines.append(
+            f"{pad}{s.buffer.name}[{position_text(s.index, s.value.lanes, s.stride, s.active)}] = {print_expr(s.value)}"
+        )
     else:
         raise TypeError(f"no such statement: {type(s).__name__}")

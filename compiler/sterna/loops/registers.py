@@ -87,7 +87,11 @@ def _accesses(function: P.Function) -> Iterator[_Access]:
 
 def _access(function: P.Function, buffer: P.Buffer, index: Int, lanes: int, stride: int, active: int | None) -> _Access:
     if not index.is_const or (lanes > 1 and stride != 1):
-        _refuse(function, buffer, f"index {index}{'' if stride == 1 else f' with stride {stride}'} is not constant after unrolling")
+        _refuse(
+            function,
+            buffer,
+            f"index {index}{'' if stride == 1 else f' with stride {stride}'} is not constant after unrolling",
+        )
     return _Access(buffer, int(index), lanes, lanes if active is None else active)
 
 
@@ -116,5 +120,10 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
 
 def _refuse(function: P.Function, buffer: P.Buffer, why: str) -> NoReturn:
     raise SternaError(
-        Diagnostic("E0304", f"register storage {buffer.name} cannot become registers: {why}", (f"kernel {function.name}",), "unroll the loops that index it, or place it on the stack")
+        Diagnostic(
+            "E0304",
+            f"register storage {buffer.name} cannot become registers: {why}",
+            (f"kernel {function.name}",),
+            "unroll the loops that index it, or place it on the stack",
+        )
     )

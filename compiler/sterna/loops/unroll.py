@@ -31,7 +31,9 @@ class _Copy:
                 return replace(s, extent=self.index(s.extent), body=self.stmt(s.body))
             copies = []
             for n in range(int(s.extent)):
-                inner = _Copy({**self.values, s.symbol: as_int(n)}, dict(self.buffers), f"{self.suffix}_{n}" if n else self.suffix)
+                inner = _Copy(
+                    {**self.values, s.symbol: as_int(n)}, dict(self.buffers), f"{self.suffix}_{n}" if n else self.suffix
+                )
                 copies.append(inner.stmt(s.body))
             return P.seq(*copies)
         if isinstance(s, P.LetIndex):
@@ -49,9 +51,17 @@ class _Copy:
             self.memo = {}
             return P.Alloc(copy)
         if isinstance(s, P.Store):
-            return replace(s, buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index), value=self.expr(s.value))
+            return replace(
+                s, buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index), value=self.expr(s.value)
+            )
         if isinstance(s, P.If):
-            return replace(s, index=self.index(s.index), limit=self.index(s.limit), then=self._block(s.then), otherwise=None if s.otherwise is None else self._block(s.otherwise))
+            return replace(
+                s,
+                index=self.index(s.index),
+                limit=self.index(s.limit),
+                then=self._block(s.then),
+                otherwise=None if s.otherwise is None else self._block(s.otherwise),
+            )
         return P.map_children(s, self.stmt)
 
     def _block(self, s: P.Stmt) -> P.Stmt:

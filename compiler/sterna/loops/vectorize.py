@@ -38,7 +38,9 @@ def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int, wanted: int) -> P.Stmt:
         raise _NotLinear
     width = 1 << (wanted - 1).bit_length()
     value = _spread(_vector(stmt.value, symbol, width, None if n == width else n), width)
-    return replace(stmt, index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=None if n == width else n)
+    return replace(
+        stmt, index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=None if n == width else n
+    )
 
 
 def _vector(expr: Expr, symbol: Symbol, lanes: int, active: int | None) -> Expr:
@@ -48,12 +50,20 @@ def _vector(expr: Expr, symbol: Symbol, lanes: int, active: int | None) -> Expr:
         stride = index.coefficient(symbol)
         if stride is None or stride < 0:
             raise _NotLinear
-        return expr if stride == 0 else replace(expr, indices=(index.substitute({symbol: ZERO}),), lanes=lanes, stride=stride, active=active)
+        return (
+            expr
+            if stride == 0
+            else replace(expr, indices=(index.substitute({symbol: ZERO}),), lanes=lanes, stride=stride, active=active)
+        )
     if isinstance(expr, E.IndexValue):
         stride = expr.index.coefficient(symbol)
         if stride is None:
             raise _NotLinear
-        return expr if stride == 0 else replace(expr, index=expr.index.substitute({symbol: ZERO}), lanes=lanes, stride=stride)
+        return (
+            expr
+            if stride == 0
+            else replace(expr, index=expr.index.substitute({symbol: ZERO}), lanes=lanes, stride=stride)
+        )
     children = expr.children()
     new = tuple(_vector(c, symbol, lanes, active) for c in children)
     if all(c.lanes == 1 for c in new):

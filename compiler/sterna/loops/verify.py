@@ -21,7 +21,9 @@ def verify(function: P.Function) -> P.Function:
         reach = ((lanes if active is None else active) - 1) * stride
         lo, hi = index.bounds()
         if lo is None or hi is None or lo < 0 or hi + reach >= buffer.elements:
-            problems.append(f"{buffer.name}[{index}] reaches {lo} to {None if hi is None else hi + reach}, the buffer has {buffer.elements} elements")
+            problems.append(
+                f"{buffer.name}[{index}] reaches {lo} to {None if hi is None else hi + reach}, the buffer has {buffer.elements} elements"
+            )
 
     def visit(stmt: P.Stmt, known: list[tuple[Int, Int]]) -> None:
         if isinstance(stmt, P.LetIndex):
@@ -30,7 +32,11 @@ def verify(function: P.Function) -> P.Function:
                 if index == stmt.value and limit.is_const:
                     hi = min(int(limit) - 1, hi) if hi is not None else int(limit) - 1
             symbol = stmt.symbol
-            if lo is None or (symbol.lo is not None and lo < symbol.lo) or (symbol.hi is not None and (hi is None or hi > symbol.hi)):
+            if (
+                lo is None
+                or (symbol.lo is not None and lo < symbol.lo)
+                or (symbol.hi is not None and (hi is None or hi > symbol.hi))
+            ):
                 problems.append(f"{symbol.name} = {stmt.value} is not within its bounds {symbol.lo} to {symbol.hi}")
         if isinstance(stmt, P.For):
             extent = stmt.extent.bounds()[1]
@@ -52,5 +58,7 @@ def verify(function: P.Function) -> P.Function:
 
     visit(function.body, [])
     if problems:
-        raise SternaError([Diagnostic("E0305", f"kernel {function.name} may leave a buffer: {p}") for p in dict.fromkeys(problems)])
+        raise SternaError(
+            [Diagnostic("E0305", f"kernel {function.name} may leave a buffer: {p}") for p in dict.fromkeys(problems)]
+        )
     return function

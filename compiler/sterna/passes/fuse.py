@@ -73,7 +73,11 @@ class _Fusion:
 
     def next(self, members: list[Node], heavy: bool) -> Node | None:
         """The earliest node that may join."""
-        shape = members[-1].output.shape if not heavy else next((m for m in members if self.kind(m) not in _LIGHT), members[0]).output.shape
+        shape = (
+            members[-1].output.shape
+            if not heavy
+            else next((m for m in members if self.kind(m) not in _LIGHT), members[0]).output.shape
+        )
         candidates: list[Node] = []
         for value in (v for m in members for v in m.outputs):
             if value in self.outputs or value in self.views.parents:
@@ -86,7 +90,9 @@ class _Fusion:
                     candidates.append(user)
                 elif not heavy and len(self.leaving(members)) == 1 and len(self.users.get(value, ())) == 1:
                     small = user.output.type.sizes and _elements(user) <= _elements(members[-1])
-                    if (kind is Fusion.INJECTIVE and small) or (kind is Fusion.REDUCTION and "reduction" in operators()[user.op].tags):
+                    if (kind is Fusion.INJECTIVE and small) or (
+                        kind is Fusion.REDUCTION and "reduction" in operators()[user.op].tags
+                    ):
                         candidates.append(user)
         return min(candidates, key=self.position.__getitem__, default=None)
 
@@ -95,10 +101,21 @@ class _Fusion:
         found: list[Node] = []
         for value in node.operands:
             producer = self.producers.get(value)
-            if producer is None or producer in self.taken or producer in members or producer in found or producer in self.views.written:
+            if (
+                producer is None
+                or producer in self.taken
+                or producer in members
+                or producer in found
+                or producer in self.views.written
+            ):
                 continue
             alone = self.users.get(value) == [node] and value not in self.outputs and value not in self.views.parents
-            if alone and self.kind(producer) is Fusion.BROADCAST and value.shape == node.output.shape and len(producer.outputs) == 1:
+            if (
+                alone
+                and self.kind(producer) is Fusion.BROADCAST
+                and value.shape == node.output.shape
+                and len(producer.outputs) == 1
+            ):
                 # Nothing that it needs may depend on the group.
                 if not any(self.producers.get(v) in members for v in producer.operands):
                     found += [producer, *self.pulled(producer, [*members, *found, producer])]

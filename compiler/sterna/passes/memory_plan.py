@@ -75,7 +75,9 @@ def plan_memory(graph: Graph, calls: Sequence[Call], views: Views, keep_all: boo
     unique = list({id(b): b for b in buffers.values()}.values())
     live = max((sum(b.size for b in unique if b.first <= n <= b.last) for n in range(len(calls))), default=0)
     for buffer in sorted(unique, key=lambda b: (-b.size, b.first)):
-        taken = sorted((b.offset, b.offset + b.size) for b in placed if b.first <= buffer.last and buffer.first <= b.last)
+        taken = sorted(
+            (b.offset, b.offset + b.size) for b in placed if b.first <= buffer.last and buffer.first <= b.last
+        )
         offset = 0
         for start, end in taken:
             if start - offset >= buffer.size:
@@ -92,7 +94,10 @@ def _fleeting(buffers: Sequence[_Buffer]) -> frozenset[Value]:
     lost: set[Value] = set()
     for b in buffers:
         lost.update(b.members[:-1])
-        if any(o is not b and o.first > b.last and o.offset < b.offset + b.size and b.offset < o.offset + o.size for o in buffers):
+        if any(
+            o is not b and o.first > b.last and o.offset < b.offset + b.size and b.offset < o.offset + o.size
+            for o in buffers
+        ):
             lost.update(b.members)
     return frozenset(lost)
 
@@ -113,7 +118,9 @@ def _share(calls: Sequence[Call], views: Views, buffers: dict[Value, _Buffer]) -
                 continue
             if source.strides != target.strides or source.origin != target.origin:
                 continue
-            others = [v for i, v in enumerate(call.inputs) if i != position and buffers.get(views.storage(v).root) is buffer]
+            others = [
+                v for i, v in enumerate(call.inputs) if i != position and buffers.get(views.storage(v).root) is buffer
+            ]
             if others:
                 continue
             buffer.last = into.last

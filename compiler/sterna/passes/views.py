@@ -74,7 +74,9 @@ def plan_views(graph: Graph) -> Views:
     for node in reversed(graph.nodes):
         if node.op == "pad" and node.attributes["mode"] == "constant" and _grows(node):
             (x,) = node.operands
-            views.written[node] = (_absorb(x, node.output, tuple(node.attributes["before"]), views, producers, outputs),)
+            views.written[node] = (
+                _absorb(x, node.output, tuple(node.attributes["before"]), views, producers, outputs),
+            )
         elif node.op == "concat":
             views.written[node] = _concat(node, views, producers, outputs)
     for node in graph.nodes:
@@ -93,10 +95,18 @@ def _grows(node: Node) -> bool:
     return all(n >= 0 for n in (*node.attributes["before"], *node.attributes["after"]))
 
 
-def _absorb(x: Value, y: Value, offsets: Sequence[int], views: Views, producers: dict[Value, Node], outputs: set[Value]) -> bool:
+def _absorb(
+    x: Value, y: Value, offsets: Sequence[int], views: Views, producers: dict[Value, Node], outputs: set[Value]
+) -> bool:
     """Places x within y if the kernel that makes x can write there."""
     producer = producers.get(x)
-    if producer is None or producer.op in ("reshape", "slice") or len(producer.outputs) > 1 or x in outputs or x in views.parents:
+    if (
+        producer is None
+        or producer.op in ("reshape", "slice")
+        or len(producer.outputs) > 1
+        or x in outputs
+        or x in views.parents
+    ):
         return False
     views.parents[x] = Window(y, tuple(offsets), (1,) * len(offsets))
     return True
@@ -121,7 +131,13 @@ def _reshape(node: Node, views: Views, producers: dict[Value, Node], outputs: se
     if y in outputs:
         # The output owns its memory, so its operand moves there.
         producer = producers.get(x)
-        if producer is not None and producer not in views.removed and len(producer.outputs) == 1 and x not in outputs and x not in views.parents:
+        if (
+            producer is not None
+            and producer not in views.removed
+            and len(producer.outputs) == 1
+            and x not in outputs
+            and x not in views.parents
+        ):
             views.parents[x] = Recast(y)
             views.removed.add(node)
         return

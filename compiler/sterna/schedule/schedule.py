@@ -211,7 +211,9 @@ class Schedule:
         """Makes the axis the lanes of vectors; it must be the innermost."""
         s = self._annotate("vectorize", stage, axis, "vectorized")
         if axis in s.reduction_leaves:
-            self._illegal(f"{axis} is reduced; lanes of a vector are independent", "use rfactor, then vectorize its new axis")
+            self._illegal(
+                f"{axis} is reduced; lanes of a vector are independent", "use rfactor, then vectorize its new axis"
+            )
 
     def parallel(self, stage: str, axis: str) -> None:
         """Makes the iterations the tasks of the kernel; only the outermost axis of an output."""
@@ -273,7 +275,10 @@ class Schedule:
             self._illegal("the stage is not a plain reduction", "rfactor applies to sums, products, minima and maxima")
         split = next((r for r in s.relations if isinstance(r, Split) and r.inner == axis), None)
         if split is None or len(s.relations) != 1:
-            self._illegal(f"{axis} is not the inner part of the only split", "split one reduction axis, then rfactor its inner part")
+            self._illegal(
+                f"{axis} is not the inner part of the only split",
+                "split one reduction axis, then rfactor its inner part",
+            )
         parent = next(a for a in reduction.axes if a.name == split.parent)
         extent = parent.extent
         factor = min(split.factor, int(extent)) if extent.is_const else split.factor
@@ -291,7 +296,9 @@ class Schedule:
         )  # fmt: skip
         self._add_stage(partial)
         if int(extent) % factor:
-            self.stages[partial.name].relations.append(RaggedTail(blocks.name, "lane", int(extent) // factor, int(extent) % factor))
+            self.stages[partial.name].relations.append(
+                RaggedTail(blocks.name, "lane", int(extent) // factor, int(extent) % factor)
+            )
         rest = Axis("lane", factor, reduction=True)
         at = tuple(of(a) for a in (*s.tensor.axes, rest))
         s.body = Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[at], axes=(rest,))
@@ -316,7 +323,9 @@ class Schedule:
         packing = Packing(source, packed, tuple(factors.items()), tuple((d, p) for d, p in order))
         self.packings[tensor] = packing
         for s in self.stages.values():
-            s.body = _redirect(s.body, tensor, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices)))
+            s.body = _redirect(
+                s.body, tensor, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices))
+            )
 
     # -- as data
     @staticmethod
@@ -325,7 +334,14 @@ class Schedule:
         s = Schedule(kernel)
         for step in steps:
             if step.primitive not in PRIMITIVES:
-                raise SternaError(Diagnostic("E0301", f"unknown schedule primitive {step.primitive}", (f"kernel {kernel.name}",), f"one of {', '.join(PRIMITIVES)}"))
+                raise SternaError(
+                    Diagnostic(
+                        "E0301",
+                        f"unknown schedule primitive {step.primitive}",
+                        (f"kernel {kernel.name}",),
+                        f"one of {', '.join(PRIMITIVES)}",
+                    )
+                )
             arguments: list[Any] = list(step.arguments)
             if step.primitive == "pack":
                 arguments = [{d: f for d, f in arguments[0]}, [(d, p) for d, p in arguments[1]]]
@@ -370,7 +386,9 @@ class Schedule:
             self._illegal(f"stage {s.name} has no axis {axis}", f"its axes now: {', '.join(s.leaves)}")
 
     def _illegal(self, why: str, fix: str) -> NoReturn:
-        raise SternaError(Diagnostic("E0302", f"illegal schedule step {self.steps[-1]}: {why}", (f"kernel {self.kernel.name}",), fix))
+        raise SternaError(
+            Diagnostic("E0302", f"illegal schedule step {self.steps[-1]}: {why}", (f"kernel {self.kernel.name}",), fix)
+        )
 
 
 PRIMITIVES = (

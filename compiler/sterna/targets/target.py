@@ -20,7 +20,7 @@ from sterna.errors import Diagnostic, SternaError
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # the same module under its older name
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,14 @@ def load_target(name: str) -> Target:
         known = target_names()
         close = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {close[0]}? " if close else ""
-        raise SternaError(Diagnostic("E0201", f'no target "{name}"', (f"known targets: {', '.join(known)}",), f"{hint}`sterna targets` describes them; a path to a .toml file adds one"))
+        raise SternaError(
+            Diagnostic(
+                "E0201",
+                f'no target "{name}"',
+                (f"known targets: {', '.join(known)}",),
+                f"{hint}`sterna targets` describes them; a path to a .toml file adds one",
+            )
+        )
     return _read(path)
 
 
@@ -106,7 +113,14 @@ def host() -> Target:
         base = load_target("c99")
         return replace(base, name="host", library="")
     triple, llvm_triple, library = _system(machine)
-    base = replace(base, name="host", description=f"this machine ({base.description})", triple=triple, llvm_triple=llvm_triple, library=library)
+    base = replace(
+        base,
+        name="host",
+        description=f"this machine ({base.description})",
+        triple=triple,
+        llvm_triple=llvm_triple,
+        library=library,
+    )
     return replace(base, cores=os.cpu_count() or 1, runs_on="native")
 
 
@@ -119,7 +133,11 @@ def _system(machine: str) -> tuple[str, str, str]:
     arch = "x86_64" if machine in ("x86_64", "amd64") else "aarch64"
     if sys.platform == "darwin":
         minimum = "11.0"
-        return f"{arch}-macos.{minimum}", f"{'arm64' if arch == 'aarch64' else arch}-apple-macosx{minimum}", "model.dylib"
+        return (
+            f"{arch}-macos.{minimum}",
+            f"{'arm64' if arch == 'aarch64' else arch}-apple-macosx{minimum}",
+            "model.dylib",
+        )
     if sys.platform == "win32":
         return f"{arch}-windows-gnu", f"{arch}-pc-windows-gnu", "model.dll"
     glibc = "2.17"
@@ -140,14 +158,28 @@ def _read(path: Path) -> Target:
     try:
         data: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise SternaError(Diagnostic("E0202", f"target description cannot be read: {e}", where, "write it as the files `sterna targets` lists")) from None
+        raise SternaError(
+            Diagnostic(
+                "E0202",
+                f"target description cannot be read: {e}",
+                where,
+                "write it as the files `sterna targets` lists",
+            )
+        ) from None
     base = data.pop("extends", None)
     known = {f.name: f for f in fields(Target)}
     unknown = sorted(set(data) - set(known))
     problems = [Diagnostic("E0202", f"unknown key {key}", where, f"keys: {', '.join(known)}") for key in unknown]
     for key, value in data.items():
         if key in known and not _fits(str(known[key].type), value):
-            problems.append(Diagnostic("E0202", f"key {key} has a value of type {type(value).__name__}", where, f"it is a {known[key].type}"))
+            problems.append(
+                Diagnostic(
+                    "E0202",
+                    f"key {key} has a value of type {type(value).__name__}",
+                    where,
+                    f"it is a {known[key].type}",
+                )
+            )
     if problems:
         raise SternaError(problems)
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
@@ -156,7 +188,14 @@ def _read(path: Path) -> Target:
         return replace(load_target(str(base)), **values)
     missing = [k for k in ("description", "triple", "llvm_triple") if k not in values]
     if missing:
-        raise SternaError(Diagnostic("E0202", f"target description lacks {', '.join(missing)}", where, "add the keys, or `extends` a target that has them"))
+        raise SternaError(
+            Diagnostic(
+                "E0202",
+                f"target description lacks {', '.join(missing)}",
+                where,
+                "add the keys, or `extends` a target that has them",
+            )
+        )
     return Target(**values)
 
 

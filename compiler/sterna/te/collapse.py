@@ -31,7 +31,9 @@ def collapse(kernel: Kernel, strides: Mapping[str, Sequence[int]]) -> Collapsed:
     Args:
         strides: of inputs and outputs that do not lie densely in memory, by tensor name.
     """
-    squeezed = _rebuild(kernel, {t.name: tuple((d,) for d, n in enumerate(t.shape) if n != 1) for t in _tensors(kernel)})
+    squeezed = _rebuild(
+        kernel, {t.name: tuple((d,) for d, n in enumerate(t.shape) if n != 1) for t in _tensors(kernel)}
+    )
     first = squeezed.groups
     left = {name: [s for s, n in zip(strides[name], _shape(kernel, name), strict=True) if n != 1] for name in strides}
     pairs = _mergeable(squeezed.kernel, left)
@@ -45,7 +47,10 @@ def collapse(kernel: Kernel, strides: Mapping[str, Sequence[int]]) -> Collapsed:
                 current.append((d,))
         groups[t.name] = tuple(current)
     merged = _rebuild(squeezed.kernel, groups)
-    composed = {name: tuple(tuple(first[name][d][0] for d in g) for g in gs) if first[name] else () for name, gs in groups.items()}
+    composed = {
+        name: tuple(tuple(first[name][d][0] for d in g) for g in gs) if first[name] else ()
+        for name, gs in groups.items()
+    }
     return Collapsed(merged.kernel, composed)
 
 
@@ -109,14 +114,24 @@ def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, in
                     if (stage.name, first) not in pairs or not 0 <= first < len(axes) - 1:
                         continue
                     spot = d if first == n else d - 1
-                    fits = 0 <= spot < len(indices) - 1 and (tensor.name, spot) in pairs and _consecutive(indices[spot], indices[spot + 1], axes) == first
+                    fits = (
+                        0 <= spot < len(indices) - 1
+                        and (tensor.name, spot) in pairs
+                        and _consecutive(indices[spot], indices[spot + 1], axes) == first
+                    )
                     if not fits:
                         dead.append((stage.name, first))
     return dead
 
 
 def _touching(stage: Tensor, symbols: set[Symbol], pairs: set[tuple[str, int]]) -> list[tuple[str, int]]:
-    return [(stage.name, f) for n, a in enumerate(stage.all_axes) if a in symbols for f in (n - 1, n) if (stage.name, f) in pairs]
+    return [
+        (stage.name, f)
+        for n, a in enumerate(stage.all_axes)
+        if a in symbols
+        for f in (n - 1, n)
+        if (stage.name, f) in pairs
+    ]
 
 
 def _consecutive(a: Int, b: Int, axes: Sequence[Axis]) -> int | None:
@@ -135,7 +150,12 @@ def _rebuild(kernel: Kernel, groups: Mapping[str, tuple[tuple[int, ...], ...]]) 
         new[t.name] = Tensor(t.name, _merge_shape(t.shape, groups[t.name]), t.dtype)
     for t in kernel.stages:
         new[t.name] = _rebuild_stage(t, groups, new)
-    made = Kernel(kernel.name, tuple(new[t.name] for t in kernel.inputs), tuple(new[t.name] for t in kernel.params), tuple(new[t.name] for t in kernel.outputs))
+    made = Kernel(
+        kernel.name,
+        tuple(new[t.name] for t in kernel.inputs),
+        tuple(new[t.name] for t in kernel.params),
+        tuple(new[t.name] for t in kernel.outputs),
+    )
     return Collapsed(made, groups)
 
 
@@ -205,7 +225,11 @@ def _rebuild_stage(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]],
     if isinstance(body, Reduce):
         a = E.rewrite(body.a, rule)
         index = None if body.index is None else E.rewrite(body.index, rule)
-        body = Reduce(body.dtype, combiner=body.combiner, a=a, axes=inner, index=index) if inner or index is not None else a
+        body = (
+            Reduce(body.dtype, combiner=body.combiner, a=a, axes=inner, index=index)
+            if inner or index is not None
+            else a
+        )
     else:
         body = E.rewrite(body, rule)
     if not axes:
@@ -225,11 +249,15 @@ def _reduction_runs(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]]
             uses = [d for d, i in enumerate(load.indices) if {first, second} & i.symbols()]
             if not uses:
                 continue
-            whole = len(uses) == 2 and load.indices[uses[0]] == of(first) and load.indices[uses[1]] == of(second) and uses[1] == uses[0] + 1
+            whole = (
+                len(uses) == 2
+                and load.indices[uses[0]] == of(first)
+                and load.indices[uses[1]] == of(second)
+                and uses[1] == uses[0] + 1
+            )
             same = whole and any(uses[0] in g and uses[1] in g for g in groups[load.tensor.name])
             fits = fits and bool(same) and second.extent == load.tensor.shape[uses[1]]  # type: ignore[attr-defined]
         extra = {s for e in E.walk(reduction) if isinstance(e, E.IndexValue) for s in e.index.symbols()}
         if fits and first not in extra and second not in extra and first.extent != 1 and second.extent != 1:
             good.add((first, second))
     return good
-

@@ -1,11 +1,11 @@
 """Tensors as index formulas, and kernels as small graphs of them.
 
-    x = placeholder("x", (64, 256))
-    w = placeholder("w", (256, 128))
-    k = reduce_axis("k", 256)
-    y = compute("y", (64, 128), lambda i, j: total(x[i, k] * w[k, j], k))
-    z = compute("z", (64, 128), lambda i, j: expr.maximum(y[i, j], 0))
-    kernel = Kernel("dense_relu", inputs=(x,), params=(w,), outputs=(z,))
+x = placeholder("x", (64, 256))
+w = placeholder("w", (256, 128))
+k = reduce_axis("k", 256)
+y = compute("y", (64, 128), lambda i, j: total(x[i, k] * w[k, j], k))
+z = compute("z", (64, 128), lambda i, j: expr.maximum(y[i, j], 0))
+kernel = Kernel("dense_relu", inputs=(x,), params=(w,), outputs=(z,))
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from sterna.ir.integer import Int, IntLike, Symbol, as_int, of
 from sterna.te import expr as E
@@ -60,7 +60,9 @@ class Tensor:
         indices = index if isinstance(index, tuple) else (index,)
         if len(indices) != len(self.shape):
             raise IndexError(f"{self.name} has {len(self.shape)} dimensions, {len(indices)} indices given")
-        return Load(self.dtype, tensor=self, indices=tuple(of(i) if isinstance(i, Symbol) else as_int(i) for i in indices))
+        return Load(
+            self.dtype, tensor=self, indices=tuple(of(i) if isinstance(i, Symbol) else as_int(i) for i in indices)
+        )
 
     @property
     def reduction(self) -> Reduce | None:
@@ -116,7 +118,7 @@ def reduce_axis(name: str, extent: IntLike) -> Axis:
 def compute(
     name: str,
     shape: Sequence[IntLike],
-    body: Callable[..., Union[Expr, float, int]],
+    body: Callable[..., Expr | float | int],
     axes: Sequence[str] = (),
     dtype: str | None = None,
     family: str = "",

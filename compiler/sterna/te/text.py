@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from sterna.te import expr as E
 
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shift_left": "<<", "shift_right": ">>"}
+_INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shift_left": "<<",
+    "shift_right": ">>",
+}
 _RELATION = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 
 
@@ -23,11 +33,17 @@ def position_text(index: object, lanes: int, stride: int, active: int | None) ->
 def print_expr(e: E.Expr) -> str:
     """One value. Nodes of other levels print themselves through a method `text`."""
     if isinstance(e, E.Const):
-        return f"{e.value!r}" + ("" if e.dtype == "float32" else f":{e.dtype}") + (f" x{e.lanes}" if e.lanes > 1 else "")
+        return (
+            f"{e.value!r}" + ("" if e.dtype == "float32" else f":{e.dtype}") + (f" x{e.lanes}" if e.lanes > 1 else "")
+        )
     if isinstance(e, E.IndexValue):
         return f"{e.dtype}({e.index})" + (f" x{e.lanes} step {e.stride}" if e.lanes > 1 else "")
     if isinstance(e, E.Load):
-        position = ", ".join(map(str, e.indices)) if len(e.indices) != 1 else position_text(e.indices[0], e.lanes, e.stride, e.active)
+        position = (
+            ", ".join(map(str, e.indices))
+            if len(e.indices) != 1
+            else position_text(e.indices[0], e.lanes, e.stride, e.active)
+        )
         tail = "" if e.active is None else f" of {e.lanes}"
         return f"{e.tensor.name}[{position}{tail}]"
     if isinstance(e, E.Binary):

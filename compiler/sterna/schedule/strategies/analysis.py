@@ -57,7 +57,10 @@ def readers(kernel: Kernel, tensor: Tensor) -> list[Tensor]:
 
 def cheap(body: Expr) -> bool:
     """Whether an expression costs so little that computing it again beats keeping it."""
-    return not any(isinstance(n, (E.Unary, E.Binary)) and n.op in (*E.MATH, "div", "sqrt", "mod", "floor_div") for n in E.walk(body))
+    return not any(
+        isinstance(n, (E.Unary, E.Binary)) and n.op in (*E.MATH, "div", "sqrt", "mod", "floor_div")
+        for n in E.walk(body)
+    )
 
 
 def inline_elementwise(s: Schedule, keep: Sequence[str] = ()) -> None:

@@ -12,7 +12,17 @@ from functools import lru_cache
 
 from sterna.ir.integer import Atom, Int
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import TASK_GRAIN, Context, contraction_operands, divisor_near, inline_elementwise, product, reductions, size, stride_of
+from sterna.schedule.strategies.analysis import (
+    TASK_GRAIN,
+    Context,
+    contraction_operands,
+    divisor_near,
+    inline_elementwise,
+    product,
+    reductions,
+    size,
+    stride_of,
+)
 from sterna.te.expr import Load
 from sterna.te.tensor import Axis, Kernel, Tensor
 
@@ -46,7 +56,12 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     columns = shape.columns.name
     tiled = shape.rows[-1].name if shape.rows else None
     mr, nv = tile_shape(
-        size(shape.rows[-1].extent) if shape.rows else 1, -(-size(shape.columns.extent) // lanes), product([a.extent for a in shape.inner]), context.target.vector_registers, context.target.fma, lanes
+        size(shape.rows[-1].extent) if shape.rows else 1,
+        -(-size(shape.columns.extent) // lanes),
+        product([a.extent for a in shape.inner]),
+        context.target.vector_registers,
+        context.target.fma,
+        lanes,
     )
     nr = nv * lanes
     out_axes = s.stages[out].tensor.axes
@@ -87,7 +102,9 @@ def _analyse(kernel: Kernel, context: Context) -> _Shape | None:
     operands = contraction_operands(stage)
     if operands is None or not stage.axes or stage.axes[-1].extent == 1:
         return None
-    if len(kernel.outputs[0].axes) != len(stage.axes) or any(a.extent != b.extent for a, b in zip(stage.axes, kernel.outputs[0].axes, strict=True)):
+    if len(kernel.outputs[0].axes) != len(stage.axes) or any(
+        a.extent != b.extent for a, b in zip(stage.axes, kernel.outputs[0].axes, strict=True)
+    ):
         return None
     columns = stage.axes[-1]
     for left, right in (operands, operands[::-1]):
@@ -108,7 +125,10 @@ def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
     are as wide as vectors."""
     lanes = context.target.lanes(32)
     values: dict[Atom, Int] = {columns: columns.var - columns.var % lanes}
-    return all(columns not in i.symbols() or (size(columns.extent) % lanes == 0 and i.substitute(values) == i) for i in left.indices)
+    return all(
+        columns not in i.symbols() or (size(columns.extent) % lanes == 0 and i.substitute(values) == i)
+        for i in left.indices
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import TASK_GRAIN, Context, inline_elementwise, product, reductions, size
+from sterna.schedule.strategies.analysis import (
+    TASK_GRAIN,
+    Context,
+    divisor_near,
+    inline_elementwise,
+    product,
+    reductions,
+    size,
+)
 from sterna.te.tensor import Kernel
 
 _BLOCK = 4096  # elements of a flat kernel that one task does
@@ -15,25 +23,28 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return None
     s = Schedule(kernel)
     inline_elementwise(s)
-    lanes = context.lanes(kernel)
     for out in s.outputs:
-        axes = [a.name for a in s.stages[out].tensor.axes]
-        if not axes:
-            continue
-        extents = [a.extent for a in s.stages[out].tensor.axes]
-        large = product(extents) >= 2 * TASK_GRAIN and len(s.outputs) == 1
-        last, width = axes[-1], size(extents[-1])
-        if len(axes) == 1 and large and width > 2 * _BLOCK:
+        _loops(s, out, context.lanes(kernel), alone=len(s.outputs) == 1)
+    return s
+
+
+def _loops(s: Schedule, out: str, lanes: int, alone: bool) -> None:
+    """Vectors along the last axis; blocks of the others as tasks."""
+    axes = s.stages[out].tensor.axes
+    last, width = axes[-1].name, size(axes[-1].extent)
+    rows = product([a.extent for a in axes[:-1]])
+    if alone and rows * width >= 2 * TASK_GRAIN:
+        if rows == 1:
             block, last = s.split(out, last, _BLOCK)
             s.parallel(out, block)
-        elif len(axes) > 1 and large:
-            fused = axes[0]
+        else:
+            fused = axes[0].name
             for axis in axes[1:-1]:
-                fused = s.fuse(out, fused, axis)
-            s.parallel(out, fused)
-        if lanes > 1 and width > 1:
-            _, lane = s.split(out, last, lanes)
-            s.vectorize(out, lane)
-        elif 1 < width <= 4:
-            s.unroll(out, last)
-    return s
+                fused = s.fuse(out, fused, axis.name)
+            group = divisor_near(rows, max(1, _BLOCK // width))
+            s.parallel(out, s.split(out, fused, group)[0] if group > 1 else fused)
+    if lanes > 1 and width > 1:
+        _, lane = s.split(out, last, lanes)
+        s.vectorize(out, lane)
+    elif 1 < width <= 4:
+        s.unroll(out, last)

@@ -7,7 +7,16 @@ a contiguous axis keeps one partial result per lane (rfactor) and combines the l
 from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import TASK_GRAIN, Context, cheap, inline_elementwise, product, readers, size, stride_of
+from sterna.schedule.strategies.analysis import (
+    TASK_GRAIN,
+    Context,
+    cheap,
+    inline_elementwise,
+    product,
+    readers,
+    size,
+    stride_of,
+)
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
@@ -103,7 +112,10 @@ def _row_axes(s: Schedule, out: str, placed: list[str]) -> tuple[list[Axis], lis
     for load in _expanded_loads(s, state.body):
         if load.tensor.name in placed and isinstance(s.stages[load.tensor.name].body, Reduce):
             used |= {a for i in load.indices for a in i.symbols() if isinstance(a, Axis)}
-    direct = any(load.tensor.name in placed and isinstance(s.stages[load.tensor.name].body, Reduce) for load in _expanded_loads(s, state.body))
+    direct = any(
+        load.tensor.name in placed and isinstance(s.stages[load.tensor.name].body, Reduce)
+        for load in _expanded_loads(s, state.body)
+    )
     if not direct:
         used = set(state.tensor.axes[:-1])
     rows = [a for a in state.tensor.axes if a in used]
@@ -134,7 +146,11 @@ def _lanes_along(s: Schedule, placed: list[str], axis: Axis, context: Context) -
         if state.body.index is not None or not state.tensor.axes:
             return False
         last = state.tensor.axes[-1]
-        steps = [stride_of(load, last, context.strides) for load in _expanded_loads(s, state.body) if isinstance(load.tensor, Tensor)]
+        steps = [
+            stride_of(load, last, context.strides)
+            for load in _expanded_loads(s, state.body)
+            if isinstance(load.tensor, Tensor)
+        ]
         if 1 not in steps or any(step not in (0, 1) for step in steps):
             return False
     return True
@@ -161,8 +177,20 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
         s.vectorize(name, lane)
         return
     last = body.axes[-1] if body.axes else None
-    steps = [stride_of(load, last, context.strides) for load in _expanded_loads(s, body) if isinstance(load.tensor, Tensor)] if last is not None else []
-    if last is not None and lanes > 1 and body.index is None and size(last.extent) >= 2 * lanes and 1 in steps and all(x in (0, 1) for x in steps) and body.combiner in ("sum", "max", "min", "prod"):
+    steps = (
+        [stride_of(load, last, context.strides) for load in _expanded_loads(s, body) if isinstance(load.tensor, Tensor)]
+        if last is not None
+        else []
+    )
+    if (
+        last is not None
+        and lanes > 1
+        and body.index is None
+        and size(last.extent) >= 2 * lanes
+        and 1 in steps
+        and all(x in (0, 1) for x in steps)
+        and body.combiner in ("sum", "max", "min", "prod")
+    ):
         width = lanes * (4 if size(last.extent) >= 8 * lanes else 1)
         _, inner = s.split(name, last.name, width)
         partial = s.rfactor(name, inner)

@@ -7,7 +7,15 @@ weights are loaded once.
 from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import TASK_GRAIN, Context, inline_elementwise, product, reductions, size, stride_of
+from sterna.schedule.strategies.analysis import (
+    TASK_GRAIN,
+    Context,
+    inline_elementwise,
+    product,
+    reductions,
+    size,
+    stride_of,
+)
 from sterna.te.tensor import Kernel, Tensor
 
 
@@ -20,7 +28,12 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     out = kernel.outputs[0]
     r = stage.reduction
     assert r is not None
-    if r.index is not None or not stage.axes or len(out.axes) != len(stage.axes) or any(a.extent != b.extent for a, b in zip(stage.axes, out.axes, strict=True)):
+    if (
+        r.index is not None
+        or not stage.axes
+        or len(out.axes) != len(stage.axes)
+        or any(a.extent != b.extent for a, b in zip(stage.axes, out.axes, strict=True))
+    ):
         return None
     channels = stage.axes[-1]
     steps = [stride_of(load, channels, context.strides) for load in stage.reads()]
