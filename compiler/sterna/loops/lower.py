@@ -233,7 +233,7 @@ class _Lowering:
         """The body of a leaf's loop: what follows from its value, tails to choose, stages placed here, inner loops."""
         nest.bound[leaf] = value
         lets: list[Stmt] = []
-        self._unfuse(nest, leaf, value, lets)
+        self._unfuse(nest, lets)
         return seq(*lets, self._decided(nest, leaf, level, phase))
 
     def _decided(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
@@ -333,22 +333,22 @@ class _Lowering:
                 return r.full, r.rest
         return None
 
-    def _unfuse(self, nest: Nest, axis: str, value: Int, lets: list[Stmt]) -> None:
-        """Values of the axes that were fused into this one."""
-        for r in nest.stage.relations:
-            if isinstance(r, Fuse) and r.fused == axis:
-                size = self._extent(nest, r.second)
-                for part, index in ((r.first, value // size), (r.second, value % size)):
-                    if (
-                        not index.is_const
-                        and len(index.terms) == 1
-                        and not isinstance(next(iter(index.terms))[0], Symbol)
-                    ):
-                        symbol = self._symbol(nest.stage, part, self._extent(nest, part))
-                        lets.append(P.LetIndex(symbol, index))
-                        index = of(symbol)
-                    nest.bound[part] = index
-                    self._unfuse(nest, part, index, lets)
+    def _unfuse(self, nest: Nest, lets: list[Stmt]) -> None:
+        """Values of axes that were fused into ones that are known by now."""
+        for r in reversed(nest.stage.relations):
+            if not isinstance(r, Fuse) or r.first in nest.bound:
+                continue
+            value = self._value(nest, r.fused)
+            if value is None:
+                continue
+            size = self._extent(nest, r.second)
+            for part, index in ((r.first, value // size), (r.second, value % size)):
+                named = index
+                if not index.is_const and not (len(index.terms) == 1 and isinstance(next(iter(index.terms))[0], Symbol)):
+                    symbol = self._symbol(nest.stage, part, self._extent(nest, part))
+                    lets.append(P.LetIndex(symbol, index))
+                    named = of(symbol)
+                nest.bound[part] = named
 
     def _undecided(self, nest: Nest) -> tuple[str, Int, int] | None:
         """A ragged outer axis whose value is known but whose variant is not."""
@@ -384,7 +384,7 @@ class _Lowering:
                         hi = extent.bounds()[1]
                         free[leaf] = Symbol(leaf, 0, None if hi is None else hi - 1)
                         scope.bound[leaf] = of(free[leaf])
-                    self._unfuse(scope, leaf, scope.bound[leaf], [])
+                    self._unfuse(scope, [])
         values: dict[Atom, Int] = {}
         least = dict(zip((a.name for a in nest.stage.tensor.axes), nest.region.least, strict=True))
         for axis in nest.stage.axes:

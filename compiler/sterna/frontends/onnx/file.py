@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped,unused-ignore]
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped,unused-ignore]
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped,unused-ignore]
 from onnx import TensorProto, external_data_helper, numpy_helper
 
 from sterna.errors import SternaError, error
@@ -101,9 +104,29 @@ def load(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelPro
 def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise error("E0101", f"{where} is not an ONNX model: it has no graph")
+    if not _is_text(model):
+        raise error("E0101", f"{where} is damaged: a name in it is not text", fix="export or copy it again")
     if not model.graph.output:
         raise error("E0103", f"{where} has no outputs")
     return model
+
+
+def _is_text(message: Any) -> bool:
+    """Whether every string in a message is one; a damaged file can hold other bytes in their place."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_STRING:
+            if not all(isinstance(item, str) for item in ([value] if isinstance(value, (str, bytes)) else value)):
+                return False
+        elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            items = [value] if isinstance(value, Message) else value
+            if isinstance(items, MutableMapping) or not all(_is_text(item) for item in items if not _is_plain(item)):
+                return False
+    return True
+
+
+def _is_plain(message: Any) -> bool:
+    """A tensor without names inside, whose data should not be gone through."""
+    return isinstance(message, TensorProto) and isinstance(message.name, str) and not message.external_data
 
 
 def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
