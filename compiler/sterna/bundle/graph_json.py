@@ -62,7 +62,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
             "debug": compiled.options.debug,
         },
         "files": {name: {"bytes": len(data), "hash": hash64(data)} for name, data in files.items()},
-        "library": target.library,
+        **({"library": target.library} if target.library else {}),
         "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
         "scratch_bytes": -(-scratch // 64) * 64,
         "kernels": [{"name": k.function.name} for k in compiled.kernels],

@@ -13,7 +13,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from sterna.codegen.llvm_function import FunctionWriter
-from sterna.codegen.llvm_machine import target_machine
+from sterna.codegen.llvm_machine import data_layout, target_machine
 from sterna.errors import internal_error
 from sterna.loops.printer import print_function
 from sterna.loops.program import Function
@@ -56,7 +56,7 @@ def module_text(functions: Sequence[Function], target: Target, model: str) -> st
     bodies = [FunctionWriter(f, target, declarations, metadata).text(n) for f, n in zip(functions, names, strict=True)]
     tables = _tables(functions, names, target, model)
     numbered = [_node(n, text) for n, text in enumerate(nodes)]
-    head = f'target triple = "{target.llvm_triple}"'
+    head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{target.llvm_triple}"'
     return "\n\n".join(
         [head, *bodies, tables, "\n".join(sorted(declarations)), _attributes(target), "\n".join(numbered)]
     )
@@ -73,7 +73,6 @@ def emit_object(text: str, target: Target) -> bytes:
         module = llvm.parse_assembly(text, llvm.create_context())
     except RuntimeError as problem:
         raise internal_error("LLVM rejected generated code", str(problem)) from None
-    module.data_layout = str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = False
     options.slp_vectorization = False

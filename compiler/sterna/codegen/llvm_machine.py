@@ -12,6 +12,10 @@ from sterna.targets.target import Target
 from sterna.toolchain.check import read_elf, wasm_imports
 
 
+#: What every WebAssembly object imports until it is linked.
+_WASM_LINKING = {"env.__linear_memory", "env.__stack_pointer", "env.__indirect_function_table"}
+
+
 @lru_cache(maxsize=1)
 def _initialize() -> None:
     llvm.initialize_all_targets()
@@ -30,6 +34,11 @@ def target_machine(target: Target) -> Any:
     features = ",".join(target.llvm_features)
     relocation = "static" if static else "pic"
     return found.create_target_machine(target.llvm_cpu, features, 3, relocation, "default")
+
+
+def data_layout(target: Target) -> str:
+    """Sizes and alignments of types, without which LLVM assembly is read with those of another machine."""
+    return str(target_machine(target).target_data)
 
 
 def architecture(target: Target) -> str:
@@ -61,4 +70,4 @@ def _has_instruction(processor: Target, result: str, body: str, arguments: tuple
     data = target_machine(processor).emit_object(module)
     if data[:4] == b"\x7fELF":
         return not read_elf(data).undefined
-    return all(name.startswith("env.__") for name in wasm_imports(data))
+    return set(wasm_imports(data)) <= _WASM_LINKING

@@ -18,10 +18,12 @@ from typing import Any, NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
-from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int, of
+from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
+from sterna.loops.nest import Nest, Region
 from sterna.loops.program import Buffer, Function, Stmt, seq
-from sterna.schedule.schedule import Fuse, Packing, RaggedTail, Schedule, Split, StageState
+from sterna.loops.regions import infer_regions
+from sterna.schedule.schedule import Packing, RaggedTail, Schedule, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.layout import Layout
@@ -33,29 +35,11 @@ ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class Region:
-    """What is needed of a stage: least index and extent per dimension."""
-
-    least: tuple[Int, ...]
-    extent: tuple[Int, ...]
-
-
-@dataclass(frozen=True)
 class Place:
     """Storage of a stage within the scope being emitted."""
 
     buffer: Buffer
     least: tuple[Int, ...]
-
-
-@dataclass
-class Nest:
-    """The state of one stage's nest while it is emitted."""
-
-    stage: StageState
-    region: Region
-    bound: dict[str, Int]  # values of axes that are known: leaves of loops entered, and what follows from them
-    tail: dict[str, bool]  # ragged outer axes whose variant is decided
 
 
 def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Function:
@@ -98,7 +82,7 @@ class _Lowering:
         for name in roots:
             s = self.stages[name]
             region = Region(tuple(ZERO for _ in s.tensor.axes), tuple(a.extent for a in s.tensor.axes))
-            parts.append(self._emit(Nest(s, region, {}, {})))
+            parts.append(self._level(Nest(s, region), 0, None))
         if self.n_tasks > 1 and len(parts) > 1:
             self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
         return Function(
@@ -175,9 +159,6 @@ class _Lowering:
         return order
 
     # -- one nest
-    def _emit(self, nest: Nest) -> Stmt:
-        return self._level(nest, 0, None)
-
     def _level(self, nest: Nest, level: int, phase: str | None) -> Stmt:
         """The loops from leaf `level` inward. `phase`: None before the first reduction axis, then "init" or "update"."""
         s = nest.stage
@@ -189,15 +170,15 @@ class _Lowering:
                 saved = dict(self.places)
                 prologue, places = self._prologue(nest)
                 self.places.update(places)
-                init = self._level(_fork(nest), level, "init")
-                update = self._level(_fork(nest), level, "update")
+                init = self._level(nest.fork(), level, "init")
+                update = self._level(nest.fork(), level, "update")
                 self.places = saved
                 return seq(*prologue, init, update)
             if phase == "init":
                 return self._level(nest, level + 1, phase)
-        extent = self._extent(nest, leaf)
+        extent = nest.extent(leaf)
         kind: Any = s.annotations.get(leaf, "serial")
-        ragged = self._remainder(nest, leaf)
+        ragged = nest.remainder(leaf)
         if kind == "parallel":
             self.n_tasks = int(extent)
         if extent == 1 and kind != "parallel" and not (kind == "vectorized" and self._width(nest, leaf, extent)):
@@ -205,52 +186,54 @@ class _Lowering:
         if kind == "unrolled" and not extent.is_const:
             kind = "serial"
         if ragged is not None and kind != "parallel":
-            full, _ = ragged
-            first = _fork(nest)
-            first.tail[leaf] = False
-            symbol = self._symbol(s, leaf, full)
-            main = (
-                P.For(symbol, as_int(full), kind, self._bind(first, leaf, of(symbol), level, phase))
-                if full > 1
-                else self._bind(first, leaf, ZERO, level, phase)
+            first, last = nest.fork(), nest.fork()
+            first.tail[leaf], last.tail[leaf] = False, True
+            symbol = self._symbol(s, leaf, ragged.full)
+            whole = self._bind(first, leaf, of(symbol), level, phase)
+            return seq(
+                whole if ragged.full == 1 else P.For(symbol, ragged.full, kind, whole),
+                self._bind(last, leaf, ragged.full, level, phase),
             )
-            last = _fork(nest)
-            last.tail[leaf] = True
-            return seq(main, self._bind(last, leaf, as_int(full), level, phase))
         width = self._width(nest, leaf, extent) if kind == "vectorized" else None
         # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
         symbol = self._symbol(s, leaf, extent if width is None else width)
         return P.For(symbol, extent, kind, self._bind(nest, leaf, of(symbol), level, phase), width)
 
-    def _width(self, nest: Nest, leaf: str, extent: Int) -> int | None:
+    @staticmethod
+    def _width(nest: Nest, leaf: str, extent: Int) -> int | None:
         """The lanes of a factored reduction's vectors, which its tail must share."""
         if not any(isinstance(r, RaggedTail) for r in nest.stage.relations):
             return None
-        nominal = self._extent(Nest(nest.stage, nest.region, {}, {}), leaf)
+        nominal = nest.nominal_extent(leaf)
         return int(nominal) if nominal != extent else None
 
     def _bind(self, nest: Nest, leaf: str, value: Int, level: int, phase: str | None) -> Stmt:
         """The body of a leaf's loop: what follows from its value, tails to choose, stages placed here, inner loops."""
         nest.bound[leaf] = value
         lets: list[Stmt] = []
-        self._unfuse(nest, lets)
+
+        def name(part: str, index: Int, extent: Int) -> Int:
+            symbol = self._symbol(nest.stage, part, extent)
+            lets.append(P.LetIndex(symbol, index))
+            return of(symbol)
+
+        nest.unfuse(name)
         return seq(*lets, self._decided(nest, leaf, level, phase))
 
     def _decided(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
         """The rest of the nest once for every way in which a tile can be a full one or a tail."""
-        undecided = self._undecided(nest)
+        undecided = nest.undecided()
         if undecided is None:
             return self._placed(nest, leaf, level, phase)
-        outer, index, full = undecided
-        first, last = _fork(nest), _fork(nest)
+        outer, index, remainder = undecided
+        first, last = nest.fork(), nest.fork()
         first.tail[outer], last.tail[outer] = False, True
-        symbol = self._symbol(nest.stage, outer, full)
-        first.bound[outer] = of(symbol)
-        last.bound[outer] = as_int(full)
-        name = P.LetIndex(symbol, index) if full > 1 else None
+        symbol = self._symbol(nest.stage, outer, remainder.full)
+        first.bound[outer], last.bound[outer] = of(symbol), remainder.full
+        name = None if remainder.full == 1 else P.LetIndex(symbol, index)
         return P.If(
             index,
-            as_int(full),
+            remainder.full,
             seq(name, self._decided(first, leaf, level, phase)),
             self._decided(last, leaf, level, phase),
         )
@@ -261,7 +244,9 @@ class _Lowering:
         if not here or phase == "init":
             return self._level(nest, level + 1, phase)
         saved = dict(self.places)
-        regions = self._regions(nest)
+        regions = infer_regions(nest, self.stages, self.bodies, self.order)
+        if isinstance(regions, str):
+            self._uncovered(nest.stage.name, regions)
         parts: list[Stmt] = []
         for name in here:
             s = self.stages[name]
@@ -269,7 +254,7 @@ class _Lowering:
             buffer = self._allocate(s, region)
             parts.append(P.Alloc(buffer))
             self.places[name] = Place(buffer, region.least)
-            parts.append(self._emit(Nest(s, region, {}, {})))
+            parts.append(self._level(Nest(s, region), 0, None))
         parts.append(self._level(nest, level + 1, phase))
         self.places = saved
         return seq(*parts)
@@ -293,175 +278,7 @@ class _Lowering:
         buffer = Buffer(self._unique(name), body.a.dtype, (ONE,), (ONE,), 1, "register")
         return [P.Alloc(buffer)], {name: Place(buffer, (ZERO,))}
 
-    # -- axes
-    def _extent(self, nest: Nest, axis: str) -> Int:
-        s = nest.stage
-        for r in s.relations:
-            if isinstance(r, Split) and axis in (r.outer, r.inner):
-                parent = self._extent(nest, r.parent)
-                if not parent.is_const:
-                    self._refuse(
-                        f"axis {r.parent} of stage {s.name} has no constant extent", "give its dimension a size"
-                    )
-                n, f = int(parent), r.factor
-                if axis == r.outer:
-                    return as_int(-(-n // f))
-                return as_int(n if n <= f else (n % f if nest.tail.get(r.outer) else f))
-            if isinstance(r, Fuse) and axis == r.fused:
-                return self._extent(nest, r.first) * self._extent(nest, r.second)
-            if isinstance(r, RaggedTail) and axis == r.inner:
-                return as_int(r.rest) if nest.tail.get(r.outer) else self._root_extent(nest, axis)
-        return self._root_extent(nest, axis)
-
-    def _root_extent(self, nest: Nest, axis: str) -> Int:
-        for a, extent in zip(nest.stage.tensor.axes, nest.region.extent, strict=True):
-            if a.name == axis:
-                return extent
-        return next(a.extent for a in nest.stage.axes if a.name == axis)
-
-    def _remainder(self, nest: Nest, axis: str) -> tuple[int, int] | None:
-        """(full tiles, size of the last) if the axis is the outer one of a split that leaves a remainder, and its variant is
-        not decided yet."""
-        if axis in nest.tail:
-            return None
-        for r in nest.stage.relations:
-            if isinstance(r, Split) and r.outer == axis:
-                n = self._extent(nest, r.parent)
-                if n.is_const and int(n) > r.factor and int(n) % r.factor:
-                    return int(n) // r.factor, int(n) % r.factor
-            if isinstance(r, RaggedTail) and r.outer == axis and r.full:
-                return r.full, r.rest
-        return None
-
-    def _unfuse(self, nest: Nest, lets: list[Stmt]) -> None:
-        """Values of axes that were fused into ones that are known by now."""
-        for r in reversed(nest.stage.relations):
-            if not isinstance(r, Fuse) or r.first in nest.bound:
-                continue
-            value = self._value(nest, r.fused)
-            if value is None:
-                continue
-            size = self._extent(nest, r.second)
-            for part, index in ((r.first, value // size), (r.second, value % size)):
-                named = index
-                if not index.is_const and not (len(index.terms) == 1 and isinstance(next(iter(index.terms))[0], Symbol)):
-                    symbol = self._symbol(nest.stage, part, self._extent(nest, part))
-                    lets.append(P.LetIndex(symbol, index))
-                    named = of(symbol)
-                nest.bound[part] = named
-
-    def _undecided(self, nest: Nest) -> tuple[str, Int, int] | None:
-        """A ragged outer axis whose value is known but whose variant is not."""
-        for r in nest.stage.relations:
-            if isinstance(r, Split) and r.outer not in nest.tail and (ragged := self._remainder(nest, r.outer)):
-                value = self._value(nest, r.outer)
-                if value is not None:
-                    return r.outer, value, ragged[0]
-        return None
-
-    def _value(self, nest: Nest, axis: str) -> Int | None:
-        """The value of an axis if the loops entered so far determine it."""
-        if axis in nest.bound:
-            return nest.bound[axis]
-        for r in nest.stage.relations:
-            if isinstance(r, Split) and r.parent == axis:
-                outer, inner = self._value(nest, r.outer), self._value(nest, r.inner)
-                if outer is None or inner is None:
-                    return None
-                return outer * r.factor + inner
-        return None
-
-    def _axis_values(self, nest: Nest, free: dict[str, Symbol] | None = None) -> dict[Atom, Int]:
-        """Values of the stage's own axes; leaves not entered yet become fresh symbols, collected in `free`."""
-        scope = nest if free is None else _fork(nest)
-        if free is not None:
-            for leaf in nest.stage.leaves:
-                if leaf not in scope.bound:
-                    extent = self._extent(scope, leaf)
-                    if extent == 1:
-                        scope.bound[leaf] = ZERO
-                    else:
-                        hi = extent.bounds()[1]
-                        free[leaf] = Symbol(leaf, 0, None if hi is None else hi - 1)
-                        scope.bound[leaf] = of(free[leaf])
-                    self._unfuse(scope, [])
-        values: dict[Atom, Int] = {}
-        least = dict(zip((a.name for a in nest.stage.tensor.axes), nest.region.least, strict=True))
-        for axis in nest.stage.axes:
-            value = self._value(scope, axis.name)
-            if value is None:
-                self._refuse(
-                    f"axis {axis.name} of stage {nest.stage.name} is not covered by its loops",
-                    "keep both parts of a split",
-                )
-            values[axis] = least.get(axis.name, ZERO) + value
-        return values
-
-    # -- regions
-    def _regions(self, nest: Nest) -> dict[str, Region]:
-        """Regions needed within the current iteration, of every stage placed at or below it."""
-        below = {nest.stage.name}
-        for _ in self.order:
-            below |= {n for n in self.order if (at := self.stages[n].attach) is not None and at[0] in below}
-        below.discard(nest.stage.name)
-        regions: dict[str, Region] = {}
-        free: dict[str, Symbol] = {}
-        accesses: dict[str, list[tuple[tuple[Int, ...], set[Symbol]]]] = {}
-        self._collect(self.bodies[nest.stage.name], self._axis_values(nest, free), set(free.values()), accesses)
-        for name in reversed(self.order):
-            if name not in below or name not in accesses:
-                continue
-            s = self.stages[name]
-            regions[name] = region = self._union(s.tensor, accesses[name])
-            inside: dict[str, Symbol] = {}
-            values = self._axis_values(Nest(s, region, {}, {}), inside)
-            self._collect(
-                self.bodies[name], values, set(inside.values()) | {x for _, f in accesses[name] for x in f}, accesses
-            )
-        return regions
-
-    def _collect(
-        self,
-        body: Expr,
-        values: Mapping[Atom, Int],
-        free: set[Symbol],
-        accesses: dict[str, list[tuple[tuple[Int, ...], set[Symbol]]]],
-    ) -> None:
-        for load in E.loads(body):
-            if load.tensor.name in self.bodies:
-                accesses.setdefault(load.tensor.name, []).append(
-                    (tuple(i.substitute(values) for i in load.indices), free)
-                )
-
-    def _union(self, tensor: Tensor, accesses: list[tuple[tuple[Int, ...], set[Symbol]]]) -> Region:
-        least: list[Int] = []
-        extent: list[Int] = []
-        for d, size in enumerate(tensor.shape):
-            ranges = [_span(indices[d], free) for indices, free in accesses]
-            known = [r for r in ranges if r is not None]
-            if len(known) < len(ranges):
-                least.append(ZERO)
-                extent.append(size)
-                continue
-            low, width = known[0]
-            high = low + width
-            for other, w in known[1:]:
-                shift = other - low
-                rise = other + w - high
-                if not shift.is_const or not rise.is_const:
-                    low, high = ZERO, size
-                    break
-                low = other if int(shift) < 0 else low
-                high = other + w if int(rise) > 0 else high
-            # The last block of a factored reduction reads less than its full lanes; nothing reads past the tensor.
-            if (width := high - low).is_const and size.is_const and int(width) >= int(size):
-                low, high = ZERO, size
-            elif low.is_const and (high - size).is_const and int(high - size) > 0:
-                high = size
-            least.append(low)
-            extent.append(high - low)
-        return Region(tuple(least), tuple(extent))
-
+    # -- storage
     def _allocate(self, s: StageState, region: Region) -> Buffer:
         if not all(n.is_const for n in region.extent):
             self._refuse(
@@ -493,7 +310,7 @@ class _Lowering:
     # -- the innermost statement
     def _store(self, nest: Nest, phase: str | None) -> Stmt:
         s = nest.stage
-        values = self._axis_values(nest) if phase != "init" else self._spatial_values(nest)
+        values = self._axis_values(nest, spatial_only=phase == "init")
         indices = tuple(values[a] for a in s.tensor.axes)
         body = self.bodies[s.name]
         if not isinstance(body, Reduce):
@@ -541,13 +358,10 @@ class _Lowering:
             self._write(best, (ZERO,), E.select(better, new, old)),
         )
 
-    def _spatial_values(self, nest: Nest) -> dict[Atom, Int]:
-        least = dict(zip((a.name for a in nest.stage.tensor.axes), nest.region.least, strict=True))
-        values: dict[Atom, Int] = {}
-        for axis in nest.stage.tensor.axes:
-            value = self._value(nest, axis.name)
-            assert value is not None
-            values[axis] = least[axis.name] + value
+    def _axis_values(self, nest: Nest, spatial_only: bool = False) -> dict[Atom, Int]:
+        values = nest.axis_values(spatial_only)
+        if isinstance(values, str):
+            self._uncovered(nest.stage.name, values)
         return values
 
     def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
@@ -591,39 +405,10 @@ class _Lowering:
         self.names[name] = n + 1
         return name if n == 0 else f"{name}_{n}"
 
+    def _uncovered(self, stage: str, axis: str) -> NoReturn:
+        self._refuse(f"axis {axis} of stage {stage} is not covered by its loops", "keep both parts of a split")
+
     def _refuse(self, why: str, fix: str) -> NoReturn:
         raise SternaError(
             Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix)
         )
-
-
-def _fork(nest: Nest) -> Nest:
-    return Nest(nest.stage, nest.region, dict(nest.bound), dict(nest.tail))
-
-
-def _span(index: Int, free: set[Symbol]) -> tuple[Int, Int] | None:
-    """(least value, number of values) of an index while the free symbols vary and all others stand still."""
-    low, width = as_int(index.const), 1
-    for monomial, coefficient in index.terms.items():
-        atom = monomial[0]
-        varying = {a for m in monomial for a in (m, *(x for p in m.parts() for x in p.atoms())) if a in free}
-        if not varying:
-            low = low + Int({monomial: coefficient}, 0)
-            continue
-        if len(monomial) > 1:
-            return None
-        if isinstance(atom, Symbol):
-            if atom.hi is None or atom.lo != 0:
-                return None
-            width += abs(coefficient) * atom.hi
-            if coefficient < 0:
-                low = low + coefficient * atom.hi
-        elif isinstance(atom, FloorDiv) and coefficient > 0:
-            inner = _span(atom.value, free)
-            if inner is None or not inner[1].is_const:
-                return None
-            low = low + (inner[0] // atom.divisor) * coefficient
-            width += ((int(inner[1]) + atom.divisor - 2) // atom.divisor) * coefficient
-        else:
-            return None
-    return low, as_int(width)

@@ -8,7 +8,7 @@ from typing import Any
 from sterna.ops.elementwise import FLOATS, absolute, binary, unary
 from sterna.ops.operator import Attribute, Case, Operator, case
 from sterna.ops.types import NUMBERS, SIGNED_NUMBERS
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 

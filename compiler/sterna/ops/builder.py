@@ -7,11 +7,28 @@ from typing import Any
 
 import numpy as np
 
+from sterna.errors import error
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Graph, Names, Node, Value, constant
+from sterna.ir.graph import Array, Graph, Names, Node, TensorType, Value, constant
 from sterna.ir.integer import as_int
 from sterna.ops.evaluate import evaluate
 from sterna.ops.table import operator
+
+LARGEST_TENSOR = 2**40  # bytes
+
+
+def check_size(op: str, kind: TensorType) -> None:
+    """Refuses results that no machine could hold.
+
+    Raises:
+        SternaError: E0108, a dimension is negative; E0112, the tensor is too large.
+    """
+    if not kind.is_static:
+        return
+    if any(size < 0 for size in kind.sizes):
+        raise error("E0108", f"{op} would give {kind}, which has a negative dimension")
+    if int(kind.bytes) > LARGEST_TENSOR:
+        raise error("E0112", f"{op} would give {kind}, which is too large")
 
 
 class Builder:
@@ -86,6 +103,8 @@ class Builder:
         declaration = operator(op)
         complete = declaration.complete(attributes)
         types = declaration.types(tuple(None if v is None else v.type for v in inputs), complete)
+        for kind in types:
+            check_size(declaration.name, kind)
         names = [self._result_name(wanted, name or op) for wanted in results]
         if self.fold and inputs and all(v is None or v.is_constant for v in inputs):
             small = all(t.is_static and int(t.bytes) <= self.fold for t in types)

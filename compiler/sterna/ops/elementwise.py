@@ -13,7 +13,7 @@ from sterna.ir.graph import TensorType
 from sterna.ops.formulas import at, map_elements
 from sterna.ops.operator import Attribute, Call, Case, Fusion, Onnx, Operator, Types, case, unfit
 from sterna.ops.types import INTEGERS, NUMBERS, SIGNED_NUMBERS, broadcast, elementwise, present, same_dtype, single
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute
 

@@ -8,7 +8,7 @@ from typing import Any
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute
 

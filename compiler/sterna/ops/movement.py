@@ -12,7 +12,7 @@ from sterna.ir.integer import ONE, ZERO, Int, as_int, maximum, minimum
 from sterna.ops.formulas import at, broadcast_at
 from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, case, unfit
 from sterna.ops.types import axis_of, broadcast, check_dtype, present, same_dtype, single, with_dim
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import position
 from sterna.te.tensor import Tensor, compute

@@ -11,7 +11,7 @@ from sterna.ir.integer import ONE, ZERO, Int
 from sterna.ops.formulas import at, rounded, wide, widened
 from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, case
 from sterna.ops.types import NUMBERS, axis_of, check_dtype, normalized_axes, present, single
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
 

@@ -16,7 +16,7 @@ from sterna.ir.integer import Int, as_int, maximum, minimum
 from sterna.ops.formulas import at, widened
 from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import present, single
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute
 

@@ -7,6 +7,7 @@ arithmetic on a processor with an FPU means that the FPU was left off.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,12 @@ from sterna.targets.target import Target
 
 #: What firmware always has: a freestanding C compiler may call these, and its own library holds the rest.
 _FIRMWARE = frozenset({"memcpy", "memmove", "memset", "memcmp"})
-_SOFT_FLOAT = ("__aeabi_f", "__aeabi_cf", "__aeabi_i2f", "__aeabi_ui2f", "__addsf3", "__mulsf3", "__subsf3", "__divsf3")
+_RUNTIME = re.compile(r"__(aeabi_\w+|(fix|fixuns|float|floatun)[sd][fi][sd][fi]|\w+[sd]f[23]|u?(div|mod)[sd]i3)")
+#: Arithmetic and comparison of single precision; conversions to and from 64-bit integers are calls on an FPU too.
+_SOFT_FLOAT = re.compile(
+    r"__(aeabi_(f(add|sub|rsub|mul|div|cmp\w*|neg|2iz|2uiz)|cf\w*|u?i2f)|(add|sub|mul|div|neg|eq|ne|lt|le|gt|ge|unord)sf[23]"
+    r"|fix(uns)?sfsi|floatu?n?sisf)"
+)
 _SHT_SYMTAB, _SHT_DYNAMIC, _SHT_DYNSYM = 2, 6, 11
 _SHF_WRITE, _SHF_ALLOC = 1, 2
 _DT_NEEDED, _DT_SONAME = 1, 14
@@ -203,16 +209,16 @@ def _allowed(name: str, target: Target) -> bool:
     if not target.library.endswith(".a"):
         return name == "_GLOBAL_OFFSET_TABLE_"
     hard_float = target.llvm_triple.endswith("hf")
-    if hard_float and name.startswith(_SOFT_FLOAT):
+    if hard_float and _SOFT_FLOAT.fullmatch(name):
         return False
-    return name in _FIRMWARE or name.startswith("__aeabi_")
+    return name in _FIRMWARE or _RUNTIME.fullmatch(name) is not None
 
 
 def _refuse(names: Sequence[str], subject: str, target: Target) -> None:
     if not names:
         return
     fix = "a bundle must not need a library; this is a bug in Sterna unless the source is yours, please report it"
-    if any(name.startswith(_SOFT_FLOAT) for name in names):
+    if any(_SOFT_FLOAT.fullmatch(name) for name in names):
         fix = f"the compiler did not use the FPU: cpu or flags in the description of {target.name} are incomplete"
     listed = f"{', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
     raise SternaError(Diagnostic("E0404", f"undefined symbols in {subject}: {listed}", (), fix))

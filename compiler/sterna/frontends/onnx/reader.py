@@ -15,7 +15,7 @@ from pathlib import Path
 import onnx
 from onnx import inliner
 
-from sterna.errors import Diagnostic, SternaError, error
+from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.onnx import structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
@@ -138,7 +138,12 @@ class _Reader:
             try:
                 source = decode(node, self.versions, names[position], self.folder)
                 self.node(source, scope, used, (names[position],))
-            except SternaError as mistake:
+            except Exception as problem:  # anything but a SternaError is ours, and still the other nodes are looked at
+                mistake = (
+                    problem
+                    if isinstance(problem, SternaError)
+                    else internal_error(f"{type(problem).__name__}: {problem}")
+                )
                 self.failed(mistake, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
 
     def failed(self, mistake: SternaError, node: onnx.NodeProto, place: str, scope: _Scope) -> None:
@@ -171,6 +176,8 @@ class _Reader:
             results = self.branch(source, inputs, scope)
         else:
             results = self.expansion(source, inputs, sources)
+        if len(results) < len(source.outputs):
+            raise error("E0103", f"{source.op} gives {len(results)} outputs, not {len(source.outputs)}")
         for name, value in zip(source.outputs, results, strict=False):
             if name:
                 scope.values[name] = value

@@ -129,6 +129,16 @@ class Translation:
         """(N, spatial..., C) as (N, C, spatial...)."""
         return self.transpose(x, (0, x.type.rank - 1, *range(1, x.type.rank - 1)))
 
+    def sizes(self, x: Value, rank: int) -> tuple[int, ...]:
+        """The sizes of an operand that must have so many dimensions.
+
+        Raises:
+            SternaError: E0107 or E0108.
+        """
+        if x.type.rank != rank:
+            raise error("E0108", f"{self.node.op} takes tensors of {rank} dimensions, not {x.type}")
+        return self.static(x)
+
     def static(self, x: Value) -> tuple[int, ...]:
         """The sizes of an operand that must be known now.
 

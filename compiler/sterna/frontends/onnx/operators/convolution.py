@@ -12,6 +12,8 @@ from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ops.formulas import lowest
 
+LARGEST_DIMENSION = 1 << 24  # windows; more can only be a mistake, and tables of them are made
+
 
 def _spatial(t: Translation, x: Value) -> int:
     spatial = x.type.rank - 2
@@ -62,6 +64,8 @@ def _windows(
             count = (size + first + last - reach) // stride + 1
         if count < 1:
             raise error("E0108", f"a window of {reach} does not fit into {size} elements and {first + last} of padding")
+        if count > LARGEST_DIMENSION:
+            raise error("E0112", f"{count} windows along one dimension")
         before.append(first)
         after.append(max((count - 1) * stride + reach - size - first, 0))
         counts.append(count)
@@ -191,6 +195,8 @@ def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray, tuple[int, .
     include = bool(t.attribute("count_include_pad", 0))
     pads = t.attribute("pads") or (0,) * (2 * spatial)
     automatic = t.attribute("auto_pad", "NOTSET") != "NOTSET"
+    if math.prod(counts) > LARGEST_DIMENSION:
+        raise error("E0112", f"{math.prod(counts)} windows")
     table = np.ones((), np.int64)
     for n in range(spatial):
         taps = np.arange(counts[n])[:, None] * strides[n] + np.arange(kernel[n])[None] * dilations[n] - before[n]

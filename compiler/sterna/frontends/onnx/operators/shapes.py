@@ -14,6 +14,7 @@ from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
+from sterna.ops.types import broadcast
 
 LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compiler to compute
 
@@ -60,7 +61,7 @@ def arange(t: Translation) -> Value:
 
 def eye_like(t: Translation) -> Value:
     x = t.input(0)
-    rows, columns = t.static(x)
+    rows, columns = t.sizes(x, 2)
     dtype = element_type(t.attribute("dtype")) if t.attribute("dtype") else x.dtype
     return t.constant(np.eye(rows, columns, t.attribute("k", 0)), dtype)
 
@@ -131,9 +132,9 @@ def transpose(t: Translation) -> Value:
 
 def expand(t: Translation) -> Value:
     x = t.input(0)
-    wanted = t.integers(1, "a shape")
-    shape = np.broadcast_shapes(t.static(x), tuple(wanted)) if all(v >= 0 for v in wanted) else ()
-    return x if shape == t.static(x) else t.op("expand", x, shape=shape)
+    wanted = tuple(as_int(size) for size in t.integers(1, "a shape"))
+    shape = broadcast([x.shape, wanted])
+    return x if shape == x.shape else t.op("expand", x, shape=shape)
 
 
 def tile(t: Translation) -> Value:
@@ -185,10 +186,12 @@ def split(t: Translation) -> tuple[Value, ...]:
     total = t.static(x)[axis]
     parts = t.attribute("split") or (t.integers(1, "sizes of parts") if t.has(1) else None)
     if parts is None:
-        count = t.attribute("num_outputs") or len(t.used)
+        count = len(t.used)
+        if t.attribute("num_outputs", count) != count:
+            raise error("E0109", f"num_outputs is {t.attribute('num_outputs')} for {count} outputs")
         each = -(-total // count)
         parts = [min(each, total - n * each) for n in range(count)]
-    if sum(parts) != total or min(parts) < 0:
+    if sum(parts) != total or min(parts) < 0 or len(parts) != len(t.used):
         raise error("E0108", f"Split of {total} elements into {list(parts)}")
     results, begin = [], 0
     for part in parts:
@@ -226,10 +229,17 @@ def pad(t: Translation) -> Value:
 
 
 # ---------------------------------------------------------------- rearrangement
+def _block(t: Translation) -> int:
+    size: int = t.attribute("blocksize")
+    if size < 1:
+        raise error("E0109", f"blocksize is {size}")
+    return size
+
+
 def depth_to_space(t: Translation) -> Value:
     x = t.input(0)
-    n, c, h, w = t.static(x)
-    b = t.attribute("blocksize")
+    n, c, h, w = t.sizes(x, 4)
+    b = _block(t)
     if c % (b * b):
         raise error("E0108", f"{c} channels do not make blocks of {b} x {b}")
     if t.attribute("mode", "DCR") == "DCR":
@@ -241,8 +251,8 @@ def depth_to_space(t: Translation) -> Value:
 
 def space_to_depth(t: Translation) -> Value:
     x = t.input(0)
-    n, c, h, w = t.static(x)
-    b = t.attribute("blocksize")
+    n, c, h, w = t.sizes(x, 4)
+    b = _block(t)
     if h % b or w % b:
         raise error("E0108", f"{h} x {w} does not fall into blocks of {b} x {b}")
     blocks = t.reshape(x, (n, c, h // b, b, w // b, b))
@@ -253,6 +263,8 @@ def space_to_depth(t: Translation) -> Value:
 def trilu(t: Translation) -> Value:
     x = t.input(0)
     k = int(t.scalar_of(1, "a diagonal")) if t.has(1) else 0
+    if x.type.rank < 2:
+        raise error("E0108", f"Trilu of {x.type}, which is no matrix")
     rows, columns = t.static(x)[-2:]
     mask = np.tri(rows, columns, k if not t.attribute("upper", 1) else k - 1, dtype=bool)
     kept = ~mask if t.attribute("upper", 1) else mask

@@ -1,0 +1,300 @@
+"""Does a compiled model give what it should, and if not, which tensor is the first that does not?
+
+The whole way is checked first: the bundle against onnxruntime, or against the interpreter. Only if an output differs is
+the fault looked for, backwards along the way: is it the memory plan (it vanishes when no memory is reused), a kernel (a
+tensor differs from what the interpreter computes from the same optimized graph), a pass (the graph before it was still
+right) or the import?
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from sterna.bundle.writer import write_bundle
+from sterna.debug.interpret import interpret
+from sterna.debug.random_inputs import random_inputs
+from sterna.debug.reference import onnxruntime_version, run_onnxruntime
+from sterna.driver import Compiled, Options, compile_graph, model_name
+from sterna.errors import error
+from sterna.frontends import onnx as onnx_frontend
+from sterna.ir import dtypes
+from sterna.ir.graph import Graph, Value
+from sterna.passes.pipeline import optimize
+from sterna.runtime.bundle import Bundle, load
+from sterna.runtime.inputs import Array, TensorSpec, match_inputs
+from sterna.targets.target import Target, load_target
+
+TOLERANCE = 1e-4  # relative to the tensor's largest magnitude
+REFERENCES = ("auto", "onnxruntime", "interpreter")
+
+Model = str | os.PathLike[str] | onnx.ModelProto
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TensorCheck:
+    """A tensor beside what it should be.
+
+    Args:
+        error: largest difference, relative to `largest`; infinite where NaN, infinities or the shape differ.
+        largest: the greatest finite magnitude of the reference.
+        at: index of the worst element; got, wanted: its values.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    error: float
+    largest: float
+    at: tuple[int, ...] = ()
+    got: float = 0.0
+    wanted: float = 0.0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first tensor that is wrong.
+
+    Args:
+        stage: what made it so: "import", a pass, "kernels" or "memory".
+        node, kernel: the bundle's node and kernel that compute it, where a kernel is at fault; sources: the names of the
+            model's nodes in it.
+    """
+
+    check: TensorCheck
+    stage: str
+    node: str = ""
+    kernel: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of `verify_model`."""
+
+    reference: str
+    tolerance: float
+    outputs: tuple[TensorCheck, ...]
+    first: Difference | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every output is within the tolerance."""
+        return all(check.error <= self.tolerance for check in self.outputs)
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of all outputs."""
+        return max((check.error for check in self.outputs), default=0.0)
+
+
+def verify_model(
+    model: Model,
+    target: str | Target = "host",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    generator: str = "c",
+    threads: int = 1,
+    *,
+    compiler: str = "zig",
+    inputs: Mapping[str, Array] | None = None,
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+    against: str = "auto",
+    progress: Say | None = None,
+) -> Report:
+    """Compiles a model, runs it here and compares every output.
+
+    Args:
+        target: one that this machine can run.
+        inputs: arrays by name; without them random ones, made from `seed`.
+        tolerance: of the largest difference, relative to the output's largest magnitude.
+        against: "onnxruntime", "interpreter", or "auto": onnxruntime if it is installed.
+        progress: called with a few words at the start of every longer step.
+        The others are those of `sterna.compile`.
+
+    Raises:
+        SternaError: the model cannot be compiled, E06xx an input does not fit, E0004 or E0009 there is no reference.
+    """
+    if against not in REFERENCES:
+        raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(REFERENCES)}")
+    say = progress or (lambda words: None)
+    machine = target if isinstance(target, Target) else load_target(target)
+    if machine.static or not machine.library:
+        raise error("E0507", f"the target {machine.name} cannot be run here", fix="verify with --target host")
+    say("reading the model")
+    graph = onnx_frontend.read(model, shapes, dims)
+    specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in graph.inputs]
+    given = random_inputs(specs, seed) if inputs is None else inputs
+    fed = dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))
+    name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
+    options = Options(machine, generator, compiler, threads)
+    with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
+        bundle = _bundle(compile_graph(graph, name, options, None, say), Path(directory) / "bundle")
+        with bundle:
+            say("running it")
+            got = bundle.run(fed)
+    version = onnxruntime_version()
+    use_onnxruntime = against == "onnxruntime" or (against == "auto" and version is not None)
+    say("running onnxruntime" if use_onnxruntime else "running the interpreter")
+    wanted = run_onnxruntime(model, fed) if use_onnxruntime else interpret(graph, fed)
+    checks = tuple(compare(output, got[output], wanted[output]) for output in got)
+    report = Report(f"onnxruntime {version}" if use_onnxruntime else "the interpreter", tolerance, checks)
+    if report.ok:
+        return report
+    search = _Search(graph, name, options, fed, wanted, tolerance, say)
+    first = search.first(checks, (lambda names: run_onnxruntime(model, fed, names)) if use_onnxruntime else None)
+    return Report(report.reference, tolerance, checks, first)
+
+
+def compare(name: str, got: Array, wanted: Array) -> TensorCheck:
+    """How far a tensor is from what it should be."""
+    if got.shape != wanted.shape or got.size == 0:
+        worst = 0.0 if got.shape == wanted.shape else np.inf
+        return TensorCheck(name, str(got.dtype), got.shape, worst, 0.0)
+    a, b = got.astype(np.float64), wanted.astype(np.float64)
+    finite = np.isfinite(b)
+    largest = float(np.abs(b[finite]).max()) if finite.any() else 0.0
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    difference = np.where(same, 0.0, np.where(np.isfinite(difference), difference, np.inf))
+    at = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
+    scale = largest if largest > 0 else 1.0
+    error_ = float(difference[at]) / scale
+    return TensorCheck(name, str(got.dtype), got.shape, error_, largest, at, float(a[at]), float(b[at]))
+
+
+def _bundle(compiled: Compiled, directory: Path) -> Bundle:
+    return load(write_bundle(compiled, directory), compiled.options.threads)
+
+
+class _Found(Exception):  # noqa: N818  it ends a walk, it is no error
+    def __init__(self, value: Value, check: TensorCheck):
+        super().__init__()
+        self.value, self.check = value, check
+
+
+@dataclass
+class _Search:
+    """Looks for the first wrong tensor of a model whose outputs are wrong."""
+
+    graph: Graph
+    name: str
+    options: Options
+    inputs: Mapping[str, Array]
+    wanted: Mapping[str, Array]
+    tolerance: float
+    say: Say
+
+    def first(
+        self, outputs: Sequence[TensorCheck], tensors: Callable[[list[str]], dict[str, Array]] | None
+    ) -> Difference:
+        """The first tensor that differs; `tensors` asks the reference for intermediate ones."""
+        wrong = next(check for check in outputs if not check.error <= self.tolerance)
+        self.say("looking for the first tensor that differs")
+        kept = Options(
+            self.options.target, self.options.generator, self.options.compiler, self.options.threads, debug=True
+        )
+        compiled = compile_graph(self.graph, self.name, kept)
+        with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
+            with _bundle(compiled, Path(directory) / "bundle") as bundle:
+                for name, array in self.inputs.items():
+                    bundle.set_input(name, np.require(array, requirements="CA"))
+                bundle.run()
+                got = {name: bundle.get_output(name).copy() for name in self.wanted if name in self.names(bundle)}
+                kernel = self.kernel(compiled, bundle)
+        if kernel is not None:
+            return kernel
+        if all(self.agrees(compare(name, array, self.wanted[name])) for name, array in got.items()):
+            return Difference(wrong, "memory")
+        if tensors is not None:
+            imported = self.imported(tensors)
+            if imported is not None:
+                return imported
+        return self.changed_by_pass() or Difference(wrong, "kernels")
+
+    @staticmethod
+    def names(bundle: Bundle) -> set[str]:
+        return {spec.name for spec in bundle.outputs}
+
+    def agrees(self, check: TensorCheck) -> bool:
+        return check.error <= self.tolerance
+
+    def kernel(self, compiled: Compiled, bundle: Bundle) -> Difference | None:
+        """The first tensor that a kernel computes otherwise than the interpreter does from the same graph."""
+        names = _bundle_names(compiled.graph)
+        held = {spec.name for spec in bundle.values}
+
+        def observe(value: Value, array: Array) -> None:
+            name = names.get(value, value.name)
+            if name in held:
+                check = compare(name, bundle.intermediate(name), array)
+                if not self.agrees(check):
+                    raise _Found(value, check)
+
+        try:
+            interpret(compiled.graph, self.inputs, observe)
+        except _Found as found:
+            root = compiled.views.storage(found.value).root
+            for call, kernel in zip(compiled.calls, compiled.kernel_of, strict=True):
+                if found.value in call.outputs or root in call.outputs:
+                    function = compiled.kernels[kernel].function.name
+                    return Difference(found.check, "kernels", call.name, function, call.sources)
+            return Difference(found.check, "kernels")
+        return None
+
+    def imported(self, tensors: Callable[[list[str]], dict[str, Array]]) -> Difference | None:
+        """The first tensor that the imported graph computes otherwise than the reference."""
+        produced = [value.name for node in self.graph.nodes for value in node.outputs]
+        known = tensors(produced)
+        return self.walk(self.graph, known, "import")
+
+    def changed_by_pass(self) -> Difference | None:
+        """The first tensor that differs after the first pass that changes an output."""
+        stages: list[tuple[str, Graph]] = []
+        optimize(self.graph, lambda stage, graph: stages.append((stage, graph)))
+        before: dict[str, Array] = {}
+        interpret(self.graph, self.inputs, lambda value, array: before.update({value.name: array}))
+        for stage, graph in stages:
+            after: dict[str, Array] = {}
+            results = interpret(graph, self.inputs, lambda value, array: after.update({value.name: array}))  # noqa: B023
+            checks = [compare(name, array, self.wanted[name]) for name, array in results.items()]
+            wrong = [check for check in checks if not self.agrees(check)]
+            if wrong:
+                return self.walk(graph, before, stage) or Difference(wrong[0], stage)
+            before = after
+        return None
+
+    def walk(self, graph: Graph, known: Mapping[str, Array], stage: str) -> Difference | None:
+        """The first tensor of the graph that differs from the known one of that name."""
+        names = _bundle_names(graph)
+
+        def observe(value: Value, array: Array) -> None:
+            name = names.get(value, value.name)
+            if name in known and known[name].shape == array.shape:
+                check = compare(name, array, known[name])
+                if not self.agrees(check):
+                    raise _Found(value, check)
+
+        try:
+            interpret(graph, self.inputs, observe)
+        except _Found as found:
+            node = graph.producers()[found.value]
+            return Difference(found.check, stage, sources=node.sources)
+        return None
+
+
+def _bundle_names(graph: Graph) -> dict[Value, str]:
+    """The names that outputs have in the model, whatever their values are called."""
+    return dict(zip(graph.outputs, graph.output_names, strict=True))
+
+
+__all__ = ["REFERENCES", "TOLERANCE", "Difference", "Report", "TensorCheck", "compare", "verify_model"]

@@ -1,0 +1,123 @@
+"""Bounds inference: which part of a stage its readers need within one iteration of the loop it is placed at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Symbol, as_int
+from sterna.loops.nest import Nest, Region
+from sterna.schedule.schedule import StageState
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+from sterna.te.tensor import Tensor
+
+_Access = tuple[tuple[Int, ...], set[Symbol]]
+
+
+def infer_regions(
+    nest: Nest, stages: Mapping[str, StageState], bodies: Mapping[str, Expr], order: Sequence[str]
+) -> dict[str, Region] | str:
+    """The region of every stage placed at or below the current loop of a nest, or the name of an axis that no loop
+    determines.
+
+    Args:
+        bodies: by stage name, with inlined stages substituted.
+        order: stages, producers first.
+    """
+    below = {nest.stage.name}
+    for name in reversed(order):
+        at = stages[name].attach
+        if at is not None and at[0] in below:
+            below.add(name)
+    below.discard(nest.stage.name)
+    regions: dict[str, Region] = {}
+    accesses: dict[str, list[_Access]] = {}
+    opened, free = nest.opened()
+    values = opened.axis_values()
+    if isinstance(values, str):
+        return values
+    _collect(bodies, nest.stage.name, values, free, accesses)
+    for name in reversed(order):
+        if name not in below or name not in accesses:
+            continue
+        s = stages[name]
+        regions[name] = region = _union(s.tensor, accesses[name])
+        opened, inside = Nest(s, region).opened()
+        values = opened.axis_values()
+        if isinstance(values, str):
+            return values
+        _collect(bodies, name, values, inside.union(*(f for _, f in accesses[name])), accesses)
+    return regions
+
+
+def _collect(
+    bodies: Mapping[str, Expr],
+    stage: str,
+    values: Mapping[Atom, Int],
+    free: set[Symbol],
+    accesses: dict[str, list[_Access]],
+) -> None:
+    for load in E.loads(bodies[stage]):
+        if load.tensor.name in bodies:
+            indices = tuple(i.substitute(values) for i in load.indices)
+            accesses.setdefault(load.tensor.name, []).append((indices, free))
+
+
+def _union(tensor: Tensor, accesses: Sequence[_Access]) -> Region:
+    """The least box that holds all accesses; a whole dimension where it cannot be told."""
+    least: list[Int] = []
+    extent: list[Int] = []
+    for d, size in enumerate(tensor.shape):
+        low, high = _range([_span(indices[d], free) for indices, free in accesses], size)
+        # The last block of a factored reduction reads less than its full lanes; nothing reads past the tensor.
+        if (width := high - low).is_const and size.is_const and int(width) >= int(size):
+            low, high = ZERO, size
+        elif low.is_const and (over := high - size).is_const and int(over) > 0:
+            high = size
+        least.append(low)
+        extent.append(high - low)
+    return Region(tuple(least), tuple(extent))
+
+
+def _range(spans: Sequence[tuple[Int, int] | None], size: Int) -> tuple[Int, Int]:
+    first = spans[0]
+    if first is None:
+        return ZERO, size
+    low, high = first[0], first[0] + first[1]
+    for span in spans[1:]:
+        if span is None:
+            return ZERO, size
+        shift, rise = span[0] - low, span[0] + span[1] - high
+        if not shift.is_const or not rise.is_const:
+            return ZERO, size
+        low = span[0] if int(shift) < 0 else low
+        high = span[0] + span[1] if int(rise) > 0 else high
+    return low, high
+
+
+def _span(index: Int, free: set[Symbol]) -> tuple[Int, int] | None:
+    """(least value, number of values) of an index while the free symbols vary and all others stand still."""
+    low, width = as_int(index.const), 1
+    for monomial, coefficient in index.terms.items():
+        atom = monomial[0]
+        varying = any(a in free for m in monomial for a in (m, *(x for p in m.parts() for x in p.atoms())))
+        if not varying:
+            low = low + Int({monomial: coefficient}, 0)
+            continue
+        if len(monomial) > 1:
+            return None
+        if isinstance(atom, Symbol):
+            if atom.hi is None or atom.lo != 0:
+                return None
+            width += abs(coefficient) * atom.hi
+            if coefficient < 0:
+                low = low + coefficient * atom.hi
+        elif isinstance(atom, FloorDiv) and coefficient > 0:
+            inner = _span(atom.value, free)
+            if inner is None:
+                return None
+            low = low + (inner[0] // atom.divisor) * coefficient
+            width += ((inner[1] + atom.divisor - 2) // atom.divisor) * coefficient
+        else:
+            return None
+    return low, width
