@@ -145,6 +145,8 @@ def _concat_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     parts = present(types)
     if not parts:
         raise unfit("nothing to join")
+    if parts[0].rank == 0:
+        raise unfit("scalars cannot be joined")
     axis = axis_of(attributes["axis"], parts[0].rank)
     total = ZERO
     for part in parts:

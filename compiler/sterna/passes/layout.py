@@ -53,7 +53,7 @@ class _Layout:
     def run(self) -> Graph:
         for node in self.graph.nodes:
             self.reader = node.sources
-            rule = _RULES.get(node.op)
+            rule = _RULES.get(node.op) if node.operands and node.operands[0].type.rank else None
             if rule is None and "elementwise" in operator(node.op).tags:
                 rule = _Layout.elementwise
             if rule is None and "reduction" in operator(node.op).tags:
@@ -266,12 +266,20 @@ class _Layout:
                 loose += theirs
         if not parts:
             return False
-        if all(self.together([order[n] for n in mine], base) for mine, _ in parts):
-            ranked = sorted(parts, key=lambda part: order[part[0][0]])
-            dims = [n for _, theirs in ranked for n in theirs]
-            place = {n: position for position, n in enumerate(dims)}
-            return self.emit(node, [base], tuple(place[n] for n in range(len(new))), shape=tuple(new[n] for n in dims))
-        return self.absorbed(node, x, base, order, parts)
+        if not all(self.together([order[n] for n in mine], base) for mine, _ in parts):
+            if self.absorbed(node, x, base, order, parts):
+                return True
+            # One transpose is due; parts keep the places of their last dimensions, so channels that were last stay so.
+            ranked = sorted(parts, key=lambda part: max(order[n] for n in part[0]))
+            rows = [n for mine, _ in ranked for n in mine]
+            rows += [n for n in range(len(order)) if n not in rows]
+            base = self.permuted(base, tuple(order[n] for n in rows))
+            order = inverse(tuple(rows))
+        ranked = sorted(parts, key=lambda part: order[part[0][0]])
+        dims = [n for _, theirs in ranked for n in theirs]
+        place = {n: position for position, n in enumerate(dims)}
+        back = tuple(place[n] for n in range(len(new)))
+        return self.emit(node, [base], back, shape=tuple(new[n] for n in dims))
 
     @staticmethod
     def together(places: list[int], base: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,6 +87,13 @@ class Translation:
             raise error("E0108", f"{what} must be one element, not {list(array.shape)}")
         result: float | int | bool = array.reshape(-1)[0].item()
         return result
+
+    def integer_of(self, position: int, what: str) -> int:
+        """A constant operand of one element, as an integer."""
+        value = self.scalar_of(position, what)
+        if not math.isfinite(value):
+            raise error("E0108", f"{what} is {value}")
+        return int(value)
 
     def unsupported(self, what: str, fix: str | None = None) -> SternaError:
         """The error for a setting that is not supported (E0113)."""

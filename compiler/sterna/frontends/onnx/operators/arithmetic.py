@@ -185,7 +185,7 @@ def reduce_log_sum_exp(t: Translation) -> Value:
 
 
 def cumulative_sum(t: Translation) -> Value:
-    axis = int(t.scalar_of(1, "axis"))
+    axis = t.integer_of(1, "axis")
     flags = {key: bool(t.attribute(key, 0)) for key in ("exclusive", "reverse")}
     return t.op("cumulative_sum", t.input(0), axis=axis, **flags)
 

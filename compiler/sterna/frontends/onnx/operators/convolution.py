@@ -102,7 +102,7 @@ def conv_transpose(t: Translation) -> Value:
     strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
     groups = t.attribute("group", 1)
     sizes, weights = t.static(x)[2:], t.static(w)
-    if len(weights) != spatial + 2 or weights[0] != t.static(x)[1] or weights[0] % groups:
+    if groups < 1 or len(weights) != spatial + 2 or weights[0] != t.static(x)[1] or weights[0] % groups:
         raise error("E0108", f"the weight {w.type} does not fit the input {x.type} in {groups} groups")
     extra = t.attribute("output_padding") or (0,) * spatial
     wanted = t.attribute("output_shape")
@@ -218,9 +218,16 @@ def average_pool(t: Translation) -> Value:
     return t.channels_first(t.op("div", total, divisor))
 
 
+def _norm(t: Translation) -> float:
+    p = float(t.attribute("p", 2))
+    if p < 1:
+        raise error("E0109", f"p is {p}")
+    return p
+
+
 def lp_pool(t: Translation) -> Value:
     x = t.input(0)
-    p = float(t.attribute("p", 2))
+    p = _norm(t)
     powers = t.op("pow", t.op("abs", x), t.scalar(p, x.dtype))
     total, _, _ = _sum_pool(t, powers)
     return t.channels_first(t.op("pow", total, t.scalar(1.0 / p, x.dtype)))
@@ -236,7 +243,7 @@ def _global(operator: str) -> Translator:
 
 def global_lp_pool(t: Translation) -> Value:
     x = t.input(0)
-    p = float(t.attribute("p", 2))
+    p = _norm(t)
     powers = t.op("pow", t.op("abs", x), t.scalar(p, x.dtype))
     total = t.op("reduce_sum", powers, axes=tuple(range(2, x.type.rank)), keep_dims=True)
     return t.op("pow", total, t.scalar(1.0 / p, x.dtype))

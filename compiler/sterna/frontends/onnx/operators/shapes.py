@@ -52,7 +52,11 @@ def size(t: Translation) -> Value:
 
 def arange(t: Translation) -> Value:
     start, limit, delta = (t.scalar_of(n, "bounds") for n in range(3))
-    if delta == 0 or max(0.0, (limit - start) / delta) > LARGEST_MADE:
+    if (
+        delta == 0
+        or not all(map(math.isfinite, (start, limit, delta)))
+        or max(0.0, (limit - start) / delta) > LARGEST_MADE
+    ):
         raise error("E0112", f"Range from {start} to {limit} by {delta} is too large")
     count = max(math.ceil((limit - start) / delta), 0)
     kind = dtypes.to_numpy(t.input(0).dtype)
@@ -262,7 +266,7 @@ def space_to_depth(t: Translation) -> Value:
 
 def trilu(t: Translation) -> Value:
     x = t.input(0)
-    k = int(t.scalar_of(1, "a diagonal")) if t.has(1) else 0
+    k = t.integer_of(1, "a diagonal") if t.has(1) else 0
     if x.type.rank < 2:
         raise error("E0108", f"Trilu of {x.type}, which is no matrix")
     rows, columns = t.static(x)[-2:]
@@ -273,7 +277,7 @@ def trilu(t: Translation) -> Value:
 
 def one_hot(t: Translation) -> Value:
     indices, values = t.input(0), t.input(2)
-    depth = int(t.scalar_of(1, "a depth"))
+    depth = t.integer_of(1, "a depth")
     rank = indices.type.rank + 1
     (axis,) = axes_of((t.attribute("axis", -1),), rank)
     lead = t.cast(indices, "int64")
@@ -292,6 +296,8 @@ def resize(t: Translation) -> Value:
     position = 1 if t.version < 11 else 2
     mode = t.attribute("mode", "nearest")
     axes = axes_of(t.attribute("axes"), rank) if t.attribute("axes") else tuple(range(rank))
+    if 0 in old:
+        raise t.unsupported("of an empty tensor")
     scales = [1.0] * rank
     sizes = list(old)
     if t.version >= 11 and t.has(3) and t.input(3).type.sizes != (0,):

@@ -1,0 +1,208 @@
+"""Each graph pass does what it is for, and the whole pipeline leaves what a convolutional network should become."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from models.networks import mobilenet_v2, resnet18, resnet50
+from sterna.debug.interpret import interpret
+from sterna.frontends.onnx import read
+from sterna.ir.graph import Graph, Value, tensor_type
+from sterna.ops import Builder
+from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
+from sterna.passes.eliminate_dead_code import eliminate_dead_code
+from sterna.passes.eliminate_identities import eliminate_identities
+from sterna.passes.fold_batch_norm import fold_batch_norm
+from sterna.passes.fold_constants import fold_constants
+from sterna.passes.layout import layout
+from sterna.passes.materialize_outputs import materialize_outputs
+from sterna.passes.pipeline import PASSES, optimize
+
+LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+
+
+def start(*shape: int) -> tuple[Builder, Value]:
+    builder = Builder()
+    return builder, Value(builder.name("x"), tensor_type("float32", shape))
+
+
+def finish(builder: Builder, x: Value, *outputs: Value) -> Graph:
+    return Graph("test", (x,), outputs, tuple(builder.nodes))
+
+
+def ops(graph: Graph) -> list[str]:
+    return [node.op for node in graph.nodes]
+
+
+def same(before: Graph, after: Graph) -> None:
+    """Both compute the same on random input."""
+    feeds = {v.name: np.random.default_rng(3).standard_normal(v.type.sizes).astype(np.float32) for v in before.inputs}
+    one, other = interpret(before, feeds), interpret(after, feeds)
+    assert list(one) == list(other)
+    for name, array in one.items():
+        np.testing.assert_allclose(other[name], array, rtol=1e-5, atol=1e-5)
+
+
+def weights(*shape: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def test_constants_fold_and_views_share_memory() -> None:
+    b, x = start(3, 4)
+    w = b.constant(weights(4, 3))
+    turned = b.add("transpose", w, order=(1, 0))
+    result = b.add("add", x, b.add("mul", turned, b.scalar(2.0, "float32")))
+    other = b.add("add", x, turned)
+    graph = finish(b, x, result, other)
+    folded = fold_constants(graph)
+    assert ops(folded) == ["add", "add"]
+    view = folded.nodes[1].inputs[1]
+    assert view is not None
+    assert view.data is not None
+    assert w.data is not None
+    assert np.shares_memory(view.data, w.data)
+    same(graph, folded)
+
+
+def test_large_results_are_not_folded() -> None:
+    b, x = start(1)
+    row = b.constant(weights(1 << 12, 1))
+    column = b.constant(weights(1, 1 << 12))
+    graph = finish(b, x, b.add("add", x, b.add("mul", row, column)))
+    assert ops(fold_constants(graph)) == ["mul", "add"]
+
+
+def test_identities_disappear() -> None:
+    b, x = start(2, 3, 4)
+    y = b.add("transpose", b.add("transpose", x, order=(2, 0, 1)), order=(1, 2, 0))
+    y = b.add("reshape", b.add("reshape", y, shape=(6, 4)), shape=(2, 3, 4))
+    y = b.add("pad", y, before=(0, 0, 0), after=(0, 0, 0))
+    y = b.add("mul", y, b.constant(np.ones(4, np.float32)))
+    y = b.add("add", b.scalar(0.0, "float32"), y)
+    y = b.add("slice", y, starts=(0, 0, 0), sizes=(2, 3, 4), steps=(1, 1, 1))
+    y = b.add("cast", y, to="float32")
+    y = b.add("relu", y)
+    graph = finish(b, x, y)
+    assert ops(eliminate_dead_code(eliminate_identities(graph))) == ["relu"]
+    same(graph, eliminate_identities(graph))
+
+
+def test_a_reversal_is_no_identity() -> None:
+    b, x = start(3)
+    graph = finish(b, x, b.add("slice", x, starts=(2,), sizes=(3,), steps=(-1,)))
+    assert ops(eliminate_identities(graph)) == ["slice"]
+
+
+def test_equal_nodes_become_one_and_unequal_stay() -> None:
+    b, x = start(3, 4)
+    one, two = (b.add("clip", x, min=0.0, max=6.0) for _ in range(2))
+    negative = b.add("pad", x, before=(1, 0), after=(0, 0), value=-0.0)
+    positive = b.add("pad", x, before=(1, 0), after=(0, 0), value=0.0)
+    graph = finish(b, x, b.add("add", one, two), b.add("div", negative, positive))
+    assert Counter(ops(eliminate_common_subexpressions(graph))) == {"clip": 1, "add": 1, "pad": 2, "div": 1}
+
+
+def test_dead_code() -> None:
+    b, x = start(3)
+    kept = b.add("relu", x)
+    b.add("exp", b.add("neg", x))
+    assert ops(eliminate_dead_code(finish(b, x, kept))) == ["relu"]
+
+
+def test_scales_and_shifts_fold_into_a_convolution() -> None:
+    b, x = start(1, 5, 5, 3)
+    y = b.add("conv", x, b.constant(weights(3, 3, 3, 4)), strides=(1, 1), dilations=(1, 1))
+    y = b.add("add", y, b.constant(weights(4)))
+    y = b.add("mul", y, b.constant(weights(1, 1, 1, 4, seed=2)))
+    y = b.add("sub", y, b.constant(weights(4, seed=3)))
+    graph = finish(b, x, y)
+    folded = eliminate_dead_code(fold_batch_norm(graph))
+    assert ops(folded) == ["conv", "add"]
+    same(graph, folded)
+
+
+def test_what_others_read_is_not_folded() -> None:
+    b, x = start(2, 3)
+    y = b.add("matmul", x, b.constant(weights(3, 4)))
+    graph = finish(b, x, b.add("mul", y, b.constant(weights(4))), y)
+    assert ops(eliminate_dead_code(fold_batch_norm(graph))) == ["matmul", "mul"]
+
+
+def convolution(b: Builder, x: Value, cin: int, cout: int) -> Value:
+    """As front ends write it: channels first outside, last inside."""
+    y = b.add("transpose", x, order=LAST)
+    y = b.add("conv", y, b.constant(weights(1, 1, cin, cout)), strides=(1, 1), dilations=(1, 1))
+    return b.add("transpose", y, order=FIRST)
+
+
+def test_transposes_between_convolutions_cancel() -> None:
+    b, x = start(1, 3, 6, 5)
+    y = convolution(b, x, 3, 4)
+    y = b.add("mul", b.add("relu", y), b.constant(weights(4, 1, 1)))
+    y = b.add("pad", y, before=(0, 0, 1, 2), after=(0, 0, 0, 1))
+    y = b.add("concat", y, b.add("exp", y), axis=1)
+    y = b.add("resize", y, sizes=(1, 8, 14, 8), scales=(1.0, 1.0, 2.0, 1.0))
+    y = b.add("softmax", convolution(b, y, 8, 2), axis=1)
+    graph = finish(b, x, b.add("reduce_max", y, axes=(2, 3), keep_dims=False))
+    after = layout(graph)
+    assert ops(after).count("transpose") == 1
+    same(graph, after)
+
+
+def test_flattening_before_a_dense_layer_permutes_the_weight() -> None:
+    b, x = start(2, 3, 4, 5)
+    y = b.add("reshape", convolution(b, x, 3, 6), shape=(2, 120))
+    graph = finish(b, x, b.add("matmul", y, b.constant(weights(120, 7))))
+    after = layout(graph)
+    assert ops(after) == ["transpose", "conv", "reshape", "matmul"]
+    same(graph, after)
+
+
+def test_channel_shuffle_needs_no_transpose_but_its_own() -> None:
+    b, x = start(1, 4, 3, 3)
+    y = b.add("reshape", convolution(b, x, 4, 6), shape=(1, 2, 3, 3, 3))
+    y = b.add("reshape", b.add("transpose", y, order=(0, 2, 1, 3, 4)), shape=(1, 6, 3, 3))
+    graph = finish(b, x, convolution(b, y, 6, 2))
+    after = layout(graph)
+    assert ops(after).count("transpose") <= 3
+    same(graph, after)
+
+
+def test_outputs_have_storage_of_their_own() -> None:
+    b, x = start(3)
+    y = b.add("relu", x)
+    graph = materialize_outputs(
+        Graph("g", (x,), (x, y, y, b.scalar(1.0, "float32")), tuple(b.nodes), ("a", "b", "c", "d"))
+    )
+    assert ops(graph) == ["relu", "identity", "identity", "identity"]
+    assert graph.output_names == ("a", "b", "c", "d")
+
+
+def test_stages_have_names_of_their_own() -> None:
+    assert len({name for name, _ in PASSES}) == len(PASSES)
+
+
+@pytest.mark.parametrize("folded", [True, False], ids=["folded", "batch-norm"])
+@pytest.mark.parametrize("build", [mobilenet_v2, resnet18])
+def test_networks_keep_one_transpose_and_no_normalization(build: object, folded: bool) -> None:
+    assert callable(build)
+    graph = read(build(size=64, folded=folded))
+    after = optimize(graph, check=True)
+    kinds = Counter(ops(after))
+    assert kinds["transpose"] == 1
+    assert kinds["mul"] == kinds["sub"] == kinds["div"] == 0
+    same(graph, after)
+
+
+@pytest.mark.parametrize(("build", "seconds"), [(mobilenet_v2, 4.0), (resnet50, 10.0)])
+def test_reading_and_passes_are_quick(build: object, seconds: float) -> None:
+    """Ten times what it takes on an idle machine, so that only a change of kind fails."""
+    assert callable(build)
+    model = build()
+    begin = time.perf_counter()
+    optimize(read(model))
+    assert time.perf_counter() - begin < seconds
