@@ -85,6 +85,8 @@ static sterna_status open_library(const char *directory, const graph *graph, ste
                                   const sterna_library **table, sterna_error *error) {
   const char *name = graph->library_name;
   port_file file;
+  if (name == NULL)
+    return fail(error, STERNA_BAD_LIBRARY, "the bundle has no kernel library: link kernels.c and use sterna_load_table");
   sterna_status status = map(directory, name, &file, error);
   if (status != STERNA_OK) return status;
   status = graph_check_file(name, &graph->library, file.data, file.bytes, error);

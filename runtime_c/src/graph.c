@@ -259,7 +259,7 @@ static bool collect_bindings(const graph *graph, sterna_model *model) {
 
 static sterna_status check_library(const graph *graph, const sterna_library *library, sterna_model *model,
                                    sterna_error *error) {
-  const char *name = graph->library_name;
+  const char *name = graph->library_name != NULL ? graph->library_name : "the kernels";
   if (library == NULL || library->size < sizeof *library)
     return fail(error, STERNA_BAD_LIBRARY, "%s: its table is of %u bytes; %u are needed", name,
                 library != NULL ? (unsigned)library->size : 0u, (unsigned)sizeof *library);

@@ -166,7 +166,7 @@ typedef struct file_entry {
 typedef struct graph {
   const char *text;
   size_t bytes;
-  const char *model_name, *library_name;
+  const char *model_name, *library_name; /* no library name: the kernels came as source */
   char features[512]; /* separated by spaces */
   file_entry params, library;
   size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */

@@ -140,10 +140,12 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
 
   graph->model_name = json_take_string(&model->heap, text, member[MODEL]);
   if (graph->model_name == NULL || !is_identifier(graph->model_name)) BAD("model is not a C identifier");
-  graph->library_name = json_take_string(&model->heap, text, member[LIBRARY]);
-  if (graph->library_name == NULL || !is_file_name(graph->library_name)) BAD("library is not a file name");
   status = read_file_entry(text, member[FILES], "params.bin", &graph->params, error);
-  if (status == STERNA_OK) status = read_file_entry(text, member[FILES], graph->library_name, &graph->library, error);
+  if (member[LIBRARY] != JSON_NONE && status == STERNA_OK) {
+    graph->library_name = json_take_string(&model->heap, text, member[LIBRARY]);
+    if (graph->library_name == NULL || !is_file_name(graph->library_name)) BAD("library is not a file name");
+    status = read_file_entry(text, member[FILES], graph->library_name, &graph->library, error);
+  }
   if (status != STERNA_OK) return status;
 
   static const char *const arena_keys[] = {"bytes"};
