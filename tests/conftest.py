@@ -1,0 +1,53 @@
+"""Says at the end of a run which kinds of machine were exercised, and why others were not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+FAMILIES = {
+    "host-c": "host, C generator",
+    "host-llvm": "host, LLVM generator",
+    "arm64": "arm64 (qemu-aarch64)",
+    "wasm32": "wasm32 (node)",
+    "cortex-m4": "cortex-m4 (qemu-system-arm)",
+    "c99": "C99 (gcc)",
+    "runtime": "C runtime (gcc, clang, cmake, sanitizers)",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "family(name): the kind of machine that the test runs code for")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in item.iter_markers("family"):
+            (name,) = mark.args
+            assert name in FAMILIES, f"{item.nodeid}: no such family {name}"
+            item.user_properties.append(("family", name))
+        if item.path.name == "test_runtime_c.py":
+            item.user_properties.append(("family", "runtime"))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    outcomes: dict[str, dict[str, int]] = {name: {} for name in FAMILIES}
+    reasons: dict[str, set[str]] = {name: set() for name in FAMILIES}
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in terminalreporter.stats.get(outcome, []):
+            for key, name in getattr(report, "user_properties", ()):
+                if key != "family" or (report.when != "call" and outcome == "passed"):
+                    continue
+                outcomes[name][outcome] = outcomes[name].get(outcome, 0) + 1
+                if outcome == "skipped" and isinstance(report.longrepr, tuple):
+                    reasons[name].add(str(report.longrepr[2]).removeprefix("Skipped: "))
+    if not any(outcomes.values()):
+        return
+    terminalreporter.section("target families")
+    for name, title in FAMILIES.items():
+        counts = outcomes[name]
+        said = ", ".join(f"{n} {what}" for what, n in counts.items())
+        state = "exercised" if counts.get("passed") else "NOT exercised"
+        why = f"; {'; '.join(sorted(reasons[name]))}" if reasons[name] else ""
+        terminalreporter.write_line(f"{title}: {state} ({said or 'no tests ran'}){why}")

@@ -1,0 +1,133 @@
+"""The foreign machines that bundles are run on: an emulated 64-bit ARM, WebAssembly in Node, an emulated Cortex-M4."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from tools import ROOT, ZIG, need, run
+
+HERE = ROOT / "tests" / "targets"
+RUNTIME = ROOT / "runtime_c"
+Arrays = Sequence[np.ndarray]
+
+
+def write_inputs(directory: Path, inputs: Arrays) -> list[str]:
+    """Input files by their names within the directory."""
+    names = [f"in{n}.bin" for n in range(len(inputs))]
+    for name, array in zip(names, inputs, strict=True):
+        np.ascontiguousarray(array).tofile(directory / name)
+    return names
+
+
+def read_outputs(directory: Path, like: Arrays) -> list[np.ndarray]:
+    return [np.fromfile(directory / f"out{n}.bin", a.dtype).reshape(a.shape) for n, a in enumerate(like)]
+
+
+@lru_cache
+def arm64_host(directory: Path) -> Path:
+    """sterna_run with the C runtime as a static program for 64-bit ARM that can still open kernel libraries."""
+    program = directory / "sterna_run"
+    sources = [RUNTIME / "tools" / "sterna_run.c", *sorted((RUNTIME / "src").glob("*.c")), RUNTIME / "port" / "posix.c"]
+    flags = ["-std=c99", "-O2", "-fno-sanitize=all", f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'src'}"]
+    files = [str(s) for s in (*sources, HERE / "static_dlopen.c")]
+    run(*ZIG, "cc", "-target", "aarch64-linux-musl", "-static", *flags, *files, "-o", program, cwd=directory)
+    return program
+
+
+def run_arm64(
+    host: Path, bundle: Path, inputs: Arrays, outputs: Arrays, directory: Path, threads: int = 1
+) -> list[np.ndarray]:
+    """Runs a bundle under qemu-aarch64 as the processor of a Raspberry Pi 4, which refuses newer instructions."""
+    qemu = need("qemu-aarch64", "runs programs for 64-bit ARM")
+    files = write_inputs(directory, inputs)
+    run(qemu, "-cpu", "cortex-a72", host, bundle, "--threads", str(threads), *files, "--out", "out", cwd=directory)
+    return read_outputs(directory, outputs)
+
+
+def run_wasm(bundle: Path, inputs: Arrays, outputs: Arrays, directory: Path) -> list[np.ndarray]:
+    """Runs a bundle in Node."""
+    node = need("node", "runs WebAssembly")
+    run(node, HERE / "run_wasm.mjs", bundle, *write_inputs(directory, inputs), "out", cwd=directory)
+    return read_outputs(directory, outputs)
+
+
+MAIN = """#include "board.h"
+#include "model.h"
+
+static uint8_t arena[{MODEL}_ARENA_BYTES] __attribute__((aligned(16)));
+{buffers}
+int main(void) {{
+  const {model}_inputs inputs = {{{inputs}}};
+  const {model}_outputs outputs = {{{outputs}}};
+  if ({read}) return 2;
+  for (unsigned i = 0; i < sizeof arena; i++) arena[i] = 0xA5;
+  board_paint_stack();
+  const int status = {model}_run(&inputs, &outputs, arena, {model}_params);
+  if (status != 0) return 3;
+  if (board_stack_used() > {stack}) return 4;
+  /* Once more in the used arena: nothing may be left from the run before. */
+  if ({model}_run(&inputs, &outputs, arena, {model}_params) != 0) return 3;
+  return {write} ? 5 : 0;
+}}
+"""
+
+
+def firmware_main(bundle: Path, stack: int) -> str:
+    """The program around a static bundle, from the names in its header."""
+    header = (bundle / "model.h").read_text()
+    model = re.findall(r"typedef struct (\w+)_inputs", header)[0]
+    given = re.findall(r"^  const (\w+) \*(\w+);", header, re.M)
+    made = re.findall(r"^  (\w+) \*(\w+); /\*", header, re.M)
+    size = {name: f"{model.upper()}_{name.upper()}_ELEMENTS" for _, name in (*given, *made)}
+    files = [(f"in{n}.bin", name) for n, (_, name) in enumerate(given)]
+    results = [(f"out{n}.bin", name) for n, (_, name) in enumerate(made)]
+    return MAIN.format(
+        model=model,
+        MODEL=model.upper(),
+        buffers="".join(f"static {kind} {name}_buffer[{size[name]}];\n" for kind, name in (*given, *made)),
+        inputs=", ".join(f"{name}_buffer" for _, name in given),
+        outputs=", ".join(f"{name}_buffer" for _, name in made),
+        read=" || ".join(f'!board_read("{f}", {len(f)}, {n}_buffer, sizeof {n}_buffer)' for f, n in files),
+        write=" || ".join(f'!board_write("{f}", {len(f)}, {n}_buffer, sizeof {n}_buffer)' for f, n in results),
+        stack=stack,
+    )
+
+
+M4_GCC = ["-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
+CORTEX_M4 = {
+    "zig": [*ZIG, "cc", "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp", "-fno-sanitize=all"],
+    "gcc": ["arm-none-eabi-gcc", *M4_GCC],
+}
+FREESTANDING = ["-std=c99", "-O2", "-g0", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding", "-nostdlib"]
+STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
+
+
+def build_firmware(compiler: str, bundle: Path, directory: Path, library: bool, stack: int = 2048) -> Path:
+    """A program for the board: the sources of the bundle, or its model.a in place of kernels.c."""
+    board = HERE / "cortex_m"
+    (directory / "main.c").write_text(firmware_main(bundle, stack))
+    command = CORTEX_M4[compiler]
+    if compiler == "gcc":
+        command = [need(command[0], "compiles for Cortex-M"), *command[1:]]
+    kernels = bundle / ("model.a" if library else "kernels.c")
+    sources = [directory / "main.c", board / "startup.c", bundle / "model.c", bundle / "params.c", kernels]
+    image = directory / "firmware.elf"
+    flags = [*FREESTANDING, *STRICT, "-fno-builtin", f"-I{board}", f"-I{bundle}"]
+    link = [f"-Wl,-T,{board / 'mps2_an386.ld'}", *(["-lgcc"] if compiler == "gcc" else []), "-o", image]
+    run(*command, *sources, *flags, *link, cwd=directory)
+    return image
+
+
+def run_cortex_m4(image: Path, inputs: Arrays, outputs: Arrays, directory: Path) -> list[np.ndarray]:
+    """Runs firmware in qemu-system-arm."""
+    qemu = need("qemu-system-arm", "emulates Cortex-M boards")
+    write_inputs(directory, inputs)
+    quiet = ["-nographic", "-monitor", "none", "-serial", "none"]
+    semihosting = ["-semihosting-config", "enable=on,target=native"]
+    run(qemu, "-M", "mps2-an386", *quiet, *semihosting, "-kernel", image, cwd=directory)
+    return read_outputs(directory, outputs)

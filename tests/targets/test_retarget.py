@@ -1,0 +1,106 @@
+"""The same models on other machines: outputs equal the host's.
+
+The loop programs differ only by what targets declare (vector width, registers, fma); each machine runs real bundles.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sterna
+from sterna.api import compile_to
+from targets import machines
+from tools import ROOT, need, run
+from trained import sample
+
+MODELS = ("digits", "torch_digits_cnn", "mnist_cntk_f32", "mtcnn_rnet_f32")
+GENERATORS = ("c", "llvm")
+TOLERANCE = 1e-5
+STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
+
+pytestmark = pytest.mark.parametrize("name", MODELS)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What this machine computes."""
+
+    file: Path
+    shapes: dict[str, tuple[int, ...]]
+    inputs: list[np.ndarray]
+    outputs: list[np.ndarray]
+
+    def compile(self, target: str, directory: Path, generator: str = "c") -> Path:
+        return compile_to(directory / "bundle", self.file, target, shapes=self.shapes, generator=generator)
+
+    def check(self, found: list[np.ndarray]) -> None:
+        for mine, other in zip(self.outputs, found, strict=True):
+            assert np.abs(mine - other).max() <= TOLERANCE * np.abs(mine).max()
+
+
+@pytest.fixture
+def reference(name: str) -> Reference:
+    model = sample(name)
+    case = model.cases[-1]
+    shapes = {key: array.shape for key, array in case.inputs.items()}
+    outputs = sterna.compile(model.file, shapes=shapes).run(case.inputs)
+    return Reference(model.file, shapes, list(case.inputs.values()), list(outputs.values()))
+
+
+@pytest.fixture(scope="session")
+def arm64_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need("qemu-aarch64", "runs programs for 64-bit ARM")
+    return machines.arm64_host(tmp_path_factory.mktemp("arm64"))
+
+
+@pytest.mark.family("arm64")
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_raspberry_pi(reference: Reference, generator: str, arm64_host: Path, tmp_path: Path) -> None:
+    """model.so, opened by the C runtime on an emulated Cortex-A72."""
+    bundle = reference.compile("raspberrypi4", tmp_path, generator)
+    for threads in (1, 2):
+        found = machines.run_arm64(arm64_host, bundle, reference.inputs, reference.outputs, tmp_path, threads)
+        reference.check(found)
+
+
+@pytest.mark.family("wasm32")
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_wasm(reference: Reference, generator: str, tmp_path: Path) -> None:
+    """model.wasm in Node, by a script of thirty lines that reads graph.json."""
+    bundle = reference.compile("wasm32-simd", tmp_path, generator)
+    reference.check(machines.run_wasm(bundle, reference.inputs, reference.outputs, tmp_path))
+
+
+@pytest.mark.family("cortex-m4")
+@pytest.mark.parametrize(("generator", "compiler"), [("c", "zig"), ("c", "gcc"), ("c", "archive"), ("llvm", "archive")])
+def test_cortex_m4(reference: Reference, generator: str, compiler: str, tmp_path: Path) -> None:
+    """Firmware of the generated C with a caller-owned arena: no JSON, no allocation, under 2 KB of stack."""
+    bundle = reference.compile("cortex-m4", tmp_path, generator)
+    assert not (bundle / "graph.json").exists()
+    archive = compiler == "archive"
+    image = machines.build_firmware("zig" if archive else compiler, bundle, tmp_path, archive)
+    reference.check(machines.run_cortex_m4(image, reference.inputs, reference.outputs, tmp_path))
+
+
+@pytest.mark.family("c99")
+@pytest.mark.skipif(platform.system() == "Windows", reason="builds port/posix.c")
+def test_c99(reference: Reference, tmp_path: Path) -> None:
+    """Sources alone, strictly C99, linked with the C runtime into one program."""
+    gcc = need("gcc", "compiles plain C99")
+    bundle = reference.compile("c99", tmp_path)
+    model = next(line.split('"')[1] for line in (bundle / "kernels.c").read_text().splitlines() if 'model "' in line)
+    folder = ROOT / "runtime_c"
+    sources = [folder / "tools" / "sterna_run.c", *sorted((folder / "src").glob("*.c")), folder / "port" / "posix.c"]
+    flags = ["-std=c99", "-O1", "-ffp-contract=off", *STRICT, f"-I{folder / 'include'}", f"-I{folder / 'src'}"]
+    linked = f"-DSTERNA_LINKED=sterna_{model}_library"
+    run(gcc, *flags, linked, *sources, bundle / "kernels.c", "-o", tmp_path / "program", "-lpthread", "-ldl", "-lm")
+    files = machines.write_inputs(tmp_path, reference.inputs)
+    run(tmp_path / "program", bundle, *files, "--out", "out", cwd=tmp_path)
+    reference.check(machines.read_outputs(tmp_path, reference.outputs))
+    with pytest.raises(sterna.SternaError, match="E0508"):
+        sterna.load(bundle)

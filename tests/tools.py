@@ -1,0 +1,35 @@
+"""Programs that tests need beside the Python packages, and what their absence means."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ZIG = (sys.executable, "-m", "ziglang")
+
+
+def need(tool: str, why: str) -> str:
+    """The path of a program. Without it the test is skipped; under CI=true, where all are installed, it fails."""
+    found = shutil.which(tool)
+    if found is not None:
+        return found
+    reason = f"needs {tool}: {why}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def run(*command: str | Path, cwd: Path | None = None, timeout: int = 300) -> str:
+    """What a program prints; it must succeed."""
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, cwd=cwd, timeout=timeout
+    )
+    said = f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{said}"
+    return done.stdout

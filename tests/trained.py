@@ -1,0 +1,81 @@
+"""Trained models and their reference cases, from the folder of development models beside the checkout.
+
+`STERNA_MODELS` names another folder. Where there is none, the tests that need it are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tools import ROOT
+
+FOLDER = Path(os.environ.get("STERNA_MODELS", ROOT.parent / "shared" / "models"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs by name; outputs in the model's order."""
+
+    inputs: dict[str, np.ndarray]
+    outputs: list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model with its reference cases; `spread` is how far the reference runtimes are apart on them."""
+
+    name: str
+    file: Path
+    cases: tuple[Case, ...]
+    spread: float
+
+    def shapes(self, case: int = 0) -> dict[str, tuple[int, ...]]:
+        return {name: array.shape for name, array in self.cases[case].inputs.items()}
+
+    def tolerance(self, output: np.ndarray) -> float:
+        return max(1e-4 * float(np.abs(output).max()), 4 * self.spread)
+
+
+@lru_cache
+def trained(name: str) -> Trained:
+    """A model of the folder, or a skip."""
+    folder = FOLDER / name
+    if not folder.is_dir():
+        pytest.skip(f"the development model {name} is not here")
+    meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
+    arrays = np.load(folder / "ref.npz")
+    cases = []
+    for case in range(meta["n_cases"]):
+        inputs = {n: arrays[f"c{case}_in{i}"] for i, n in enumerate(meta["runtime_input_order"])}
+        count = sum(key.startswith(f"c{case}_out") for key in arrays.files)
+        cases.append(Case(inputs, [arrays[f"c{case}_out{i}"] for i in range(count)]))
+    spread = max([0.0, *(float(v) for v in meta["spread"].values() if isinstance(v, (int, float)))])
+    return Trained(name, folder / meta["file"], tuple(cases), spread)
+
+
+def sample(name: str) -> Trained:
+    """A small trained model: "digits" comes with the checkout, the others are development models."""
+    return digits() if name == "digits" else trained(name)
+
+
+@lru_cache
+def digits() -> Trained:
+    """The network of `sterna demo` on real digits; the reference outputs are those of ONNX Runtime."""
+    import onnxruntime
+
+    folder = ROOT / "compiler" / "sterna" / "demo"
+    session = onnxruntime.InferenceSession(str(folder / "digits.onnx"))
+    (given,) = session.get_inputs()
+    cases = []
+    for digit in range(4):
+        x = np.load(folder / "images" / f"{digit}.npy").astype(np.float32).reshape(given.shape)
+        cases.append(Case({given.name: x}, session.run(None, {given.name: x})))
+    return Trained("digits", folder / "digits.onnx", tuple(cases), 0.0)
