@@ -41,7 +41,7 @@ def static_model(compiled: Compiled) -> str:
                 "inputs": [_address(compiled, v) for v in call.inputs],
                 "outputs": [_address(compiled, v) for v in call.outputs],
                 "params": f"params + {at}" if size else "0",
-                "tasks": function.n_tasks,
+                "tasks": int(function.n_tasks),
             }
         )
     most = max((len(c["inputs"]) for c in calls), default=1) or 1

@@ -41,7 +41,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
                 "out": [values.buffer(v) for v in call.outputs],
                 "params_at": at,
                 "params_bytes": size,
-                "tasks": compiled.kernels[kernel].function.n_tasks,
+                "tasks": int(compiled.kernels[kernel].function.n_tasks),
                 "sources": list(call.sources),
             }
         )

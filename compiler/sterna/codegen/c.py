@@ -13,7 +13,7 @@ from sterna.codegen.dialect import PlainC, VectorC, dialect
 from sterna.codegen.render import render_template
 from sterna.ir import dtypes
 from sterna.loops import program as P
-from sterna.loops.program import Buffer, Function
+from sterna.loops.program import Buffer, Function, most
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -68,7 +68,7 @@ def _unit(
         printer = _Printer(d)
         lines = printer.function(f) if bodies else []
         comment = tuple(re.sub(r"\*/|[^\x20-\x7e]", "?", text) for text in (comments[n] if comments else ()))
-        kernels.append(KernelText(f.name, comment, f.n_tasks, f.scratch_bytes, printer.uses_tasks, tuple(lines)))
+        kernels.append(KernelText(f.name, comment, most(f.n_tasks), f.scratch_bytes, printer.uses_tasks, tuple(lines)))
     return render_template(
         "c/kernels.c.j2", model=model, kernels=kernels, helpers=_helpers(d), features=" ".join(target.cpu_features), vector=isinstance(d, VectorC), target=target,
         table=table, bodies=bodies, shared=shared,
@@ -137,6 +137,8 @@ class _Printer:
         used = {b.name for s in P.walk(f.body) if isinstance(s, P.Store) for b in (s.buffer,)} | {
             load.tensor.name for load in P.loads(f.body)
         }
+        for symbol, slot in f.dims:
+            self.line(1, f"const {self.d.index_type} {symbol.name} = ({self.d.index_type})call->dims[{slot}];")
         for b in f.inputs:
             if b.name in used:
                 self.line(
@@ -173,7 +175,7 @@ class _Printer:
                 self.uses_tasks = True
                 self.line(depth, f"for ({t} {name} = ({t})first_task; {name} < ({t})last_task; {name}++) {{")
             else:
-                self.line(depth, f"for ({t} {name} = 0; {name} < {d.index(s.extent)}; {name}++) {{")
+                self.line(depth, f"for ({t} {name} = {d.index(s.start)}; {name} < {d.index(s.extent)}; {name}++) {{")
             self.stmt(s.body, depth + 1)
             self.line(depth, "}")
         elif isinstance(s, P.If):

@@ -20,7 +20,10 @@ from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
 
 #: Byte offsets of the members of `sterna_call` by pointer size.
-_CALL = {64: {"in": 8, "out": 16, "params": 24, "scratch": 32}, 32: {"in": 8, "out": 12, "params": 16, "scratch": 20}}
+_CALL = {
+    64: {"in": 8, "out": 16, "params": 24, "scratch": 32, "dims": 40},
+    32: {"in": 8, "out": 12, "params": 16, "scratch": 20, "dims": 24},
+}
 
 
 class FunctionWriter:
@@ -47,6 +50,7 @@ class FunctionWriter:
     def text(self, name: str) -> str:
         """The definition of the function under a name, with attribute group #0."""
         self._alias_scopes()
+        self._dimensions()
         self.statement(self.function.body)
         # Parameters are constant memory and the record outlives the call.
         head = f"define internal i32 {name}(ptr noalias readonly %call, i32 %first_task, i32 %last_task) #0 {{\nentry:"
@@ -85,15 +89,15 @@ class FunctionWriter:
     def loop(self, s: P.For) -> None:
         """A loop with its test at the end; one that may run zero times is guarded."""
         k = self.index_kind
-        start, extent = "0", self.position(s.extent)
-        guarded = not s.extent.is_const
+        start, extent = self.position(s.start), self.position(s.extent)
+        guarded = not (s.extent.is_const and s.start.is_const)
         if s.kind == "parallel":
             start = self.op(f"zext i32 %first_task to {k}") if self.bits > 32 else "%first_task"
             extent = self.op(f"zext i32 %last_task to {k}") if self.bits > 32 else "%last_task"
             guarded = True
         elif s.kind != "serial":
             raise internal_error(f"kernel {self.function.name} has a loop of kind {s.kind} left")
-        elif s.extent.is_const and int(s.extent) <= 0:
+        elif not guarded and int(s.extent) <= int(s.start):
             return
         body, done = self._label("loop"), self._label("done")
         if guarded:
@@ -334,6 +338,16 @@ class FunctionWriter:
             pointer = self._in_entry(f"load ptr, ptr {place}{invariant}")
         self.pointers[buffer] = pointer
         return pointer
+
+    def _dimensions(self) -> None:
+        """The sizes that the call record brings, read at entry."""
+        for symbol, slot in self.function.dims:
+            k, invariant = self.index_kind, ", !invariant.load " + self.metadata("!{}")
+            place = self._in_entry(f"getelementptr i8, ptr %call, {k} {_CALL[self.bits]['dims']}")
+            dims = self._in_entry(f"load ptr, ptr {place}{invariant}")
+            place = self._in_entry(f"getelementptr i64, ptr {dims}, {k} {slot}")
+            size = self._in_entry(f"load i64, ptr {place}{invariant}")
+            self.symbols[symbol] = size if self.bits == 64 else self._in_entry(f"trunc i64 {size} to {k}")
 
     def _alias_scopes(self) -> None:
         """Says of which buffers an access cannot reach which others: scratch of its own, and constants nobody writes.

@@ -20,7 +20,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
-from sterna.loops.nest import Nest, Region
+from sterna.loops.nest import Nest, Region, Remainder
 from sterna.loops.program import Buffer, Function, Stmt, seq
 from sterna.loops.regions import infer_regions
 from sterna.schedule.schedule import Packing, RaggedTail, Schedule, StageState
@@ -65,7 +65,7 @@ class _Lowering:
         self.bodies = {name: self._expand(s.body) for name, s in self.stages.items() if not s.inlined}
         self.order = self._producers_first()
         self.places: dict[str, Place] = {}
-        self.n_tasks = 1
+        self.n_tasks = ONE
         self.layouts = layouts
         self.inputs = tuple(self._argument(t, "input", slot) for slot, t in enumerate(self.kernel.inputs))
         self.outputs = tuple(self._argument(t, "output", slot) for slot, t in enumerate(self.kernel.outputs))
@@ -83,7 +83,7 @@ class _Lowering:
             s = self.stages[name]
             region = Region(tuple(ZERO for _ in s.tensor.axes), tuple(a.extent for a in s.tensor.axes))
             parts.append(self._level(Nest(s, region), 0, None))
-        if self.n_tasks > 1 and len(parts) > 1:
+        if self.n_tasks != 1 and len(parts) > 1:
             self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
         return Function(
             self.kernel.name, self.inputs, self.params, self.outputs, self.n_tasks, self.scratch, seq(*parts)
@@ -94,10 +94,7 @@ class _Lowering:
         layout = self.layouts.get(t.name)
         if layout is None:
             strides = P.dense_strides(t.shape)
-            elements = 1
-            for n in t.shape:
-                elements *= int(n)
-            buffer = Buffer(t.name, t.dtype, t.shape, strides, max(elements, 1), scope, 0, slot)
+            buffer = Buffer(t.name, t.dtype, t.shape, strides, self._elements(t), scope, 0, slot)
         else:
             buffer = Buffer(
                 t.name,
@@ -118,16 +115,23 @@ class _Lowering:
         for p in self.kernel.params:
             packing: Packing | None = self.schedule.packings.get(p.name)
             stored = packing.packed if packing else p
-            elements = 1
-            for n in stored.shape:
-                elements *= int(n)
-            buffer = Buffer(
-                stored.name, p.dtype, stored.shape, P.dense_strides(stored.shape), max(elements, 1), "param", 0, offset
-            )
+            elements = self._elements(stored)
+            strides = P.dense_strides(stored.shape)
+            buffer = Buffer(stored.name, p.dtype, stored.shape, strides, elements, "param", 0, offset)
             self.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
             buffers.append(buffer)
-            offset += -(-max(elements, 1) * dtypes.size(p.dtype) // ALIGNMENT) * ALIGNMENT
+            offset += -(-elements * dtypes.size(p.dtype) // ALIGNMENT) * ALIGNMENT
         return tuple(buffers)
+
+    def _elements(self, t: Tensor) -> int:
+        """The most elements that a tensor can have; at least one."""
+        elements = 1
+        for n in t.shape:
+            hi = n.bounds()[1]
+            if hi is None:
+                self._refuse(f"dimension {n} of {t.name} has no upper bound", "give the dimension a bound")
+            elements *= hi
+        return max(elements, 1)
 
     # -- the DAG after inlining
     def _expand(self, body: Expr) -> Expr:
@@ -165,6 +169,8 @@ class _Lowering:
         if level == len(s.leaves):
             return self._store(nest, phase)
         leaf = s.leaves[level]
+        if nest.settled(leaf):
+            return self._placed(nest, leaf, level, phase)
         if leaf in s.reduction_leaves:
             if phase is None:
                 saved = dict(self.places)
@@ -180,7 +186,7 @@ class _Lowering:
         kind: Any = s.annotations.get(leaf, "serial")
         ragged = nest.remainder(leaf)
         if kind == "parallel":
-            self.n_tasks = int(extent)
+            self.n_tasks = extent
         if extent == 1 and kind != "parallel" and not (kind == "vectorized" and self._width(nest, leaf, extent)):
             return self._bind(nest, leaf, ZERO, level, phase)
         if kind == "unrolled" and not extent.is_const:
@@ -188,12 +194,12 @@ class _Lowering:
         if ragged is not None and kind != "parallel":
             first, last = nest.fork(), nest.fork()
             first.tail[leaf], last.tail[leaf] = False, True
-            symbol = self._symbol(s, leaf, ragged.full)
-            whole = self._bind(first, leaf, of(symbol), level, phase)
-            return seq(
-                whole if ragged.full == 1 else P.For(symbol, ragged.full, kind, whole),
-                self._bind(last, leaf, ragged.full, level, phase),
-            )
+            main: Stmt | None = None
+            if ragged.full != ZERO:
+                symbol = self._symbol(s, leaf, ragged.full)
+                main = self._bind(first, leaf, of(symbol), level, phase)
+                main = main if ragged.full == 1 else P.For(symbol, ragged.full, kind, main)
+            return seq(main, self._tail(last, leaf, ragged, leaf, level, phase))
         width = self._width(nest, leaf, extent) if kind == "vectorized" else None
         # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
         symbol = self._symbol(s, leaf, extent if width is None else width)
@@ -226,17 +232,38 @@ class _Lowering:
         if undecided is None:
             return self._placed(nest, leaf, level, phase)
         outer, index, remainder = undecided
+        if remainder.full == ZERO:
+            last = nest.fork()
+            last.tail[outer] = True
+            return self._tail(last, outer, remainder, leaf, level, phase)
         first, last = nest.fork(), nest.fork()
         first.tail[outer], last.tail[outer] = False, True
         symbol = self._symbol(nest.stage, outer, remainder.full)
-        first.bound[outer], last.bound[outer] = of(symbol), remainder.full
+        first.bound[outer] = of(symbol)
         name = None if remainder.full == 1 else P.LetIndex(symbol, index)
         return P.If(
             index,
             remainder.full,
             seq(name, self._decided(first, leaf, level, phase)),
-            self._decided(last, leaf, level, phase),
+            self._tail(last, outer, remainder, leaf, level, phase),
         )
+
+    def _tail(self, nest: Nest, outer: str, remainder: Remainder, leaf: str, level: int, phase: str | None) -> Stmt:
+        """What remains after the full tiles of a split. Where its size is known it is one smaller tile; where a dimension
+        decides it, its iterations are done one by one."""
+        if remainder.rest.is_const:
+            if outer == leaf:
+                return self._bind(nest, leaf, remainder.full, level, phase)
+            nest.bound[outer] = remainder.full
+            return self._decided(nest, leaf, level, phase)
+        split = nest.split_of(outer)
+        if split is None:
+            self._refuse(f"the factored reduction of stage {nest.stage.name} has no constant size", "do not factor it")
+        end = nest.extent(split.parent)
+        symbol = self._symbol(nest.stage, f"{split.parent}.rest", end)
+        nest.bound[split.parent] = of(symbol)
+        body = self._decided(nest, leaf, level, phase)
+        return P.For(symbol, end, "serial", body, start=remainder.full * split.factor)
 
     def _placed(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
         """Stages placed at this axis, then the rest of the nest."""

@@ -114,8 +114,10 @@ class Nest:
 
     def settled(self, leaf: str) -> bool:
         """Whether a leaf needs no loop any more because the axis it was split from is known."""
-        return leaf in self.bound or any(
-            isinstance(r, Split) and leaf in (r.outer, r.inner) and r.parent in self.bound for r in self.stage.relations
+        if leaf in self.bound:
+            return True
+        return any(
+            isinstance(r, Split) and leaf in (r.outer, r.inner) and self.settled(r.parent) for r in self.stage.relations
         )
 
     def unfuse(self, name: Callable[[str, Int, Int], Int]) -> None:

@@ -9,6 +9,7 @@ from sterna.te.text import position_text, print_expr, type_text
 def print_function(f: P.Function) -> str:
     """A loop program in a form for people and for comparison; equal programs print equally."""
     lines = [f"kernel {f.name}  tasks={f.n_tasks} scratch={f.scratch_bytes}"]
+    lines += [f"  dim {symbol.name} = {slot}, {symbol.lo} to {symbol.hi}" for symbol, slot in f.dims]
     for b in (*f.inputs, *f.params, *f.outputs):
         strides = ",".join(map(str, b.strides))
         alias = " may alias" if b.may_alias else ""
@@ -31,7 +32,8 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         for inner in s.stmts:
             _stmt(inner, depth, lines)
     elif isinstance(s, P.For):
-        lines.append(f"{pad}for {s.symbol.name} < {s.extent}" + ("" if s.kind == "serial" else f"  ({s.kind})"))
+        start = "" if s.start == 0 else f"{s.start} <= "
+        lines.append(f"{pad}for {start}{s.symbol.name} < {s.extent}" + ("" if s.kind == "serial" else f"  ({s.kind})"))
         _stmt(s.body, depth + 1, lines)
     elif isinstance(s, P.If):
         lines.append(f"{pad}if {s.index} < {s.limit}")

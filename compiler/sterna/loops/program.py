@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sterna.ir.integer import Int, Symbol
+from sterna.ir.integer import ZERO, Int, Symbol
 from sterna.te.expr import Expr, Load, rewrite
 
 #: input, output, param: memory of the call record. scratch: per worker, planned by the compiler. stack: at most 1 KB.
@@ -149,7 +149,7 @@ class Seq(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class For(Stmt):
-    """0 <= symbol < extent; a parallel loop runs the tasks that the runtime hands out. A vectorized loop may ask for
+    """start <= symbol < extent; a parallel loop runs the tasks that the runtime hands out. A vectorized loop may ask for
     vectors of `width` lanes although it has fewer iterations: the tail of a reduction that is kept in lanes."""
 
     symbol: Symbol
@@ -157,6 +157,7 @@ class For(Stmt):
     kind: LoopKind
     body: Stmt
     width: int | None = None
+    start: Int = ZERO
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +223,8 @@ class Function:
 
     Args:
         inputs, outputs: buffers by slot of the call record; params: buffers within the node's constants.
-        n_tasks: extent of the parallel loop (1 if there is none).
+        n_tasks: extent of the parallel loop (1 if there is none); it may depend on dimensions.
+        dims: dimensions whose sizes the call record brings, and their positions in it.
         scratch_bytes: scratch per worker.
     """
 
@@ -230,9 +232,18 @@ class Function:
     inputs: tuple[Buffer, ...]
     params: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
-    n_tasks: int
+    n_tasks: Int
     scratch_bytes: int
     body: Stmt
+    dims: tuple[tuple[Symbol, int], ...] = ()
+
+
+def most(value: Int) -> int:
+    """The greatest value of an integer whose dimensions have bounds."""
+    hi = value.bounds()[1]
+    if hi is None:
+        raise ValueError(f"{value} has no upper bound")
+    return hi
 
 
 # ---------------------------------------------------------------- walking

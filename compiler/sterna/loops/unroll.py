@@ -28,7 +28,7 @@ class _Copy:
     def stmt(self, s: P.Stmt) -> P.Stmt:
         if isinstance(s, P.For):
             if s.kind != "unrolled":
-                return replace(s, extent=self.index(s.extent), body=self.stmt(s.body))
+                return replace(s, start=self.index(s.start), extent=self.index(s.extent), body=self.stmt(s.body))
             copies = []
             for n in range(int(s.extent)):
                 inner = _Copy(

@@ -40,7 +40,8 @@ def verify(function: P.Function) -> P.Function:
                 problems.append(f"{symbol.name} = {stmt.value} is not within its bounds {symbol.lo} to {symbol.hi}")
         if isinstance(stmt, P.For):
             extent = stmt.extent.bounds()[1]
-            if extent is None or stmt.symbol.hi is None or extent - 1 > stmt.symbol.hi:
+            start = stmt.start.bounds()[0]
+            if extent is None or start is None or stmt.symbol.hi is None or extent - 1 > stmt.symbol.hi or start < 0:
                 problems.append(f"loop over {stmt.symbol.name} runs past its bound")
         if isinstance(stmt, P.Store):
             access(stmt.buffer, stmt.index, stmt.value.lanes, stmt.stride, stmt.active)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sterna.ir import dtypes
-from sterna.ir.integer import Int
-from sterna.schedule.schedule import Schedule
+from sterna.ir.integer import Int, ceil_div
+from sterna.schedule.schedule import Fuse, Schedule, Split, StageState
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
@@ -109,3 +109,27 @@ def divisor_near(n: int, wanted: int) -> int:
     """The divisor of n nearest to what is wanted, not above twice that."""
     fitting = [d for d in range(1, min(n, 2 * wanted) + 1) if n % d == 0]
     return min(fitting, key=lambda d: abs(d - wanted))
+
+
+def outermost_task(s: Schedule, out: str, axes: Sequence[str], place: str) -> str:
+    """Tasks where dimensions are only known at run time: the outermost axis of such a size comes first and is the
+    parallel one, fused with what has a constant size. Returns what `place`, one of the axes, is called then."""
+    state = s.stages[out]
+    dynamic = next((a for a in axes if not _extent(state, a).is_const), axes[0])
+    order = [dynamic, *(a for a in axes if a != dynamic)]
+    s.reorder(out, *order)
+    fused = order[0]
+    while len(order) > 1 and _extent(state, order[1]).is_const and order[1] != place:
+        fused = s.fuse(out, fused, order.pop(1))
+    s.parallel(out, fused)
+    return fused if place == dynamic else place
+
+
+def _extent(state: StageState, axis: str) -> Int:
+    """Iterations of an axis of a root stage."""
+    for r in state.relations:
+        if isinstance(r, Split) and axis in (r.outer, r.inner):
+            return ceil_div(_extent(state, r.parent), r.factor) if axis == r.outer else Int({}, r.factor)
+        if isinstance(r, Fuse) and axis == r.fused:
+            return _extent(state, r.first) * _extent(state, r.second)
+    return next(a.extent for a in state.axes if a.name == axis)

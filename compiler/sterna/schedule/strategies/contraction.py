@@ -18,6 +18,7 @@ from sterna.schedule.strategies.analysis import (
     contraction_operands,
     divisor_near,
     inline_elementwise,
+    outermost_task,
     product,
     reductions,
     size,
@@ -167,10 +168,12 @@ def _tasks(s: Schedule, out: str, column_outer: str, rows: list[str], shape: _Sh
     place = rows[-1]
     tiles = -(-size(shape.rows[-1].extent) // mr)
     wanted = max(1, TASK_GRAIN * 8 // max(1, depth * mr * nr))
-    fused = column_outer
     whole = product([a.extent for a in shape.stage.axes]) * depth
     if whole < 2 * TASK_GRAIN:
         return place
+    if any(not a.extent.is_const for a in s.stages[out].tensor.axes):
+        return outermost_task(s, out, [column_outer, *rows], place)
+    fused = column_outer
     for row in rows[:-1]:
         fused = s.fuse(out, fused, row)
     if wanted < tiles:

@@ -8,6 +8,7 @@ from sterna.schedule.strategies.analysis import (
     Context,
     divisor_near,
     inline_elementwise,
+    outermost_task,
     product,
     reductions,
     size,
@@ -37,6 +38,8 @@ def _loops(s: Schedule, out: str, lanes: int, alone: bool) -> None:
         if rows == 1:
             block, last = s.split(out, last, _BLOCK)
             s.parallel(out, block)
+        elif any(not a.extent.is_const for a in axes[:-1]):
+            outermost_task(s, out, [a.name for a in axes[:-1]], "")
         else:
             fused = axes[0].name
             for axis in axes[1:-1]:

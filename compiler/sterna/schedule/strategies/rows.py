@@ -12,6 +12,7 @@ from sterna.schedule.strategies.analysis import (
     Context,
     cheap,
     inline_elementwise,
+    outermost_task,
     product,
     readers,
     size,
@@ -74,11 +75,14 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
     s.reorder(out, *outer, *columns, *inner)
     place = outer[-1]
     if size_of(s, out) * 8 >= TASK_GRAIN and len(s.outputs) == 1 and len(rows) > 0:
-        fused = outer[0]
-        for axis in outer[1:]:
-            fused = s.fuse(out, fused, axis)
-        s.parallel(out, fused)
-        place = fused
+        if all(a.extent.is_const for a in rows):
+            fused = outer[0]
+            for axis in outer[1:]:
+                fused = s.fuse(out, fused, axis)
+            s.parallel(out, fused)
+            place = fused
+        else:
+            place = outermost_task(s, out, outer, place)
     for axis in inner:
         s.vectorize(out, axis)
     for name in placed:
@@ -186,6 +190,7 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
         last is not None
         and lanes > 1
         and body.index is None
+        and last.extent.is_const
         and size(last.extent) >= 2 * lanes
         and 1 in steps
         and all(x in (0, 1) for x in steps)

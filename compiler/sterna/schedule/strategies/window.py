@@ -11,6 +11,7 @@ from sterna.schedule.strategies.analysis import (
     TASK_GRAIN,
     Context,
     inline_elementwise,
+    outermost_task,
     product,
     reductions,
     size,
@@ -72,11 +73,14 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     place = outer[-1] if outer else channel_outer
     work = product([a.extent for a in stage.axes]) * window
     if work >= 4 * TASK_GRAIN:
-        fused = channel_outer
-        for row in outer[:-1]:
-            fused = s.fuse(out, fused, row)
-        s.parallel(out, fused)
-        place = place if place != channel_outer else fused
+        if all(a.extent.is_const for a in stage.axes):
+            fused = channel_outer
+            for row in outer[:-1]:
+                fused = s.fuse(out, fused, row)
+            s.parallel(out, fused)
+            place = place if place != channel_outer else fused
+        else:
+            place = outermost_task(s, out, [channel_outer, *outer], place)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, channel_vector)
