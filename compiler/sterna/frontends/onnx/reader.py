@@ -138,13 +138,11 @@ class _Reader:
             try:
                 source = decode(node, self.versions, names[position], self.folder)
                 self.node(source, scope, used, (names[position],))
-            except Exception as problem:  # anything but a SternaError is ours, and still the other nodes are looked at
-                mistake = (
-                    problem
-                    if isinstance(problem, SternaError)
-                    else internal_error(f"{type(problem).__name__}: {problem}")
-                )
+            except SternaError as mistake:
                 self.failed(mistake, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
+            except Exception as problem:  # ours, and still the other nodes are looked at
+                bug = internal_error(f"{type(problem).__name__}: {problem}")
+                self.failed(bug, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
 
     def failed(self, mistake: SternaError, node: onnx.NodeProto, place: str, scope: _Scope) -> None:
         for problem in mistake.diagnostics:

@@ -91,7 +91,7 @@ class Translation:
     def integer_of(self, position: int, what: str) -> int:
         """A constant operand of one element, as an integer."""
         value = self.scalar_of(position, what)
-        if not math.isfinite(value):
+        if not math.isfinite(value) or abs(value) >= 2**62:
             raise error("E0108", f"{what} is {value}")
         return int(value)
 

@@ -78,6 +78,8 @@ def instance_normalization(t: Translation) -> Value:
 
 def layer_normalization(t: Translation) -> tuple[Value | None, ...]:
     x = t.input(0)
+    if not is_float(x):
+        raise error("E0108", f"elements of type {x.dtype} are not allowed")
     axis, epsilon = t.attribute("axis", -1), t.attribute("epsilon", 1e-5)
     mean = inverse = None
     if any(t.used[1:]):
@@ -173,6 +175,8 @@ def reduce_log_sum_exp(t: Translation) -> Value:
     axes = reduction_axes(t, x)
     if axes is None:
         return x
+    if not is_float(x):
+        raise error("E0108", f"elements of type {x.dtype} are not allowed")
     peak = t.op("reduce_max", x, axes=axes, keep_dims=True)
     # Infinities are not subtracted from themselves.
     limit = float(np.finfo(dtypes.to_numpy(x.dtype)).max) if x.dtype != "bfloat16" else 3e38

@@ -107,6 +107,8 @@ def conv_transpose(t: Translation) -> Value:
     extra = t.attribute("output_padding") or (0,) * spatial
     wanted = t.attribute("output_shape")
     pads = t.attribute("pads") or (0,) * (2 * spatial)
+    if wanted and (len(wanted) < spatial or any(size < 1 for size in wanted)):
+        raise error("E0109", f"output_shape is {list(wanted)}")
     if len(extra) != spatial or len(pads) != 2 * spatial or any(p < 0 for p in (*extra, *pads)):
         raise error("E0109", "output_padding or pads do not fit the spatial dimensions")
     mode = t.attribute("auto_pad", "NOTSET")
@@ -195,8 +197,8 @@ def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray, tuple[int, .
     include = bool(t.attribute("count_include_pad", 0))
     pads = t.attribute("pads") or (0,) * (2 * spatial)
     automatic = t.attribute("auto_pad", "NOTSET") != "NOTSET"
-    if math.prod(counts) > LARGEST_DIMENSION:
-        raise error("E0112", f"{math.prod(counts)} windows")
+    if math.prod(counts) * max(kernel) > LARGEST_DIMENSION:
+        raise error("E0112", f"{math.prod(counts)} windows of {max(kernel)} elements")
     table = np.ones((), np.int64)
     for n in range(spatial):
         taps = np.arange(counts[n])[:, None] * strides[n] + np.arange(kernel[n])[None] * dilations[n] - before[n]
