@@ -8,15 +8,17 @@ returns the table of kernels, and needs none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from sterna.codegen.llvm_function import FunctionWriter
-from sterna.codegen.llvm_machine import data_layout, target_machine
+from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
 from sterna.errors import internal_error
 from sterna.loops.printer import print_function
-from sterna.loops.program import Function
+from sterna.loops.program import Function, most
 from sterna.targets.target import Target
 from sterna.toolchain import cache as caching
 from sterna.toolchain.cache import Cache, cache_directory
@@ -30,12 +32,18 @@ def compile_module(functions: Sequence[Function], target: Target, model: str) ->
 
     The same programs give the same bytes; an object made before is taken from the cache.
     """
-    version = f"llvmlite {llvmlite.__version__} {llvm.llvm_version_info}"
+    version = f"llvmlite {llvmlite.__version__} {llvm.llvm_version_info} {_generator_hash()}"
     settings = (target.llvm_triple, target.llvm_cpu, target.llvm_features, target.cpu_features, target.vector_bits)
     further = (target.fma, target.static, target.pointer_bits)
     entry = caching.key("llvm", version, model, repr((settings, further)), *map(print_function, functions))
     store = Cache("objects", cache_directory())
     return store.get_or_make(entry, lambda: emit_object(module_text(functions, target, model), target))
+
+
+@lru_cache(maxsize=1)
+def _generator_hash() -> str:
+    """Of the generator's own text, so that a change to it is a change of every key."""
+    return caching.key(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("llvm*.py"))))
 
 
 def module_text(functions: Sequence[Function], target: Target, model: str) -> str:
@@ -56,7 +64,7 @@ def module_text(functions: Sequence[Function], target: Target, model: str) -> st
     bodies = [FunctionWriter(f, target, declarations, metadata).text(n) for f, n in zip(functions, names, strict=True)]
     tables = _tables(functions, names, target, model)
     numbered = [_node(n, text) for n, text in enumerate(nodes)]
-    head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{target.llvm_triple}"'
+    head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{full_triple(target)}"'
     return "\n\n".join(
         [head, *bodies, tables, "\n".join(sorted(declarations)), _attributes(target), "\n".join(numbered)]
     )
@@ -85,7 +93,7 @@ def _tables(functions: Sequence[Function], names: list[str], target: Target, mod
     """The records of sterna_kernel.h, whose layout is LLVM's own of the same members."""
     n = len(functions)
     kernels = ", ".join(
-        f"%kernel {{ ptr {name}, i32 {f.n_tasks}, i32 {f.scratch_bytes}, i32 0, i32 0 }}"
+        f"%kernel {{ ptr {name}, i32 {most(f.n_tasks)}, i32 {f.scratch_bytes}, i32 0, i32 0 }}"
         for f, name in zip(functions, names, strict=True)
     )
     features = " ".join(target.cpu_features)

@@ -207,9 +207,7 @@ class Values:
         signed = self.intrinsic("copysign", dtype, lanes, result, a)
         return self.choose(small, dtype, lanes, signed, a)
 
-    def binary(  # noqa: PLR0917
-        self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool] = (False, False)
-    ) -> str:
+    def binary(self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool] = (False, False)) -> str:
         """`known`: which operands are constants other than NaN."""
         k = kind(dtype, lanes)
         if dtype in SMALL_FLOATS:
@@ -235,9 +233,7 @@ class Values:
             return self._divide(op, dtype, lanes, a, b)
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
 
-    def _extremum(  # noqa: PLR0917
-        self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool]
-    ) -> str:
+    def _extremum(self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool]) -> str:
         if self.rich:
             return self.intrinsic(op, dtype, lanes, a, b)
         if known[0] and not known[1]:

@@ -12,10 +12,10 @@ from sterna.codegen.llvm_machine import architecture
 from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
-from sterna.loops import program as P  # noqa: N812
+from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function, Stmt, Variable
 from sterna.targets.target import Target
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
 

@@ -11,7 +11,6 @@ from sterna.errors import internal_error
 from sterna.targets.target import Target
 from sterna.toolchain.check import read_elf, wasm_imports
 
-
 #: What every WebAssembly object imports until it is linked.
 _WASM_LINKING = {"env.__linear_memory", "env.__stack_pointer", "env.__indirect_function_table"}
 
@@ -25,7 +24,7 @@ def _initialize() -> None:
 def target_machine(target: Target) -> Any:
     """A new target machine at the highest optimization level; position-independent where libraries must be."""
     _initialize()
-    triple = target.llvm_triple
+    triple = full_triple(target)
     static = target.static or architecture(target).startswith(("wasm", "thumb"))
     try:
         found = llvm.Target.from_triple(triple)
@@ -39,6 +38,14 @@ def target_machine(target: Target) -> Any:
 def data_layout(target: Target) -> str:
     """Sizes and alignments of types, without which LLVM assembly is read with those of another machine."""
     return str(target_machine(target).target_data)
+
+
+def full_triple(target: Target) -> str:
+    """The triple with all its four words: where one is missing, LLVM takes `eabihf` for the system's name."""
+    words = target.llvm_triple.split("-")
+    if len(words) == 3 and words[1] in ("none", "linux"):
+        words.insert(1, "unknown")
+    return "-".join(words)
 
 
 def architecture(target: Target) -> str:
@@ -55,7 +62,7 @@ def has_instruction(target: Target, result: str, body: str, *arguments: str) -> 
         result: type of the last value; body: instructions that compute %r from %a0, %a1 ...; arguments: their types.
     """
     # ELF and WebAssembly are what we can read; the answer is the processor's, not the file format's.
-    name, triple = architecture(target), target.llvm_triple
+    name, triple = architecture(target), full_triple(target)
     if not name.startswith(("wasm", "thumb")):
         triple = f"{name.replace('arm64', 'aarch64')}-unknown-linux-gnu"
     processor = Target("", "", "", triple, llvm_cpu=target.llvm_cpu, llvm_features=target.llvm_features)

@@ -90,7 +90,7 @@ def read_elf(data: bytes) -> Elf:
                         needed.append(_string(data, headers[linked][4] + value))
                     elif tag == _DT_SONAME:
                         soname = _string(data, headers[linked][4] + value)
-    except (struct.error, IndexError, ZeroDivisionError) as problem:
+    except (struct.error, IndexError, ZeroDivisionError, OverflowError) as problem:
         raise ValueError(f"a damaged ELF file: {problem}") from None
     return Elf(64 if wide else 32, machine, kind == 1, tuple(symbols), tuple(needed), soname, tuple(writable))
 

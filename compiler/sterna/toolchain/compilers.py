@@ -23,7 +23,8 @@ from sterna.toolchain.cache import Cache, cache_directory
 #: else sqrt is a call. -fno-stack-protector: else its handler is one.
 COMMON = (
     "-O2", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-stack-protector",
-    "-ffreestanding", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-fno-ident",
+    "-ffreestanding", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables", "-fomit-frame-pointer", "-fno-ident",
     "-Wno-psabi", "-Wno-unknown-warning-option",
 )  # fmt: skip
 #: clang's driver lowers -O3 to -O2 in zig; -O3 behind it keeps tiles of accumulators in registers.
