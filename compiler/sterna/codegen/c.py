@@ -282,6 +282,10 @@ class _Printer:
             return d.broadcast(e.dtype, self.value(e.a), lanes)
         if isinstance(e, P.Lane):
             return f"{self.value(e.a)}[{e.lane}]"
+        if isinstance(e, P.Assemble):
+            if e.dtype == "bool":
+                return f"({d.type('int8', lanes)}){{{', '.join(f'(int8_t)-({self.value(x)})' for x in e.elements)}}}"
+            return f"({d.type(e.dtype, lanes)}){{{', '.join(self.value(x) for x in e.elements)}}}"
         if isinstance(e, P.Blend):
             assert isinstance(d, VectorC)
             d.type(e.dtype, lanes)
@@ -312,6 +316,8 @@ class _Printer:
             return d.index_value(d.index(e.index + lane * e.stride), e.dtype, 1, 0)
         if isinstance(e, P.Broadcast):
             return self.value(e.a)
+        if isinstance(e, P.Assemble):
+            return self.value(e.elements[lane])
         if isinstance(e, P.Blend):
             return self.lane(e.a if lane < e.active else e.b, lane)
         return self._operation(e, [self.lane(c, lane) for c in e.children()], 1, lambda _: 0)

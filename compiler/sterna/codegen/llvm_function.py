@@ -218,6 +218,11 @@ class FunctionWriter:
             return self._index_value(e)
         if isinstance(e, P.Lane):
             return self.op(f"extractelement {kind(e.a.dtype, e.a.lanes)} {self.value(e.a)}, i32 {e.lane}")
+        if isinstance(e, P.Assemble):
+            scalar, vector = kind(e.dtype), "poison"
+            for n, element in enumerate(e.elements):
+                vector = self.op(f"insertelement {kind(e.dtype, lanes)} {vector}, {scalar} {self.value(element)}, i32 {n}")
+            return vector
         if isinstance(e, P.Blend):
             order = [n if n < e.active else lanes + n for n in range(lanes)]
             return v.shuffle(kind(e.dtype), lanes, self.value(e.a), self.value(e.b), order)

@@ -138,12 +138,15 @@ class _Lowering:
         """The body with inlined stages substituted."""
 
         def rule(node: Expr) -> Expr | None:
+            if isinstance(node, E.IndexValue):
+                position = rewrite_index(node.index, self._expand)
+                return None if position is node.index else replace(node, index=position)
             if not isinstance(node, Load):
                 return None
+            indices = tuple(rewrite_index(i, self._expand) for i in node.indices)
             s = self.stages.get(node.tensor.name)
             if s is None or not s.inlined:
-                return None
-            indices = tuple(rewrite_index(i, self._expand) for i in node.indices)
+                return replace(node, indices=indices) if indices != node.indices else None
             return self._expand(E.substitute_index(s.body, dict(zip(s.tensor.axes, indices, strict=True))))
 
         return E.rewrite(body, rule, self.memo)

@@ -118,6 +118,20 @@ class Broadcast(Expr):
 
 
 @dataclass(frozen=True)
+class Assemble(Expr):
+    """A vector of scalars."""
+
+    elements: tuple[Expr, ...] = ()
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.elements
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, elements=children)
+
+
+@dataclass(frozen=True)
 class Blend(Expr):
     """The first `active` lanes of `a`, the others of `b`."""
 

@@ -23,6 +23,7 @@ class _Access:
     start: int
     lanes: int
     active: int
+    store: bool = False
 
 
 def promote_registers(function: P.Function) -> P.Function:
@@ -47,9 +48,14 @@ def promote_registers(function: P.Function) -> P.Function:
             return None
         start = int(node.indices[0])
         variable = variables[node.tensor][start]
-        read = P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
+        read = _read(variable)
         if node.lanes == variable.lanes:
             return read
+        if variable.lanes == 1:
+            reach = node.lanes if node.active is None else node.active
+            scalars = [_read(variables[node.tensor][start + n]) for n in range(reach)]
+            zeros = [E.const(0, node.dtype)] * (node.lanes - reach)
+            return P.Assemble(node.dtype, elements=(*scalars, *zeros), lanes=node.lanes)
         return P.Lane(variable.dtype, a=read, lane=start - _start(variables[node.tensor], variable))
 
     def visit(s: P.Stmt) -> P.Stmt:
@@ -62,13 +68,16 @@ def promote_registers(function: P.Function) -> P.Function:
                 return replace(s, value=value)
             variable = variables[s.buffer][int(s.index)]
             if s.active is not None and s.active < widest[variable]:
-                old = P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
-                value = P.Blend(variable.dtype, a=value, b=old, active=s.active, lanes=variable.lanes)
+                value = P.Blend(variable.dtype, a=value, b=_read(variable), active=s.active, lanes=variable.lanes)
             return P.Assign(variable, value)
         return P.map_children(s, visit)
 
     memo: dict[Expr, Expr] = {}
     return replace(function, body=visit(function.body)) if accesses else function
+
+
+def _read(variable: P.Variable) -> P.Read:
+    return P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
 
 
 def _start(cut: dict[int, P.Variable], variable: P.Variable) -> int:
@@ -78,7 +87,7 @@ def _start(cut: dict[int, P.Variable], variable: P.Variable) -> int:
 def _accesses(function: P.Function) -> Iterator[_Access]:
     for s in P.walk(function.body):
         if isinstance(s, P.Store) and s.buffer.scope == "register":
-            yield _access(function, s.buffer, s.index, s.value.lanes, s.stride, s.active)
+            yield replace(_access(function, s.buffer, s.index, s.value.lanes, s.stride, s.active), store=True)
         value = P.value_of(s)
         for load in E.loads(value) if value is not None else ():
             if isinstance(load.tensor, P.Buffer) and load.tensor.scope == "register":
@@ -99,8 +108,16 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
     """Element -> variable that holds it."""
     cut: dict[int, P.Variable] = {}
     owner: dict[int, tuple[int, int]] = {}
+    written = {a.start for a in group if a.lanes == 1 and a.store}
+    # Vectors of what is written element by element are assembled where they are read.
+    loose = {
+        a for a in group if a.lanes > 1 and not a.store and written.intersection(range(a.start, a.start + a.active))
+    }
+    scalars = sorted(
+        {a.start for a in group if a.lanes == 1} | {e for a in loose for e in range(a.start, a.start + a.active)}
+    )
+    group = group - loose
     vectors = sorted({(a.start, a.lanes) for a in group if a.lanes > 1})
-    scalars = sorted({a.start for a in group if a.lanes == 1})
     reach = {(a.start, a.lanes): a.active for a in group if a.lanes > 1}
     for a in group:
         if a.lanes > 1:

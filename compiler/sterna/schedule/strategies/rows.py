@@ -6,6 +6,8 @@ a contiguous axis keeps one partial result per lane (rfactor) and combines the l
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     TASK_GRAIN,
@@ -112,29 +114,25 @@ def _needed(s: Schedule, out: str) -> list[str]:
 def _row_axes(s: Schedule, out: str, placed: list[str]) -> tuple[list[Axis], list[Axis]]:
     """The output's axes that select what every reduction computes, and the others."""
     state = s.stages[out]
-    used: set[Axis] = set()
-    for load in _expanded_loads(s, state.body):
-        if load.tensor.name in placed and isinstance(s.stages[load.tensor.name].body, Reduce):
-            used |= {a for i in load.indices for a in i.symbols() if isinstance(a, Axis)}
-    direct = any(
-        load.tensor.name in placed and isinstance(s.stages[load.tensor.name].body, Reduce)
-        for load in _expanded_loads(s, state.body)
-    )
-    if not direct:
-        used = set(state.tensor.axes[:-1])
+    reads = _expanded_loads(s, state.body, through=True)
+    reduced = [load for load in reads if load.tensor.name in placed]
+    used = {a for load in reduced for i in load.indices for a in i.symbols() if isinstance(a, Axis)}
     rows = [a for a in state.tensor.axes if a in used]
     return rows, [a for a in state.tensor.axes if a not in used]
 
 
-def _expanded_loads(s: Schedule, body: Expr) -> list[Load]:
-    """Loads of a body after inlining."""
+def _expanded_loads(s: Schedule, body: Expr, through: bool = False) -> list[Load]:
+    """Loads of a body after inlining; also `through` stages that are stored but do not reduce."""
 
     def expand(e: Expr) -> Expr:
         def rule(node: Expr) -> Expr | None:
-            if isinstance(node, Load) and (t := s.stages.get(node.tensor.name)) is not None and t.inlined:
-                indices = tuple(rewrite_index(i, expand) for i in node.indices)
-                return expand(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
-            return None
+            if not isinstance(node, Load):
+                return None
+            indices = tuple(rewrite_index(i, expand) for i in node.indices)
+            t = s.stages.get(node.tensor.name)
+            if t is None or not (t.inlined or (through and not isinstance(t.body, Reduce))):
+                return replace(node, indices=indices) if indices != node.indices else None
+            return expand(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
 
         return E.rewrite(e, rule)
 
