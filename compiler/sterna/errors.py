@@ -10,7 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 CODES: dict[str, str] = {
-    # E00xx command line
+    # E00xx command line; E0001 and E0002 end with status 2
+    "E0001": "the command line is not understood",
+    "E0002": "the value of an option is not of the form it needs",
+    "E0003": "a file with inputs cannot be read",
+    "E0004": "a package that this needs is not installed",
+    "E0005": "a file does not fit the input it is given for",
+    "E0006": "what is named is not a bundle or a model",
+    "E0007": "the results cannot be written",
+    "E0008": "a compiled model and its reference disagree",
+    "E0009": "the reference cannot run the model",
+    "E0010": "the operating system refused something",
     # E01xx model and front end
     "E0101": "the model file cannot be read, or is not a model",
     "E0102": "the model needs an operator set that this version does not know",

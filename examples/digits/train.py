@@ -120,7 +120,7 @@ def train(x: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> Wei
     return p
 
 
-def to_onnx(p: Weights) -> onnx.ModelProto:
+def to_onnx(p: Weights, description: str) -> onnx.ModelProto:
     """One image in, ten probabilities out."""
 
     def conv(x: str, y: str, layer: str, stride: int) -> onnx.NodeProto:
@@ -147,6 +147,7 @@ def to_onnx(p: Weights) -> onnx.ModelProto:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="sterna-examples")
     model.ir_version = 8
+    model.doc_string = description
     onnx.checker.check_model(model, full_check=True)
     return model
 
@@ -164,7 +165,10 @@ def main() -> None:
     if right.mean() < 0.97:
         raise SystemExit("that is too few; the model is not written")
     (DEMO / "images").mkdir(parents=True, exist_ok=True)
-    onnx.save(to_onnx(p), DEMO / "digits.onnx")
+    weights = sum(w.size for w in p.values())
+    share = f"{right.mean():.1%} of {len(test)}"
+    description = f"{weights:,} weights, right on {share} digits it was not trained on"
+    onnx.save(to_onnx(p, description), DEMO / "digits.onnx")
     for digit in range(10):
         first = next(n for n in test if data.target[n] == digit)
         np.save(DEMO / "images" / f"{digit}.npy", images[first : first + 1])

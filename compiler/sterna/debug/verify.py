@@ -64,8 +64,8 @@ class Difference:
 
     Args:
         stage: what made it so: "import", a pass, "kernels" or "memory".
-        node, kernel: the bundle's node and kernel that compute it, where a kernel is at fault; sources: the names of the
-            model's nodes in it.
+        node, kernel: the bundle's node and kernel that compute it, where a kernel is at fault.
+        sources: the names of the model's nodes in it.
     """
 
     check: TensorCheck
@@ -204,13 +204,15 @@ class _Search:
             self.options.target, self.options.generator, self.options.compiler, self.options.threads, debug=True
         )
         compiled = compile_graph(self.graph, self.name, kept)
-        with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
-            with _bundle(compiled, Path(directory) / "bundle") as bundle:
-                for name, array in self.inputs.items():
-                    bundle.set_input(name, np.require(array, requirements="CA"))
-                bundle.run()
-                got = {name: bundle.get_output(name).copy() for name in self.wanted if name in self.names(bundle)}
-                kernel = self.kernel(compiled, bundle)
+        with (
+            tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory,
+            _bundle(compiled, Path(directory) / "bundle") as bundle,
+        ):
+            for name, array in self.inputs.items():
+                bundle.set_input(name, np.require(array, requirements=["C", "A"]))
+            bundle.run()
+            got = {spec.name: bundle.get_output(spec.name).copy() for spec in bundle.outputs}
+            kernel = self.kernel(compiled, bundle)
         if kernel is not None:
             return kernel
         if all(self.agrees(compare(name, array, self.wanted[name])) for name, array in got.items()):
@@ -220,10 +222,6 @@ class _Search:
             if imported is not None:
                 return imported
         return self.changed_by_pass() or Difference(wrong, "kernels")
-
-    @staticmethod
-    def names(bundle: Bundle) -> set[str]:
-        return {spec.name for spec in bundle.outputs}
 
     def agrees(self, check: TensorCheck) -> bool:
         return check.error <= self.tolerance

@@ -116,7 +116,7 @@ def host() -> Target:
     base = replace(
         base,
         name="host",
-        description=f"this machine ({base.description})",
+        description=f"this machine, {base.description}",
         triple=triple,
         llvm_triple=llvm_triple,
         library=library,

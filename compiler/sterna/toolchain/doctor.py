@@ -15,8 +15,8 @@ _PACKAGES = {
     "llvmlite": ("generates code in the process: fast, and without any compiler", "pip install llvmlite"),
 }
 _PROGRAMS = {
-    "clang": ("an alternative compiler: --compiler clang", "install clang"),
-    "gcc": ("an alternative compiler for this machine: --compiler gcc", "install gcc"),
+    "clang": ("an alternative compiler: --cc clang", "install clang"),
+    "gcc": ("an alternative compiler for this machine: --cc gcc", "install gcc"),
     "arm-none-eabi-gcc": ("an alternative compiler for Cortex-M", "install gcc-arm-none-eabi"),
     "qemu-aarch64": ("runs and tests 64-bit ARM libraries here", "install qemu-user"),
     "qemu-arm": ("runs and tests 32-bit ARM libraries here", "install qemu-user"),

@@ -1,0 +1,78 @@
+"""The command line. Each command is a module, imported when it is used: `sterna --help` loads no compiler."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sterna.cli.failures import guarded
+from sterna.version import __version__
+
+#: name -> (module, one line of help), in the order of the help page.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "compile": ("compile", "Compile a model into a bundle."),
+    "run": ("run", "Run a bundle, time it, profile its nodes."),
+    "inspect": ("inspect", "Show what is in a bundle or a model."),
+    "verify": ("verify", "Compare a compiled model with a reference."),
+    "targets": ("targets", "List the targets, or describe one."),
+    "doctor": ("doctor", "Say what is installed here, and what each missing piece would give."),
+    "demo": ("demo", "Compile a small trained model and run it on pictures."),
+}
+
+
+class Program(click.Group):
+    """A group whose commands are imported late, and which turns every failure into a coded message."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"sterna.cli.{COMMANDS[cmd_name][0]}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, **extra)
+        given = list(sys.argv[1:] if args is None else args)
+        for stream in (sys.stdout, sys.stderr):
+            if callable(reconfigure := getattr(stream, "reconfigure", None)):
+                reconfigure(errors="replace")  # a terminal without the character shows another
+        invoke = super().main
+        run = lambda: invoke(given, prog_name or "sterna", complete_var, False, **extra)  # noqa: E731
+        sys.exit(guarded(run, COMMANDS, as_json="--json" in given))
+
+
+@click.group("sterna", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="sterna", message="%(prog)s %(version)s")
+def program() -> None:
+    """Compiles trained models into small self-contained bundles, and runs them.
+
+    \b
+      sterna compile model.onnx -o model/      then      sterna run model/ --random
+      sterna demo                              shows the whole way in a second
+    """
+
+
+def main() -> None:
+    """The entry point of the command `sterna`."""
+    program()
+
+
+__all__ = ["COMMANDS", "main", "program"]

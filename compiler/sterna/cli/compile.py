@@ -1,0 +1,129 @@
+"""`sterna compile`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from sterna.api import compile_model
+from sterna.bundle.writer import write_bundle
+from sterna.cli import options
+from sterna.cli.output import console, duration, files, print_json, signature, size, spec_json, steps
+from sterna.driver import STAGES, Compiled
+from sterna.ir import dtypes
+from sterna.ir.graph import Value
+from sterna.runtime.inputs import TensorSpec
+
+_STEPS = 8  # those of api.compile_model, and the last one here
+
+
+@click.command("compile")
+@click.argument("model", type=click.Path(path_type=Path))
+@options.model_options
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), metavar="DIRECTORY",
+    help="Where the bundle goes. Default: the model's name, with the target's where it is not this machine.",
+)  # fmt: skip
+@click.option("--debug", is_flag=True, help="Keep every tensor between kernels readable, at the price of memory.")
+@click.option(
+    "--dump-after", "dumps", multiple=True, metavar="STAGE", type=click.Choice([*STAGES, "all"]),
+    help=f"Print what a stage of the compiler made: {', '.join(STAGES)} or all.",
+)  # fmt: skip
+@options.json_option
+def command(
+    model: Path,
+    target: str,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    dims: tuple[tuple[str, int], ...],
+    generator: str,
+    cc: str,
+    threads: int,
+    output: Path | None,
+    debug: bool,
+    dumps: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Compile an ONNX MODEL into a bundle: a directory with kernels, weights and the graph."""
+    seen: dict[str, str] = {}
+
+    def observe(stage: str, text: str) -> None:
+        if stage in dumps or "all" in dumps:
+            seen[stage] = text
+            if not as_json:
+                click.echo(f"// after {stage}\n{text.rstrip()}\n")
+
+    start = time.perf_counter()
+    with steps(_STEPS, quiet=as_json or bool(dumps)) as progress:
+        compiled = compile_model(
+            model,
+            target,
+            options.unique(shapes, "--shape"),
+            options.unique(dims, "--dim"),
+            generator,
+            threads,
+            compiler=cc,
+            debug=debug,
+            observe=observe if dumps else None,
+            progress=progress,
+        )
+        progress("writing the bundle")
+        place = write_bundle(compiled, output or _default_place(model, target))
+    seconds = time.perf_counter() - start
+    summary = describe(compiled, place, seconds)
+    if as_json:
+        print_json({**summary, **({"dumps": seen} if dumps else {})})
+    else:
+        _print(compiled, summary, place, to_stderr=bool(dumps))
+
+
+def _default_place(model: Path, target: str) -> Path:
+    suffix = "" if target == "host" else f"-{Path(target).stem}"
+    return Path(f"{model.stem}{suffix}")
+
+
+def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
+    """The facts of a compilation, as JSON has them."""
+    graph = compiled.graph
+    inputs = [_spec(v, v.name) for v in graph.inputs]
+    outputs = [_spec(v, name) for v, name in zip(graph.outputs, graph.output_names, strict=True)]
+    return {
+        "directory": str(place),
+        "model": compiled.model,
+        "target": compiled.options.target.name,
+        "generator": compiled.options.generator,
+        "threads": compiled.options.threads,
+        "debug": compiled.options.debug,
+        "seconds": round(seconds, 4),
+        "inputs": [spec_json(spec) for spec in inputs],
+        "outputs": [spec_json(spec) for spec in outputs],
+        "nodes": len(compiled.calls),
+        "kernels": len(compiled.kernels),
+        "arena_bytes": compiled.plan.arena_bytes,
+        "live_bytes": compiled.plan.live_bytes,
+        "files": {path.name: path.stat().st_size for path in sorted(place.iterdir())},
+    }
+
+
+def _spec(value: Value, name: str) -> TensorSpec:
+    return TensorSpec(name, dtypes.to_numpy(value.dtype), value.type.sizes)
+
+
+def _print(compiled: Compiled, summary: dict[str, Any], place: Path, to_stderr: bool) -> None:
+    out = console(sys.stderr if to_stderr else None)
+    graph, target = compiled.graph, compiled.options.target
+    inputs = [_spec(v, v.name) for v in graph.inputs]
+    outputs = [_spec(v, name) for v, name in zip(graph.outputs, graph.output_names, strict=True)]
+    out.print(f"[bold]{escape(compiled.model)}[/] for {escape(target.description)}\n")
+    out.print(signature(inputs, outputs))
+    arena, live = summary["arena_bytes"], summary["live_bytes"]
+    over = f"{arena / live - 1:.1%} above the" if arena > live else "equal to the"
+    why = " (nothing is reused: --debug)" if compiled.options.debug else ""
+    out.print(f"\n  {summary['nodes']} nodes call {summary['kernels']} kernels")
+    out.print(f"  arena {size(arena)}, {over} live-set lower bound{why}\n")
+    out.print(files(summary["files"]))
+    out.print(f"\ncompiled in {duration(summary['seconds'])} to {escape(str(place))}", soft_wrap=True)

@@ -1,0 +1,91 @@
+"""`sterna doctor`."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from sterna.cli.options import json_option
+from sterna.cli.output import console, print_json, table
+from sterna.errors import SternaError
+from sterna.runtime import library
+from sterna.targets.target import load_target
+from sterna.toolchain.cache import cache_directory
+from sterna.toolchain.doctor import Tool, toolchain_report
+from sterna.version import __version__
+
+#: Packages that are not part of the toolchain: name -> (what it gives, how to get it).
+_OPTIONAL = {
+    "onnxruntime": ("the reference of `sterna verify`", "pip install onnxruntime"),
+    "pillow": ("images as inputs of `sterna run`", 'pip install "sterna[image]"'),
+}
+_NEEDED = ("ziglang", "llvmlite")
+
+
+@click.command("doctor")
+@json_option
+def command(as_json: bool) -> int:
+    """Say what is installed here, and what each missing piece would give.
+
+    The exit status is 1 if models cannot be compiled or run on this machine.
+    """
+    tools = toolchain_report() + [_package(name) for name in _OPTIONAL]
+    runtime, problem = _runtime()
+    host = load_target("host")
+    cache = cache_directory()
+    good = problem is None and all(tool.found for tool in tools if tool.name in _NEEDED)
+    machine = {
+        "sterna": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "host_target": host.description,
+        "runtime": runtime,
+        "cache": str(cache) if cache is not None else None,
+    }
+    if as_json:
+        print_json({"ok": good, **machine, "tools": [_json(tool) for tool in tools]})
+        return 0 if good else 1
+    out = console()
+    rows = table("", "")
+    rows.show_header = False
+    for key, value in machine.items():
+        rows.add_row(key.replace("_", " "), escape(str(value) if value is not None else "none"))
+    out.print(rows)
+    found = table("tool", "version", "what it gives here, or how to get it")
+    for tool in tools:
+        if tool.found:
+            found.add_row(tool.name, tool.version or "yes", escape(tool.gives))
+        else:
+            found.add_row(tool.name, "[yellow]missing[/]", escape(f"{tool.gives}: {tool.fix}"))
+    out.print(found)
+    if problem is not None:
+        click.echo(str(problem), err=True)
+    click.echo("models can be compiled and run here" if good else "models cannot be compiled and run here")
+    return 0 if good else 1
+
+
+def _runtime() -> tuple[str | None, SternaError | None]:
+    """The C runtime's version and place, or why there is none."""
+    try:
+        path = library.find()
+        version = library.load().sterna_version().decode()
+    except SternaError as problem:
+        return None, problem
+    return f"{version}, {path.stat().st_size:,} bytes, {path}", None
+
+
+def _package(name: str) -> Tool:
+    gives, fix = _OPTIONAL[name]
+    try:
+        return Tool(name, True, metadata.version(name), gives, fix)
+    except metadata.PackageNotFoundError:
+        return Tool(name, False, "", gives, fix)
+
+
+def _json(tool: Tool) -> dict[str, Any]:
+    row = {"name": tool.name, "found": tool.found, "version": tool.version, "gives": tool.gives, "path": tool.path}
+    return {**row, **({} if tool.found else {"fix": tool.fix})}

@@ -1,0 +1,104 @@
+"""From whatever goes wrong to a coded message and an exit status: 2 for mistakes in the command line, else 1."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Collection
+from typing import Any
+
+import click
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.version import __version__
+
+#: Mistakes in the command line itself.
+USAGE = ("E0001", "E0002")
+_FRAMES = 3
+
+
+def guarded(invoke: Callable[[], Any], commands: Collection[str], as_json: bool) -> int:
+    """Runs a command; returns the exit status."""
+    try:
+        result = invoke()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.NoArgsIsHelpError as asked:
+        click.echo(asked.format_message(), err=True)
+        return 2
+    except click.UsageError as mistake:
+        return _report(SternaError(_usage(mistake, commands)), as_json)
+    except click.ClickException as mistake:
+        return _report(SternaError(Diagnostic("E0001", mistake.format_message())), as_json)
+    except SternaError as mistake:
+        return _report(mistake, as_json)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except MemoryError:
+        return _report(SternaError(Diagnostic("E0502", "there is not enough memory for this")), as_json)
+    except OSError as problem:
+        _debug()
+        where = (str(problem.filename),) if problem.filename else ()
+        return _report(SternaError(Diagnostic("E0010", f"the system refused: {problem.strerror}", where)), as_json)
+    except Exception as problem:
+        _debug()
+        return _report(SternaError(_internal(problem)), as_json)
+
+
+def _usage(mistake: click.UsageError, commands: Collection[str]) -> Diagnostic:
+    path = mistake.ctx.command_path if mistake.ctx is not None else "sterna"
+    title = mistake.format_message().rstrip(".")
+    title = title[:1].lower() + title[1:]
+    words = title.split("'")
+    if isinstance(mistake, click.exceptions.NoSuchOption):
+        close = list(mistake.possibilities or ())
+    else:
+        close = difflib.get_close_matches(words[1], commands, 1) if title.startswith("no such command") else []
+    title = re.split(r"\W+\(?(?:possible options|did you mean)", title, flags=re.IGNORECASE)[0]
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    return Diagnostic("E0001", title, (), f"{hint}`{path} --help` says what there is")
+
+
+def _internal(problem: Exception) -> Diagnostic:
+    """Where it went wrong, in our own code, innermost last."""
+    frames = [f for f in traceback.extract_tb(problem.__traceback__) if f"{os.sep}sterna{os.sep}" in f.filename]
+    shown = [f.filename.split(f"{os.sep}sterna{os.sep}")[-1] for f in frames[-_FRAMES:]]
+    places = tuple(f"in {name}, line {f.lineno}, {f.name}" for name, f in zip(shown, frames[-_FRAMES:], strict=True))
+    return Diagnostic(
+        "E0901",
+        f"internal error: {type(problem).__name__}: {problem}",
+        (*places, f"sterna {__version__}; STERNA_DEBUG=1 shows the whole traceback"),
+        "this is a bug in Sterna, not in your model; please report it with the model and this message",
+    )
+
+
+def _debug() -> None:
+    if os.environ.get("STERNA_DEBUG", "") not in ("", "0"):
+        traceback.print_exc()
+
+
+def _report(mistake: SternaError, as_json: bool) -> int:
+    print_errors(mistake)
+    if as_json:
+        click.echo(json.dumps({"errors": errors_json(mistake)}, indent=2))
+    return 2 if all(code in USAGE for code in mistake.codes) else 1
+
+
+def print_errors(mistake: SternaError) -> None:
+    """The diagnostics, on standard error."""
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    for number, diagnostic in enumerate(mistake.diagnostics):
+        first, *rest = str(diagnostic).splitlines()
+        head, _, title = first.partition(": ")
+        if colour:
+            first = f"{click.style(head, fg='red', bold=True)}: {click.style(title, bold=True)}"
+        click.echo("\n".join([*([""] if number else []), first, *rest]), err=True)
+
+
+def errors_json(mistake: SternaError) -> list[dict[str, Any]]:
+    """The diagnostics, for scripts."""
+    return [{"code": d.code, "title": d.title, "where": list(d.where), "fix": d.fix} for d in mistake.diagnostics]

@@ -1,0 +1,93 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from sterna.errors import error
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`name=1,3,224,224` -> (name, sizes); `name=` is a scalar."""
+    name, _, sizes = text.rpartition("=")  # names of tensors may contain "=", sizes do not
+    try:
+        if not name:
+            raise ValueError
+        return name, tuple(int(size) for size in sizes.split(",")) if sizes.strip() else ()
+    except ValueError:
+        fix = "--shape image=1,3,224,224"
+        raise error("E0002", f'--shape "{text}" is not of the form NAME=SIZE,SIZE,...', fix=fix) from None
+
+
+def dim(text: str) -> tuple[str, int]:
+    """`batch=1` -> (name, size)."""
+    name, _, size = text.rpartition("=")
+    try:
+        if not name:
+            raise ValueError
+        return name, int(size)
+    except ValueError:
+        raise error("E0002", f'--dim "{text}" is not of the form NAME=SIZE', fix="--dim batch=1") from None
+
+
+def numbers(option: str) -> Callable[[str], tuple[float, ...]]:
+    """A parser of `0.5,1/255` -> floats, one, or one per channel."""
+
+    def parse(text: str) -> tuple[float, ...]:
+        try:
+            return tuple(_number(word) for word in text.split(","))
+        except (ValueError, ZeroDivisionError):
+            fix = f"{option} 127.5, or one per channel: {option} 123.7,116.3,103.5; 1/255 is a number too"
+            raise error("E0002", f'{option} "{text}" is not a list of numbers', fix=fix) from None
+
+    return parse
+
+
+def _number(word: str) -> float:
+    over, _, under = word.partition("/")
+    return float(over) / float(under) if under else float(over)
+
+
+def unique(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
+    """The pairs as a dict.
+
+    Raises:
+        SternaError: E0002, a name is given two values.
+    """
+    result: dict[str, Any] = {}
+    for name, value in pairs:
+        if result.setdefault(name, value) != value:
+            raise error("E0002", f"{option} gives {name} twice", fix="give it once")
+    return result
+
+
+def model_options(function: F) -> F:
+    """What `compile` and `verify` have in common: how a model is compiled."""
+    for option in (
+        click.option("--target", "-t", default="host", metavar="NAME|FILE", show_default=True,
+                     help="Machine to compile for; `sterna targets` lists them."),
+        click.option("--shape", "shapes", multiple=True, type=shape, metavar="NAME=SIZES",
+                     help="Sizes of an input that the model leaves open: image=1,3,224,224."),
+        click.option("--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE",
+                     help="Size of a named dimension: batch=1."),
+        click.option("--generator", "-g", type=click.Choice(["c", "llvm"]), default="c", show_default=True,
+                     help="Through a C compiler, or LLVM in this process."),
+        click.option("--cc", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
+                     help="The C compiler of the C generator."),
+        threads_option("How many threads the model will run on: a hint, never a limit."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def threads_option(help_: str) -> Callable[[F], F]:
+    """--threads."""
+    return click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help=help_)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")

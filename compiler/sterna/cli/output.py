@@ -1,0 +1,126 @@
+"""What commands print: text that reads well at 80 columns and without colour, and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
+
+from sterna.runtime.inputs import TensorSpec
+
+_PIPE_COLUMNS = 200  # nothing is cut off where nobody looks
+
+#: What each file of a bundle is for.
+FILE_ROLES = {
+    "graph.json": "graph and signature",
+    "params.bin": "weights",
+    "model.h": "C header",
+    "model.c": "the graph as C",
+    "params.c": "weights as C",
+    "kernels.c": "source of the kernels",
+}
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """A console for standard output, or another stream. Made anew each time: streams may have been replaced."""
+    out = stream or sys.stdout
+    width = None if out.isatty() or os.environ.get("COLUMNS") else _PIPE_COLUMNS
+    return Console(file=out, width=width, highlight=False)
+
+
+def print_json(data: Any) -> None:
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def size(count: int) -> str:
+    """Bytes for people: exact while that is short."""
+    if count < 10_000:
+        return f"{count:,} B"
+    return f"{count / 1e3:,.1f} kB" if count < 10_000_000 else f"{count / 1e6:,.1f} MB"
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits: 2.15 us, 13.2 ms."""
+    for factor, unit in ((1e9, "ns"), (1e6, "us"), (1e3, "ms")):
+        if seconds * factor < 1000:
+            value = seconds * factor
+            digits = 0 if unit == "ns" or value >= 100 else 1 if value >= 10 else 2
+            return f"{value:.{digits}f} {unit}"
+    return f"{seconds:.2f} s"
+
+
+def table(*columns: str | Column, title: str | None = None) -> Table:
+    """A table without lines; a column whose name starts with > is right-aligned."""
+    made = [
+        Column(c[1:], justify="right", no_wrap=True) if isinstance(c, str) and c.startswith(">") else c for c in columns
+    ]
+    return Table(
+        *(c if isinstance(c, Column) else Column(c, overflow="fold") for c in made),
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False,
+    )  # fmt: skip
+
+
+def signature(inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> Table:
+    """Inputs and outputs, one per line."""
+    grid = Table.grid(padding=(0, 2))
+    for kind, specs in (("input", inputs), ("output", outputs)):
+        for spec in specs:
+            grid.add_row(f"  {kind}", f"[bold]{escape(spec.name)}[/]", escape(type_text(spec)))
+    return grid
+
+
+def type_text(spec: TensorSpec) -> str:
+    return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
+
+
+def spec_json(spec: TensorSpec) -> dict[str, Any]:
+    return {"name": spec.name, "dtype": str(spec.dtype), "shape": list(spec.shape)}
+
+
+def files(sizes: dict[str, int]) -> Table:
+    """Size and purpose of every file."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(width=14)
+    grid.add_column(justify="right")
+    for name, count in sizes.items():
+        role = FILE_ROLES.get(name, "kernels" if name.startswith("model.") else "")
+        grid.add_row(f"  {escape(name)}", size(count), f"[dim]{role}[/]")
+    return grid
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of a share of the width, to an eighth of a character where the terminal has such."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    if not console().encoding.lower().startswith("utf"):
+        return "=" * round(eighths / 8)
+    full, rest = divmod(eighths, 8)
+    return "\u2588" * full + (chr(0x2590 - rest) if rest else "")  # U+258F is one eighth, U+2589 seven
+
+
+@contextmanager
+def steps(total: int, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """A progress bar on standard error while a terminal looks; the callback starts the next of `total` steps."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda words: None
+        return
+    columns = (BarColumn(24), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        count = -1
+
+        def step(words: str) -> None:
+            nonlocal count
+            count += 1
+            progress.update(task, description=words, completed=min(count, total))
+
+        yield step

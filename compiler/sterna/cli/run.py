@@ -1,0 +1,223 @@
+"""`sterna run`."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from sterna.cli import options
+from sterna.cli.inputs import LAYOUTS, ImageOptions, read_inputs
+from sterna.cli.output import bar, console, duration, print_json, spec_json, table, type_text
+from sterna.debug.random_inputs import random_inputs
+from sterna.errors import Diagnostic, SternaError, error
+from sterna.runtime import Bundle, NodeTime, load
+from sterna.runtime.inputs import Array, TensorSpec, match_inputs
+
+
+@click.command("run")
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option(
+    "--input", "-i", "given", multiple=True, metavar="NAME=FILE",
+    help="A .npy, .npz, raw .bin or image file. Without NAME=: an .npz of all inputs, or the only input.",
+)  # fmt: skip
+@click.option("--random", "random", is_flag=True, help="Random values for the inputs that are not given.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random values.")
+@click.option(
+    "--mean", type=options.numbers("--mean"), metavar="NUMBERS", help="Of images: (pixel - mean) * scale. Default: 0."
+)
+@click.option(
+    "--scale",
+    type=options.numbers("--scale"),
+    metavar="NUMBERS",
+    help="Default: 1/255 for float inputs, 1 for integers.",
+)
+@click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Of images.")
+@click.option(
+    "--repeat", "-n", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Runs to time."
+)
+@options.threads_option("Threads to run on, the calling one included.")
+@click.option("--profile", is_flag=True, help="Time every node.")
+@click.option("--top", type=click.IntRange(min=1), metavar="K", help="Show the K largest elements of every output.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the outputs: .npz, or .npy for one."
+)
+@options.json_option
+def command(
+    bundle: Path,
+    given: tuple[str, ...],
+    random: bool,
+    seed: int,
+    mean: tuple[float, ...] | None,
+    scale: tuple[float, ...] | None,
+    layout: str,
+    repeat: int,
+    threads: int,
+    profile: bool,
+    top: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a BUNDLE on inputs from files, or on random ones."""
+    if bundle.is_file():
+        fix = f"sterna compile {bundle}, then sterna run {bundle.stem}"
+        raise error("E0006", f"{bundle} is a file, not a bundle", fix=fix)
+    with load(bundle, threads) as model:
+        _check_output(output, model.outputs)
+        arrays = read_inputs(model.inputs, given, ImageOptions(mean, scale, layout))
+        if random:
+            arrays = {**random_inputs(model.inputs, seed), **arrays}
+        _check_all_given(model.inputs, arrays)
+        for spec, array in zip(model.inputs, match_inputs(model.inputs, arrays), strict=True):
+            model.set_input(spec.name, np.require(array, requirements=["C", "A"]))
+        times = _time(model, repeat)
+        results = {spec.name: model.get_output(spec.name).copy() for spec in model.outputs}
+        nodes = model.profile(repeat) if profile else []
+        if output is not None:
+            _write(output, results)
+        if as_json:
+            print_json(_json(model, results, times, nodes, threads, top))
+        else:
+            _print(model, results, times, nodes, threads, top)
+            if output is not None:
+                click.echo(f"outputs in {output}")
+
+
+def _time(model: Bundle, repeat: int) -> list[float]:
+    """Seconds of each run; an unmeasured one comes first, where there are several."""
+    times = []
+    if repeat > 1:
+        model.run()
+    for _ in range(repeat):
+        start = time.perf_counter()
+        model.run()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def _check_output(path: Path | None, specs: Sequence[TensorSpec]) -> None:
+    """Before anything runs: whether the outputs can be written there at all."""
+    if path is None:
+        return
+    if path.suffix not in (".npz", ".npy"):
+        raise error("E0007", f"{path} ends in neither .npz nor .npy", fix="--output out.npz")
+    if path.suffix == ".npy" and len(specs) != 1:
+        raise error(
+            "E0007", f"an .npy file holds one array; the model has {len(specs)} outputs", fix="--output out.npz"
+        )
+
+
+def _check_all_given(specs: Sequence[TensorSpec], arrays: dict[str, Array]) -> None:
+    missing = [spec for spec in specs if spec.name not in arrays]
+    if missing:
+        fix = f"--input {missing[0].name}=FILE, or --random"
+        raise SternaError([Diagnostic("E0601", f"no file is given for the input {spec}", (), fix) for spec in missing])
+
+
+def _write(path: Path, results: dict[str, Array]) -> None:
+    try:
+        with path.open("wb") as file:
+            if path.suffix == ".npy":
+                np.save(file, next(iter(results.values())))
+            else:
+                np.savez(file, **results)  # type: ignore[arg-type,unused-ignore]  # a name could be an option of savez
+    except OSError as problem:
+        raise error("E0007", f"{path} cannot be written: {problem.strerror}") from None
+
+
+def largest(array: Array, count: int) -> list[tuple[int, Any]]:
+    """(index, value) of the largest elements of a flattened array, the greatest first."""
+    flat = array.reshape(-1)
+    order = np.argsort(-flat.astype(np.float64), kind="stable")[:count]
+    return [(int(i), flat[i].item()) for i in order]
+
+
+def _print(
+    model: Bundle, results: dict[str, Array], times: list[float], nodes: list[NodeTime], threads: int, top: int | None
+) -> None:
+    out = console()
+    for spec in model.outputs:
+        array = results[spec.name]
+        out.print(f"[bold]{escape(spec.name)}[/]  {escape(type_text(spec))}")
+        if top is not None and array.size:
+            out.print(_top(array, top))
+        elif array.size:
+            text = np.array2string(
+                array, precision=5, threshold=20, edgeitems=3, max_line_width=76, suppress_small=True
+            )
+            click.echo("\n".join(f"  {line}" for line in text.splitlines()[:12]))
+    workers = "1 thread" if threads == 1 else f"{threads} threads"
+    median = duration(statistics.median(times))
+    if len(times) == 1:
+        click.echo(f"\n{median} in the first run on {workers}; --repeat 100 measures")
+    else:
+        click.echo(f"\n{median} median, {duration(min(times))} fastest of {len(times)} runs on {workers}")
+    if nodes:
+        total = sum(node.nanoseconds for node in nodes) or 1
+        by_time = sorted(nodes, key=lambda node: -node.nanoseconds)
+        out.print("\n", _profile(by_time, total, "Nodes by time"), sep="")
+        out.print(_profile(nodes, total, "Nodes in execution order"))
+        click.echo(f"sum of the nodes: {duration(total * 1e-9)}")
+
+
+def _top(array: Array, count: int) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(justify="right")
+    rows = largest(array, count)
+    full = max((abs(float(value)) for _, value in rows), default=0.0)
+    for index, value in rows:
+        share = max(0.0, float(value)) / full if full else 0.0
+        number = f"{value:.5g}" if isinstance(value, float) else str(value)
+        grid.add_row(f"  {index}", number, bar(share, 24))
+    return grid
+
+
+def _profile(nodes: Sequence[NodeTime], total: int, title: str) -> Table:
+    rows = table(">#", ">time", ">share", "nodes of the model", "kernel", title=title)
+    for node in nodes:
+        sources = ", ".join(node.sources) or node.name
+        share = node.nanoseconds / total
+        rows.add_row(
+            str(node.index), duration(node.nanoseconds * 1e-9), f"{share:.1%}", escape(sources), escape(node.kernel)
+        )
+    return rows
+
+
+def _json(
+    model: Bundle, results: dict[str, Array], times: list[float], nodes: list[NodeTime], threads: int, top: int | None
+) -> dict[str, Any]:
+    outputs = []
+    for spec in model.outputs:
+        row = spec_json(spec)
+        if top is not None:
+            row["top"] = [{"index": index, "value": value} for index, value in largest(results[spec.name], top)]
+        outputs.append(row)
+    data: dict[str, Any] = {
+        "bundle": str(model.directory),
+        "threads": threads,
+        "runs": len(times),
+        "median_seconds": statistics.median(times),
+        "fastest_seconds": min(times),
+        "outputs": outputs,
+    }
+    if nodes:
+        data["nodes"] = [
+            {
+                "index": node.index,
+                "name": node.name,
+                "kernel": node.kernel,
+                "sources": list(node.sources),
+                "tasks": node.tasks,
+                "median_nanoseconds": node.nanoseconds,
+                "fastest_nanoseconds": node.fastest,
+            }
+            for node in nodes
+        ]
+    return data

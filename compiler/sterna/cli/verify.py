@@ -1,0 +1,166 @@
+"""`sterna verify`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.markup import escape
+
+from sterna.cli import options
+from sterna.cli.failures import errors_json, print_errors
+from sterna.cli.output import console, print_json, steps, table
+from sterna.debug.verify import REFERENCES, TOLERANCE, Difference, Report, TensorCheck, verify_model
+from sterna.errors import SternaError, error
+from sterna.runtime.inputs import Array
+
+_STEPS = 9
+_STAGES = {
+    "memory": "the memory plan: the fault is gone when no memory is reused",
+    "kernels": "this kernel: its schedule, its loops or the code generator",
+    "import": "the import of the model",
+}
+
+
+@click.command("verify")
+@click.argument("model", type=click.Path(path_type=Path))
+@options.model_options
+@click.option("--inputs", type=click.Path(path_type=Path), metavar="FILE.npz", help="Inputs by name. Default: random.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option(
+    "--tolerance", type=click.FloatRange(min=0), default=TOLERANCE, show_default=True,
+    help="Largest difference allowed, relative to the output's largest magnitude.",
+)  # fmt: skip
+@click.option(
+    "--against", type=click.Choice(REFERENCES), default="auto", show_default=True,
+    help="The reference; auto is onnxruntime if it is installed.",
+)  # fmt: skip
+@options.json_option
+def command(
+    model: Path,
+    target: str,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    dims: tuple[tuple[str, int], ...],
+    generator: str,
+    cc: str,
+    threads: int,
+    inputs: Path | None,
+    seed: int,
+    tolerance: float,
+    against: str,
+    as_json: bool,
+) -> int:
+    """Compile an ONNX MODEL, run it here and compare every output with a reference.
+
+    If an output differs, the first tensor on the way that does is named, and the exit status is 1.
+    """
+    arrays = _arrays(inputs) if inputs is not None else None
+    with steps(_STEPS, quiet=as_json) as progress:
+        report = verify_model(
+            model,
+            target,
+            options.unique(shapes, "--shape"),
+            options.unique(dims, "--dim"),
+            generator,
+            threads,
+            compiler=cc,
+            inputs=arrays,
+            seed=seed,
+            tolerance=tolerance,
+            against=against,
+            progress=progress,
+        )
+    mistake = None if report.ok else _disagreement(report)
+    if as_json:
+        print_json({**_json(report), **({"errors": errors_json(mistake)} if mistake else {})})
+    else:
+        _print(report, model)
+    if mistake is not None:
+        print_errors(mistake)
+    return 0 if report.ok else 1
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError
+            return {name: archive[name] for name in archive.files}
+    except OSError as problem:
+        raise error("E0003", f"{path} cannot be read: {problem.strerror or problem}") from None
+    except Exception:  # zipfile, numpy and zlib each have their own
+        raise error("E0003", f"{path} is not an .npz archive of arrays", fix="numpy.savez(file, name=array)") from None
+
+
+def _print(report: Report, model: Path) -> None:
+    out = console()
+    rows = table("output", "type", ">error", ">largest", "")
+    for check in report.outputs:
+        good = check.error <= report.tolerance
+        mark = "[green]ok[/]" if good else "[red]differs[/]"
+        kind = f"{check.dtype}[{', '.join(map(str, check.shape))}]"
+        rows.add_row(escape(check.name), escape(kind), f"{check.error:.1e}", f"{check.largest:.4g}", mark)
+    out.print(rows)
+    verdict = "agrees with" if report.ok else "[bold red]does not agree with[/]"
+    out.print(
+        f"{escape(model.name)} {verdict} {report.reference} "
+        f"(error {report.error:.1e} of the largest output, tolerance {report.tolerance:g})",
+        soft_wrap=True,
+    )
+
+
+def _disagreement(report: Report) -> SternaError:
+    wrong = [check.name for check in report.outputs if not check.error <= report.tolerance]
+    title = f"{len(wrong)} of {len(report.outputs)} outputs differ from {report.reference}: {', '.join(wrong)}"
+    return error(
+        "E0008",
+        title,
+        *(_where(report.first) if report.first is not None else ()),
+        fix="this is a bug in Sterna, unless the model computes with such large numbers that no order of operations is "
+        "right; please report it with the model and this message",
+    )
+
+
+def _where(first: Difference) -> list[str]:
+    check = first.check
+    lines = [
+        f'the first tensor that differs is "{check.name}", by {check.error:.1e} of its largest element',
+        f"at {list(check.at)} it is {check.got:.7g} and should be {check.wanted:.7g}",
+    ]
+    if first.sources:
+        lines.append(f"it comes from the model's {', '.join(first.sources)}")
+    if first.kernel:
+        lines.append(f'computed by kernel {first.kernel} of node "{first.node}"')
+    lines.append(f"what is wrong is {_STAGES.get(first.stage, f'the pass {first.stage}')}")
+    return lines
+
+
+def _json(report: Report) -> dict[str, Any]:
+    return {
+        "ok": report.ok,
+        "reference": report.reference,
+        "tolerance": report.tolerance,
+        "error": _finite(report.error),
+        "outputs": [_check_json(check) for check in report.outputs],
+        "first_difference": None if report.first is None else _difference_json(report.first),
+    }
+
+
+def _difference_json(first: Difference) -> dict[str, Any]:
+    row = {"stage": first.stage, "node": first.node, "kernel": first.kernel, "sources": list(first.sources)}
+    return {"tensor": _check_json(first.check), **row}
+
+
+def _check_json(check: TensorCheck) -> dict[str, Any]:
+    row: dict[str, Any] = dataclasses.asdict(check)
+    row.update(shape=list(check.shape), at=list(check.at))
+    return {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity and no NaN."""
+    return value if math.isfinite(value) else None

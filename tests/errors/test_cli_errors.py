@@ -1,0 +1,221 @@
+"""Every error of the command line: code, message, exit status, never a traceback."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from sterna.cli import program
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
+PNG = ROOT / "examples" / "digits" / "3.png"
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(program, [str(a) for a in arguments])
+
+
+def fails(code: str, *arguments: object, status: int = 1) -> str:
+    """The message of a command that must fail in this way; the same facts come as JSON."""
+    result = invoke(*arguments)
+    assert result.exit_code == status, result.output
+    assert result.stderr.startswith(f"error[{code}]: "), result.stderr
+    assert "Traceback" not in result.output
+    again = invoke(*arguments, "--json")
+    assert again.exit_code == status
+    assert json.loads(again.stdout)["errors"][0]["code"] == code
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("cli") / "digits"
+    assert invoke("compile", MODEL, "-o", place).exit_code == 0
+    return place
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["frobnicate"], "no such command 'frobnicate'"),
+        (["compil", "x"], "did you mean compile?"),
+        (["compile"], "missing argument 'MODEL'"),
+        (["compile", MODEL, "--shap", "x"], "did you mean --shape"),
+        (["compile", MODEL, "--threads", "0"], "--threads"),
+        (["compile", MODEL, "--generator", "fortran"], "'fortran' is not one of"),
+        (["compile", MODEL, "--dump-after", "nowhere"], "'nowhere' is not one of"),
+        (["verify", MODEL, "--tolerance", "-1"], "--tolerance"),
+    ],
+)
+def test_e0001_usage(arguments: list[object], says: str) -> None:
+    message = fails("E0001", *arguments, status=2)
+    assert says in message
+    assert "--help` says what there is" in message
+
+
+@pytest.mark.parametrize("text", ["x", "=1,2", "x=1,b", "x=1.5"])
+def test_e0002_shapes(text: str) -> None:
+    assert "--shape image=1,3,224,224" in fails("E0002", "compile", MODEL, "--shape", text, status=2)
+
+
+def test_e0002_other_values(bundle: Path) -> None:
+    fails("E0002", "compile", MODEL, "--dim", "batch", status=2)
+    fails("E0002", "compile", MODEL, "--dim", "batch=1", "--dim", "batch=2", status=2)
+    fails("E0002", "run", bundle, "-i", PNG, "--mean", "1,x", status=2)
+    fails("E0002", "run", bundle, "-i", PNG, "--scale", "1/0", status=2)
+    fails("E0002", "run", bundle, "-i", "image=", status=2)
+    fails("E0002", "run", bundle, "-i", f"image={PNG}", "-i", f"image={PNG}", status=2)
+
+
+def test_e0003_inputs_that_cannot_be_read(bundle: Path, tmp_path: Path) -> None:
+    for name in ("bad.npy", "bad.npz", "bad.png", "bad.xyz"):
+        (tmp_path / name).write_bytes(b"not what it says")
+        assert name in fails("E0003", "run", bundle, "-i", f"image={tmp_path / name}")
+    assert "does not exist" in fails("E0003", "run", bundle, "-i", f"image={tmp_path / 'none.npy'}")
+    assert "is a directory" in fails("E0003", "run", bundle, "-i", f"image={tmp_path}")
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    fails("E0003", "run", bundle, "-i", f"image={tmp_path / 'objects.npy'}")
+    fails("E0003", "verify", MODEL, "--inputs", tmp_path / "none.npz")
+    fails("E0003", "verify", MODEL, "--inputs", tmp_path / "bad.npz")
+
+
+def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *rest: Any, **named: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+def test_e0004_packages_that_are_missing(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "PIL")
+    assert 'pip install "sterna[image]"' in fails("E0004", "run", bundle, "-i", f"image={PNG}")
+    without(monkeypatch, "onnxruntime")
+    assert "pip install onnxruntime" in fails("E0004", "verify", MODEL, "--against", "onnxruntime")
+
+
+def test_e0005_files_that_do_not_fit(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "short.bin").write_bytes(b"1234")
+    assert "4 bytes" in fails("E0005", "run", bundle, "-i", f"image={tmp_path / 'short.bin'}")
+    np.savez(tmp_path / "two.npz", a=np.zeros(1), b=np.zeros(1))
+    assert 'no array "image"' in fails("E0005", "run", bundle, "-i", f"image={tmp_path / 'two.npz'}")
+    assert "2 numbers" in fails("E0005", "run", bundle, "-i", f"image={PNG}", "--mean", "1,2")
+
+
+def test_e0006_neither_a_bundle_nor_a_model(tmp_path: Path) -> None:
+    assert f"sterna compile {MODEL}" in fails("E0006", "run", MODEL)
+    fails("E0006", "inspect", tmp_path)
+    fails("E0006", "inspect", tmp_path / "none")
+
+
+def test_e0007_results_that_cannot_be_written(bundle: Path, tmp_path: Path) -> None:
+    fails("E0007", "run", bundle, "--random", "-o", tmp_path / "out.txt")
+    fails("E0007", "run", bundle, "--random", "-o", tmp_path / "none" / "out.npz")
+
+
+def test_e0008_an_output_that_differs() -> None:
+    message = fails("E0008", "verify", MODEL, "--against", "interpreter", "--tolerance", "0")
+    assert "the first tensor that differs" in message
+    assert "please report it" in message
+
+
+def test_e0009_a_reference_that_cannot_run_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("no kernel for this node")
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", refuse)
+    message = fails("E0009", "verify", MODEL, "--against", "onnxruntime")
+    assert "no kernel for this node" in message
+    assert "--against interpreter" in message
+
+
+def test_e0010_what_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device", "/somewhere")
+
+    monkeypatch.setattr("sterna.cli.targets.load_target", refuse)
+    assert "No space left on device\n  /somewhere" in fails("E0010", "targets")
+
+
+def test_errors_of_what_lies_below(bundle: Path, tmp_path: Path) -> None:
+    assert "--input image=FILE, or --random" in fails("E0601", "run", bundle)
+    fails("E0602", "run", bundle, "--random", "-i", f"picture={PNG}")
+    np.save(tmp_path / "wide.npy", np.zeros((1, 1, 8, 8)))
+    fails("E0603", "run", bundle, "-i", f"image={tmp_path / 'wide.npy'}")
+    np.save(tmp_path / "flat.npy", np.zeros(64, np.float32))
+    fails("E0604", "run", bundle, "-i", f"image={tmp_path / 'flat.npy'}")
+    fails("E0101", "compile", tmp_path / "none.onnx")
+    fails("E0106", "compile", MODEL, "--dim", "batch=1")
+    fails("E0201", "compile", MODEL, "--target", "raspbery")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("not a bundle")
+    fails("E0204", "compile", MODEL, "-o", tmp_path / "taken")
+    assert (tmp_path / "taken" / "thesis.txt").exists()
+    fails("E0402", "compile", MODEL, "--cc", "no-such-compiler", "-o", tmp_path / "d")
+    fails("E0503", "run", tmp_path / "none", "--random")
+    fails("E0507", "verify", MODEL, "--target", "cortex-m4")
+    (tmp_path / "graph.json").write_text("{")
+    fails("E0504", "inspect", tmp_path)
+
+
+def test_e0502_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("sterna.cli.targets.load_target", refuse)
+    fails("E0502", "targets")
+
+
+def test_e0901_internal_errors_say_how_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("sterna.cli.targets.load_target", broken)
+    monkeypatch.delenv("STERNA_DEBUG", raising=False)
+    message = fails("E0901", "targets")
+    assert "internal error: ZeroDivisionError: division by zero" in message
+    assert "please report it" in message
+    assert "in cli/targets.py" in message.replace(os.sep, "/")
+    monkeypatch.setenv("STERNA_DEBUG", "1")
+    assert "Traceback" in invoke("targets").stderr
+
+
+def test_several_errors_stand_apart(bundle: Path, tmp_path: Path) -> None:
+    result = invoke("run", bundle, "-i", "image=/none.npy", "-i", "image=/none.bin")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n\nerror[E0003]") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of another kind")
+def test_interruption_is_clean(tmp_path: Path) -> None:
+    text = "import sys, time, sterna.cli, sterna.cli.targets as t\n"
+    text += "t.load_target = lambda name: (print('ready', flush=True), time.sleep(60))\n"
+    text += "sys.argv = ['sterna', 'targets']\nsterna.cli.main()\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
+    with subprocess.Popen(
+        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said.strip() == "interrupted"

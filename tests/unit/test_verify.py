@@ -1,0 +1,171 @@
+"""verify: agreement, and the first tensor that differs wherever the fault is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+
+import sterna.debug.verify as verification
+import sterna.driver
+from sterna.cli import program
+from sterna.debug.random_inputs import random_inputs
+from sterna.debug.verify import compare, verify_model
+from sterna.errors import SternaError
+from sterna.runtime.inputs import TensorSpec
+
+DEMO = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo"
+MODEL = DEMO / "digits.onnx"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_agreement_with_onnxruntime(generator: str, threads: int) -> None:
+    pytest.importorskip("onnxruntime")
+    report = verify_model(MODEL, generator=generator, threads=threads)
+    assert report.ok
+    assert report.reference.startswith("onnxruntime ")
+    assert [check.name for check in report.outputs] == ["scores"]
+    assert report.error < 1e-5
+    assert report.first is None
+
+
+def test_agreement_with_the_interpreter() -> None:
+    report = verify_model(onnx.load(MODEL), against="interpreter", inputs={"image": np.load(DEMO / "images" / "4.npy")})
+    assert report.ok
+    assert report.reference == "the interpreter"
+    assert report.outputs[0].largest > 0.5
+
+
+def test_the_interpreter_stands_in_for_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "onnxruntime_version", lambda: None)
+    assert verify_model(MODEL).reference == "the interpreter"
+
+
+def spoil_weights(monkeypatch: pytest.MonkeyPatch, layer: str) -> None:
+    """The weights of one layer are zero in the bundle."""
+    real = sterna.driver.pack_params
+
+    def spoiled(calls: Any, *rest: Any) -> tuple[bytes, Any]:
+        data, where = real(calls, *rest)
+        n = next(n for n, call in enumerate(calls) if layer in call.sources and call.constants)
+        at, size = where[n]
+        return data[:at] + bytes(size) + data[at + size :], where
+
+    monkeypatch.setattr(sterna.driver, "pack_params", spoiled)
+
+
+@pytest.mark.parametrize("layer", ["conv1", "conv2", "dense"])
+@pytest.mark.parametrize("against", ["interpreter", "auto"])
+def test_a_kernel_that_is_wrong(monkeypatch: pytest.MonkeyPatch, layer: str, against: str) -> None:
+    spoil_weights(monkeypatch, layer)
+    first = verify_model(MODEL, against=against).first
+    assert first is not None
+    assert first.stage == "kernels"
+    assert layer in first.sources
+    assert first.kernel
+
+
+def test_the_command_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil_weights(monkeypatch, "conv2")
+    result = CliRunner().invoke(program, ["verify", str(MODEL)])
+    assert result.exit_code == 1
+    assert "does not agree with" in result.stdout
+    assert "the first tensor that differs" in result.stderr
+    assert "it comes from the model's conv2" in result.stderr
+    facts = json.loads(CliRunner().invoke(program, ["verify", str(MODEL), "--json"]).stdout)
+    assert facts["ok"] is False
+    assert "conv2" in facts["first_difference"]["sources"]
+    assert facts["errors"][0]["code"] == "E0008"
+
+
+def test_a_pass_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that changes the slope of every relu from 0 to 1, by making it an identity."""
+    from sterna.passes import pipeline
+
+    def forget_relu(graph: Any) -> Any:
+        nodes = tuple(replace(n, op="identity", attributes={}) if n.op == "relu" else n for n in graph.nodes)
+        return replace(graph, nodes=nodes)
+
+    monkeypatch.setattr(pipeline, "PASSES", (("forget-relu", forget_relu), *pipeline.PASSES))
+    first = verify_model(MODEL, against="interpreter").first
+    assert first is not None
+    assert (first.stage, first.check.name) == ("forget-relu", "relu1.out")
+    assert first.sources == ("relu1",)
+
+
+def test_an_import_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    real = verification.onnx_frontend.read
+
+    def read(*arguments: Any) -> Any:
+        graph = real(*arguments)
+        nodes = [n for n in graph.nodes if n.op == "relu"]
+        changed = tuple(replace(n, op="tanh") if n is nodes[1] else n for n in graph.nodes)
+        return replace(graph, nodes=changed)
+
+    monkeypatch.setattr(verification.onnx_frontend, "read", read)
+    first = verify_model(MODEL).first
+    assert first is not None
+    assert (first.stage, first.check.name) == ("import", "relu2.out")
+
+
+def test_a_memory_plan_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sterna.driver.plan_memory
+
+    def plan(graph: Any, calls: Any, views: Any, keep_all: bool = False) -> Any:
+        good = real(graph, calls, views, keep_all=keep_all)
+        return good if keep_all else replace(good, offsets={v: 1024 * n for n, v in enumerate(good.offsets)})
+
+    monkeypatch.setattr(sterna.driver, "plan_memory", plan)
+    report = verify_model(MODEL, against="interpreter")
+    assert not report.ok, "the second convolution writes into what it still reads"
+    assert report.first is not None
+    assert report.first.stage == "memory"
+
+
+def test_comparison_of_tensors() -> None:
+    one = np.array([1.0, -4.0, 2.0], np.float32)
+    assert compare("t", one, one).error == 0
+    check = compare("t", one + np.array([0, 0, 1], np.float32), one)
+    assert (check.error, check.largest, check.at, check.got, check.wanted) == (0.25, 4.0, (2,), 3.0, 2.0)
+    special = np.array([np.nan, np.inf, 1.0])
+    assert compare("t", special, special).error == 0
+    assert compare("t", np.array([0.0, np.inf, 1.0]), special).error == np.inf
+    assert compare("t", np.array([np.nan, -np.inf, 1.0]), special).error == np.inf
+    assert compare("t", np.zeros(2), np.zeros(3)).error == np.inf
+    assert compare("t", np.zeros(0), np.zeros(0)).error == 0
+    assert compare("t", np.array([1e-3]), np.array([0.0])).error == 1e-3
+    assert compare("t", np.array([3]), np.array([4])).error == 0.25
+    assert compare("t", np.array([True]), np.array([False])).error == 1
+
+
+def test_random_inputs() -> None:
+    specs = [TensorSpec(d, np.dtype(d), (50, 4)) for d in ("float32", "float16", "int8", "uint8", "int64", "bool")]
+    arrays = random_inputs(specs, 5)
+    assert {name: (a.dtype.name, a.shape) for name, a in arrays.items()} == {s.name: (s.name, (50, 4)) for s in specs}
+    assert set(np.unique(arrays["int64"])) == {0, 1}
+    assert arrays["int8"].min() < 0
+    assert all(np.array_equal(a, random_inputs(specs, 5)[name]) for name, a in arrays.items())
+
+
+def test_refusals(tmp_path: Path) -> None:
+    for wanted, options in (
+        ("E0203", {"against": "oracle"}),
+        ("E0507", {"target": "cortex-m4"}),
+        ("E0601", {"inputs": {}}),
+        ("E0602", {"inputs": {"image": np.zeros((1, 1, 8, 8), np.float32), "more": np.zeros(1)}}),
+    ):
+        with pytest.raises(SternaError) as caught:
+            verify_model(MODEL, **options)  # type: ignore[arg-type]
+        assert caught.value.codes == (wanted,)
+    np.savez(tmp_path / "x.npz", image=np.load(DEMO / "images" / "2.npy"))
+    result = CliRunner().invoke(program, ["verify", str(MODEL), "--inputs", str(tmp_path / "x.npz")])
+    assert result.exit_code == 0
+    assert "agrees with" in result.stdout
