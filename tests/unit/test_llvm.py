@@ -7,7 +7,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -596,7 +596,11 @@ def test_statements(scratch_directory: Path) -> None:
 
 def test_outputs_may_lie_over_inputs(scratch_directory: Path) -> None:
     """The plan places results over operands: accesses to inputs and outputs keep their order."""
-    program = _elementwise("k", ["float32"], "float32", 64, 4, lambda a: a + a)
+    source, sink = (replace(_buffer(n, "float32", 64, n), may_alias=True) for n in ("input", "output"))
+    i = Symbol("i", 0, 15)
+    value = E.Load("float32", tensor=source, indices=(of(i) * 4,), lanes=4)
+    body = P.For(i, as_int(16), "serial", P.Store(sink, of(i) * 4, value + value))
+    program = P.Function("k", (source,), (), (sink,), ONE, 0, body)
     library = _library([program], host(), scratch_directory)
     memory = _memory(256).view(np.float32)
     memory[:] = np.arange(64)

@@ -8,8 +8,6 @@ returns the table of kernels, and needs none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -17,7 +15,6 @@ import llvmlite.binding as llvm
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
 from sterna.errors import internal_error
-from sterna.loops.printer import print_function
 from sterna.loops.program import Function, most
 from sterna.targets.target import Target
 from sterna.toolchain import cache as caching
@@ -32,18 +29,9 @@ def compile_module(functions: Sequence[Function], target: Target, model: str) ->
 
     The same programs give the same bytes; an object made before is taken from the cache.
     """
-    version = f"llvmlite {llvmlite.__version__} {llvm.llvm_version_info} {_generator_hash()}"
-    settings = (target.llvm_triple, target.llvm_cpu, target.llvm_features, target.cpu_features, target.vector_bits)
-    further = (target.fma, target.static, target.pointer_bits)
-    entry = caching.key("llvm", version, model, repr((settings, further)), *map(print_function, functions))
-    store = Cache("objects", cache_directory())
-    return store.get_or_make(entry, lambda: emit_object(module_text(functions, target, model), target))
-
-
-@lru_cache(maxsize=1)
-def _generator_hash() -> str:
-    """Of the generator's own text, so that a change to it is a change of every key."""
-    return caching.key(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("llvm*.py"))))
+    text = module_text(functions, target, model)
+    entry = caching.key("llvm", f"llvmlite {llvmlite.__version__} {llvm.llvm_version_info}", str(target.static), text)
+    return Cache("objects", cache_directory()).get_or_make(entry, lambda: emit_object(text, target))
 
 
 def module_text(functions: Sequence[Function], target: Target, model: str) -> str:

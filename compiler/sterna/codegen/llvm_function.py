@@ -221,7 +221,9 @@ class FunctionWriter:
         if isinstance(e, P.Assemble):
             scalar, vector = kind(e.dtype), "poison"
             for n, element in enumerate(e.elements):
-                vector = self.op(f"insertelement {kind(e.dtype, lanes)} {vector}, {scalar} {self.value(element)}, i32 {n}")
+                vector = self.op(
+                    f"insertelement {kind(e.dtype, lanes)} {vector}, {scalar} {self.value(element)}, i32 {n}"
+                )
             return vector
         if isinstance(e, P.Blend):
             order = [n if n < e.active else lanes + n for n in range(lanes)]
@@ -355,14 +357,14 @@ class FunctionWriter:
             self.symbols[symbol] = size if self.bits == 64 else self._in_entry(f"trunc i64 {size} to {k}")
 
     def _alias_scopes(self) -> None:
-        """Says of which buffers an access cannot reach which others: scratch of its own, and constants nobody writes.
-
-        Inputs and outputs may share memory.
-        """
-        scratch = [
-            s.buffer for s in P.walk(self.function.body) if isinstance(s, P.Alloc) and s.buffer.scope == "scratch"
-        ]
-        groups: list[tuple[Buffer, ...]] = [(*self.function.inputs, *self.function.outputs), *((b,) for b in scratch)]
+        """Says of which buffers an access cannot reach which others. Constants are written by nobody."""
+        record = (*self.function.inputs, *self.function.outputs)
+        groups: list[list[Buffer]] = [[b for b in record if b.may_alias], *([b] for b in record if not b.may_alias)]
+        scratch: dict[int, list[Buffer]] = {}  # copies of a buffer in unrolled loops use the same place in turn
+        for s in P.walk(self.function.body):
+            if isinstance(s, P.Alloc) and s.buffer.scope == "scratch":
+                scratch.setdefault(s.buffer.slot, []).append(s.buffer)
+        groups += scratch.values()
         domain = self.metadata("distinct !{}")
         scopes = [self.metadata(f"distinct !{{{domain}}}") for _ in groups]
         for n, group in enumerate(groups):
