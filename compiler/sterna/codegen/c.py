@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sterna.codegen.dialect import PlainC, VectorC, dialect
+from sterna.codegen.dialect import C_TYPE, PlainC, VectorC, dialect, short
 from sterna.codegen.render import render_template
 from sterna.ir import dtypes
 from sterna.loops import program as P
@@ -29,6 +29,10 @@ class KernelText:
     scratch_bytes: int
     uses_tasks: bool
     lines: tuple[str, ...]
+
+
+#: C types that helpers `as_f32` and so on give back.
+_RESULTS = {f"as_{short(dtype)}": type_ for dtype, type_ in C_TYPE.items()}
 
 
 def generate(functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]] = ()) -> str:
@@ -85,17 +89,15 @@ def _helpers(d: PlainC) -> list[dict[str, object]]:
     order = sorted(d.helpers, key=lambda h: (rank.get(h[0], 4), h))
     return [
         {
-            "name": name, "dtype": dtype, "lanes": lanes, "scalar": d.scalar(dtype), "short": _stem(dtype, lanes), "bits": dtypes.bits(dtype),
+            "name": name, "dtype": dtype, "lanes": lanes, "scalar": d.scalar(dtype), "short": _stem(dtype, lanes), "stem": _stem(dtype, 1), "bits": dtypes.bits(dtype),
             "bytes": dtypes.size(dtype) * lanes, "mask": f"i{dtypes.bits(dtype)}x{lanes}", "float": dtypes.is_float(dtype), "signed": dtypes.is_signed(dtype),
-            "limits": _limits(name, dtype),
+            "limits": _limits(name, dtype), "result": _RESULTS.get(name, ""),
         }
         for name, dtype, lanes in order
     ]  # fmt: skip
 
 
 def _stem(dtype: str, lanes: int) -> str:
-    from sterna.codegen.dialect import short
-
     return short(dtype) + (f"x{lanes}" if lanes > 1 else "")
 
 
@@ -190,6 +192,8 @@ class _Printer:
         elif isinstance(s, P.Let):
             self.assign(depth, s.variable, s.value, "const ")
         elif isinstance(s, P.Declare):
+            if s.variable.dtype == "bool":
+                self.masks[s.variable] = 8
             for name in self.names(s.variable):
                 self.line(depth, f"{self.variable_type(s.variable)} {name};")
         elif isinstance(s, P.Assign):
@@ -209,11 +213,14 @@ class _Printer:
             self.line(depth, f"{t} {b.name}[{b.elements}]{' STERNA_ALIGNED' if self.vector else ''};")
 
     def assign(self, depth: int, v: P.Variable, value: Expr, qualifier: str | None) -> None:
-        if v.dtype == "bool" and v.lanes > 1:
+        if v.dtype == "bool" and v.lanes > 1 and qualifier is not None:
             self.masks[v] = self.mask_bits(value)
         declare = "" if qualifier is None else f"{qualifier}{self.variable_type(v)} "
         if self.vector or v.lanes == 1:
-            self.line(depth, f"{declare}{v.name} = {self.value(value)};")
+            text = self.value(value)
+            if v.dtype == "bool" and v.lanes > 1 and self.mask_bits(value) != self.masks[v]:
+                text = f"__builtin_convertvector({text}, {self.variable_type(v)})"
+            self.line(depth, f"{declare}{v.name} = {text};")
             return
         for lane, name in enumerate(self.names(v)):
             self.line(depth, f"{declare}{name} = {self.lane(value, lane)};")
@@ -288,9 +295,17 @@ class _Printer:
             return f"({d.type(e.dtype, lanes)}){{{', '.join(self.value(x) for x in e.elements)}}}"
         if isinstance(e, P.Blend):
             assert isinstance(d, VectorC)
+            if e.dtype == "bool":
+                a, b = self._masks(e.a, e.b)
+                mask = d.mask(self.mask_bits(e), lanes)
+                head = ", ".join("-1" if n < e.active else "0" for n in range(lanes))
+                return f"(({a} & ({mask}){{{head}}}) | ({b} & ~({mask}){{{head}}}))"
             d.type(e.dtype, lanes)
             order = ", ".join(str(n if n < e.active else lanes + n) for n in range(lanes))
             return f"{d.helper('blend', e.dtype, lanes)}({self.value(e.a)}, {self.value(e.b)}, {order})"
+        if isinstance(e, E.Select) and e.dtype == "bool" and lanes > 1:
+            condition, a, b = self._masks(e.condition, e.a, e.b)
+            return f"(({condition} & {a}) | (~{condition} & {b}))"
         if isinstance(e, E.Binary) and e.dtype == "bool" and lanes > 1:
             a, b = self._masks(e.a, e.b)
             return d.binary(e.op, "int8", a, b, lanes)
@@ -356,7 +371,7 @@ class _Printer:
             return dtypes.bits(e.a.dtype)
         if isinstance(e, P.Read):
             return self.masks.get(e.variable, 8)
-        if isinstance(e, E.Select):
+        if isinstance(e, (P.Broadcast, P.Assemble)):
             return 8
         return max((self.mask_bits(c) for c in e.children() if c.dtype == "bool"), default=8)
 

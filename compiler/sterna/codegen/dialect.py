@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Symbol
 from sterna.targets.target import Target
@@ -104,6 +106,8 @@ class PlainC:
 
     # -- values
     def const(self, value: bool | int | float, dtype: str, lanes: int = 1) -> str:
+        if dtype in ("float16", "bfloat16"):
+            return f"(uint16_t){np.asarray(value, dtypes.to_numpy(dtype)).view(np.uint16)}"
         if dtypes.is_float(dtype):
             return self._float(float(value), dtype)
         if dtype == "bool":
@@ -178,24 +182,16 @@ class PlainC:
         return f"{self.helper('fma', dtype, lanes)}({a}, {b}, {c})"
 
     def cast(self, source: str, dtype: str, a: str, lanes: int, mask_bits: int) -> str:
+        if source in ("float16", "bfloat16"):
+            return f"{self.helper('widen', source)}({a})"
+        if dtype in ("float16", "bfloat16"):
+            return f"{self.helper('narrow', dtype)}({a})"
         if dtype == "bool":
             return f"({a} != {self.const(0, source)})"
         if dtypes.is_float(source) and dtypes.is_integer(dtype):
             self.helpers[("to_integer", source, 1)] = None
             return f"{self.helper(f'to_{short(dtype)}', source)}({a})"
-        if source in ("float16", "bfloat16") or dtype in ("float16", "bfloat16"):
-            return self._small_float(source, dtype, a)
         return f"({C_TYPE[dtype]}){a}"
-
-    def _small_float(self, source: str, dtype: str, a: str) -> str:
-        """Conversion from or to a 16-bit float, by way of float32."""
-        if source in ("float16", "bfloat16"):
-            a = f"{self.helper('widen', source)}({a})"
-            source = "float32"
-        if dtype in ("float16", "bfloat16"):
-            single = a if source == "float32" else f"(float){a}"
-            return f"{self.helper('narrow', dtype)}({single})"
-        return a if dtype == source else self.cast(source, dtype, a, 1, 0)
 
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
         return f"{self.helper(f'as_{short(dtype)}', source)}({a})"
@@ -255,7 +251,11 @@ class VectorC(PlainC):
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
         if lanes == 1:
             return super().binary(op, dtype, a, b, 1)
-        if op in ("minimum", "maximum", "mod", "floor_div"):
+        if op in ("mod", "floor_div") or (op == "div" and dtypes.is_integer(dtype)):
+            self.type(dtype, lanes)
+            self.helper(op, dtype)
+            return f"{self.helper(op, dtype, lanes)}({a}, {b})"
+        if op in ("minimum", "maximum"):
             self.type(dtype, lanes)
             self.mask(dtypes.bits(dtype), lanes)
             return f"{self.helper(op, dtype, lanes, needs=('select',))}({a}, {b})"
@@ -279,6 +279,11 @@ class VectorC(PlainC):
     def cast(self, source: str, dtype: str, a: str, lanes: int, mask_bits: int) -> str:
         if lanes == 1:
             return super().cast(source, dtype, a, 1, mask_bits)
+        if source in ("float16", "bfloat16") or dtype in ("float16", "bfloat16"):
+            for needed in (source, dtype, "uint32", "int32"):
+                self.type(needed, lanes)
+            small, name = (source, "widen") if dtype == "float32" else (dtype, "narrow")
+            return f"{self.helper(name, small, lanes)}({a})"
         if dtype == "bool":
             return f"({a} != {self.const(0, source, lanes)})"
         if source == "bool":
@@ -325,8 +330,6 @@ def _unsigned(dtype: str) -> str:
 
 
 def _shortest_float32(value: float) -> str:
-    import numpy as np
-
     text = (
         np.format_float_positional(np.float32(value), unique=True, trim="0")
         if value == 0 or 1e-4 <= abs(value) < 1e7

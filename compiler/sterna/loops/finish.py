@@ -8,6 +8,7 @@ from sterna.loops import program as P
 from sterna.loops.math import expand_math
 from sterna.loops.registers import promote_registers
 from sterna.loops.share import share
+from sterna.loops.small_floats import widen_small_floats
 from sterna.loops.unroll import unroll
 from sterna.loops.vectorize import vectorize
 from sterna.loops.verify import verify
@@ -16,7 +17,7 @@ from sterna.te.expr import Expr
 
 def finish(function: P.Function) -> P.Function:
     """The loop program that generators render: vectors explicit, loops unrolled, registers named, math expanded,
-    repeated values shared, every access proved in bounds."""
+    16-bit floats computed in 32 bits, repeated values shared, every access proved in bounds."""
     body = unroll(vectorize(function.body))
     function = promote_registers(replace(function, body=body))
     body = share(_expand(function.body, {}))
@@ -26,6 +27,6 @@ def finish(function: P.Function) -> P.Function:
 def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:
     if isinstance(stmt, (P.Let, P.Assign, P.Store)):
         if (done := memo.get(stmt.value)) is None:
-            memo[stmt.value] = done = expand_math(stmt.value)
+            memo[stmt.value] = done = expand_math(widen_small_floats(stmt.value))
         return replace(stmt, value=done)
     return P.map_children(stmt, lambda s: _expand(s, memo))

@@ -1,0 +1,37 @@
+"""16-bit floats are computed in float32 and rounded after every operation, which is what their own arithmetic would give.
+
+Only conversions are left for the generators to render; everything else that touches these types moves bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sterna.te import expr as E  # noqa: N812
+from sterna.te.expr import Expr
+
+SMALL = ("float16", "bfloat16")
+
+
+def widen_small_floats(expr: Expr) -> Expr:
+    """The expression without arithmetic or comparisons on 16-bit floats."""
+    return E.rewrite(expr, _rule)
+
+
+def _rule(node: Expr) -> Expr | None:
+    if isinstance(node, (E.Unary, E.Binary, E.Compare, E.Fma)):
+        operands = node.children()
+        if not any(c.dtype in SMALL for c in operands):
+            return None
+        wide = node.with_children(tuple(_cast(c, "float32") if c.dtype in SMALL else c for c in operands))
+        return _cast(replace(wide, dtype="float32"), node.dtype) if node.dtype in SMALL else wide
+    if isinstance(node, E.Cast) and "float32" not in (node.dtype, node.a.dtype):
+        if node.dtype in SMALL or node.a.dtype in SMALL:
+            return _cast(_cast(node.a, "float32"), node.dtype)
+    return None
+
+
+def _cast(a: Expr, dtype: str) -> Expr:
+    if isinstance(a, E.Const):
+        return replace(E.const(a.value, dtype), lanes=a.lanes)
+    return E.Cast(dtype, a=a, lanes=a.lanes) if a.dtype != dtype else a
