@@ -1,0 +1,65 @@
+"""From a graph of a few nodes to what its compiled kernels compute, and how that is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from sterna.bundle.writer import write_bundle
+from sterna.driver import Compiled, Options, compile_graph
+from sterna.ir import dtypes
+from sterna.ir.graph import Graph, Value, tensor_type
+from sterna.ops import Builder
+from sterna.runtime import Bundle, load
+from sterna.targets.target import Target, load_target
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def compiled(graph: Graph, target: str | Target = "host", generator: str = "c", debug: bool = False) -> Compiled:
+    machine = load_target(target) if isinstance(target, str) else target
+    return compile_graph(graph, "small", Options(machine, generator, debug=debug))
+
+
+def build(
+    graph: Graph,
+    directory: Path,
+    target: str | Target = "host",
+    generator: str = "c",
+    threads: int = 1,
+    debug: bool = False,
+) -> Bundle:
+    """The graph's bundle, loaded."""
+    return load(write_bundle(compiled(graph, target, generator, debug), directory), threads)
+
+
+def run(graph: Graph, inputs: Arrays, directory: Path, generator: str = "c", threads: int = 1) -> dict[str, np.ndarray]:
+    """What the compiled graph computes."""
+    with build(graph, directory, generator=generator, threads=threads) as bundle:
+        return bundle.run(inputs)
+
+
+def input_value(builder: Builder, array: np.ndarray, name: str = "x") -> Value:
+    """An input for arrays like this one."""
+    return Value(builder.name(name), tensor_type(dtypes.from_numpy(array.dtype), array.shape))
+
+
+def check(found: Arrays, expected: Arrays, tolerance: float = 2e-5) -> None:
+    """Equal up to rounding: relative to the largest finite value of each tensor; integers exactly."""
+    assert list(found) == list(expected)
+    for name, want in expected.items():
+        have = found[name]
+        assert have.shape == want.shape and have.dtype == want.dtype, name
+        if want.dtype.kind not in "fV":
+            np.testing.assert_array_equal(have, want, err_msg=name)
+            continue
+        a, b = have.astype(np.float64), want.astype(np.float64)
+        np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=name)
+        np.testing.assert_array_equal(np.where(np.isinf(b), a, 0), np.where(np.isinf(b), b, 0), err_msg=name)
+        finite = np.isfinite(b)
+        if finite.any():
+            scale = max(1e-30, float(np.abs(b[finite]).max()))
+            error = float(np.abs(a[finite] - b[finite]).max()) / scale
+            assert error <= tolerance, f"{name}: relative error {error:.2e}"
