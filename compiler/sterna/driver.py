@@ -14,11 +14,12 @@ import numpy as np
 from sterna.codegen import c, llvm
 from sterna.errors import error
 from sterna.ir.graph import Array, Graph
+from sterna.ir.integer import Symbol
 from sterna.ir.printer import print_graph
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
-from sterna.loops.program import Function
+from sterna.loops.program import Function, used_dims
 from sterna.passes.fuse import fuse
 from sterna.passes.kernels import Call, build_calls
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
@@ -111,13 +112,20 @@ def compile_graph(
     if observe is not None:
         show("import", print_graph(graph))
     graph = optimize(graph, (lambda stage, g: show(stage, print_graph(g))) if observe is not None else None)
+    if options.target.static and (open_dims := dimensions(graph)):
+        raise error(
+            "E0203",
+            f"the target {options.target.name} needs every size at compile time",
+            f"open dimensions: {', '.join(s.name for s in open_dims)}",
+            fix=" ".join(f"--dim {s.name}={s.hi}" for s in open_dims),
+        )
     views = plan_views(graph)
     calls = build_calls(graph, fuse(graph, views), views)
     if observe is not None:
         show("fuse", "\n".join(f"{c.name}: {c.kernel.name} <- {', '.join(c.sources)}" for c in calls) + "\n")
         show("te", "\n".join(print_kernel(c.kernel) for c in calls))
     step("scheduling and lowering kernels")
-    kernels, kernel_of = plan_kernels(calls, options.target)
+    kernels, kernel_of = plan_kernels(calls, options.target, dimensions(graph))
     if observe is not None:
         show("schedule", "\n".join(_schedule_text(k) for k in kernels))
         show(
@@ -143,7 +151,15 @@ def compile_graph(
     return Compiled(graph, options, model, views, calls, kernels, kernel_of, plan, params, params_at, source, library)
 
 
-def plan_kernels(calls: Sequence[Call], target: Target) -> tuple[tuple[Planned, ...], tuple[int, ...]]:
+def dimensions(graph: Graph) -> tuple[Symbol, ...]:
+    """The symbols that the sizes of a graph's inputs are made of, in order of appearance."""
+    found = (s for v in graph.inputs for n in v.shape for s in sorted(n.symbols(), key=lambda s: s.name))
+    return tuple(dict.fromkeys(found))
+
+
+def plan_kernels(
+    calls: Sequence[Call], target: Target, dims: Sequence[Symbol] = ()
+) -> tuple[tuple[Planned, ...], tuple[int, ...]]:
     """Schedules and lowers the distinct kernels; returns them and each call's index among them."""
     index: dict[str, int] = {}
     kernels: list[Planned] = []
@@ -151,12 +167,12 @@ def plan_kernels(calls: Sequence[Call], target: Target) -> tuple[tuple[Planned, 
     for call in calls:
         if call.key not in index:
             index[call.key] = len(kernels)
-            kernels.append(plan_kernel(call, target, f"k{len(kernels)}_{call.kernel.name}"))
+            kernels.append(plan_kernel(call, target, f"k{len(kernels)}_{call.kernel.name}", dims))
         kernel_of.append(index[call.key])
     return tuple(kernels), tuple(kernel_of)
 
 
-def plan_kernel(call: Call, target: Target, name: str) -> Planned:
+def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Planned:
     """One kernel's schedule and loop program."""
     context = Context(target, {n: layout.strides for n, layout in call.layouts.items()})
     schedule = propose(call.kernel, context)
@@ -167,7 +183,9 @@ def plan_kernel(call: Call, target: Target, name: str) -> Planned:
             inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
             outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
         )
-    return Planned(schedule, replace(finish(lowered), name=name))
+    function = finish(lowered)
+    used = used_dims(function)
+    return Planned(schedule, replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used)))
 
 
 def pack_params(
@@ -175,7 +193,7 @@ def pack_params(
 ) -> tuple[bytes, tuple[tuple[int, int], ...]]:
     """The weights as the kernels read them, one 64-byte aligned block per call, equal blocks once."""
     chunks: list[bytes] = []
-    blocks: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
+    blocks: dict[tuple[object, ...], tuple[int, int]] = {}
     offset = 0
     where: list[tuple[int, int]] = []
     for call, k in zip(calls, kernel_of, strict=True):
@@ -203,10 +221,9 @@ def pack_params(
     return b"".join(chunks), tuple(where)
 
 
-def _identity(array: Array) -> int:
+def _identity(array: Array) -> tuple[object, ...]:
     """The same for views of the same weights: memory, strides and shape say so without reading them."""
-    interface = array.__array_interface__
-    return hash((interface["data"][0], array.strides, array.shape, array.dtype.str))
+    return array.__array_interface__["data"][0], array.strides, array.shape, array.dtype.str
 
 
 def build_library(

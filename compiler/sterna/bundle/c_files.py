@@ -10,6 +10,7 @@ from sterna.codegen.dialect import C_TYPE
 from sterna.codegen.render import render_template
 from sterna.driver import Compiled
 from sterna.ir.graph import Value
+from sterna.te.layout import most_elements
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class _Tensor:
     identifier: str
     type: str
     dtype: str
-    dims: tuple[int, ...]
+    dims: tuple[str, ...]
     elements: int
 
 
@@ -83,8 +84,8 @@ def _tensor(value: Value, name: str, taken: set[str]) -> _Tensor:
         identifier,
         C_TYPE[value.dtype],
         value.dtype,
-        value.type.sizes,
-        max(1, int(value.type.elements)),
+        tuple(str(n) for n in value.shape),
+        most_elements(value.shape),
     )
 
 

@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sterna.driver import Compiled
+from sterna.driver import Compiled, dimensions
+from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.runtime import hash64
+from sterna.te.layout import most_elements
 from sterna.version import __version__
 
 FORMAT = 1
@@ -41,10 +44,11 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
                 "out": [values.buffer(v) for v in call.outputs],
                 "params_at": at,
                 "params_bytes": size,
-                "tasks": int(compiled.kernels[kernel].function.n_tasks),
+                "tasks": values.expression(compiled.kernels[kernel].function.n_tasks),
                 "sources": list(call.sources),
             }
         )
+    symbols = [{"name": s.name, "lo": s.lo, "hi": s.hi} for s in values.dims]
     scratch = max((k.function.scratch_bytes for k in compiled.kernels), default=0)
     return {
         "abi": ABI,
@@ -65,6 +69,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"library": target.library} if target.library else {}),
         "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
         "scratch_bytes": -(-scratch // 64) * 64,
+        **({"symbols": symbols} if symbols else {}),
         "kernels": [{"name": k.function.name} for k in compiled.kernels],
         "values": values.rows,
         "inputs": inputs,
@@ -83,6 +88,7 @@ class _Values:
         graph = compiled.graph
         self.inputs = set(graph.inputs)
         self.outputs = set(graph.outputs)
+        self.dims = dimensions(graph)
 
     def index(self, value: Value, name: str | None = None) -> int:
         if value not in self.known:
@@ -99,15 +105,42 @@ class _Values:
         place = self.compiled.views.storage(value)
         root = place.root
         kind = "input" if root in self.inputs else "output" if root in self.outputs else "arena"
-        nbytes = max(1, int(root.type.elements)) * dtypes.size(root.dtype)
+        nbytes = most_elements(root.shape) * dtypes.size(root.dtype)
         storage: dict[str, Any] = {
             "class": kind,
             "offset": self.compiled.plan.offsets[root] if kind == "arena" else 0,
             "bytes": nbytes,
-            "origin": place.origin,
-            "strides": list(place.strides),
+            "origin": self.expression(place.origin),
+            "strides": [self.expression(s) for s in place.strides],
         }
-        row: dict[str, Any] = {"name": name, "dtype": value.dtype, "dims": list(value.type.sizes), "storage": storage}
+        row: dict[str, Any] = {
+            "name": name,
+            "dtype": value.dtype,
+            "dims": [self.expression(n) for n in value.shape],
+            "storage": storage,
+        }
         if kind == "arena" and not self.compiled.plan.survives(root):
             row["fleeting"] = True
         return row
+
+    def expression(self, value: Int) -> Any:
+        """A dimension expression: a number, or operators in front of their operands."""
+        terms = [self._term(monomial, coefficient) for monomial, coefficient in value.terms.items()]
+        if value.const or not terms:
+            terms.append(value.const)
+        return terms[0] if len(terms) == 1 else ["+", *terms]
+
+    def _term(self, monomial: Monomial, coefficient: int) -> Any:
+        factors = [self._atom(atom) for atom in monomial]
+        if coefficient != 1:
+            factors.append(coefficient)
+        return factors[0] if len(factors) == 1 else ["*", *factors]
+
+    def _atom(self, atom: Atom) -> Any:
+        if isinstance(atom, Symbol):
+            return ["d", self.dims.index(atom)]
+        if isinstance(atom, (FloorDiv, Mod)):
+            return ["/" if isinstance(atom, FloorDiv) else "%", self.expression(atom.value), atom.divisor]
+        if isinstance(atom, Extremum):
+            return [atom.kind, *(self.expression(operand) for operand in atom.operands)]
+        raise internal_error(f"a size depends on {atom}, which no runtime can know")

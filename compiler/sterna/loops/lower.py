@@ -26,7 +26,7 @@ from sterna.loops.regions import infer_regions
 from sterna.schedule.schedule import Packing, RaggedTail, Schedule, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
-from sterna.te.layout import Layout
+from sterna.te.layout import Layout, dense_strides, most_elements
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import Tensor, combine, identity
 
@@ -93,14 +93,14 @@ class _Lowering:
     def _argument(self, t: Tensor, scope: P.Scope, slot: int) -> Buffer:
         layout = self.layouts.get(t.name)
         if layout is None:
-            strides = P.dense_strides(t.shape)
-            buffer = Buffer(t.name, t.dtype, t.shape, strides, self._elements(t), scope, 0, slot)
+            strides = dense_strides(t.shape)
+            buffer = Buffer(t.name, t.dtype, t.shape, strides, most_elements(t.shape), scope, ZERO, slot)
         else:
             buffer = Buffer(
                 t.name,
                 t.dtype,
                 t.shape,
-                tuple(as_int(s) for s in layout.strides),
+                layout.strides,
                 layout.elements,
                 scope,
                 layout.origin,
@@ -115,23 +115,13 @@ class _Lowering:
         for p in self.kernel.params:
             packing: Packing | None = self.schedule.packings.get(p.name)
             stored = packing.packed if packing else p
-            elements = self._elements(stored)
-            strides = P.dense_strides(stored.shape)
-            buffer = Buffer(stored.name, p.dtype, stored.shape, strides, elements, "param", 0, offset)
+            elements = most_elements(stored.shape)
+            strides = dense_strides(stored.shape)
+            buffer = Buffer(stored.name, p.dtype, stored.shape, strides, elements, "param", ZERO, offset)
             self.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
             buffers.append(buffer)
             offset += -(-elements * dtypes.size(p.dtype) // ALIGNMENT) * ALIGNMENT
         return tuple(buffers)
-
-    def _elements(self, t: Tensor) -> int:
-        """The most elements that a tensor can have; at least one."""
-        elements = 1
-        for n in t.shape:
-            hi = n.bounds()[1]
-            if hi is None:
-                self._refuse(f"dimension {n} of {t.name} has no upper bound", "give the dimension a bound")
-            elements *= hi
-        return max(elements, 1)
 
     # -- the DAG after inlining
     def _expand(self, body: Expr) -> Expr:
@@ -330,10 +320,10 @@ class _Lowering:
             self._unique(s.name),
             s.tensor.dtype,
             region.extent,
-            P.dense_strides(region.extent),
+            dense_strides(region.extent),
             elements,
             scope,
-            0,
+            ZERO,
             slot,
         )
 

@@ -12,6 +12,8 @@ from typing import Literal
 
 from sterna.ir.integer import ZERO, Int, Symbol
 from sterna.te.expr import Expr, Load, rewrite
+from sterna.te.expr import positions as node_positions
+from sterna.te.expr import walk as walk_values
 
 #: input, output, param: memory of the call record. scratch: per worker, planned by the compiler. stack: at most 1 KB.
 #: register: named scalars or vectors, all indices constant.
@@ -38,28 +40,19 @@ class Buffer:
     strides: tuple[Int, ...]
     elements: int
     scope: Scope
-    origin: int = 0
+    origin: Int = ZERO
     slot: int = 0
     may_alias: bool = False
 
     def offset(self, indices: tuple[Int, ...]) -> Int:
         """The flat element offset of a logical position."""
-        total = Int({}, self.origin)
+        total = self.origin
         for index, stride in zip(indices, self.strides, strict=True):
             total = total + index * stride
         return total
 
     def __repr__(self) -> str:
         return f"Buffer({self.name})"
-
-
-def dense_strides(shape: tuple[Int, ...]) -> tuple[Int, ...]:
-    strides: list[Int] = []
-    step = Int({}, 1)
-    for size in reversed(shape):
-        strides.append(step)
-        step = step * size
-    return tuple(reversed(strides))
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,6 +296,34 @@ def map_children(stmt: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
     if isinstance(stmt, If):
         return replace(stmt, then=f(stmt.then), otherwise=None if stmt.otherwise is None else f(stmt.otherwise))
     return stmt
+
+
+def positions(stmt: Stmt) -> Iterator[Int]:
+    """Every position that a statement holds itself."""
+    if isinstance(stmt, For):
+        yield from (stmt.start, stmt.extent)
+    elif isinstance(stmt, If):
+        yield from (stmt.index, stmt.limit)
+    elif isinstance(stmt, LetIndex):
+        yield stmt.value
+    elif isinstance(stmt, Store):
+        yield stmt.index
+    value = value_of(stmt)
+    if value is not None:
+        for node in walk_values(value):
+            yield from node_positions(node)
+
+
+def used_dims(function: Function) -> set[Symbol]:
+    """The dimension symbols that a function reads: those that no loop or name of its own defines."""
+    used: set[Symbol] = set()
+    own: set[Symbol] = set()
+    for stmt in walk(function.body):
+        if isinstance(stmt, (For, LetIndex)):
+            own.add(stmt.symbol)
+        for position in positions(stmt):
+            used |= position.symbols()
+    return used - own
 
 
 def value_of(stmt: Stmt) -> Expr | None:

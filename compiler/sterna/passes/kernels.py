@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sterna.ir.graph import Array, Graph, Node, Value
+from sterna.ir.integer import ONE, ZERO, Int, IntLike, as_int
 from sterna.ops import operators
 from sterna.passes.fuse import Group
-from sterna.passes.views import Storage, Views, dense
+from sterna.passes.views import Storage, Views, shifted
 from sterna.te import expr as E
 from sterna.te.collapse import collapse
-from sterna.te.layout import Layout
+from sterna.te.layout import Layout, dense_strides, most_elements
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder
 
 
@@ -125,19 +126,19 @@ def _call(
     for t, place in zip(kernel.outputs, places, strict=True):
         where[t.name] = place
         b.text.append(f"{t.name} -> {place.origin} {place.strides}")
-    shapes = {t.name: tuple(int(n) for n in t.shape) for t in (*kernel.inputs, *kernel.outputs)}
+    shapes = {t.name: t.shape for t in (*kernel.inputs, *kernel.outputs)}
     strides = {
         n: s.strides
         for n, s in where.items()
-        if s.origin or s.strides != dense(shapes[n]) or s.root.type.sizes != shapes[n]
+        if s.origin != 0 or s.strides != dense_strides(shapes[n]) or s.root.shape != shapes[n]
     }
     reduced = collapse(kernel, strides)
     layouts: dict[str, Layout] = {}
     for n in strides:
         kept = tuple(where[n].strides[g[-1]] for g in reduced.groups[n])
         if not kept and reduced.kernel.tensor(n).shape:
-            kept = (1,)
-        layouts[n] = Layout(kept, where[n].origin, int(where[n].root.type.elements))
+            kept = (ONE,)
+        layouts[n] = Layout(kept, where[n].origin, most_elements(where[n].root.shape))
         b.text.append(f"{n} within {layouts[n].elements}")
     constants = tuple(
         c.reshape([int(n) for n in t.shape]) for c, t in zip(b.constants, reduced.kernel.params, strict=True)
@@ -192,28 +193,26 @@ def _storage_calls(node: Node, views: Views) -> list[Call]:
         if not views.written[node][0]:
             (x,) = node.operands
             calls.append(_copy(node, x, y, before, views))
-        boxes = _border(y.type.sizes, before, after)
+        boxes = _border(y.shape, before, after)
         if boxes:
             calls.append(_fill(node, y, boxes, views))
         return calls
-    axis, position = node.attributes["axis"], 0
+    axis, position = node.attributes["axis"], ZERO
     for x, done in zip(node.operands, views.written[node], strict=True):
-        if not done and 0 not in x.type.sizes:
-            offsets = [0] * y.type.rank
+        if not done and x.type.elements != 0:
+            offsets = [ZERO] * y.type.rank
             offsets[axis] = position
             calls.append(_copy(node, x, y, offsets, views))
-        position += x.type.sizes[axis]
+        position = position + x.shape[axis]
     return calls
 
 
-def _within(views: Views, y: Value, offsets: Sequence[int]) -> Storage:
+def _within(views: Views, y: Value, offsets: Sequence[IntLike]) -> Storage:
     place = views.storage(y)
-    return Storage(
-        place.root, place.origin + sum(o * s for o, s in zip(offsets, place.strides, strict=True)), place.strides
-    )
+    return Storage(place.root, shifted(place, offsets), place.strides)
 
 
-def _copy(node: Node, x: Value, y: Value, offsets: Sequence[int], views: Views) -> Call:
+def _copy(node: Node, x: Value, y: Value, offsets: Sequence[IntLike], views: Views) -> Call:
     """Copies x to its place within y."""
     b = _Builder(views)
     source = b.operand(x)
@@ -223,38 +222,33 @@ def _copy(node: Node, x: Value, y: Value, offsets: Sequence[int], views: Views) 
     return _call(f"{y.name}:{x.name}", node.sources, kernel, b, (y,), [_within(views, y, offsets)])
 
 
-def _fill(node: Node, y: Value, boxes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], views: Views) -> Call:
+_Box = tuple[tuple[Int, ...], tuple[Int, ...]]  # start and size
+
+
+def _fill(node: Node, y: Value, boxes: Sequence[_Box], views: Views) -> Call:
     """Writes the border of a padded tensor."""
     b = _Builder(views)
-    value = (
-        E.const(node.attributes["value"], y.dtype)
-        if y.dtype != "bool"
-        else E.const(bool(node.attributes["value"]), "bool")
-    )
-    if isinstance(value, E.Const) and value.value == float("-inf") and y.dtype.startswith(("int", "uint")):
-        raise AssertionError("integers are padded with integers")
+    given = node.attributes["value"]
+    value = E.const(bool(given) if y.dtype == "bool" else given, y.dtype)
     b.text.append(f"fill {value} {y.type} {boxes}")
     outs = tuple(compute(f"s{n}", size, lambda *_: value) for n, (_, size) in enumerate(boxes))
     kernel = Kernel("fill_border", (), (), outs)
-    return _call(
-        f"{y.name}:border", node.sources, kernel, b, (y,) * len(boxes), [_within(views, y, start) for start, _ in boxes]
-    )
+    places = [_within(views, y, start) for start, _ in boxes]
+    return _call(f"{y.name}:border", node.sources, kernel, b, (y,) * len(boxes), places)
 
 
-def _border(
-    sizes: Sequence[int], before: Sequence[int], after: Sequence[int]
-) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(start, size) of boxes that cover the border once: per dimension a box on either side, earlier dimensions cut to
-    the interior."""
-    boxes = []
+def _border(sizes: Sequence[Int], before: Sequence[int], after: Sequence[int]) -> list[_Box]:
+    """Boxes that cover the border once: per dimension a box on either side, earlier dimensions cut to the interior."""
+    boxes: list[_Box] = []
     for d in range(len(sizes)):
-        for start, size in ((0, before[d]), (sizes[d] - after[d], after[d])):
+        for start, size in ((ZERO, before[d]), (sizes[d] - after[d], after[d])):
             if not size:
                 continue
-            starts = [*before[:d], start, *[0] * (len(sizes) - d - 1)]
-            extents = [*(n - p - q for n, p, q in zip(sizes[:d], before, after, strict=False)), size, *sizes[d + 1 :]]
-            if all(extents):
-                boxes.append((tuple(starts), tuple(extents)))
+            starts = (*map(as_int, before[:d]), start, *[ZERO] * (len(sizes) - d - 1))
+            inner = (n - p - q for n, p, q in zip(sizes[:d], before, after, strict=False))
+            extents = (*inner, as_int(size), *sizes[d + 1 :])
+            if all(n != 0 for n in extents):
+                boxes.append((starts, extents))
     return boxes
 
 

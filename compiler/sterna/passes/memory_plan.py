@@ -14,6 +14,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.passes.kernels import Call
 from sterna.passes.views import Views
+from sterna.te.layout import most_elements
 
 ALIGNMENT = 64
 
@@ -62,7 +63,7 @@ def plan_memory(graph: Graph, calls: Sequence[Call], views: Views, keep_all: boo
                 continue
             buffer = buffers.get(root)
             if buffer is None:
-                size = -(-max(1, int(root.type.elements)) * dtypes.size(root.dtype) // ALIGNMENT) * ALIGNMENT
+                size = -(-most_elements(root.shape) * dtypes.size(root.dtype) // ALIGNMENT) * ALIGNMENT
                 buffers[root] = _Buffer(size, n, n, [root])
             else:
                 buffer.last = n
@@ -109,14 +110,14 @@ def _share(calls: Sequence[Call], views: Views, buffers: dict[Value, _Buffer]) -
             continue
         target = views.storage(call.outputs[0])
         into = buffers.get(target.root)
-        if into is None or into.first != n or target.origin:
+        if into is None or into.first != n or target.origin != 0:
             continue
         for position in call.in_place:
             source = views.storage(call.inputs[position])
             buffer = buffers.get(source.root)
             if buffer is None or buffer is into or buffer.last != n or buffer.size != into.size:
                 continue
-            if source.strides != target.strides or source.origin != target.origin:
+            if source.strides != target.strides or source.origin != target.origin != 0:
                 continue
             others = [
                 v for i, v in enumerate(call.inputs) if i != position and buffers.get(views.storage(v).root) is buffer

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sterna.ir.graph import Graph, Node, Value
+from sterna.ir.integer import ONE, ZERO, Int, IntLike, divide_exactly
+from sterna.te.layout import dense_strides
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Window:
     """The value lies inside another: element i of it is element offset + i * step of the parent, per dimension."""
 
     parent: Value
-    offsets: tuple[int, ...]
+    offsets: tuple[IntLike, ...]
     steps: tuple[int, ...]
 
 
@@ -34,8 +36,8 @@ class Storage:
     """Where a value lies: strides and origin, in elements, within the buffer of `root`."""
 
     root: Value
-    origin: int
-    strides: tuple[int, ...]
+    origin: Int
+    strides: tuple[Int, ...]
 
 
 @dataclass
@@ -56,18 +58,18 @@ class Views:
         """Where a value lies, followed to the value that owns the buffer."""
         view = self.parents.get(value)
         if view is None:
-            return Storage(value, 0, dense(value.type.sizes))
+            return Storage(value, ZERO, dense_strides(value.shape))
         parent = self.storage(view.parent)
         if isinstance(view, Window):
-            origin = parent.origin + sum(o * s for o, s in zip(view.offsets, parent.strides, strict=True))
-            return Storage(parent.root, origin, tuple(p * s for p, s in zip(view.steps, parent.strides, strict=True)))
-        strides = recast_strides(view.parent.type.sizes, parent.strides, value.type.sizes)
+            origin = shifted(parent, view.offsets)
+            return Storage(parent.root, origin, tuple(s * p for p, s in zip(view.steps, parent.strides, strict=True)))
+        strides = recast_strides(view.parent.shape, parent.strides, value.shape)
         assert strides is not None
         return Storage(parent.root, parent.origin, strides)
 
 
 def plan_views(graph: Graph) -> Views:
-    """The views of a graph whose dimensions are all known."""
+    """The views of a graph."""
     views = Views()
     producers = graph.producers()
     outputs = set(graph.outputs)
@@ -96,7 +98,7 @@ def _grows(node: Node) -> bool:
 
 
 def _absorb(
-    x: Value, y: Value, offsets: Sequence[int], views: Views, producers: dict[Value, Node], outputs: set[Value]
+    x: Value, y: Value, offsets: Sequence[IntLike], views: Views, producers: dict[Value, Node], outputs: set[Value]
 ) -> bool:
     """Places x within y if the kernel that makes x can write there."""
     producer = producers.get(x)
@@ -113,13 +115,13 @@ def _absorb(
 
 
 def _concat(node: Node, views: Views, producers: dict[Value, Node], outputs: set[Value]) -> tuple[bool, ...]:
-    axis, position = node.attributes["axis"], 0
+    axis, position = node.attributes["axis"], ZERO
     done = []
     for x in node.operands:
-        offsets = [0] * x.type.rank
+        offsets = [ZERO] * x.type.rank
         offsets[axis] = position
         done.append(_absorb(x, node.output, offsets, views, producers, outputs))
-        position += x.type.sizes[axis]
+        position = position + x.shape[axis]
     return tuple(done)
 
 
@@ -142,23 +144,22 @@ def _reshape(node: Node, views: Views, producers: dict[Value, Node], outputs: se
             views.removed.add(node)
         return
     storage = views.storage(x)
-    if recast_strides(x.type.sizes, storage.strides, y.type.sizes) is not None:
+    if recast_strides(x.shape, storage.strides, y.shape) is not None:
         views.parents[y] = Recast(x)
         views.removed.add(node)
 
 
-def dense(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a compact tensor."""
-    strides, step = [], 1
-    for n in reversed(sizes):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
+def shifted(place: Storage, offsets: Sequence[IntLike]) -> Int:
+    """The element within the buffer at which a window with these offsets begins."""
+    origin = place.origin
+    for offset, stride in zip(offsets, place.strides, strict=True):
+        origin = origin + stride * offset
+    return origin
 
 
-def recast_strides(old: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
+def recast_strides(old: Sequence[Int], strides: Sequence[Int], new: Sequence[Int]) -> tuple[Int, ...] | None:
     """Strides of the same elements with other dimensions, or None if no strides can say it."""
-    runs: list[tuple[int, int]] = []  # (elements, stride of the last) of stretches that lie regularly
+    runs: list[tuple[Int, Int]] = []  # (elements, stride of the last) of stretches that lie regularly
     for n, s in zip(old, strides, strict=True):
         if n == 1:
             continue
@@ -166,15 +167,16 @@ def recast_strides(old: Sequence[int], strides: Sequence[int], new: Sequence[int
             runs[-1] = (runs[-1][0] * n, s)
         else:
             runs.append((n, s))
-    result: list[int] = []
+    result: list[Int] = []
     for n in reversed(new):
         if n == 1:
-            result.append(1)
+            result.append(ONE)
             continue
-        if not runs or runs[-1][0] % n:
+        left = divide_exactly(runs[-1][0], n) if runs else None
+        if left is None:
             return None
-        count, step = runs.pop()
+        _, step = runs.pop()
         result.append(step)
-        if count > n:
-            runs.append((count // n, step * n))
+        if left != 1:
+            runs.append((left, step * n))
     return tuple(reversed(result)) if not runs else None

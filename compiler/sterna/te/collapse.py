@@ -25,7 +25,7 @@ class Collapsed:
     groups: Mapping[str, tuple[tuple[int, ...], ...]]
 
 
-def collapse(kernel: Kernel, strides: Mapping[str, Sequence[int]]) -> Collapsed:
+def collapse(kernel: Kernel, strides: Mapping[str, Sequence[Int]]) -> Collapsed:
     """The kernel with fewer dimensions.
 
     Args:
@@ -62,13 +62,13 @@ def _shape(kernel: Kernel, name: str) -> tuple[Int, ...]:
     return kernel.tensor(name).shape
 
 
-def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[int]]) -> set[tuple[str, int]]:
+def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[Int]]) -> set[tuple[str, int]]:
     """(tensor, d) where dimensions d and d + 1 can be one; for stages, axes likewise, those of reductions counted on."""
     pairs: set[tuple[str, int]] = set()
     for t in _tensors(kernel):
         for d in range(len(t.shape) - 1):
             s = strides.get(t.name)
-            if t.shape[d + 1].is_const and (s is None or s[d] == int(t.shape[d + 1]) * s[d + 1]):
+            if t.shape[d + 1].is_const and (s is None or s[d] == t.shape[d + 1] * s[d + 1]):
                 pairs.add((t.name, d))
     inner = {t.name: len(t.axes) for t in kernel.stages}
     for t in kernel.stages:

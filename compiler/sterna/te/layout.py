@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from sterna.ir.integer import ONE, Int
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Strides of a tensor and the position of its first element, in elements, within a buffer of `elements`."""
+    """Strides of a tensor and the position of its first element, in elements, within a buffer of at most `elements`."""
 
-    strides: tuple[int, ...]
-    origin: int
+    strides: tuple[Int, ...]
+    origin: Int
     elements: int
+
+
+def dense_strides(shape: Sequence[Int]) -> tuple[Int, ...]:
+    """Strides of a compact tensor, last dimension fastest."""
+    strides: list[Int] = []
+    step = ONE
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return tuple(reversed(strides))
+
+
+def most_elements(shape: Sequence[Int]) -> int:
+    """The most elements that a tensor whose dimensions have bounds can have; at least one.
+
+    Raises:
+        ValueError: a dimension has no upper bound.
+    """
+    elements = 1
+    for size in shape:
+        hi = size.bounds()[1]
+        if hi is None:
+            raise ValueError(f"{size} has no upper bound")
+        elements *= hi
+    return max(elements, 1)

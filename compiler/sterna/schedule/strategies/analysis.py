@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sterna.ir import dtypes
-from sterna.ir.integer import Int, ceil_div
+from sterna.ir.integer import ZERO, Int, ceil_div
 from sterna.schedule.schedule import Fuse, Schedule, Split, StageState
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.layout import dense_strides
 from sterna.te.tensor import Axis, Kernel, Tensor
 
 #: Work (multiply-adds or elements) below which handing a task to another thread costs more than it gives.
@@ -26,7 +27,7 @@ class Context:
     """
 
     target: Target
-    strides: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    strides: Mapping[str, Sequence[Int]] = field(default_factory=dict)
 
     def lanes(self, kernel: Kernel) -> int:
         """Lanes of a vector of the kernel's widest element type."""
@@ -70,30 +71,17 @@ def inline_elementwise(s: Schedule, keep: Sequence[str] = ()) -> None:
             s.inline(t.name)
 
 
-def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[int]]) -> int | None:
+def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[Int]]) -> int | None:
     """Elements between what neighbouring iterations of an axis read; None if that varies."""
     tensor = load.tensor
     assert isinstance(tensor, Tensor)
-    steps: Sequence[int | Int] = strides.get(tensor.name) or _dense(tensor)
-    total = 0
-    for index, step in zip(load.indices, steps, strict=True):
+    total = ZERO
+    for index, step in zip(load.indices, strides.get(tensor.name) or dense_strides(tensor.shape), strict=True):
         coefficient = index.coefficient(axis)
         if coefficient is None:
             return None
-        if coefficient:
-            if isinstance(step, Int):
-                if not step.is_const:
-                    return None
-                step = int(step)
-            total += coefficient * step
-    return total
-
-
-def _dense(tensor: Tensor) -> list[Int]:
-    steps = [Int({}, 1)]
-    for n in reversed(tensor.shape[1:]):
-        steps.append(steps[-1] * n)
-    return steps[::-1] if tensor.shape else []
+        total = total + step * coefficient
+    return int(total) if total.is_const else None
 
 
 def contraction_operands(t: Tensor) -> tuple[Load, Load] | None:
