@@ -18,6 +18,7 @@ import sterna
 from sterna.cli import COMMANDS, program
 from sterna.cli.inputs import ImageOptions, read_image, read_inputs
 from sterna.cli.output import bar, duration, size
+from sterna.debug.describe import dimension_text
 from sterna.driver import STAGES
 from sterna.errors import CODES, SternaError
 from sterna.runtime.inputs import TensorSpec
@@ -335,3 +336,11 @@ def test_the_installed_command_runs(bundle: Path) -> None:
 
 def test_codes_of_the_command_line_are_listed() -> None:
     assert {f"E00{n:02}" for n in range(1, 11)} == {code for code in CODES if code.startswith("E00")}
+
+
+def test_open_dimensions_are_readable() -> None:
+    symbols = [{"name": "batch", "lo": 1, "hi": 8}, {"name": "width", "lo": 1, "hi": 640}]
+    half = ["/", ["+", ["d", 1], -1], 2]
+    assert dimension_text(7, symbols) == "7"
+    assert dimension_text(["d", 0], symbols) == "batch"
+    assert dimension_text(["max", half, 1], symbols) == "max(((width + -1) / 2), 1)"

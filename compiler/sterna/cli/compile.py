@@ -13,11 +13,9 @@ from rich.markup import escape
 from sterna.api import compile_model
 from sterna.bundle.writer import write_bundle
 from sterna.cli import options
-from sterna.cli.output import console, duration, files, print_json, signature, size, spec_json, steps
+from sterna.cli.output import Signature, console, duration, files, print_json, signature, size, steps
 from sterna.driver import STAGES, Compiled
-from sterna.ir import dtypes
 from sterna.ir.graph import Value
-from sterna.runtime.inputs import TensorSpec
 
 _STEPS = 8  # those of api.compile_model, and the last one here
 
@@ -88,9 +86,7 @@ def _default_place(model: Path, target: str) -> Path:
 
 def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
     """The facts of a compilation, as JSON has them."""
-    graph = compiled.graph
-    inputs = [_spec(v, v.name) for v in graph.inputs]
-    outputs = [_spec(v, name) for v, name in zip(graph.outputs, graph.output_names, strict=True)]
+    inputs, outputs = _signature(compiled)
     return {
         "directory": str(place),
         "model": compiled.model,
@@ -99,8 +95,8 @@ def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
         "threads": compiled.options.threads,
         "debug": compiled.options.debug,
         "seconds": round(seconds, 4),
-        "inputs": [spec_json(spec) for spec in inputs],
-        "outputs": [spec_json(spec) for spec in outputs],
+        "inputs": [tensor.json() for tensor in inputs],
+        "outputs": [tensor.json() for tensor in outputs],
         "nodes": len(compiled.calls),
         "kernels": len(compiled.kernels),
         "arena_bytes": compiled.plan.arena_bytes,
@@ -109,17 +105,20 @@ def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
     }
 
 
-def _spec(value: Value, name: str) -> TensorSpec:
-    return TensorSpec(name, dtypes.to_numpy(value.dtype), value.type.sizes)
+def _signature(compiled: Compiled) -> tuple[list[Signature], list[Signature]]:
+    graph = compiled.graph
+    outputs = zip(graph.outputs, graph.output_names, strict=True)
+    return [_tensor(v, v.name) for v in graph.inputs], [_tensor(v, name) for v, name in outputs]
+
+
+def _tensor(value: Value, name: str) -> Signature:
+    return Signature(name, value.dtype, tuple(int(n) if n.is_const else str(n) for n in value.shape))
 
 
 def _print(compiled: Compiled, summary: dict[str, Any], place: Path, to_stderr: bool) -> None:
     out = console(sys.stderr if to_stderr else None)
-    graph, target = compiled.graph, compiled.options.target
-    inputs = [_spec(v, v.name) for v in graph.inputs]
-    outputs = [_spec(v, name) for v, name in zip(graph.outputs, graph.output_names, strict=True)]
-    out.print(f"[bold]{escape(compiled.model)}[/] for {escape(target.description)}\n")
-    out.print(signature(inputs, outputs))
+    out.print(f"[bold]{escape(compiled.model)}[/] for {escape(compiled.options.target.description)}\n")
+    out.print(signature(*_signature(compiled)))
     arena, live = summary["arena_bytes"], summary["live_bytes"]
     over = f"{arena / live - 1:.1%} above the" if arena > live else "equal to the"
     why = " (nothing is reused: --debug)" if compiled.options.debug else ""

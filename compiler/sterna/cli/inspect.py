@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option
-from sterna.cli.output import console, files, print_json, size, table
-from sterna.debug.describe import BundleFacts, ModelFacts, describe_bundle, describe_model
+from sterna.cli.output import Signature, console, files, print_json, signature, size, table
+from sterna.debug.describe import BundleFacts, ModelFacts, describe_bundle, describe_model, dimension_text
 from sterna.errors import SternaError, error
 
 _SUPPORT = {
@@ -65,7 +64,7 @@ def _print_bundle(facts: BundleFacts) -> None:
     settings = ", ".join(f"{key} {str(value).lower()}" for key, value in graph.get("options", {}).items())
     out.print(f"  {escape(target['triple'])}; needs of the processor: {escape(needs)}")
     out.print(f"  {escape(settings)}\n")
-    _signature(out, graph)
+    out.print(_signature(graph))
     arena, live = graph["arena"]["bytes"], graph["arena"].get("live_bytes", 0)
     scratch = size(graph["scratch_bytes"])
     out.print(f"\n  arena {size(arena)} (live-set lower bound {size(live)}), scratch {scratch} per thread")
@@ -81,17 +80,16 @@ def _print_bundle(facts: BundleFacts) -> None:
         out.print("[bold red]the files are damaged: a size or hash is not the one written when it was compiled[/]")
 
 
-def _signature(out: Console, graph: dict[str, Any]) -> None:
-    grid = Table.grid(padding=(0, 2))
-    for kind in ("inputs", "outputs"):
-        for index in graph[kind]:
-            value = graph["values"][index]
-            grid.add_row(f"  {kind[:-1]}", f"[bold]{escape(value['name'])}[/]", escape(_type(value)))
-    out.print(grid)
+def _signature(graph: dict[str, Any]) -> Table:
+    inputs, outputs = (
+        [_tensor(graph["values"][index], graph) for index in graph[kind]] for kind in ("inputs", "outputs")
+    )
+    return signature(inputs, outputs)
 
 
-def _type(value: dict[str, Any]) -> str:
-    return f"{value['dtype']}[{', '.join(map(str, value['dims']))}]"
+def _tensor(value: dict[str, Any], graph: dict[str, Any]) -> Signature:
+    symbols = graph.get("symbols", ())
+    return Signature(value["name"], value["dtype"], tuple(dimension_text(n, symbols) for n in value["dims"]))
 
 
 def _kernels(graph: dict[str, Any]) -> Table:
@@ -108,7 +106,14 @@ def _nodes(graph: dict[str, Any]) -> Table:
         written = ", ".join(dict.fromkeys(graph["values"][v]["name"] for v in node["out"]))
         sources = ", ".join(node.get("sources", ())) or node["name"]
         weights = size(node["params_bytes"]) if node.get("params_bytes") else ""
-        rows.add_row(str(index), escape(sources), str(node["kernel"]), str(node["tasks"]), weights, escape(written))
+        rows.add_row(
+            str(index),
+            escape(sources),
+            str(node["kernel"]),
+            dimension_text(node["tasks"], graph.get("symbols", ())),
+            weights,
+            escape(written),
+        )
     return rows
 
 
@@ -117,9 +122,13 @@ def _memory(graph: dict[str, Any]) -> Table:
     values = [v for v in graph["values"] if v["storage"]["class"] == "arena"]
     for value in sorted(values, key=lambda v: (v["storage"]["offset"], v["name"])):
         storage = value["storage"]
-        note = "reused in a run" if value.get("fleeting") else ""
+        note = "reused" if value.get("fleeting") else ""
         rows.add_row(
-            f"{storage['offset']:,}", f"{storage['bytes']:,}", escape(value["name"]), escape(_type(value)), note
+            f"{storage['offset']:,}",
+            f"{storage['bytes']:,}",
+            escape(value["name"]),
+            escape(str(_tensor(value, graph))),
+            note,
         )
     return rows
 

@@ -68,18 +68,20 @@ def unique(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
 
 def model_options(function: F) -> F:
     """What `compile` and `verify` have in common: how a model is compiled."""
-    for option in (
-        click.option("--target", "-t", default="host", metavar="NAME|FILE", show_default=True,
-                     help="Machine to compile for; `sterna targets` lists them."),
-        click.option("--shape", "shapes", multiple=True, type=shape, metavar="NAME=SIZES",
-                     help="Sizes of an input that the model leaves open: image=1,3,224,224."),
-        click.option("--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE",
-                     help="Size of a named dimension: batch=1."),
-        click.option("--generator", "-g", type=click.Choice(["c", "llvm"]), default="c", show_default=True,
-                     help="Through a C compiler, or LLVM in this process."),
-        click.option("--cc", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
-                     help="The C compiler of the C generator."),
-        threads_option("How many threads the model will run on: a hint, never a limit."),
+    for option in reversed(
+        (
+            click.option("--target", "-t", default="host", metavar="NAME|FILE", show_default=True,
+                         help="Machine to compile for; `sterna targets` lists them."),
+            click.option("--shape", "shapes", multiple=True, type=shape, metavar="NAME=SIZES",
+                         help="Sizes of an input that the model leaves open: image=1,3,224,224."),
+            click.option("--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE",
+                         help="Size of a named dimension: batch=1."),
+            click.option("--generator", "-g", type=click.Choice(["c", "llvm"]), default="c", show_default=True,
+                         help="Through a C compiler, or LLVM in this process."),
+            click.option("--cc", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
+                         help="The C compiler of the C generator."),
+            threads_option("Threads it will run on: a hint for the compiler, never a limit."),
+        )
     ):  # fmt: skip
         function = option(function)
     return function

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
@@ -46,7 +47,7 @@ def size(count: int) -> str:
     """Bytes for people: exact while that is short."""
     if count < 10_000:
         return f"{count:,} B"
-    return f"{count / 1e3:,.1f} kB" if count < 10_000_000 else f"{count / 1e6:,.1f} MB"
+    return f"{count / 1e3:,.1f} kB" if count < 1_000_000 else f"{count / 1e6:,.1f} MB"
 
 
 def duration(seconds: float) -> str:
@@ -70,12 +71,27 @@ def table(*columns: str | Column, title: str | None = None) -> Table:
     )  # fmt: skip
 
 
-def signature(inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> Table:
+@dataclass(frozen=True)
+class Signature:
+    """An input or output as text and JSON show it; a size that is open is an expression."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    def json(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
+
+
+def signature(inputs: Sequence[Signature], outputs: Sequence[Signature]) -> Table:
     """Inputs and outputs, one per line."""
     grid = Table.grid(padding=(0, 2))
-    for kind, specs in (("input", inputs), ("output", outputs)):
-        for spec in specs:
-            grid.add_row(f"  {kind}", f"[bold]{escape(spec.name)}[/]", escape(type_text(spec)))
+    for kind, tensors in (("input", inputs), ("output", outputs)):
+        for tensor in tensors:
+            grid.add_row(f"  {kind}", f"[bold]{escape(tensor.name)}[/]", escape(str(tensor)))
     return grid
 
 

@@ -21,6 +21,8 @@ from sterna.errors import Diagnostic, SternaError, error
 from sterna.runtime import Bundle, NodeTime, load
 from sterna.runtime.inputs import Array, TensorSpec, match_inputs
 
+_SLOWEST = 15  # nodes in the table by time; the other table has all
+
 
 @click.command("run")
 @click.argument("bundle", type=click.Path(path_type=Path))
@@ -162,7 +164,11 @@ def _print(
     if nodes:
         total = sum(node.nanoseconds for node in nodes) or 1
         by_time = sorted(nodes, key=lambda node: -node.nanoseconds)
-        out.print("\n", _profile(by_time, total, "Nodes by time"), sep="")
+        click.echo()
+        out.print(_profile(by_time[:_SLOWEST], total, "Nodes by time"))
+        others = sum(node.nanoseconds for node in by_time[_SLOWEST:])
+        if others:
+            click.echo(f"and {len(nodes) - _SLOWEST} others, {others / total:.1%}\n")
         out.print(_profile(nodes, total, "Nodes in execution order"))
         click.echo(f"sum of the nodes: {duration(total * 1e-9)}")
 

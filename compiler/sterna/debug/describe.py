@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,3 +197,16 @@ def describe_bundle(directory: str | os.PathLike[str]) -> BundleFacts:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise error("E0504", "graph.json is malformed", str(place), fix="compile the model again") from None
     return BundleFacts(place, graph, sizes, intact)
+
+
+def dimension_text(size: Any, symbols: Sequence[Mapping[str, Any]]) -> str:
+    """A dimension of graph.json for people: a number, or an expression over the symbols (docs/bundle.md)."""
+    if not isinstance(size, list):
+        return str(size)
+    operator, *operands = size
+    if operator == "d":
+        return str(symbols[operands[0]]["name"])
+    texts = [dimension_text(operand, symbols) for operand in operands]
+    if operator in ("min", "max"):
+        return f"{operator}({', '.join(texts)})"
+    return f"({f' {operator} '.join(texts)})"
