@@ -173,9 +173,13 @@ def plan_kernels(
 
 
 def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Planned:
-    """One kernel's schedule and loop program."""
+    """One kernel's schedule, as the strategies propose it, and its loop program."""
     context = Context(target, {n: layout.strides for n, layout in call.layouts.items()})
-    schedule = propose(call.kernel, context)
+    return realize(call, propose(call.kernel, context), name, dims)
+
+
+def realize(call: Call, schedule: Schedule, name: str, dims: Sequence[Symbol] = ()) -> Planned:
+    """The loop program that a schedule gives for a kernel; the same steps give the same program."""
     lowered = lower(schedule, call.layouts)
     if call.in_place:
         lowered = replace(
