@@ -5,7 +5,6 @@ from __future__ import annotations
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int
 from sterna.loops import program as P
-from sterna.te import expr as E
 
 
 def verify(function: P.Function) -> P.Function:
@@ -25,7 +24,7 @@ def verify(function: P.Function) -> P.Function:
                 f"{buffer.name}[{index}] reaches {lo} to {None if hi is None else hi + reach}, the buffer has {buffer.elements} elements"
             )
 
-    def visit(stmt: P.Stmt, known: list[tuple[Int, Int]]) -> None:
+    def visit(stmt: P.Stmt, known: list[tuple[Int, Int]], breakable: bool = False) -> None:
         if isinstance(stmt, P.LetIndex):
             lo, hi = stmt.value.bounds()
             for index, limit in known:
@@ -45,17 +44,20 @@ def verify(function: P.Function) -> P.Function:
                 problems.append(f"loop over {stmt.symbol.name} runs past its bound")
         if isinstance(stmt, P.Store):
             access(stmt.buffer, stmt.index, stmt.value.lanes, stmt.stride, stmt.active)
-        value = P.value_of(stmt)
-        if value is not None:
-            for load in E.loads(value):
-                access(load.tensor, load.indices[0], load.lanes, load.stride, load.active)
+        if isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
+            problems.append(f"a branch on {stmt.condition.dtype} x{stmt.condition.lanes}, which is no truth value")
+        if isinstance(stmt, P.Break) and not breakable:
+            problems.append("it leaves a loop where there is none to leave")
+        for load in P.own_loads(stmt):
+            access(load.tensor, load.indices[0], load.lanes, load.stride, load.active)
         if isinstance(stmt, P.If):
-            visit(stmt.then, [*known, (stmt.index, stmt.limit)])
+            visit(stmt.then, [*known, (stmt.index, stmt.limit)], breakable)
             if stmt.otherwise is not None:
-                visit(stmt.otherwise, known)
+                visit(stmt.otherwise, known, breakable)
             return
+        inside = stmt.kind == "serial" if isinstance(stmt, P.For) else breakable
         for child in P.children(stmt):
-            visit(child, known)
+            visit(child, known, inside)
 
     visit(function.body, [])
     if problems:

@@ -197,22 +197,7 @@ class _Grid:
             return self.position(expr.index)
         if isinstance(expr, E.Load):
             return self.load(expr)
-        operands = [self.value(child) for child in expr.children()]
-        if isinstance(expr, E.Unary):
-            return _unary(expr.op, operands[0])
-        if isinstance(expr, E.Binary):
-            return _binary(expr.op, *operands)
-        if isinstance(expr, E.Compare):
-            return _COMPARE[expr.op](*operands)
-        if isinstance(expr, E.Fma):
-            return _fma(*operands)
-        if isinstance(expr, E.Select):
-            return np.where(*operands)
-        if isinstance(expr, E.Cast):
-            return cast(operands[0], expr.dtype)
-        if isinstance(expr, E.Bitcast):
-            return operands[0].view(dtypes.to_numpy(expr.dtype))
-        raise internal_error(f"stage {self.stage.name}: {type(expr).__name__} inside an expression")
+        return operation(expr, [self.value(child) for child in expr.children()])
 
     def position(self, index: Int) -> Array:
         """An index expression over the grid."""
@@ -384,6 +369,25 @@ def _aligned(value: Array, rank: int) -> Array:
 
 
 # ---------------------------------------------------------------- operations
+def operation(expr: Expr, operands: list[Array]) -> Any:
+    """One operation of an expression on the values of its operands; the result may be of a wider type."""
+    if isinstance(expr, E.Unary):
+        return _unary(expr.op, operands[0])
+    if isinstance(expr, E.Binary):
+        return _binary(expr.op, *operands)
+    if isinstance(expr, E.Compare):
+        return _COMPARE[expr.op](*operands)
+    if isinstance(expr, E.Fma):
+        return _fma(*operands)
+    if isinstance(expr, E.Select):
+        return np.where(*operands)
+    if isinstance(expr, E.Cast):
+        return cast(operands[0], expr.dtype)
+    if isinstance(expr, E.Bitcast):
+        return operands[0].view(dtypes.to_numpy(expr.dtype))
+    raise internal_error(f"{type(expr).__name__} inside an expression")
+
+
 def cast(value: Array, dtype: str) -> Array:
     """`expr.Cast`: saturating from float to integer with 0 for NaN, wrapping between integers."""
     target = dtypes.to_numpy(dtype)
