@@ -135,8 +135,8 @@ typedef struct sterna_tensor {
   const char *dtype;   /* as in graph.json: "float32" ... */
   uint32_t dtype_code; /* the number in STERNA_DTYPES */
   uint32_t rank;
-  const int64_t *dims; /* `rank` sizes */
-  size_t bytes;        /* of the dense row-major tensor */
+  const int64_t *dims; /* `rank` sizes; the model's, which change in sterna_set_dims */
+  size_t bytes;        /* of the dense row-major tensor, at the sizes of this moment */
 } sterna_tensor;
 
 STERNA_API uint32_t sterna_input_count(const sterna_model *model);
@@ -167,15 +167,34 @@ STERNA_API sterna_status sterna_value_info(const sterna_model *model, uint32_t v
 STERNA_API int32_t sterna_find_value(const sterna_model *model, const char *name);
 
 /* Copies a tensor into dense row-major memory of `bytes` bytes, which must be exactly the info's. STERNA_NOT_AVAILABLE
- * for a value that a later node overwrites (compile with debug=True to keep it), and before the first run. */
+ * for a value that a later node overwrites (compile with debug=True to keep it), and before the first run
+ * at these sizes. */
 STERNA_API sterna_status sterna_value_copy(sterna_model *model, uint32_t value, void *memory, size_t bytes);
+
+/* ---- Dimensions that were left open when the model was compiled, numbered from 0 ---- */
+
+typedef struct sterna_dim {
+  const char *name;
+  int64_t lo, hi; /* least and greatest size */
+  int64_t size;   /* now; `hi` after loading */
+} sterna_dim;
+
+STERNA_API uint32_t sterna_dim_count(const sterna_model *model);
+STERNA_API sterna_status sterna_dim_info(const sterna_model *model, uint32_t dim, sterna_dim *info);
+
+/* Sets the sizes of all dimensions, or of one. Every tensor's dims and bytes follow; buffers stay where they are, and
+ * what they hold is no tensor's value any more: write the inputs afterwards, densely, and see that memory bound to inputs and
+ * outputs is large enough. Takes no memory, and next to no time if nothing changes. After a failure the sizes are those
+ * before: STERNA_BAD_ARGUMENT for a size out of its bounds. */
+STERNA_API sterna_status sterna_set_dims(sterna_model *model, const int64_t *sizes, uint32_t count);
+STERNA_API sterna_status sterna_set_dim(sterna_model *model, const char *name, int64_t size);
 
 /* ---- Nodes, in execution order ---- */
 
 typedef struct sterna_node {
   const char *name;
   const char *kernel;
-  uint32_t tasks;
+  uint32_t tasks; /* at the sizes of this moment */
 } sterna_node;
 
 STERNA_API uint32_t sterna_node_count(const sterna_model *model);
@@ -186,7 +205,7 @@ STERNA_API sterna_status sterna_node_info(const sterna_model *model, uint32_t no
 STERNA_API const char *sterna_model_name(const sterna_model *model);
 STERNA_API const char *sterna_version(void); /* of the library, against STERNA_VERSION of the header */
 
-/* Bytes that the model's tensors need: the arena, one worker's scratch, and the inputs and outputs. */
+/* Bytes that the model's tensors need at their largest: the arena, one worker's scratch, and the inputs and outputs. */
 typedef struct sterna_memory {
   size_t arena, scratch, signature, params;
 } sterna_memory;

@@ -30,58 +30,71 @@ static bool find_dtype(const char *text, size_t at, value *v) {
   return false;
 }
 
-/* Sizes and strides: a dense size that fits, and no element outside the buffer. */
-static bool read_shape(heap *heap, const char *text, size_t dims_at, size_t strides_at, value *v) {
+static bool read_shape(sterna_model *model, const char *text, size_t dims_at, size_t strides_at, value *v) {
   uint32_t rank = json_count(text, dims_at);
-  int64_t *dims = heap_take(heap, rank, sizeof *dims);
-  uint64_t *strides = heap_take(heap, rank, sizeof *strides);
+  v->dims = heap_take(&model->heap, rank, sizeof *v->dims);
+  v->strides = heap_take(&model->heap, rank, sizeof *v->strides);
   if (!json_is_list(text, dims_at) || !json_is_list(text, strides_at) || rank > STERNA_MAX_RANK ||
-      json_count(text, strides_at) != rank || dims == NULL || strides == NULL)
+      json_count(text, strides_at) != rank || v->dims == NULL || v->strides == NULL)
     return false;
-  uint64_t elements = 1, last = v->origin; /* the element furthest from the buffer's start */
-  bool dense = v->origin == 0;
+  v->tensor.rank = rank;
+  v->tensor.dims = v->dims;
   size_t dim_at = json_first(text, dims_at), stride_at = json_first(text, strides_at);
   for (uint32_t i = 0; i < rank; i++) {
-    uint64_t dim, reach;
-    if (!json_uint64(text, dim_at, &dim) || dim > INT64_MAX || !json_uint64(text, stride_at, &strides[i])) return false;
-    dims[i] = (int64_t)dim;
-    if (!multiply_fits(elements, dim, &elements)) return false;
-    if (dim > 0 && (!multiply_fits(dim - 1, strides[i], &reach) || !add_fits(last, reach, &last))) return false;
+    if (!dims_read(model, text, dim_at, &v->dims[i], &v->dynamic) ||
+        !dims_read(model, text, stride_at, &v->strides[i], &v->dynamic))
+      return false;
     dim_at = json_next(text, dim_at);
     stride_at = json_next(text, stride_at);
   }
-  uint64_t step = 1;
-  for (uint32_t i = rank; i-- > 0; step *= (uint64_t)dims[i])
-    if (dims[i] > 1 && strides[i] != step) dense = false;
-  uint64_t bytes, end;
-  if (!multiply_fits(elements, v->element_bytes, &bytes) || bytes > PTRDIFF_MAX) return false;
-  if (elements > 0 && (!add_fits(last, 1, &end) || !multiply_fits(end, v->element_bytes, &end) || end > v->bytes))
-    return false;
-  if (v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT)
-    if (!dense || v->offset != 0 || v->bytes != bytes) return false;
-  v->tensor.rank = rank;
-  v->tensor.dims = dims;
-  v->tensor.bytes = (size_t)bytes;
-  v->strides = strides;
   return true;
 }
 
+/* Sizes and strides: a dense size that fits, and no element outside the buffer. */
+static bool shape_fits(value *v) {
+  uint64_t elements = 1, last = (uint64_t)v->origin; /* the element furthest from the buffer's start */
+  bool dense = v->origin == 0;
+  uint32_t rank = v->tensor.rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    uint64_t dim = (uint64_t)v->dims[i], reach;
+    if (!multiply_fits(elements, dim, &elements)) return false;
+    if (dim > 0 && (!multiply_fits(dim - 1, (uint64_t)v->strides[i], &reach) || !add_fits(last, reach, &last))) return false;
+  }
+  uint64_t step = 1;
+  for (uint32_t i = rank; i-- > 0; step *= (uint64_t)v->dims[i])
+    if (v->dims[i] > 1 && (uint64_t)v->strides[i] != step) dense = false;
+  uint64_t bytes, end;
+  if (!multiply_fits(elements, v->element_bytes, &bytes) || bytes > PTRDIFF_MAX) return false;
+  v->tensor.bytes = (size_t)bytes;
+  if (elements == 0) return true; /* wherever it lies */
+  if (!add_fits(last, 1, &end) || !multiply_fits(end, v->element_bytes, &end) || end > v->bytes) return false;
+  if (v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT)
+    return dense && (v->dynamic || v->bytes == bytes);
+  return true;
+}
+
+static const char classes[][8] = {"input", "output", "arena", "param"};
+
+sterna_status graph_check_value(sterna_model *model, uint32_t index, sterna_error *error) {
+  value *v = &model->values[index];
+  if (shape_fits(v)) return STERNA_OK;
+  BAD("value %u (\"%s\"): dims and strides do not fit its %llu bytes of %s", (unsigned)index, v->tensor.name,
+      (unsigned long long)v->bytes, classes[v->storage]);
+}
+
 static sterna_status read_value(const char *text, size_t at, sterna_model *model, value *v, sterna_error *error) {
-  static const char *const keys[] = {"name", "dtype", "dims", "storage", "fleeting"};
-  static const char *const storage_keys[] = {"class", "offset", "bytes", "origin", "strides"};
-  static const char *const classes[] = {"input", "output", "arena", "param"};
-  unsigned index = (unsigned)(v - model->values);
-  size_t member[COUNT(keys)], storage[COUNT(storage_keys)];
-  if (!json_members(text, at, keys, member, COUNT(keys)) ||
+  uint32_t index = (uint32_t)(v - model->values);
+  size_t member[5], storage[5];
+  if (!json_members(text, at, "name\0dtype\0dims\0storage\0fleeting", member, 5) ||
       (v->tensor.name = json_take_string(&model->heap, text, member[0])) == NULL)
     BAD("value %u is not an object with a name", index);
   const char *name = v->tensor.name;
   if (!find_dtype(text, member[1], v)) BAD("value %u (\"%s\") has no known dtype", index, name);
   if (member[4] != JSON_NONE && !json_bool(text, member[4], &v->fleeting))
     BAD("value %u (\"%s\"): fleeting is neither true nor false", index, name);
-  if (!json_members(text, member[3], storage_keys, storage, COUNT(storage_keys)) ||
+  if (!json_members(text, member[3], "class\0offset\0bytes\0origin\0strides", storage, 5) ||
       !json_uint64(text, storage[1], &v->offset) || !json_uint64(text, storage[2], &v->bytes) ||
-      !json_uint64(text, storage[3], &v->origin))
+      !dims_read(model, text, storage[3], &v->origin, &v->dynamic))
     BAD("value %u (\"%s\"): storage is incomplete", index, name);
   size_t class = 0;
   while (class < COUNT(classes) && !json_string_is(text, storage[0], classes[class])) class++;
@@ -90,14 +103,14 @@ static sterna_status read_value(const char *text, size_t at, sterna_model *model
   v->signature = UINT32_MAX;
   uint64_t limit = v->storage == CLASS_ARENA ? model->arena_bytes : model->params_bytes;
   bool in_block = v->storage == CLASS_ARENA || v->storage == CLASS_PARAM;
+  if (!in_block && v->offset != 0) BAD("value %u (\"%s\"): offset is not 0 in class %s", index, name, classes[class]);
   if (in_block && (!range_fits(v->offset, v->bytes, limit) || v->offset % v->element_bytes != 0))
     BAD("value %u (\"%s\"): bytes %llu to %llu+%llu do not lie in the %llu bytes of %s", index, name,
         (unsigned long long)v->offset, (unsigned long long)v->offset, (unsigned long long)v->bytes,
         (unsigned long long)limit, classes[class]);
-  if (!read_shape(&model->heap, text, member[2], storage[4], v))
-    BAD("value %u (\"%s\"): dims and strides do not fit its %llu bytes of %s", index, name,
-        (unsigned long long)v->bytes, classes[class]);
-  return STERNA_OK;
+  if (!read_shape(model, text, member[2], storage[4], v))
+    BAD("value %u (\"%s\"): dims or strides are not a list of at most %d sizes each", index, name, STERNA_MAX_RANK);
+  return graph_check_value(model, index, error);
 }
 
 /* ---- The signature ---- */
@@ -117,12 +130,12 @@ static sterna_status read_signature(const char *text, size_t list, storage_class
           v->tensor.name);
     v->signature = i;
     bindings[i].value = index;
-    bindings[i].own = heap_take_aligned(&model->heap, v->tensor.bytes);
+    bindings[i].own = heap_take_aligned(&model->heap, v->bytes);
     if (bindings[i].own == NULL)
       return fail(error, STERNA_RESOURCES, "out of memory: \"%s\" needs %llu bytes", v->tensor.name,
-                  (unsigned long long)v->tensor.bytes);
+                  (unsigned long long)v->bytes);
     bindings[i].bound = bindings[i].own;
-    model->signature_bytes += v->tensor.bytes;
+    model->signature_bytes += v->bytes;
   }
   *out = bindings;
   *count = n;
@@ -152,11 +165,10 @@ static binding *binding_of(const sterna_model *model, const value *v) {
 
 /* Counts the call records' pointers, so that each table is allocated once. */
 static bool count_slots(const char *text, size_t nodes, uint64_t counts[2]) {
-  static const char *const keys[] = {"in", "out"};
   counts[0] = counts[1] = 0;
   for (size_t at = json_first(text, nodes); at != JSON_NONE; at = json_next(text, at)) {
     size_t member[2];
-    if (!json_members(text, at, keys, member, 2)) return false;
+    if (!json_members(text, at, "in\0out", member, 2)) return false;
     for (int side = 0; side < 2; side++) {
       if (!json_is_list(text, member[side])) return false;
       for (size_t entry = json_first(text, member[side]); entry != JSON_NONE; entry = json_next(text, entry)) {
@@ -169,13 +181,22 @@ static bool count_slots(const char *text, size_t nodes, uint64_t counts[2]) {
   return true;
 }
 
+sterna_status graph_check_tasks(sterna_model *model, uint32_t index, sterna_error *error) {
+  node *n = &model->nodes[index];
+  bool good = n->dynamic ? n->wanted_tasks <= n->max_tasks : n->wanted_tasks == n->max_tasks && n->max_tasks > 0;
+  if (!good)
+    return fail(error, STERNA_BAD_LIBRARY, "node %u (\"%s\") has %llu tasks; its kernel in the library has %u",
+                (unsigned)index, n->name, (unsigned long long)n->wanted_tasks, (unsigned)n->max_tasks);
+  n->tasks = (uint32_t)n->wanted_tasks;
+  return STERNA_OK;
+}
+
 static sterna_status read_node(const char *text, size_t at, const sterna_library *library, sterna_model *model, node *n,
                                const void **in, void **out, sterna_error *error) {
-  static const char *const keys[] = {"name", "kernel", "in", "out", "params_at", "params_bytes", "tasks"};
-  size_t member[COUNT(keys)];
-  unsigned index = (unsigned)(n - model->nodes);
+  size_t member[7];
+  uint32_t index = (uint32_t)(n - model->nodes);
   uint64_t params_at = 0, params_bytes = 0;
-  if (!json_members(text, at, keys, member, COUNT(keys)) ||
+  if (!json_members(text, at, "name\0kernel\0in\0out\0params_at\0params_bytes\0tasks", member, 7) ||
       (n->name = json_take_string(&model->heap, text, member[0])) == NULL)
     BAD("node %u is not an object with a name", index);
   if (!json_uint32(text, member[1], &n->kernel) || n->kernel >= model->n_kernels)
@@ -186,10 +207,11 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
     BAD("node %u (\"%s\"): its parameters do not lie aligned in the %llu bytes of params.bin", index, n->name,
         (unsigned long long)model->params_bytes);
   const sterna_kernel *kernel = &library->kernels[n->kernel];
-  if (!json_uint32(text, member[6], &n->tasks)) BAD("node %u (\"%s\"): tasks is not a number", index, n->name);
-  if (n->tasks == 0 || n->tasks != kernel->n_tasks)
-    return fail(error, STERNA_BAD_LIBRARY, "node %u (\"%s\") has %u tasks; its kernel in the library has %u", index, n->name,
-                (unsigned)n->tasks, (unsigned)kernel->n_tasks);
+  if (!dims_read(model, text, member[6], &n->wanted_tasks, &n->dynamic))
+    BAD("node %u (\"%s\"): tasks is not a number", index, n->name);
+  n->max_tasks = kernel->n_tasks;
+  sterna_status status = graph_check_tasks(model, index, error);
+  if (status != STERNA_OK) return status;
   for (size_t entry = json_first(text, member[2]); entry != JSON_NONE; entry = json_next(text, entry)) {
     uint32_t which;
     if (!json_uint32(text, entry, &which) || which >= model->n_values)
@@ -215,6 +237,7 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
   n->call.n_workers = 1;
   n->call.params = params_bytes > 0 ? model->params + params_at : NULL;
   n->call.scratch = kernel->scratch_bytes > 0 ? model->scratch : NULL;
+  n->call.dims = model->sizes;
   n->call.barrier = n->needs_barrier ? pool_no_barrier : NULL;
   return STERNA_OK;
 }
@@ -222,7 +245,6 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
 /* Notes for every input and output which pointers of the call records are its. The lists are filled in the order of a
  * second walk over the nodes; their sizes are known from the first. */
 static bool collect_bindings(const graph *graph, sterna_model *model) {
-  static const char *const keys[] = {"in", "out"};
   binding *lists[2] = {model->inputs, model->outputs};
   uint32_t counts[2] = {model->n_inputs, model->n_outputs};
   for (int side = 0; side < 2; side++) {
@@ -238,7 +260,7 @@ static bool collect_bindings(const graph *graph, sterna_model *model) {
   void **out = model->out_slots;
   for (size_t at = json_first(graph->text, graph->nodes_at); at != JSON_NONE; at = json_next(graph->text, at)) {
     size_t member[2];
-    (void)json_members(graph->text, at, keys, member, 2);
+    (void)json_members(graph->text, at, "in\0out", member, 2);
     for (int side = 0; side < 2; side++) {
       for (size_t e = json_first(graph->text, member[side]); e != JSON_NONE; e = json_next(graph->text, e)) {
         uint32_t which;
@@ -277,10 +299,9 @@ static sterna_status check_library(const graph *graph, const sterna_library *lib
   if (model->kernel_names == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)n);
   uint32_t i = 0;
   for (size_t at = json_first(graph->text, graph->kernels_at); at != JSON_NONE; at = json_next(graph->text, at), i++) {
-    static const char *const keys[] = {"name"};
     size_t member;
     const sterna_kernel *kernel = &library->kernels[i];
-    if (!json_members(graph->text, at, keys, &member, 1) ||
+    if (!json_members(graph->text, at, "name", &member, 1) ||
         (model->kernel_names[i] = json_take_string(&model->heap, graph->text, member)) == NULL)
       BAD("kernel %u is not an object with a name", (unsigned)i);
     if (kernel->function == NULL || kernel->scratch_bytes > model->scratch_bytes)
@@ -293,6 +314,7 @@ static sterna_status check_library(const graph *graph, const sterna_library *lib
 sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error) {
   const char *text = graph->text;
   sterna_status status = check_library(graph, library, model, error);
+  if (status == STERNA_OK) status = dims_open(text, graph->symbols_at, model, error);
   if (status != STERNA_OK) return status;
 
   uint64_t scratch_bytes;
@@ -332,13 +354,12 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
   void **out = model->out_slots;
   node *n = model->nodes;
   for (size_t at = json_first(text, graph->nodes_at); at != JSON_NONE; at = json_next(text, at), n++) {
-    static const char *const keys[] = {"in", "out"};
     size_t member[2];
     n->call.in = in;
     n->call.out = out;
     status = read_node(text, at, library, model, n, in, out, error);
     if (status != STERNA_OK) return status;
-    (void)json_members(text, at, keys, member, 2);
+    (void)json_members(text, at, "in\0out", member, 2);
     in += json_count(text, member[0]);
     out += json_count(text, member[1]);
   }

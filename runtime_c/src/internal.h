@@ -21,6 +21,11 @@
 #define pool_close sterna_pool_close
 #define pool_run sterna_pool_run
 #define pool_no_barrier sterna_pool_no_barrier
+#define out_of_range sterna_out_of_range
+#define dims_open sterna_dims_open
+#define dims_read sterna_dims_read
+#define graph_check_value sterna_graph_check_value
+#define graph_check_tasks sterna_graph_check_tasks
 #define graph_open sterna_graph_open
 #define graph_build sterna_graph_build
 #define graph_check_file sterna_graph_check_file
@@ -103,12 +108,13 @@ typedef struct value {
   sterna_tensor tensor;
   storage_class storage;
   bool fleeting;
+  bool dynamic; /* a number of it is an expression */
   uint32_t element_bytes;
   uint32_t signature; /* number of the input or output that this value is */
   uint64_t offset;    /* first byte of the buffer in its class */
-  uint64_t bytes;     /* of the buffer */
-  uint64_t origin;    /* element in the buffer */
-  const uint64_t *strides;
+  uint64_t bytes;     /* of the buffer: enough for the largest sizes */
+  int64_t origin;     /* element in the buffer; not negative, as all sizes and strides */
+  int64_t *dims, *strides;
 } value;
 
 struct node {
@@ -118,6 +124,9 @@ struct node {
   sterna_kernel_fn function;
   sterna_call call; /* as worker 0 of 1 gets it */
   bool needs_barrier;
+  bool dynamic;         /* `tasks` follows an expression */
+  uint32_t max_tasks;   /* of the kernel */
+  int64_t wanted_tasks; /* what the expression says */
 };
 
 /* Addresses of one value in the call records: they change when the caller binds other memory. */
@@ -130,6 +139,8 @@ typedef struct binding {
   void *bound;      /* what the kernels use now; never written through for an input */
 } binding;
 
+typedef struct formula formula;
+
 struct sterna_model {
   heap heap;
   sterna_error error;
@@ -139,6 +150,10 @@ struct sterna_model {
   node *nodes;
   const char **kernel_names;
   binding *inputs, *outputs;
+  uint32_t n_dims;
+  const sterna_dim *dims;
+  int64_t *sizes; /* of the dimensions now; then as much room for the sizes before */
+  formula *formulas;
   const void **in_slots; /* the pointers of all call records, one after another */
   void **out_slots;
   uint8_t *arena, *scratch;
@@ -153,6 +168,17 @@ struct sterna_model {
   sterna_on_node on_node;
   void *user;
 };
+
+/* Says so. The message is the only thing that a question changes. */
+sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t index, uint32_t count);
+
+/* ---- dims.c: sizes that stay open until the model runs ---- */
+
+/* Reads the list of symbols, which may be missing; all stand at their upper bounds. */
+sterna_status dims_open(const char *text, size_t list, sterna_model *model, sterna_error *error);
+/* Reads a number that is not negative, or an expression with such a result: then *dynamic becomes true, and *target
+ * follows the sizes from now on. */
+bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, bool *dynamic);
 
 /* ---- manifest.c and graph.c: from graph.json to the tables above ---- */
 
@@ -170,12 +196,17 @@ typedef struct graph {
   char features[512]; /* separated by spaces */
   file_entry params, library;
   size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
+  size_t symbols_at; /* likewise; or JSON_NONE, or something else */
 } graph;
 
 /* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */
 sterna_status graph_open(graph *graph, const void *text, size_t bytes, sterna_model *model, sterna_error *error);
 /* Fills in the model's tables; model->params and params_bytes are known. Every number is checked here. */
 sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error);
+/* Whether a value lies within its buffer at its present sizes; sets its number of bytes. */
+sterna_status graph_check_value(sterna_model *model, uint32_t index, sterna_error *error);
+/* Whether the kernel has the tasks that the node wants of it; sets the number. */
+sterna_status graph_check_tasks(sterna_model *model, uint32_t index, sterna_error *error);
 /* Compares a file's contents with its entry. */
 sterna_status graph_check_file(const char *name, const file_entry *entry, const void *data, uint64_t bytes,
                                sterna_error *error);

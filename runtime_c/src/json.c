@@ -171,7 +171,7 @@ static bool key_is(const char *text, size_t at, const char *key) {
   return strncmp(text + at + 1, key, bytes) == 0 && text[at + 1 + bytes] == '"';
 }
 
-bool json_members(const char *text, size_t object, const char *const *keys, size_t *values, size_t n) {
+bool json_members(const char *text, size_t object, const char *keys, size_t *values, size_t n) {
   for (size_t i = 0; i < n; i++) values[i] = JSON_NONE;
   if (object == JSON_NONE || text[object] != '{') return false;
   size_t at = after_spaces(text, object + 1);
@@ -179,8 +179,9 @@ bool json_members(const char *text, size_t object, const char *const *keys, size
     size_t key = at;
     at = after_spaces(text, after_string(text, at));
     at = after_spaces(text, at + 1);
-    for (size_t i = 0; i < n; i++) {
-      if (!key_is(text, key, keys[i])) continue;
+    const char *wanted = keys;
+    for (size_t i = 0; i < n; i++, wanted += strlen(wanted) + 1) {
+      if (!key_is(text, key, wanted)) continue;
       if (values[i] != JSON_NONE) return false;
       values[i] = at;
     }

@@ -72,10 +72,9 @@ static bool is_file_name(const char *name) {
 
 static sterna_status read_file_entry(const char *text, size_t files, const char *name, file_entry *entry,
                                      sterna_error *error) {
-  static const char *const keys[] = {"bytes", "hash"};
-  size_t at, member[COUNT(keys)];
+  size_t at, member[2];
   char digits[17];
-  if (!json_members(text, files, &name, &at, 1) || !json_members(text, at, keys, member, COUNT(keys)) ||
+  if (!json_members(text, files, name, &at, 1) || !json_members(text, at, "bytes\0hash", member, 2) ||
       !json_uint64(text, member[0], &entry->bytes) || json_string_bytes(text, member[1]) != sizeof digits)
     BAD("files has no size and hash of \"%s\"", name);
   json_string(text, member[1], digits);
@@ -85,11 +84,10 @@ static sterna_status read_file_entry(const char *text, size_t files, const char 
 
 /* Pointer width, processor family and CPU features. */
 static sterna_status read_target(graph *graph, size_t target, sterna_error *error) {
-  static const char *const keys[] = {"pointer_bits", "cpu_features", "triple"};
   const char *text = graph->text;
-  size_t member[COUNT(keys)];
+  size_t member[3];
   uint32_t bits;
-  if (!json_members(text, target, keys, member, COUNT(keys)) || !json_uint32(text, member[0], &bits))
+  if (!json_members(text, target, "pointer_bits\0cpu_features\0triple", member, 3) || !json_uint32(text, member[0], &bits))
     BAD("target has no pointer_bits");
   if (member[2] != JSON_NONE) {
     char triple[128];
@@ -116,9 +114,9 @@ static sterna_status read_target(graph *graph, size_t target, sterna_error *erro
 }
 
 sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
-  static const char *const keys[] = {"abi",   "model",   "target", "files",  "library", "arena", "scratch_bytes",
-                                     "kernels", "values", "inputs", "outputs", "nodes"};
-  enum { ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES };
+  static const char keys[] = "abi\0model\0target\0files\0library\0arena\0scratch_bytes\0"
+                             "kernels\0values\0inputs\0outputs\0nodes\0symbols";
+  enum { ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, N_KEYS };
   const char *text = data;
   memset(graph, 0, sizeof *graph);
   graph->text = text;
@@ -126,9 +124,9 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   if (bytes > MAX_GRAPH_BYTES) BAD("%llu bytes; at most 64 MiB are read", (unsigned long long)bytes);
   sterna_status status = check_first_line(text, bytes, error);
   if (status != STERNA_OK) return status;
-  size_t at, member[COUNT(keys)];
+  size_t at, member[N_KEYS];
   if (!json_check(text, bytes, &at)) BAD("not JSON at byte %llu", (unsigned long long)at);
-  if (!json_members(text, 0, keys, member, COUNT(keys))) BAD("a member occurs twice");
+  if (!json_members(text, 0, keys, member, N_KEYS)) BAD("a member occurs twice");
 
   uint32_t abi;
   if (!json_uint32(text, member[ABI], &abi)) BAD("abi is missing or not a number");
@@ -148,20 +146,20 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   }
   if (status != STERNA_OK) return status;
 
-  static const char *const arena_keys[] = {"bytes"};
   size_t arena;
-  if (!json_members(text, member[ARENA], arena_keys, &arena, 1) || !json_uint64(text, arena, &model->arena_bytes))
+  if (!json_members(text, member[ARENA], "bytes", &arena, 1) || !json_uint64(text, arena, &model->arena_bytes))
     BAD("arena has no bytes");
   if (!json_uint64(text, member[SCRATCH], &model->scratch_bytes) || model->scratch_bytes % ALIGNMENT != 0)
     BAD("scratch_bytes is missing or no multiple of %u", ALIGNMENT);
-  static const int lists[] = {KERNELS, VALUES, INPUTS, OUTPUTS, NODES};
+  static const char lists[][8] = {"kernels", "values", "inputs", "outputs", "nodes"}; /* in the order of the keys */
   for (size_t i = 0; i < COUNT(lists); i++)
-    if (!json_is_list(text, member[lists[i]])) BAD("%s is missing or not a list", keys[lists[i]]);
+    if (!json_is_list(text, member[KERNELS + i])) BAD("%s is missing or not a list", lists[i]);
   graph->kernels_at = member[KERNELS];
   graph->values_at = member[VALUES];
   graph->inputs_at = member[INPUTS];
   graph->outputs_at = member[OUTPUTS];
   graph->nodes_at = member[NODES];
+  graph->symbols_at = member[SYMBOLS];
   model->name = graph->model_name;
   return STERNA_OK;
 }

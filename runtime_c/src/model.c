@@ -20,10 +20,10 @@ sterna_status sterna_run(sterna_model *model) {
   for (uint32_t i = 0; i < model->n_nodes; i++) {
     const node *n = &model->nodes[i];
     uint64_t start = model->on_node != NULL ? port_now() : 0;
-    int32_t status;
+    int32_t status = 0;
     if (model->pool != NULL && n->tasks > 1)
       status = pool_run(model->pool, n);
-    else
+    else if (n->tasks > 0)
       status = n->function(&n->call, 0, n->tasks);
     if (status < 0)
       return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)i, n->name,
@@ -36,8 +36,7 @@ sterna_status sterna_run(sterna_model *model) {
 
 /* ---- Information ---- */
 
-static sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t index, uint32_t count) {
-  /* The message is the only thing that a question changes. */
+sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t index, uint32_t count) {
   sterna_error *error = &((sterna_model *)(uintptr_t)model)->error;
   return fail(error, STERNA_BAD_ARGUMENT, "%s %u: the model has %u", what, (unsigned)index, (unsigned)count);
 }
@@ -153,7 +152,7 @@ sterna_status sterna_value_copy(sterna_model *model, uint32_t index, void *memor
                 "\"%s\" does not outlive its last use: its memory is used again; compile with debug=True to keep it",
                 name);
   if (!model->has_run && (v->storage == CLASS_ARENA || v->storage == CLASS_OUTPUT))
-    return fail(&model->error, STERNA_NOT_AVAILABLE, "\"%s\" has no value before the first run", name);
+    return fail(&model->error, STERNA_NOT_AVAILABLE, "\"%s\" has no value before the first run at these sizes", name);
   if (bytes == 0) return STERNA_OK;
   if (memory == NULL) return fail(&model->error, STERNA_BAD_ARGUMENT, "\"%s\": the memory is NULL", name);
 
@@ -162,12 +161,12 @@ sterna_status sterna_value_copy(sterna_model *model, uint32_t index, void *memor
   size_t element = v->element_bytes;
   int64_t counter[STERNA_MAX_RANK] = {0};
   uint64_t last_dim = rank > 0 ? (uint64_t)v->tensor.dims[rank - 1] : 1;
-  uint64_t last_stride = rank > 0 ? v->strides[rank - 1] : 1;
-  const uint8_t *from = buffer(model, v) + v->origin * element;
+  uint64_t last_stride = rank > 0 ? (uint64_t)v->strides[rank - 1] : 1;
+  const uint8_t *from = buffer(model, v) + (uint64_t)v->origin * element;
   uint8_t *to = memory;
   for (;;) {
     uint64_t at = 0;
-    for (uint32_t i = 0; i + 1 < rank; i++) at += (uint64_t)counter[i] * v->strides[i];
+    for (uint32_t i = 0; i + 1 < rank; i++) at += (uint64_t)counter[i] * (uint64_t)v->strides[i];
     const uint8_t *row = from + at * element;
     if (last_stride == 1) {
       memcpy(to, row, (size_t)last_dim * element);

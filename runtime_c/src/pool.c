@@ -24,7 +24,8 @@ struct pool {
   char line0[LINE - sizeof(uint64_t)]; /* each of the words that many threads write has a cache line of its own */
   volatile uint32_t done; /* tasks of the current job */
   char line1[LINE - sizeof(uint32_t)];
-  void *volatile job; /* a `const node *`; nodes do not change after load */
+  void *volatile job; /* a `const node *` */
+  volatile uint32_t units; /* of the job: a late worker may look when the node has other tasks again */
   volatile uint32_t status; /* of the job: 0, or what a kernel returned */
   volatile uint32_t sleepers, caller_sleeps, stop;
   char line2[LINE];
@@ -85,7 +86,7 @@ static uint64_t work(pool *p, uint32_t self) {
     /* This may already be the job after the ticket's: then the swap below fails. */
     const node *job = atomic_load_pointer(&p->job);
     if (job == NULL) return ticket;
-    uint32_t units = job->needs_barrier ? p->n_workers : job->tasks;
+    uint32_t units = atomic_load32(&p->units);
     uint32_t first = task_of(ticket);
     if (first >= units) return ticket;
     uint32_t count = job->needs_barrier ? 1 : units / (p->n_workers * CHUNKS_PER_WORKER);
@@ -156,6 +157,7 @@ int32_t pool_run(pool *p, const node *node) {
   /* A ticket of the job before has no task left below any number of tasks: nobody can take one until publish(). */
   atomic_store64(&p->ticket, atomic_load64(&p->ticket) | UINT32_MAX);
   atomic_store_pointer(&p->job, (void *)(uintptr_t)node);
+  atomic_store32(&p->units, units);
   publish(p);
   (void)work(p, 0);
   if (!spin_until_done(p, units)) {

@@ -54,7 +54,7 @@ def test_cmake_names_every_source() -> None:
 
 @posix_only
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-@pytest.mark.parametrize("program", ["test_parts", "test_model"])
+@pytest.mark.parametrize("program", ["test_parts", "test_model", "test_dims"])
 def test_c_tests(program: str, sanitizers: str, tmp_path: Path) -> None:
     gcc = need("gcc", "compiles the C tests with sanitizers")
     binary = tmp_path / program
@@ -73,11 +73,12 @@ def test_strict_build(compiler: str, options: tuple[str, ...], tmp_path: Path) -
 
 
 @posix_only
-def test_without_an_operating_system(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["test_model", "test_dims"])
+def test_without_an_operating_system(program: str, tmp_path: Path) -> None:
     gcc = need("gcc", "compiles the runtime for a system without files and threads")
-    binary = tmp_path / "test_model"
+    binary = tmp_path / program
     flags = [*STRICT, "-Wpedantic", "-O2", "-DSTERNA_PORT_NONE", *INCLUDES]
-    run(gcc, *flags, RUNTIME / "test" / "test_model.c", *sources("none"), "-o", binary)
+    run(gcc, *flags, RUNTIME / "test" / f"{program}.c", *sources("none"), "-o", binary)
     assert run(binary).endswith("0 failures\n")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sterna.errors import error
-from sterna.runtime.recipe import FLAGS, compile_command, library_name, zig_target
+from sterna.runtime.recipe import FLAGS, SOURCES, compile_command, library_name, zig_target
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -115,7 +115,7 @@ def runtime_sources() -> Path | None:
 
 
 def _content_key(sources: Path, target: str) -> str:
-    digest = hashlib.sha256(repr((FLAGS, target)).encode())
+    digest = hashlib.sha256(repr((FLAGS, SOURCES, target)).encode())
     for path in sorted([*sources.glob("*/*.c"), *sources.glob("*/*.h")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:20]

@@ -10,7 +10,7 @@ import platform
 import sys
 from pathlib import Path
 
-SOURCES = ("bundle", "cpu", "graph", "hash", "heap", "json", "manifest", "model", "pool", "status")
+SOURCES = ("bundle", "cpu", "dims", "graph", "hash", "heap", "json", "manifest", "model", "pool", "status")
 """The files of runtime_c/src, without the extension."""
 
 FLAGS = (
@@ -58,7 +58,7 @@ def compile_command(sources: Path, output: Path, target: str) -> list[str]:
     command += [str(sources / "src" / f"{name}.c") for name in SOURCES]
     command.append(str(sources / "port" / ("windows.c" if windows else "posix.c")))
     if "linux" in target:
-        command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,-soname,libsterna.so", "-lpthread", "-ldl"]
+        command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", "-Wl,-soname,libsterna.so", "-lpthread", "-ldl"]
     elif "macos" in target:
         command.append(f"-Wl,-install_name,@rpath/{output.name}")
     return [*command, "-s", "-o", str(output)]

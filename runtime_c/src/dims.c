@@ -1,0 +1,257 @@
+/* Sizes that stay open until a model runs. graph.json names the dimensions with their bounds; a number of a value or node may
+ * be an expression over them. Each expression becomes a few terms in postfix order, and a new set of sizes writes its
+ * result to where the number is used; then everything that depends on one is checked again. */
+#include <string.h>
+
+#include "internal.h"
+#include "json.h"
+
+#define MAX_DIMS 256u   /* of a model */
+#define MAX_TERMS 256u  /* of an expression */
+#define MAX_DEPTH 32u   /* of an expression: the JSON is not deeper */
+
+#define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
+
+typedef enum operation { NUMBER, SIZE, ADD, MULTIPLY, DIVIDE, REMAINDER, MINIMUM, MAXIMUM } operation;
+
+typedef struct term {
+  int64_t number; /* NUMBER; index of the dimension of SIZE; right side of DIVIDE and REMAINDER, positive */
+  operation operation;
+} term;
+
+struct formula {
+  formula *next;
+  const term *terms;
+  uint32_t n_terms;
+  int64_t *target;
+};
+
+/* ---- Arithmetic: false if the result does not fit ---- */
+
+static bool add(int64_t a, int64_t b, int64_t *sum) {
+  if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) return false;
+  *sum = a + b;
+  return true;
+}
+
+static bool multiply(int64_t a, int64_t b, int64_t *product) {
+  uint64_t magnitude, left = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, right = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+  if (!multiply_fits(left, right, &magnitude) || magnitude > INT64_MAX) return false;
+  *product = (a < 0) != (b < 0) ? -(int64_t)magnitude : (int64_t)magnitude;
+  return true;
+}
+
+/* Writes the result, which may not be negative, to where it is used. */
+static bool evaluate(const formula *f, const int64_t *sizes) {
+  int64_t stack[MAX_DEPTH + 1];
+  uint32_t n = 0;
+  for (const term *t = f->terms; t < f->terms + f->n_terms; t++) {
+    int64_t right = t->number;
+    if (t->operation == NUMBER || t->operation == SIZE) {
+      stack[n++] = t->operation == SIZE ? sizes[right] : right;
+      continue;
+    }
+    if (t->operation != DIVIDE && t->operation != REMAINDER) right = stack[--n];
+    int64_t *left = &stack[n - 1];
+    switch (t->operation) {
+      case ADD:
+        if (!add(*left, right, left)) return false;
+        break;
+      case MULTIPLY:
+        if (!multiply(*left, right, left)) return false;
+        break;
+      case DIVIDE: /* towards minus infinity */
+        *left = *left / right - (*left % right < 0);
+        break;
+      case REMAINDER:
+        *left %= right;
+        if (*left < 0) *left += right;
+        break;
+      case MINIMUM:
+        if (right < *left) *left = right;
+        break;
+      default:
+        if (right > *left) *left = right;
+    }
+  }
+  *f->target = stack[0];
+  return stack[0] >= 0;
+}
+
+/* ---- Reading ---- */
+
+static bool read_integer(const char *text, size_t at, int64_t *number) {
+  uint64_t magnitude;
+  bool negative = at != JSON_NONE && text[at] == '-';
+  if (!json_uint64(text, negative ? at + 1 : at, &magnitude) || magnitude > INT64_MAX) return false;
+  *number = negative ? -(int64_t)magnitude : (int64_t)magnitude;
+  return true;
+}
+
+typedef struct term_list {
+  uint32_t n;
+  term terms[MAX_TERMS];
+} term_list;
+
+static bool put(term_list *list, operation operation, int64_t number) {
+  if (list->n == MAX_TERMS) return false;
+  list->terms[list->n].number = number;
+  list->terms[list->n++].operation = operation;
+  return true;
+}
+
+/* The text, walked with a stack of our own. */
+static bool read_expression(const char *text, size_t at, uint32_t n_dims, term_list *list) {
+  static const char names[][4] = {"", "d", "+", "*", "/", "%", "min", "max"};
+  struct {
+    size_t list;
+    operation operation;
+    bool has_one; /* operand */
+  } open[MAX_DEPTH];
+  uint32_t depth = 0;
+  for (;;) {
+    /* An expression is due. */
+    int64_t number;
+    if (!json_is_list(text, at)) {
+      if (!read_integer(text, at, &number) || !put(list, NUMBER, number)) return false;
+    } else {
+      size_t first = json_first(text, at), operand;
+      unsigned o = SIZE;
+      while (o <= MAXIMUM && !json_string_is(text, first, names[o])) o++;
+      if (o > MAXIMUM || (operand = json_next(text, first)) == JSON_NONE) return false;
+      if (o != SIZE) {
+        if (depth == MAX_DEPTH) return false;
+        open[depth].list = at;
+        open[depth].operation = (operation)o;
+        open[depth++].has_one = false;
+        at = operand;
+        continue;
+      }
+      if (!read_integer(text, operand, &number) || number < 0 || number >= n_dims || !put(list, SIZE, number) ||
+          json_next(text, operand) != JSON_NONE)
+        return false;
+    }
+    /* One is done: close the lists that end with it, until another is due. */
+    for (;;) {
+      if (depth == 0) return true;
+      operation o = open[depth - 1].operation;
+      if (o != DIVIDE && o != REMAINDER) {
+        if (open[depth - 1].has_one && !put(list, o, 0)) return false;
+        open[depth - 1].has_one = true;
+        at = json_next(text, at);
+        if (at != JSON_NONE) break;
+      } else {
+        at = json_next(text, at);
+        if (!read_integer(text, at, &number) || number <= 0 || !put(list, o, number) || json_next(text, at) != JSON_NONE)
+          return false;
+      }
+      at = open[--depth].list;
+    }
+  }
+}
+
+bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, bool *dynamic) {
+  if (!json_is_list(text, at)) return read_integer(text, at, target) && *target >= 0;
+  term_list list;
+  list.n = 0;
+  if (!read_expression(text, at, model->n_dims, &list)) return false;
+  formula *f = heap_take(&model->heap, 1, sizeof *f);
+  term *terms = heap_take(&model->heap, list.n, sizeof *terms);
+  if (f == NULL || terms == NULL) return false;
+  memcpy(terms, list.terms, list.n * sizeof *terms);
+  f->terms = terms;
+  f->n_terms = list.n;
+  f->target = target;
+  f->next = model->formulas;
+  model->formulas = f;
+  *dynamic = true;
+  return evaluate(f, model->sizes);
+}
+
+sterna_status dims_open(const char *text, size_t list, sterna_model *model, sterna_error *error) {
+  uint32_t n = json_count(text, list), i = 0;
+  if (list != JSON_NONE && !json_is_list(text, list)) BAD("symbols is not a list");
+  if (n == 0) return STERNA_OK;
+  if (n > MAX_DIMS) BAD("has %u symbols; at most %u are read", (unsigned)n, MAX_DIMS);
+  sterna_dim *dims = heap_take(&model->heap, n, sizeof *dims);
+  model->sizes = heap_take(&model->heap, 2 * n, sizeof *model->sizes);
+  if (dims == NULL || model->sizes == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u symbols", (unsigned)n);
+  for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
+    size_t member[3];
+    if (!json_members(text, at, "name\0lo\0hi", member, 3) ||
+        (dims[i].name = json_take_string(&model->heap, text, member[0])) == NULL ||
+        !read_integer(text, member[1], &dims[i].lo) || !read_integer(text, member[2], &dims[i].hi) || dims[i].lo < 0 ||
+        dims[i].lo > dims[i].hi)
+      BAD("symbol %u is not an object with a name and bounds", (unsigned)i);
+    for (uint32_t other = 0; other < i; other++)
+      if (strcmp(dims[other].name, dims[i].name) == 0) BAD("two symbols are named \"%s\"", dims[i].name);
+    model->sizes[i] = dims[i].hi;
+  }
+  model->dims = dims;
+  model->n_dims = n;
+  return STERNA_OK;
+}
+
+/* ---- Other sizes ---- */
+
+/* Everything follows model->sizes, or the bundle contradicts itself at these sizes. */
+static sterna_status apply(sterna_model *model, sterna_error *error) {
+  for (const formula *f = model->formulas; f != NULL; f = f->next)
+    if (!evaluate(f, model->sizes)) BAD("a number does not fit or is negative at these sizes");
+  for (uint32_t i = 0; i < model->n_values; i++) {
+    sterna_status status = model->values[i].dynamic ? graph_check_value(model, i, error) : STERNA_OK;
+    if (status != STERNA_OK) return status;
+  }
+  for (uint32_t i = 0; i < model->n_nodes; i++) {
+    sterna_status status = model->nodes[i].dynamic ? graph_check_tasks(model, i, error) : STERNA_OK;
+    if (status != STERNA_OK) return status;
+  }
+  return STERNA_OK;
+}
+
+uint32_t sterna_dim_count(const sterna_model *model) { return model->n_dims; }
+
+sterna_status sterna_dim_info(const sterna_model *model, uint32_t dim, sterna_dim *info) {
+  if (dim >= model->n_dims) return out_of_range(model, "dimension", dim, model->n_dims);
+  *info = model->dims[dim];
+  info->size = model->sizes[dim];
+  return STERNA_OK;
+}
+
+sterna_status sterna_set_dims(sterna_model *model, const int64_t *sizes, uint32_t count) {
+  if (model == NULL) return STERNA_BAD_ARGUMENT;
+  if (count != model->n_dims || (sizes == NULL && count > 0))
+    return fail(&model->error, STERNA_BAD_ARGUMENT, "%u sizes were given; the model has %u dimensions",
+                sizes != NULL ? (unsigned)count : 0u, (unsigned)model->n_dims);
+  for (uint32_t i = 0; i < count; i++) {
+    const sterna_dim *dim = &model->dims[i];
+    if (sizes[i] < dim->lo || sizes[i] > dim->hi)
+      return fail(&model->error, STERNA_BAD_ARGUMENT, "dimension \"%s\" is %lld; the model takes %lld to %lld", dim->name,
+                  (long long)sizes[i], (long long)dim->lo, (long long)dim->hi);
+  }
+  size_t bytes = count * sizeof *sizes;
+  if (count == 0 || memcmp(model->sizes, sizes, bytes) == 0) return STERNA_OK;
+  int64_t *before = model->sizes + count;
+  memcpy(before, model->sizes, bytes);
+  memcpy(model->sizes, sizes, bytes);
+  sterna_status status = apply(model, &model->error);
+  if (status == STERNA_OK) {
+    model->has_run = false; /* what lies in memory has other shapes */
+    return STERNA_OK;
+  }
+  memcpy(model->sizes, before, bytes);
+  (void)apply(model, NULL); /* they were good before */
+  return status;
+}
+
+sterna_status sterna_set_dim(sterna_model *model, const char *name, int64_t size) {
+  if (model == NULL || name == NULL) return STERNA_BAD_ARGUMENT;
+  for (uint32_t i = 0; i < model->n_dims; i++) {
+    if (strcmp(model->dims[i].name, name) != 0) continue;
+    int64_t sizes[MAX_DIMS];
+    memcpy(sizes, model->sizes, model->n_dims * sizeof *sizes);
+    sizes[i] = size;
+    return sterna_set_dims(model, sizes, model->n_dims);
+  }
+  return fail(&model->error, STERNA_BAD_ARGUMENT, "the model has no dimension \"%s\"", name);
+}
