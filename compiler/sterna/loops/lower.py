@@ -51,10 +51,16 @@ def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Fu
     Raises:
         SternaError: E0303, a schedule whose loops cannot be built.
     """
-    return _Lowering(schedule, layouts or {}).run()
+    if schedule.kernel.scan is not None:
+        from sterna.loops.scan import ScanLowering  # noqa: PLC0415  it extends what is defined here
+
+        return ScanLowering(schedule, layouts or {}).run()
+    return Lowering(schedule, layouts or {}).run()
 
 
-class _Lowering:
+class Lowering:
+    """The work of `lower`; `loops.scan` extends it to recurrences."""
+
     def __init__(self, schedule: Schedule, layouts: Mapping[str, Layout]):
         self.schedule = schedule
         self.kernel = schedule.kernel
@@ -72,22 +78,25 @@ class _Lowering:
         self.params = self._params()
 
     def run(self) -> Function:
-        roots = [n for n in self.order if self.stages[n].attach is None]
-        stray = [n for n in roots if n not in self.schedule.outputs]
-        if stray:
-            self._refuse(
-                f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at"
-            )
-        parts = []
-        for name in roots:
-            s = self.stages[name]
-            region = Region(tuple(ZERO for _ in s.tensor.axes), tuple(a.extent for a in s.tensor.axes))
-            parts.append(self._level(Nest(s, region), 0, None))
+        parts = self._nests([n for n in self.order if self.stages[n].attach is None])
         if self.n_tasks != 1 and len(parts) > 1:
             self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
         return Function(
             self.kernel.name, self.inputs, self.params, self.outputs, self.n_tasks, self.scratch, seq(*parts)
         )
+
+    def _nests(self, roots: list[str]) -> list[Stmt]:
+        """Every stage that is not placed inside another."""
+        if stray := [n for n in roots if n not in self.schedule.outputs]:
+            self._refuse(
+                f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at"
+            )
+        return [self._level(self._whole(name), 0, None) for name in roots]
+
+    def _whole(self, name: str) -> Nest:
+        """The nest that computes all of a stage."""
+        s = self.stages[name]
+        return Nest(s, Region(tuple(ZERO for _ in s.tensor.axes), tuple(a.extent for a in s.tensor.axes)))
 
     # -- arguments
     def _argument(self, t: Tensor, scope: P.Scope, slot: int) -> Buffer:
@@ -151,9 +160,13 @@ class _Lowering:
                 visit(load.tensor.name)
             order.append(name)
 
-        for output in self.schedule.outputs:
-            visit(output)
+        for sink in self._sinks():
+            visit(sink)
         return order
+
+    def _sinks(self) -> list[str]:
+        """Stages that are computed although no other may read them."""
+        return self.schedule.outputs
 
     # -- one nest
     def _level(self, nest: Nest, level: int, phase: str | None) -> Stmt:
@@ -271,9 +284,10 @@ class _Lowering:
         for name in here:
             s = self.stages[name]
             region = regions[name]
-            buffer = self._allocate(s, region)
-            parts.append(P.Alloc(buffer))
-            self.places[name] = Place(buffer, region.least)
+            if s.scope != "state":
+                buffer = self._allocate(s, region)
+                parts.append(P.Alloc(buffer))
+                self.places[name] = Place(buffer, region.least)
             parts.append(self._level(Nest(s, region), 0, None))
         parts.append(self._level(nest, level + 1, phase))
         self.places = saved

@@ -28,7 +28,8 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.tensor import Axis, Kernel, Tensor
 
-SCOPES = ("register", "stack", "scratch")
+#: "state": where the next state of a recurrence belongs, which outlives the step.
+SCOPES = ("register", "stack", "scratch", "state")
 ANNOTATIONS = ("unrolled", "vectorized", "parallel")
 
 
@@ -237,6 +238,9 @@ class Schedule:
             self._illegal(f"unknown scope {scope}", f"one of {', '.join(SCOPES)}")
         if stage in self.outputs:
             self._illegal("an output is computed for itself", "use cache_write")
+        states = () if self.kernel.scan is None else self.kernel.scan.states
+        if (scope == "state") != any(stage == state.next.name for state in states):
+            self._illegal(f"{stage} in scope {scope}", "the next state of a recurrence, and no other stage, is a state")
         s.attach, s.scope = (consumer, axis), scope
 
     def cache_read(self, tensor: str, consumer: str) -> str:

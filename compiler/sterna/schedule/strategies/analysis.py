@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int, ceil_div
@@ -12,6 +12,7 @@ from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.layout import dense_strides
+from sterna.te.position import rewrite_index
 from sterna.te.tensor import Axis, Kernel, Tensor
 
 #: Work (multiply-adds or elements) below which handing a task to another thread costs more than it gives.
@@ -69,6 +70,24 @@ def inline_elementwise(s: Schedule, keep: Sequence[str] = ()) -> None:
     for t in s.kernel.stages:
         if t.name not in s.outputs and t.name not in keep and not isinstance(t.body, Reduce):
             s.inline(t.name)
+
+
+def expanded_loads(s: Schedule, body: Expr, through: bool = False) -> list[Load]:
+    """Loads of a body after inlining; also `through` stages that are stored but do not reduce."""
+
+    def expand(e: Expr) -> Expr:
+        def rule(node: Expr) -> Expr | None:
+            if not isinstance(node, Load):
+                return None
+            indices = tuple(rewrite_index(i, expand) for i in node.indices)
+            t = s.stages.get(node.tensor.name)
+            if t is None or not (t.inlined or (through and not isinstance(t.body, Reduce))):
+                return replace(node, indices=indices) if indices != node.indices else None
+            return expand(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
+
+        return E.rewrite(e, rule)
+
+    return E.loads(expand(body))
 
 
 def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[Int]]) -> int | None:

@@ -6,13 +6,12 @@ a contiguous axis keeps one partial result per lane (rfactor) and combines the l
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     TASK_GRAIN,
     Context,
     cheap,
+    expanded_loads,
     inline_elementwise,
     outermost_task,
     product,
@@ -21,8 +20,7 @@ from sterna.schedule.strategies.analysis import (
     stride_of,
 )
 from sterna.te import expr as E
-from sterna.te.expr import Expr, Load, Reduce
-from sterna.te.position import rewrite_index
+from sterna.te.expr import Reduce
 from sterna.te.tensor import Axis, Kernel, Tensor
 
 
@@ -114,29 +112,11 @@ def _needed(s: Schedule, out: str) -> list[str]:
 def _row_axes(s: Schedule, out: str, placed: list[str]) -> tuple[list[Axis], list[Axis]]:
     """The output's axes that select what every reduction computes, and the others."""
     state = s.stages[out]
-    reads = _expanded_loads(s, state.body, through=True)
+    reads = expanded_loads(s, state.body, through=True)
     reduced = [load for load in reads if load.tensor.name in placed]
     used = {a for load in reduced for i in load.indices for a in i.symbols() if isinstance(a, Axis)}
     rows = [a for a in state.tensor.axes if a in used]
     return rows, [a for a in state.tensor.axes if a not in used]
-
-
-def _expanded_loads(s: Schedule, body: Expr, through: bool = False) -> list[Load]:
-    """Loads of a body after inlining; also `through` stages that are stored but do not reduce."""
-
-    def expand(e: Expr) -> Expr:
-        def rule(node: Expr) -> Expr | None:
-            if not isinstance(node, Load):
-                return None
-            indices = tuple(rewrite_index(i, expand) for i in node.indices)
-            t = s.stages.get(node.tensor.name)
-            if t is None or not (t.inlined or (through and not isinstance(t.body, Reduce))):
-                return replace(node, indices=indices) if indices != node.indices else None
-            return expand(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
-
-        return E.rewrite(e, rule)
-
-    return E.loads(expand(body))
 
 
 def _lanes_along(s: Schedule, placed: list[str], axis: Axis, context: Context) -> bool:
@@ -150,7 +130,7 @@ def _lanes_along(s: Schedule, placed: list[str], axis: Axis, context: Context) -
         last = state.tensor.axes[-1]
         steps = [
             stride_of(load, last, context.strides)
-            for load in _expanded_loads(s, state.body)
+            for load in expanded_loads(s, state.body)
             if isinstance(load.tensor, Tensor)
         ]
         if 1 not in steps or any(step not in (0, 1) for step in steps):
@@ -180,7 +160,7 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
         return
     last = body.axes[-1] if body.axes else None
     steps = (
-        [stride_of(load, last, context.strides) for load in _expanded_loads(s, body) if isinstance(load.tensor, Tensor)]
+        [stride_of(load, last, context.strides) for load in expanded_loads(s, body) if isinstance(load.tensor, Tensor)]
         if last is not None
         else []
     )

@@ -1,0 +1,155 @@
+"""From a scheduled recurrence to loops: what it starts as, a serial loop over time, what remains of it.
+
+    start nests                      state[slot 0] = ...
+    for t < length                   serial: every step needs the one before
+      nests of the step's stages     they read the state at slot t % 2, and write it at slot (t + 1) % 2
+    nests after it                   they read the last state
+
+Stages of the step that are not placed inside others are computed one after the other, each in a nest in which the time
+axis has the value of the loop; what they keep for each other within the step is allocated anew in every step. A state
+has two slots, or one where it is only read to compute the same element of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sterna.ir import dtypes
+from sterna.ir.integer import ONE, ZERO, Int, as_int, of
+from sterna.loops import program as P
+from sterna.loops.lower import ALIGNMENT, STACK_LIMIT, Lowering, Place
+from sterna.loops.nest import Region
+from sterna.loops.program import Buffer, Stmt, seq
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Reduce
+from sterna.te.layout import dense_strides
+from sterna.te.scan import parts
+from sterna.te.tensor import Scan, State, Tensor
+
+
+class ScanLowering(Lowering):
+    """Lowering of kernels with a recurrence."""
+
+    @property
+    def scan(self) -> Scan:
+        assert self.kernel.scan is not None
+        return self.kernel.scan
+
+    def _sinks(self) -> list[str]:
+        starts = [state.start.name for state in self.scan.states]
+        return [*starts, *super()._sinks(), *(state.next.name for state in self.scan.states)]
+
+    def _nests(self, roots: list[str]) -> list[Stmt]:
+        stages = [(self.stages[n].tensor, self.bodies[n]) for n in self.order]
+        before, steps, after = ([t for t in group if t.name in roots] for group in parts(self.scan, stages))
+        self._check(after)
+        slots = {state.next.name: self._slots(state) for state in self.scan.states}
+        stmts: list[Stmt] = [P.Alloc(buffer) for buffer in slots.values()]
+        starts = {state.start.name: slots[state.next.name] for state in self.scan.states}
+        for t in before:
+            if (buffer := starts.get(t.name)) is not None:
+                self.places[t.name] = _slot(buffer, ZERO, ZERO)
+            elif t.name not in self.schedule.outputs:
+                stmts.append(self._room(t, Region(tuple(ZERO for _ in t.axes), t.shape)))
+            stmts.append(self._level(self._whole(t.name), 0, None))
+        stmts.append(self._loop(steps, slots))
+        last = ZERO if self.scan.reverse else self.scan.length - 1
+        self._at(last, self.scan.length, slots)
+        for t in after:
+            stmts.append(self._level(self._whole(t.name), 0, None))
+        return stmts
+
+    def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
+        if any(stage == state.start.name for state in self.scan.states):
+            # A state of one element has an axis too, which its storage beside time has not.
+            indices = (ZERO, *indices)[: len(self.places[stage].buffer.shape)]
+        return super()._write(stage, indices, value)
+
+    def _loop(self, steps: Sequence[Tensor], slots: dict[str, Buffer]) -> Stmt:
+        """The loop over time."""
+        length = self.scan.length
+        symbol = self._symbol(self.stages[self.scan.states[0].next.name], "time", length)
+        count = ZERO if length == 1 else of(symbol)
+        time = length - 1 - count if self.scan.reverse else count
+        self._at(time, count + 1, slots)
+        for state in self.scan.states:
+            self.places[state.previous.name] = _slot(slots[state.next.name], time, count)
+        body: list[Stmt] = []
+        for t in steps:
+            if t.name not in slots and t.name not in self.schedule.outputs:
+                least = (time, *(ZERO for _ in t.axes[1:]))
+                body.append(self._room(t, Region(least, (ONE, *t.shape[1:]))))
+            nest = self._whole(t.name)
+            nest.bound[t.axes[0].name] = time
+            body.append(self._level(nest, 0, None))
+        return seq(*body) if length == 1 else P.For(symbol, length, "serial", seq(*body))
+
+    def _at(self, time: Int, count: Int, slots: dict[str, Buffer]) -> None:
+        """Every next state is that of a time, which is in the slot of so many steps."""
+        for name, buffer in slots.items():
+            self.places[name] = _slot(buffer, time, count)
+
+    def _room(self, t: Tensor, region: Region) -> Stmt:
+        """Storage of a stage that others of the step read."""
+        state = self.stages[t.name]
+        state.scope = state.scope or "stack"
+        buffer = self._allocate(state, region)
+        self.places[t.name] = Place(buffer, region.least)
+        return P.Alloc(buffer)
+
+    def _slots(self, state: State) -> Buffer:
+        """Storage of a state: (slots, *its shape)."""
+        shape = (as_int(1 if self._in_place(state) else 2), *state.next.shape[1:])
+        elements = 1
+        for n in shape:
+            if not n.is_const:
+                self._refuse(f"the state {state.next.name} has no constant size", "give the dimension a size")
+            elements *= int(n)
+        nbytes = elements * dtypes.size(state.next.dtype)
+        scope: P.Scope = "stack" if nbytes <= STACK_LIMIT else "scratch"
+        slot = self.scratch
+        if scope == "scratch":
+            self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        name = self._unique(f"{state.next.name}_state")
+        return Buffer(
+            name,
+            state.next.dtype,
+            shape,
+            dense_strides(shape),
+            elements,
+            scope,
+            ZERO,
+            slot if scope == "scratch" else 0,
+        )
+
+    def _in_place(self, state: State) -> bool:
+        """Whether the state is read only to compute the same element of the next one."""
+        for name in self.order:
+            for load in E.loads(self.bodies[name]):
+                if load.tensor.name != state.previous.name:
+                    continue
+                stage = self.stages[name].tensor
+                own = name == state.next.name and not isinstance(self.bodies[name], Reduce)
+                if not own or load.indices[1:] != tuple(a.var for a in stage.axes[1:]):
+                    return False
+        return True
+
+    def _check(self, after: Sequence[Tensor]) -> None:
+        """Of a recurrence only the last states remain."""
+        last = ZERO if self.scan.reverse else self.scan.length - 1
+        finals = {state.next.name for state in self.scan.states}
+        sequences = {t.name for t in self.kernel.stages if t.axes and t.axes[0].extent == self.scan.length} - finals
+        for t in after:
+            for load in E.loads(self.bodies[t.name]):
+                name = load.tensor.name
+                if (name in finals and load.indices[0] != last) or (
+                    name in sequences and name not in self.schedule.outputs
+                ):
+                    self._refuse(
+                        f"{t.name} reads {name} at other times than the last", "make the sequence an output of its own"
+                    )
+
+
+def _slot(buffer: Buffer, time: Int, count: Int) -> Place:
+    """Where the state of a time lies, after so many steps."""
+    return Place(buffer, (time - count % int(buffer.shape[0]), *(ZERO for _ in buffer.shape[1:])))
