@@ -37,8 +37,9 @@ def every_operator(
             feeds[value.name] = array
             inputs.append(value)
             operands.append(value)
-        outputs.append(builder.add(operator.name, *operands, **case.attributes))
-        names.append(f"{operator.name}_{number}")
+        results = builder.add_all(operator.name, *operands, **case.attributes)
+        outputs += results
+        names += [f"{operator.name}_{number}" + (f"_{n}" if len(results) > 1 else "") for n in range(len(results))]
     graph = Graph("operators", tuple(inputs), tuple(outputs), tuple(builder.nodes), tuple(names))
     return graph, feeds, interpret(graph, feeds)
 

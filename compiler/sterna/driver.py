@@ -28,8 +28,8 @@ from sterna.passes.views import Views, plan_views
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target
-from sterna.te.layout import Layout
 from sterna.te.printer import print_kernel
+from sterna.te.tensor import Kernel
 from sterna.toolchain.compilers import compile_many
 from sterna.toolchain.link import link_library
 
@@ -63,9 +63,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Planned:
-    """A kernel after scheduling."""
+    """A kernel after scheduling; one that was written as a loop program has no schedule."""
 
-    schedule: Schedule
+    schedule: Schedule | None
     function: Function
 
 
@@ -123,15 +123,13 @@ def compile_graph(
     calls = build_calls(graph, fuse(graph, views), views)
     if observe is not None:
         show("fuse", "\n".join(f"{c.name}: {c.kernel.name} <- {', '.join(c.sources)}" for c in calls) + "\n")
-        show("te", "\n".join(print_kernel(c.kernel) for c in calls))
+        show("te", "\n".join(print_kernel(c.kernel) for c in calls if isinstance(c.kernel, Kernel)))
     step("scheduling and lowering kernels")
     kernels, kernel_of = plan_kernels(calls, options.target, dimensions(graph))
     if observe is not None:
         show("schedule", "\n".join(_schedule_text(k) for k in kernels))
-        show(
-            "lower",
-            "\n".join(print_function(lower(k.schedule, _layouts(calls, kernel_of, n))) for n, k in enumerate(kernels)),
-        )
+        first = {k: call for call, k in reversed(list(zip(calls, kernel_of, strict=True)))}
+        show("lower", "\n".join(print_function(_lowered(first[n], k.schedule)) for n, k in enumerate(kernels)))
         show("loops", "\n".join(print_function(k.function) for k in kernels))
     plan = plan_memory(graph, calls, views, keep_all=options.debug)
     if observe is not None:
@@ -173,10 +171,16 @@ def plan_kernels(
 
 
 def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Planned:
-    """One kernel's schedule and loop program."""
-    context = Context(target, {n: layout.strides for n, layout in call.layouts.items()})
-    schedule = propose(call.kernel, context)
-    lowered = lower(schedule, call.layouts)
+    """One kernel's schedule, as the strategies propose it, and its loop program."""
+    schedule = None
+    if isinstance(call.kernel, Kernel):
+        schedule = propose(call.kernel, Context(target, {n: layout.strides for n, layout in call.layouts.items()}))
+    return realize(call, schedule, name, dims)
+
+
+def realize(call: Call, schedule: Schedule | None, name: str, dims: Sequence[Symbol] = ()) -> Planned:
+    """The loop program that a schedule gives for a kernel; the same steps give the same program."""
+    lowered = _lowered(call, schedule)
     if call.in_place:
         lowered = replace(
             lowered,
@@ -186,6 +190,14 @@ def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = 
     function = finish(lowered)
     used = used_dims(function)
     return Planned(schedule, replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used)))
+
+
+def _lowered(call: Call, schedule: Schedule | None) -> Function:
+    """A kernel's loops before vectors, unrolling and registers."""
+    if isinstance(call.kernel, Function):
+        return call.kernel
+    assert schedule is not None
+    return lower(schedule, call.layouts)
 
 
 def pack_params(
@@ -204,10 +216,10 @@ def pack_params(
         if identity not in blocks:
             schedule = kernels[k].schedule
             size = 0
-            for array, param, buffer in zip(
-                call.constants, call.kernel.params, kernels[k].function.params, strict=True
-            ):
-                packing = schedule.packings.get(param.name)
+            buffers = kernels[k].function.params
+            names = [p.name for p in (call.kernel if isinstance(call.kernel, Kernel) else kernels[k].function).params]
+            for array, name, buffer in zip(call.constants, names, buffers, strict=True):
+                packing = schedule.packings.get(name) if schedule else None
                 packed = packing.apply(array) if packing else np.ascontiguousarray(array)
                 chunks.append(b"\0" * (buffer.slot - size))
                 data = packed.tobytes()
@@ -244,12 +256,9 @@ def build_library(
     return link_library(objects, target, model)
 
 
-def _layouts(calls: Sequence[Call], kernel_of: Sequence[int], kernel: int) -> Mapping[str, Layout]:
-    return next(c.layouts for c, k in zip(calls, kernel_of, strict=True) if k == kernel)
-
-
 def _schedule_text(kernel: Planned) -> str:
-    return f"{kernel.function.name}\n" + "".join(f"  {step}\n" for step in kernel.schedule.steps)
+    steps = kernel.schedule.steps if kernel.schedule else ("a loop program",)
+    return f"{kernel.function.name}\n" + "".join(f"  {step}\n" for step in steps)
 
 
 def _memory_text(plan: MemoryPlan) -> str:

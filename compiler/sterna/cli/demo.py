@@ -113,7 +113,7 @@ def _row(answers: list[Answer], out: Console) -> Table:
     grid = Table.grid(padding=(0, 1))
     for _ in answers:
         grid.add_column(width=16)
-        grid.add_column(width=9)
+        grid.add_column(width=8)
     grid.add_row(*(cell for answer in answers for cell in (draw(answer.image[0, 0], out), _beside(answer))))
     grid.add_row("")
     return grid
@@ -124,10 +124,11 @@ def _beside(answer: Answer) -> Text:
     good = answer.digit == answer.label
     text = Text("\n")
     text.append(f"{answer.digit}", style="bold green" if good else "bold red")
-    text.append(f"  {answer.certainty:.1%}\n", style="bold")
+    share = f"{answer.certainty:.1%}".replace("100.0%", "100%")
+    text.append(f"  {share}\n", style="bold")
     text.append("right\n\n" if good else f"no, a {answer.label}\n\n", style="dim")
     for digit in np.argsort(-answer.scores)[:3]:
-        text.append(f"{digit} {bar(float(answer.scores[digit]), 7)}\n")
+        text.append(f"{digit} {bar(float(answer.scores[digit]), 6)}\n")
     return text
 
 

@@ -187,6 +187,15 @@ class _Printer:
                 self.line(depth, "} else {")
                 self.stmt(s.otherwise, depth + 1)
             self.line(depth, "}")
+        elif isinstance(s, P.Branch):
+            self.line(depth, f"if ({self.value(s.condition)}) {{")
+            self.stmt(s.then, depth + 1)
+            if s.otherwise is not None:
+                self.line(depth, "} else {")
+                self.stmt(s.otherwise, depth + 1)
+            self.line(depth, "}")
+        elif isinstance(s, P.Break):
+            self.line(depth, "break;")
         elif isinstance(s, P.LetIndex):
             self.line(depth, f"const {d.index_type} {s.symbol.name} = {d.index(s.value)};")
         elif isinstance(s, P.Let):

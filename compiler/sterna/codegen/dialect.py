@@ -34,6 +34,7 @@ _INFIX = {
     "shift_left": "<<",
     "shift_right": ">>",
 }
+_LOGICAL = {"and": "&&", "or": "||", "xor": "!="}
 _RELATION = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 
 
@@ -156,7 +157,7 @@ class PlainC:
         if op in ("minimum", "maximum", "mod", "floor_div"):
             return f"{self.helper(op, dtype)}({a}, {b})"
         if dtype == "bool":
-            return f"({a} {_INFIX[op]} {b})"
+            return f"({a} {_LOGICAL.get(op) or _INFIX[op]} {b})"
         if is_float:
             return f"({a} {_INFIX[op]} {b})"
         if op in ("add", "sub", "mul", "shift_left"):

@@ -42,6 +42,7 @@ class FunctionWriter:
         self.pointers: dict[Buffer, str] = {}
         self.scopes: dict[Buffer, str] = {}
         self.known: dict[object, str] = {}  # positions and addresses computed where they dominate
+        self.exits: list[str] = []  # the labels behind the loops entered
         self.bits = target.pointer_bits
         self.index_kind = f"i{self.bits}"
         # Positions fit 64 bits with room to spare; partial sums of 32-bit ones might not.
@@ -82,7 +83,13 @@ class FunctionWriter:
         elif isinstance(s, P.For):
             self.loop(s)
         elif isinstance(s, P.If):
-            self.branch(s)
+            limit = self.position(s.limit)
+            self.branch(self.op(f"icmp slt {self.index_kind} {self.position(s.index)}, {limit}"), s.then, s.otherwise)
+        elif isinstance(s, P.Branch):
+            self.branch(self.value(s.condition), s.then, s.otherwise)
+        elif isinstance(s, P.Break):
+            self._do(f"br label %{self.exits[-1]}")
+            self._begin(self._label("never"))  # what a block ends with may follow
         else:
             raise internal_error(f"the LLVM generator has no {type(s).__name__}")
 
@@ -110,7 +117,9 @@ class FunctionWriter:
         self._begin(body)
         counter = self.op(f"phi {k} [ {start}, %{before} ], [ %{body}.next, %{body}.latch ]")
         self.symbols[s.symbol] = counter
+        self.exits.append(done)
         self.statement(s.body)
+        self.exits.pop()
         self._do(f"br label %{body}.latch")
         self._begin(f"{body}.latch")
         self.values.lines.append(f"  %{body}.next = add nuw nsw {k} {counter}, 1")
@@ -119,12 +128,11 @@ class FunctionWriter:
         self._begin(done)
         self.known = known
 
-    def branch(self, s: P.If) -> None:
+    def branch(self, condition: str, first: Stmt, second: Stmt | None) -> None:
         known = self.known
-        condition = self.op(f"icmp slt {self.index_kind} {self.position(s.index)}, {self.position(s.limit)}")
         then, otherwise, done = self._label("then"), self._label("else"), self._label("end")
-        self._do(f"br i1 {condition}, label %{then}, label %{otherwise if s.otherwise is not None else done}")
-        for label, body in ((then, s.then), (otherwise, s.otherwise)):
+        self._do(f"br i1 {condition}, label %{then}, label %{otherwise if second is not None else done}")
+        for label, body in ((then, first), (otherwise, second)):
             if body is not None:
                 self.known = dict(known)
                 self._begin(label)

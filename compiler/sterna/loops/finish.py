@@ -25,8 +25,8 @@ def finish(function: P.Function) -> P.Function:
 
 
 def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:
-    if isinstance(stmt, (P.Let, P.Assign, P.Store)):
-        if (done := memo.get(stmt.value)) is None:
-            memo[stmt.value] = done = expand_math(widen_small_floats(stmt.value))
-        return replace(stmt, value=done)
+    if (value := P.value_of(stmt)) is not None:
+        if (done := memo.get(value)) is None:
+            memo[value] = done = expand_math(widen_small_floats(value))
+        stmt = P.with_value(stmt, done)
     return P.map_children(stmt, lambda s: _expand(s, memo))

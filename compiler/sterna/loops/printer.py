@@ -41,6 +41,14 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         if s.otherwise is not None:
             lines.append(f"{pad}else")
             _stmt(s.otherwise, depth + 1, lines)
+    elif isinstance(s, P.Branch):
+        lines.append(f"{pad}if {print_expr(s.condition)}")
+        _stmt(s.then, depth + 1, lines)
+        if s.otherwise is not None:
+            lines.append(f"{pad}else")
+            _stmt(s.otherwise, depth + 1, lines)
+    elif isinstance(s, P.Break):
+        lines.append(f"{pad}leave the loop")
     elif isinstance(s, P.LetIndex):
         lines.append(f"{pad}{s.symbol.name} = {s.value}")
     elif isinstance(s, P.Let):

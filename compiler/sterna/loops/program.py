@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sterna.ir.integer import ZERO, Int, Symbol
+from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
-from sterna.te.expr import positions as node_positions
-from sterna.te.expr import walk as walk_values
+from sterna.te.layout import dense_strides, most_elements
 
 #: input, output, param: memory of the call record. scratch: per worker, planned by the compiler. stack: at most 1 KB.
 #: register: named scalars or vectors, all indices constant.
@@ -55,6 +55,11 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"Buffer({self.name})"
+
+
+def dense_buffer(name: str, dtype: str, shape: tuple[Int, ...], scope: Scope, slot: int = 0) -> Buffer:
+    """A buffer that holds a compact tensor and nothing else; at least one element."""
+    return Buffer(name, dtype, shape, dense_strides(shape), most_elements(shape), scope, slot=slot)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +185,21 @@ class If(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Branch(Stmt):
+    """`then` where a value (a scalar bool) holds, else `otherwise`: what a hand-written program decides by its data."""
+
+    condition: Expr
+    then: Stmt
+    otherwise: Stmt | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Break(Stmt):
+    """Leaves the innermost loop, which is serial; the last statement of its sequence. Every loop has an extent, so no
+    data can keep a program from ending."""
+
+
+@dataclass(frozen=True, eq=False)
 class LetIndex(Stmt):
     """Names a position for the rest of the enclosing sequence."""
 
@@ -277,7 +297,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
         return stmt.stmts
     if isinstance(stmt, For):
         return (stmt.body,)
-    if isinstance(stmt, If):
+    if isinstance(stmt, (If, Branch)):
         return (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
     return ()
 
@@ -295,25 +315,29 @@ def map_children(stmt: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
         return seq(*(f(s) for s in stmt.stmts))
     if isinstance(stmt, For):
         return replace(stmt, body=f(stmt.body))
-    if isinstance(stmt, If):
+    if isinstance(stmt, (If, Branch)):
         return replace(stmt, then=f(stmt.then), otherwise=None if stmt.otherwise is None else f(stmt.otherwise))
     return stmt
 
 
-def positions(stmt: Stmt) -> Iterator[Int]:
-    """Every position that a statement holds itself."""
+def positions_of(stmt: Stmt) -> tuple[Int, ...]:
+    """The positions that a statement holds itself, apart from those inside its value."""
+    if isinstance(stmt, Store):
+        return (stmt.index,)
+    if isinstance(stmt, LetIndex):
+        return (stmt.value,)
     if isinstance(stmt, For):
-        yield from (stmt.start, stmt.extent)
-    elif isinstance(stmt, If):
-        yield from (stmt.index, stmt.limit)
-    elif isinstance(stmt, LetIndex):
-        yield stmt.value
-    elif isinstance(stmt, Store):
-        yield stmt.index
+        return (stmt.start, stmt.extent)
+    return (stmt.index, stmt.limit) if isinstance(stmt, If) else ()
+
+
+def positions(stmt: Stmt) -> Iterator[Int]:
+    """Every position of a statement itself, not of those inside it."""
+    yield from positions_of(stmt)
     value = value_of(stmt)
     if value is not None:
-        for node in walk_values(value):
-            yield from node_positions(node)
+        for node in E.walk(value):
+            yield from E.positions(node)
 
 
 def used_dims(function: Function) -> set[Symbol]:
@@ -329,23 +353,39 @@ def used_dims(function: Function) -> set[Symbol]:
 
 
 def value_of(stmt: Stmt) -> Expr | None:
-    """The value a leaf statement computes."""
+    """The value a statement computes itself, apart from positions."""
+    if isinstance(stmt, Branch):
+        return stmt.condition
     return stmt.value if isinstance(stmt, (Let, Assign, Store)) else None
+
+
+def with_value(stmt: Stmt, value: Expr) -> Stmt:
+    """The statement with another value in the place of `value_of`'s."""
+    if isinstance(stmt, Branch):
+        return replace(stmt, condition=value)
+    assert isinstance(stmt, (Let, Assign, Store))
+    return stmt if value is stmt.value else replace(stmt, value=value)
 
 
 def map_values(stmt: Stmt, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Stmt:
     """Rewrites the values of a statement and of all inside it by `te.expr.rewrite`."""
-    if isinstance(stmt, (Let, Assign, Store)):
-        value = rewrite(stmt.value, rule, memo)
-        return stmt if value is stmt.value else replace(stmt, value=value)
+    if (value := value_of(stmt)) is not None:
+        stmt = with_value(stmt, rewrite(value, rule, memo))
     return map_children(stmt, lambda s: map_values(s, rule, memo))
 
 
 def loads(stmt: Stmt) -> Iterator[Load]:
-    """Every load inside a statement."""
-    from sterna.te import expr
-
+    """Every load inside a statement, those inside computed positions included."""
     for inner in walk(stmt):
-        value = value_of(inner)
-        if value is not None:
-            yield from expr.loads(value)
+        yield from own_loads(inner)
+
+
+def own_loads(stmt: Stmt) -> Iterator[Load]:
+    """The loads of a statement itself, not those of the statements inside it."""
+    value = value_of(stmt)
+    if value is not None:
+        yield from E.loads(value)
+    for index in positions_of(stmt):
+        for atom in index.atoms():
+            for computed in atom.expressions():
+                yield from E.loads(computed)

@@ -70,6 +70,8 @@ def promote_registers(function: P.Function) -> P.Function:
             if s.active is not None and s.active < widest[variable]:
                 value = P.Blend(variable.dtype, a=value, b=_read(variable), active=s.active, lanes=variable.lanes)
             return P.Assign(variable, value)
+        if (read := P.value_of(s)) is not None:
+            s = P.with_value(s, E.rewrite(read, load, memo))
         return P.map_children(s, visit)
 
     memo: dict[Expr, Expr] = {}
@@ -88,8 +90,7 @@ def _accesses(function: P.Function) -> Iterator[_Access]:
     for s in P.walk(function.body):
         if isinstance(s, P.Store) and s.buffer.scope == "register":
             yield replace(_access(function, s.buffer, s.index, s.value.lanes, s.stride, s.active), store=True)
-        value = P.value_of(s)
-        for load in E.loads(value) if value is not None else ():
+        for load in P.own_loads(s):
             if isinstance(load.tensor, P.Buffer) and load.tensor.scope == "register":
                 yield _access(function, load.tensor, load.indices[0], load.lanes, load.stride, load.active)
 

@@ -31,7 +31,7 @@ class _Sharing:
         out: list[P.Stmt] = []
         run: list[P.Stmt] = []
         for s in P.members(stmt):
-            if isinstance(s, (P.Store, P.Assign)):
+            if isinstance(s, (P.Store, P.Assign, P.Let)):
                 run.append(s)
                 continue
             self.run(run, out)
@@ -50,11 +50,13 @@ class _Sharing:
             _count(value, uses)
         self.available = {}
         for s in stmts:
-            assert isinstance(s, (P.Store, P.Assign))
+            assert isinstance(s, (P.Store, P.Assign, P.Let))
             lets: list[P.Stmt] = []
             value = self.emit(s.value, uses, lets, {})
             out.extend(lets)
             out.append(replace(s, value=value))
+            if isinstance(s, P.Let):
+                continue
             written: object = s.variable if isinstance(s, P.Assign) else s.buffer
             stale = [e for e in self.available if written in self.dependencies(e)]
             for e in stale:
@@ -87,7 +89,8 @@ class _Sharing:
                 found.add(e.variable)
             elif isinstance(e, E.Load):
                 found.add(e.tensor)
-            for child in e.children():
+            inside = (x for index in E.positions(e) for atom in index.atoms() for x in atom.expressions())
+            for child in (*e.children(), *inside):
                 found |= self.dependencies(child)
             self.depends[e] = known = frozenset(found)
         return known

@@ -7,32 +7,45 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sterna.errors import internal_error
 from sterna.ir.integer import Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
+from sterna.te.position import rewrite_all, rewrite_index
 
 
 def unroll(stmt: P.Stmt) -> P.Stmt:
     """Replaces every loop of kind "unrolled" (its extent is constant) by copies of its body."""
-    return _Copy({}, {}, "").stmt(stmt)
+    return _Copy({}, {}, {}, "").stmt(stmt)
 
 
 class _Copy:
-    """A copy of statements with values for symbols and new buffers for old ones."""
+    """A copy of statements with values for symbols and new buffers and variables for old ones."""
 
-    def __init__(self, values: dict[Atom, Int], buffers: dict[P.Buffer, P.Buffer], suffix: str):
-        self.values, self.buffers, self.suffix = values, buffers, suffix
+    def __init__(
+        self,
+        values: dict[Atom, Int],
+        buffers: dict[P.Buffer, P.Buffer],
+        variables: dict[P.Variable, P.Variable],
+        suffix: str,
+    ):
+        self.values, self.buffers, self.variables, self.suffix = values, buffers, variables, suffix
         self.memo: dict[Expr, Expr] = {}
 
     def stmt(self, s: P.Stmt) -> P.Stmt:
         if isinstance(s, P.For):
             if s.kind != "unrolled":
                 return replace(s, start=self.index(s.start), extent=self.index(s.extent), body=self.stmt(s.body))
+            if _leaves(s.body):
+                raise internal_error(f"the loop over {s.symbol.name} is left and cannot be unrolled")
             copies = []
             for n in range(int(s.extent)):
                 inner = _Copy(
-                    {**self.values, s.symbol: as_int(n)}, dict(self.buffers), f"{self.suffix}_{n}" if n else self.suffix
+                    {**self.values, s.symbol: as_int(n)},
+                    dict(self.buffers),
+                    dict(self.variables),
+                    f"{self.suffix}_{n}" if n else self.suffix,
                 )
                 copies.append(inner.stmt(s.body))
             return P.seq(*copies)
@@ -62,28 +75,52 @@ class _Copy:
                 then=self._block(s.then),
                 otherwise=None if s.otherwise is None else self._block(s.otherwise),
             )
+        if isinstance(s, P.Let):
+            named = self.expr(s.value)
+            return P.Let(self._variable(s.variable), named)
+        if isinstance(s, P.Declare):
+            return P.Declare(self._variable(s.variable))
+        if isinstance(s, P.Assign):
+            return P.Assign(self.variables.get(s.variable, s.variable), self.expr(s.value))
+        if isinstance(s, P.Branch):
+            otherwise = None if s.otherwise is None else self._block(s.otherwise)
+            return P.Branch(self.expr(s.condition), self._block(s.then), otherwise)
         return P.map_children(s, self.stmt)
 
     def _block(self, s: P.Stmt) -> P.Stmt:
-        return _Copy(dict(self.values), dict(self.buffers), self.suffix).stmt(s)
+        return _Copy(dict(self.values), dict(self.buffers), dict(self.variables), self.suffix).stmt(s)
+
+    def _variable(self, variable: P.Variable) -> P.Variable:
+        """The variable that a declaration declares in this copy."""
+        if not self.suffix:
+            return variable
+        self.variables[variable] = copy = replace(variable, name=variable.name + self.suffix)
+        return copy
 
     def _define(self, symbol: Symbol, value: Int) -> None:
         self.values[symbol] = value
         self.memo = {}
 
     def index(self, index: Int) -> Int:
-        return index.substitute(self.values) if self.values else index
+        substituted = index.substitute(self.values) if self.values else index
+        if not self.buffers and not self.variables:
+            return substituted
+        return rewrite_index(substituted, lambda value: rewrite_all(value, self._moved))
 
     def expr(self, e: Expr) -> Expr:
-        if not self.values and not self.buffers:
-            return e
-        substituted = E.substitute_index(e, self.values, self.memo)
-        if not self.buffers:
-            return substituted
+        substituted = E.substitute_index(e, self.values, self.memo) if self.values else e
+        return rewrite_all(substituted, self._moved) if self.buffers or self.variables else substituted
 
-        def moved(node: Expr) -> Expr | None:
-            if isinstance(node, E.Load) and isinstance(node.tensor, P.Buffer) and node.tensor in self.buffers:
-                return replace(node, tensor=self.buffers[node.tensor])
-            return None
+    def _moved(self, node: Expr) -> Expr | None:
+        if isinstance(node, E.Load) and isinstance(node.tensor, P.Buffer) and node.tensor in self.buffers:
+            return replace(node, tensor=self.buffers[node.tensor])
+        if isinstance(node, P.Read) and node.variable in self.variables:
+            return replace(node, variable=self.variables[node.variable])
+        return None
 
-        return E.rewrite(substituted, moved)
+
+def _leaves(stmt: P.Stmt) -> bool:
+    """Whether a loop's body leaves the loop."""
+    return isinstance(stmt, P.Break) or any(
+        _leaves(child) for child in P.children(stmt) if not isinstance(child, P.For)
+    )

@@ -7,7 +7,6 @@ from sterna.ir.integer import ZERO, Int, Symbol, as_int
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
 from sterna.loops.prove import Range, at_least_zero
-from sterna.te import expr as E
 
 
 def verify(function: Function) -> Function:
@@ -17,7 +16,7 @@ def verify(function: Function) -> Function:
         SternaError: E0305, listing every access that may leave its buffer.
     """
     verifier = _Verifier()
-    verifier.visit(function.body, {}, [])
+    verifier.visit(function.body, {}, [], breakable=False)
     if verifier.problems:
         problems = dict.fromkeys(verifier.problems)
         raise SternaError([Diagnostic("E0305", f"kernel {function.name} may leave a buffer: {p}") for p in problems])
@@ -38,11 +37,11 @@ class _Verifier:
         end = None if hi is None else hi + reach
         self.problems.append(f"{buffer.name}[{index}] reaches {lo} to {end}, the buffer has {size} elements")
 
-    def visit(self, stmt: P.Stmt, ranges: dict[Symbol, Range], known: list[tuple[Int, Int]]) -> None:
+    def visit(self, stmt: P.Stmt, ranges: dict[Symbol, Range], known: list[tuple[Int, Int]], breakable: bool) -> None:
         if isinstance(stmt, P.Seq):
             inner = dict(ranges)
             for s in stmt.stmts:
-                self.visit(s, inner, known)
+                self.visit(s, inner, known, breakable)
             return
         if isinstance(stmt, P.LetIndex):
             self.named(stmt, ranges, known)
@@ -50,21 +49,24 @@ class _Verifier:
             self.loop(stmt, ranges, known)
             return
         elif isinstance(stmt, P.If):
-            self.visit(stmt.then, dict(ranges), [*known, (stmt.index, stmt.limit)])
+            self.visit(stmt.then, dict(ranges), [*known, (stmt.index, stmt.limit)], breakable)
             if stmt.otherwise is not None:
-                self.visit(stmt.otherwise, dict(ranges), known)
+                self.visit(stmt.otherwise, dict(ranges), known, breakable)
             return
         elif isinstance(stmt, P.Store):
             reach = (stmt.value.lanes if stmt.active is None else stmt.active) - 1
             self.access(stmt.buffer, stmt.index, reach * stmt.stride, ranges)
-        value = P.value_of(stmt)
-        if value is not None:
-            for load in E.loads(value):
-                assert isinstance(load.tensor, Buffer)
-                reach = (load.lanes if load.active is None else load.active) - 1
-                self.access(load.tensor, load.indices[0], reach * load.stride, ranges)
+        elif isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
+            kind = f"{stmt.condition.dtype} x{stmt.condition.lanes}"
+            self.problems.append(f"a branch on {kind}, which is no truth value")
+        elif isinstance(stmt, P.Break) and not breakable:
+            self.problems.append("it leaves a loop where there is none to leave")
+        for load in P.own_loads(stmt):
+            assert isinstance(load.tensor, Buffer)
+            reach = (load.lanes if load.active is None else load.active) - 1
+            self.access(load.tensor, load.indices[0], reach * load.stride, ranges)
         for child in P.children(stmt):
-            self.visit(child, dict(ranges), known)
+            self.visit(child, dict(ranges), known, breakable)
 
     def named(self, stmt: P.LetIndex, ranges: dict[Symbol, Range], known: list[tuple[Int, Int]]) -> None:
         """A name's bounds must hold: by those of its value, or because an enclosing `If` says so."""
@@ -86,4 +88,5 @@ class _Verifier:
         hi = stmt.symbol.hi
         if end is None or start is None or start < 0 or hi is None or end - 1 > hi:
             self.problems.append(f"loop over {stmt.symbol.name} runs past its bound")
-        self.visit(stmt.body, {**ranges, stmt.symbol: Range(stmt.start, stmt.extent - 1)}, known)
+        inside = {**ranges, stmt.symbol: Range(stmt.start, stmt.extent - 1)}
+        self.visit(stmt.body, inside, known, breakable=stmt.kind == "serial")

@@ -97,15 +97,16 @@ class Builder:
         *inputs: Value | None,
         sources: tuple[str, ...] = (),
         name: str = "",
-        results: Sequence[str | Value | None] = (None,),
+        results: Sequence[str | Value | None] = (),
         **attributes: Any,
     ) -> tuple[Value, ...]:
-        """A node with any number of results."""
+        """A node with any number of results; `results` as in `add`, one for each if there are any."""
         declaration = operator(op)
         complete = declaration.complete(attributes)
         types = declaration.types(tuple(None if v is None else v.type for v in inputs), complete)
         for kind in types:
             check_size(declaration.name, kind)
+        results = results or (None,) * len(types)
         names = [self._result_name(wanted, name or op) for wanted in results]
         if self.fold and inputs and all(v is None or v.is_constant for v in inputs):
             small = all(t.is_static and int(t.bytes) <= self.fold for t in types)

@@ -1,4 +1,4 @@
-"""Operators applied to arrays, through their tensor expressions."""
+"""Operators applied to arrays, through their tensor expressions or loop programs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ops.table import operator
+from sterna.loops.interpreter import run_function
+from sterna.loops.program import Buffer, dense_buffer
+from sterna.ops.operator import Operator
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, Tensor, placeholder
 
@@ -37,6 +40,8 @@ def evaluate(
         outputs = declaration.types(types, attributes)
     if all(t.is_static and 0 in t.sizes for t in outputs):
         return tuple(np.empty(t.sizes, dtypes.to_numpy(t.dtype)) for t in outputs)
+    if declaration.program is not None:
+        return _run(declaration, inputs, attributes, outputs)
     tensors: list[Tensor | None] = []
     arrays: dict[str, Array] = {}
     for n, (array, kind) in enumerate(zip(inputs, types, strict=True)):
@@ -49,3 +54,25 @@ def evaluate(
     kernel = Kernel(op, tuple(t for t in tensors if t is not None), (), results)
     computed = run_kernel(kernel, arrays)
     return tuple(computed[tensor.name] for tensor in results)
+
+
+def _run(
+    operator: Operator, inputs: Sequence[Array | None], attributes: Mapping[str, Any], outputs: Sequence[TensorType]
+) -> tuple[Array, ...]:
+    """The results of an opaque operator."""
+    buffers: list[Buffer | None] = []
+    memory: dict[str, Array] = {}
+    for n, array in enumerate(inputs):
+        if array is None:
+            buffers.append(None)
+            continue
+        kind = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
+        buffers.append(dense_buffer(f"x{n}", kind.dtype, kind.shape, "input", n))
+        flat = np.ascontiguousarray(array).reshape(-1)
+        memory[f"x{n}"] = flat if flat.size else np.zeros(1, flat.dtype)
+    results = [dense_buffer(f"y{n}", kind.dtype, kind.shape, "output", n) for n, kind in enumerate(outputs)]
+    memory |= {b.name: np.zeros(b.elements, dtypes.to_numpy(b.dtype)) for b in results}
+    run_function(operator.write(buffers, attributes, results), memory)
+    return tuple(
+        memory[b.name][: int(kind.elements)].reshape(kind.sizes) for b, kind in zip(results, outputs, strict=True)
+    )

@@ -18,6 +18,8 @@ import numpy as np
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType
+from sterna.loops.build import Program
+from sterna.loops.program import Buffer, Function
 from sterna.te.tensor import Tensor
 
 
@@ -113,6 +115,7 @@ def case(*inputs: Operand | Array | None, low: float = -3.0, high: float = 3.0, 
 Types = tuple[TensorType | None, ...]
 TypeRule = Callable[[Types, Mapping[str, Any]], tuple[TensorType, ...]]
 Formula = Callable[["Call"], Tensor | tuple[Tensor, ...]]
+ProgramRule = Callable[[Program, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -155,25 +158,33 @@ class Operator:
         name: what it is called in graphs.
         doc: what it computes, in a sentence or two.
         types: from the operands' types and the complete attributes to the results' types; raises E0108 or E0109.
-        formula: from the operands to the results, as tensor expressions.
+        formula: from the operands to the results, as tensor expressions; None where there is a program.
         fusion: how it may share a kernel.
         attributes: its settings.
         onnx: ONNX operators that are exactly this one; others are decomposed by the front end.
         cases: what it is tested with, in the interpreter and in every code generator.
         view: where the result is only another view of one constant array: NumPy's own way to it, which copies nothing.
         tags: what passes ask for: "elementwise", "commutative", "keeps_zero" ...
+        program: writes the loop program of an opaque operator, in place of the formula.
     """
 
     name: str
     doc: str
     types: TypeRule
-    formula: Formula
+    formula: Formula | None
     fusion: Fusion
     attributes: tuple[Attribute, ...] = ()
     onnx: tuple[Onnx, ...] = ()
     cases: tuple[Case, ...] = ()
     view: Callable[[Array, Mapping[str, Any]], Array] | None = None
     tags: frozenset[str] = frozenset()
+    program: ProgramRule | None = None
+
+    def __post_init__(self) -> None:
+        if (self.formula is None) == (self.program is None):
+            raise ValueError(f"{self.name} needs a formula or a program")
+        if self.program is not None and self.fusion is not Fusion.OPAQUE:
+            raise ValueError(f"{self.name} is a loop program and cannot be fused")
 
     def compute(
         self,
@@ -189,8 +200,23 @@ class Operator:
             outputs: the types of the results, as `types` gives them.
             name: of the result's stage (`name_0` ... if there are several); intermediate stages begin with it.
         """
+        assert self.formula is not None
         result = self.formula(Call(tuple(inputs), attributes, tuple(outputs), name))
         return result if isinstance(result, tuple) else (result,)
+
+    def write(
+        self, inputs: Sequence[Buffer | None], attributes: Mapping[str, Any], outputs: Sequence[Buffer]
+    ) -> Function:
+        """The loop program of an opaque operator.
+
+        Args:
+            inputs: a buffer of scope "input" or "param" per operand, wherever it lies; None where left out.
+            outputs: a buffer of scope "output" per result, of the type that `types` gives.
+        """
+        assert self.program is not None
+        program = Program(self.name, inputs, outputs)
+        self.program(program, attributes)
+        return program.function()
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes with defaults filled in.
@@ -210,6 +236,21 @@ class Operator:
         if unknown := [name for name in given if name not in values]:
             raise error("E0109", f"{self.name} has no attribute {', '.join(unknown)}")
         return values
+
+
+def opaque(
+    name: str,
+    doc: str,
+    types: TypeRule,
+    program: ProgramRule,
+    attributes: Sequence[Attribute] = (),
+    onnx: Sequence[Onnx] = (),
+    cases: Sequence[Case] = (),
+) -> Operator:
+    """An operator without an index formula, written as a loop program."""
+    return Operator(
+        name, doc, types, None, Fusion.OPAQUE, tuple(attributes), tuple(onnx), tuple(cases), program=program
+    )
 
 
 def unfit(title: str) -> SternaError:

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from sterna.errors import error
 from sterna.ir.graph import Node, TensorType
-from sterna.ops import activation, contraction, elementwise, movement, pooling, reduction, resize
+from sterna.ops import activation, contraction, elementwise, movement, pooling, reduction, resize, selection
 from sterna.ops.operator import Operator
 
-_MODULES = (elementwise, activation, reduction, contraction, pooling, movement, resize)
+_MODULES = (elementwise, activation, reduction, contraction, pooling, movement, resize, selection)
 
 
 @cache

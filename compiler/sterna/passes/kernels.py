@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike, as_int
+from sterna.ir import dtypes
+from sterna.loops.program import Buffer, Function, Scope, dense_buffer
 from sterna.ops import operators
 from sterna.passes.fuse import Group
 from sterna.passes.views import Storage, Views, shifted
 from sterna.te import expr as E
 from sterna.te.collapse import collapse
-from sterna.te.layout import Layout, dense_strides
+from sterna.te.layout import Layout, dense_strides, most_elements
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder
+
+ALIGNMENT = 64  # of a constant among those of its call
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +25,8 @@ class Call:
     """One node of the bundle's graph: a kernel applied to values.
 
     Args:
-        kernel: with dimensions collapsed; its parameters stand for `constants`, in order.
+        kernel: with dimensions collapsed, or the loop program of an opaque operator; its parameters stand for
+            `constants`, in order.
         layouts: of inputs and outputs that do not lie densely, by tensor name.
         in_place: inputs whose memory the output may take: every element is read only to compute the same element.
         key: equal keys mean equal kernels.
@@ -29,7 +34,7 @@ class Call:
 
     name: str
     sources: tuple[str, ...]
-    kernel: Kernel
+    kernel: Kernel | Function
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     constants: tuple[Array, ...]
@@ -45,6 +50,8 @@ def build_calls(graph: Graph, groups: Sequence[Group], views: Views) -> tuple[Ca
         (first, *rest) = group.nodes
         if first in views.written:
             calls += _storage_calls(first, views)
+        elif operators()[first.op].program is not None:
+            calls.append(_program_call(first, views))
         else:
             calls.append(_compute_call(group, views))
     producers = graph.producers()
@@ -111,6 +118,50 @@ def _compute_call(group: Group, views: Views) -> Call:
     kernel = Kernel(_kernel_name(group.nodes), tuple(b.input_tensors), tuple(b.params), outputs)
     sources = tuple(dict.fromkeys(s for n in group.nodes for s in n.sources))
     return _call(group.outputs[0].name, sources, kernel, b, group.outputs, [views.storage(v) for v in group.outputs])
+
+
+def _program_call(node: Node, views: Views) -> Call:
+    """The call of an opaque operator: its loop program, written for where its operands and results lie."""
+    inputs: list[Value] = []
+    constants: list[Array] = []
+    operands: dict[Value, Buffer] = {}
+    offset = 0
+    text: list[str] = []
+    for value in node.operands:
+        if value in operands:
+            continue
+        if value.data is None:
+            operands[value] = _buffer(f"x{len(inputs)}", value, "input", len(inputs), views)
+            inputs.append(value)
+        else:
+            operands[value] = b = dense_buffer(f"c{len(constants)}", value.dtype, value.shape, "param", offset)
+            offset += -(-b.elements * dtypes.size(b.dtype) // ALIGNMENT) * ALIGNMENT
+            constants.append(value.data)
+    results = [_buffer(f"y{n}", value, "output", n, views) for n, value in enumerate(node.outputs)]
+    for b in (*operands.values(), *results):
+        text.append(f"{b.name}: {b.dtype}{[str(n) for n in b.shape]} {b.origin} {b.strides} {b.elements}")
+    given = [None if v is None else operands[v] for v in node.inputs]
+    attributes = ", ".join(f"{k}={v}" for k, v in sorted(node.attributes.items()))
+    text.append(f"{node.op}({', '.join('-' if b is None else b.name for b in given)}; {attributes})")
+    function = operators()[node.op].write(given, node.attributes, results)
+    return Call(
+        node.outputs[0].name,
+        node.sources,
+        function,
+        tuple(inputs),
+        node.outputs,
+        tuple(constants),
+        {},
+        (),
+        "\n".join(text),
+    )
+
+
+def _buffer(name: str, value: Value, scope: Scope, slot: int, views: Views) -> Buffer:
+    place = views.storage(value)
+    return Buffer(
+        name, value.dtype, value.shape, place.strides, most_elements(place.root.shape), scope, place.origin, slot
+    )
 
 
 def _call(

@@ -2,7 +2,7 @@
 
 Dimensions of size one are dropped; neighbouring dimensions are merged where every stage walks them together (rows and
 columns of a 1x1 convolution, all dimensions of an element-wise chain). Equal computations on differently shaped tensors
-then become equal kernels.
+then become equal kernels. The time axis of a recurrence stays as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
-from sterna.te.tensor import Axis, Kernel, Tensor
+from sterna.te.scan import parts
+from sterna.te.tensor import Axis, Kernel, Scan, State, Tensor
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,17 @@ def collapse(kernel: Kernel, strides: Mapping[str, Sequence[Int]]) -> Collapsed:
     Args:
         strides: of inputs and outputs that do not lie densely in memory, by tensor name.
     """
+    timed = _timed(kernel)
     squeezed = _rebuild(
-        kernel, {t.name: tuple((d,) for d, n in enumerate(t.shape) if n != 1) for t in _tensors(kernel)}
+        kernel,
+        {
+            t.name: tuple((d,) for d, n in enumerate(t.shape) if n != 1 or (d == 0 and t.name in timed))
+            for t in _tensors(kernel)
+        },
     )
     first = squeezed.groups
-    left = {name: [s for s, n in zip(strides[name], _shape(kernel, name), strict=True) if n != 1] for name in strides}
-    pairs = _mergeable(squeezed.kernel, left)
+    left = {name: [strides[name][d] for (d,) in first[name]] for name in strides}
+    pairs = _mergeable(squeezed.kernel, left, timed)
     groups: dict[str, tuple[tuple[int, ...], ...]] = {}
     for t in _tensors(squeezed.kernel):
         current: list[tuple[int, ...]] = []
@@ -55,14 +61,19 @@ def collapse(kernel: Kernel, strides: Mapping[str, Sequence[Int]]) -> Collapsed:
 
 
 def _tensors(kernel: Kernel) -> tuple[Tensor, ...]:
-    return (*kernel.inputs, *kernel.params, *kernel.stages)
+    before = () if kernel.scan is None else tuple(state.previous for state in kernel.scan.states)
+    return (*kernel.inputs, *kernel.params, *before, *kernel.stages)
 
 
-def _shape(kernel: Kernel, name: str) -> tuple[Int, ...]:
-    return kernel.tensor(name).shape
+def _timed(kernel: Kernel) -> set[str]:
+    """Tensors whose first dimension is the time of a recurrence."""
+    if kernel.scan is None:
+        return set()
+    _, steps, _ = parts(kernel.scan, [(t, t.body) for t in kernel.stages if t.body is not None])
+    return {t.name for t in (*steps, *(state.previous for state in kernel.scan.states))}
 
 
-def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[Int]]) -> set[tuple[str, int]]:
+def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[Int]], timed: set[str]) -> set[tuple[str, int]]:
     """(tensor, d) where dimensions d and d + 1 can be one; for stages, axes likewise, those of reductions counted on."""
     pairs: set[tuple[str, int]] = set()
     for t in _tensors(kernel):
@@ -75,6 +86,7 @@ def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[Int]]) -> set[tupl
         for n in range(len(t.all_axes) - len(t.axes) - 1):
             if t.all_axes[inner[t.name] + n + 1].extent.is_const:
                 pairs.add((t.name, inner[t.name] + n))
+    pairs -= {(name, 0) for name in timed}
     changed = True
     while changed:
         changed = False
@@ -83,7 +95,21 @@ def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[Int]]) -> set[tupl
                 if dead in pairs:
                     pairs.discard(dead)
                     changed = True
+        for alike in _states(kernel):
+            if any(pair in pairs for pair in alike) and not all(pair in pairs for pair in alike):
+                pairs -= alike
+                changed = True
     return pairs
+
+
+def _states(kernel: Kernel) -> list[set[tuple[str, int]]]:
+    """Pairs of dimensions of the tensors of one state, which merge in all of them or in none."""
+    states = () if kernel.scan is None else kernel.scan.states
+    return [
+        {(state.previous.name, d + 1), (state.next.name, d + 1), (state.start.name, d)}
+        for state in states
+        for d in range(len(state.previous.shape) - 2)
+    ]
 
 
 def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -146,10 +172,17 @@ def _rebuild(kernel: Kernel, groups: Mapping[str, tuple[tuple[int, ...], ...]]) 
     """The kernel with the dimensions of every tensor merged as told (dimensions that are in no group are of size one).
     A stage's reduction axes are merged where its first access says so."""
     new: dict[str, Tensor] = {}
-    for t in (*kernel.inputs, *kernel.params):
-        new[t.name] = Tensor(t.name, _merge_shape(t.shape, groups[t.name]), t.dtype)
-    for t in kernel.stages:
-        new[t.name] = _rebuild_stage(t, groups, new)
+    scan = None if kernel.scan is None else Scan(kernel.scan.length, kernel.scan.reverse)
+    for t in _tensors(kernel):
+        if t.body is None:
+            new[t.name] = Tensor(
+                t.name, _merge_shape(t.shape, groups[t.name]), t.dtype, scan=None if t.scan is None else scan
+            )
+        else:
+            new[t.name] = _rebuild_stage(t, groups, new)
+    if kernel.scan is not None:
+        states = (State(*(new[t.name] for t in (s.previous, s.start, s.next))) for s in kernel.scan.states)
+        object.__setattr__(scan, "states", tuple(states))
     made = Kernel(
         kernel.name,
         tuple(new[t.name] for t in kernel.inputs),
@@ -225,11 +258,9 @@ def _rebuild_stage(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]],
     if isinstance(body, Reduce):
         a = E.rewrite(body.a, rule)
         index = None if body.index is None else E.rewrite(body.index, rule)
-        body = (
-            Reduce(body.dtype, combiner=body.combiner, a=a, axes=inner, index=index)
-            if inner or index is not None
-            else a
-        )
+        # Of a single value it is that value, and its position.
+        only = a if index is None else index
+        body = Reduce(body.dtype, combiner=body.combiner, a=a, axes=inner, index=index) if inner else only
     else:
         body = E.rewrite(body, rule)
     if not axes:

@@ -15,7 +15,7 @@ contractions, which BLAS does in float32; sums of narrower floats are accumulate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ from sterna.ir.integer import Atom, Int
 from sterna.te import expr as E  # noqa: N812
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
-from sterna.te.tensor import Axis, Kernel, Tensor, identity
+from sterna.te.scan import parts
+from sterna.te.tensor import Axis, Kernel, Scan, Tensor, identity
 
 Array = np.ndarray[Any, Any]
 Ranges = dict[Axis, tuple[int, int]]
@@ -57,9 +58,36 @@ def run_kernel(kernel: Kernel, arrays: Mapping[str, Array]) -> dict[str, Array]:
             given = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
             raise internal_error(f"{tensor!r} of kernel {kernel.name} was given {given}")
         values[tensor.name] = array
-    for stage in kernel.stages:
+    before, steps, after = (kernel.stages, (), ()) if kernel.scan is None else _in_time(kernel, kernel.scan)
+    for stage in before:
+        values[stage.name] = evaluate_stage(stage, values)
+    if kernel.scan is not None:
+        _run_scan(kernel.scan, steps, values)
+    for stage in after:
         values[stage.name] = evaluate_stage(stage, values)
     return {output.name: values[output.name] for output in kernel.outputs}
+
+
+def _in_time(kernel: Kernel, scan: Scan) -> tuple[Sequence[Tensor], ...]:
+    return parts(scan, [(stage, stage.body) for stage in kernel.stages if stage.body is not None])
+
+
+def _run_scan(scan: Scan, steps: Sequence[Tensor], values: dict[str, Array]) -> None:
+    """Computes a recurrence step by step; `values` gets the whole sequences."""
+    for tensor in (*steps, *(state.previous for state in scan.states)):
+        values[tensor.name] = np.empty([int(n) for n in tensor.shape], dtypes.to_numpy(tensor.dtype))
+    order = range(int(scan.length))
+    last: int | None = None
+    for time in reversed(order) if scan.reverse else order:
+        for state in scan.states:
+            start = values[state.start.name].reshape([int(n) for n in state.previous.shape[1:]])
+            values[state.previous.name][time] = start if last is None else values[state.next.name][last]
+        for stage in steps:
+            ranges = {axis: (0, int(axis.extent)) for axis in stage.all_axes}
+            ranges[stage.axes[0]] = (time, time + 1)
+            with np.errstate(all="ignore"):
+                values[stage.name][time] = _evaluate(stage, values, ranges)[0]
+        last = time
 
 
 def evaluate_stage(stage: Tensor, arrays: Mapping[str, Array]) -> Array:
@@ -169,22 +197,7 @@ class _Grid:
             return self.position(expr.index)
         if isinstance(expr, E.Load):
             return self.load(expr)
-        operands = [self.value(child) for child in expr.children()]
-        if isinstance(expr, E.Unary):
-            return _unary(expr.op, operands[0])
-        if isinstance(expr, E.Binary):
-            return _binary(expr.op, *operands)
-        if isinstance(expr, E.Compare):
-            return _COMPARE[expr.op](*operands)
-        if isinstance(expr, E.Fma):
-            return _fma(*operands)
-        if isinstance(expr, E.Select):
-            return np.where(*operands)
-        if isinstance(expr, E.Cast):
-            return cast(operands[0], expr.dtype)
-        if isinstance(expr, E.Bitcast):
-            return operands[0].view(dtypes.to_numpy(expr.dtype))
-        raise internal_error(f"stage {self.stage.name}: {type(expr).__name__} inside an expression")
+        return operation(expr, [self.value(child) for child in expr.children()])
 
     def position(self, index: Int) -> Array:
         """An index expression over the grid."""
@@ -356,6 +369,25 @@ def _aligned(value: Array, rank: int) -> Array:
 
 
 # ---------------------------------------------------------------- operations
+def operation(expr: Expr, operands: list[Array]) -> Any:
+    """One operation of an expression on the values of its operands; the result may be of a wider type."""
+    if isinstance(expr, E.Unary):
+        return _unary(expr.op, operands[0])
+    if isinstance(expr, E.Binary):
+        return _binary(expr.op, *operands)
+    if isinstance(expr, E.Compare):
+        return _COMPARE[expr.op](*operands)
+    if isinstance(expr, E.Fma):
+        return _fma(*operands)
+    if isinstance(expr, E.Select):
+        return np.where(*operands)
+    if isinstance(expr, E.Cast):
+        return cast(operands[0], expr.dtype)
+    if isinstance(expr, E.Bitcast):
+        return operands[0].view(dtypes.to_numpy(expr.dtype))
+    raise internal_error(f"{type(expr).__name__} inside an expression")
+
+
 def cast(value: Array, dtype: str) -> Array:
     """`expr.Cast`: saturating from float to integer with 0 for NaN, wrapping between integers."""
     target = dtypes.to_numpy(dtype)

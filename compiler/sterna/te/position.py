@@ -73,6 +73,12 @@ def position(value: Expr, extent: Int | int, from_end: bool = False) -> Int:
     return Int({(atom,): 1}, 0)
 
 
+def rewrite_all(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """`te.expr.rewrite` that also reaches the values inside computed positions."""
+    inner = E.map_positions(expr, lambda index: rewrite_index(index, lambda value: rewrite_all(value, rule)))
+    return E.rewrite(inner, rule)
+
+
 def rewrite_index(index: Int, function: Callable[[Expr], Expr]) -> Int:
     """Applies `function` to the expression of every computed position in an index; those nested inside are its task."""
     values: dict[Atom, Int] = {}

@@ -47,6 +47,7 @@ class Tensor:
         axes: one `Axis` per dimension of a stage.
         body: the element at `axes`; a `Reduce` may only stand at its root.
         family: what a schedule strategy should know of how the stage came about ("contraction", "softmax" ...); a hint.
+        scan: the recurrence one of whose states, as it was before each step, this tensor is; then `body` is None.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Tensor:
     axes: tuple[Axis, ...] = ()
     body: Expr | None = None
     family: str = ""
+    scan: Scan | None = None
 
     def __getitem__(self, index: Any) -> Load:
         indices = index if isinstance(index, tuple) else (index,)
@@ -81,8 +83,37 @@ class Tensor:
 
 
 @dataclass(frozen=True, eq=False)
+class State:
+    """One state of a recurrence.
+
+    Args:
+        previous: the state before each step; no stage, so that kernels stay acyclic. Its first axis is time.
+        start: the stage that gives the state before the first step; it has no time axis and no other reader.
+        next: the stage that gives the state after each step.
+    """
+
+    previous: Tensor
+    start: Tensor
+    next: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """A recurrence; made by `te.scan.scan`.
+
+    Args:
+        length: steps; reverse: whether the last one is the first in time.
+        states: filled in once, when the step's stages exist.
+    """
+
+    length: Int
+    reverse: bool
+    states: tuple[State, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Kernel:
-    """A DAG of stages that becomes one function.
+    """A DAG of stages that becomes one function, and at most one recurrence through some of them.
 
     Args:
         name: a C identifier.
@@ -96,9 +127,14 @@ class Kernel:
     params: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     stages: tuple[Tensor, ...] = field(init=False)
+    scan: Scan | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stages", _in_order(self.outputs))
+        stages, scans = _in_order(self.outputs)
+        if len(scans) > 1:
+            raise ValueError(f"kernel {self.name} has {len(scans)} recurrences")
+        object.__setattr__(self, "stages", stages)
+        object.__setattr__(self, "scan", scans[0] if scans else None)
 
     def tensor(self, name: str) -> Tensor:
         for t in (*self.stages, *self.inputs, *self.params):
@@ -173,12 +209,17 @@ def combine(combiner: str, a: Expr, b: Expr) -> Expr:
     return E.binary(op, a, b)
 
 
-def _in_order(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Stages, producers first."""
+def _in_order(outputs: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], list[Scan]]:
+    """Stages, producers first, and recurrences. What a state starts as comes before the stages that read the state."""
     order: list[Tensor] = []
+    scans: list[Scan] = []
     seen: set[int] = set()
 
     def visit(t: Tensor) -> None:
+        if t.scan is not None and t.scan not in scans:
+            scans.append(t.scan)
+            for state in t.scan.states:
+                visit(state.start)
         if id(t) in seen or t.body is None:
             return
         seen.add(id(t))
@@ -189,4 +230,7 @@ def _in_order(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
     for output in outputs:
         visit(output)
-    return tuple(order)
+    for scan in scans:
+        for state in scan.states:
+            visit(state.next)
+    return tuple(order), scans

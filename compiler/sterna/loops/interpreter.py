@@ -1,0 +1,166 @@
+"""Loop programs run one statement after the other with NumPy scalars: slow, obvious, and what the code generators are
+held to. It runs programs as they are written and as `finish` leaves them.
+
+The meaning of every operation is that of `te.interpreter`. Every access is checked against its buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import SternaError, internal_error
+from sterna.ir import dtypes
+from sterna.ir.integer import Atom, Int, Symbol
+from sterna.loops import program as P
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+from sterna.te.interpreter import operation
+from sterna.te.position import IndexAtom
+
+Array = np.ndarray[Any, Any]
+
+
+def run_function(function: P.Function, memory: Mapping[str, Array], dims: Mapping[Symbol, int] | None = None) -> None:
+    """Runs all tasks of a loop program, in order.
+
+    Args:
+        memory: for every input, param and output a one-dimensional array of at least the buffer's elements, by the
+            buffer's name. Outputs are written.
+        dims: sizes of the dimensions of `function.dims`.
+
+    Raises:
+        SternaError: E0901, the program leaves a buffer.
+    """
+    run = _Run(function.name, dict(memory), dict(dims or {}))
+    for buffer in (*function.inputs, *function.params, *function.outputs):
+        array = run.memory.get(buffer.name)
+        if array is None or array.ndim != 1 or array.size < buffer.elements:
+            raise internal_error(f"{function.name} was given no memory for {buffer.name}")
+        if array.dtype != dtypes.to_numpy(buffer.dtype):
+            raise internal_error(f"{buffer.name} of {function.name} is {buffer.dtype}, not {array.dtype}")
+    with np.errstate(all="ignore"):
+        run.stmt(function.body)
+
+
+class _Left(Exception):
+    """The innermost loop is left."""
+
+
+class _Run:
+    def __init__(self, name: str, memory: dict[str, Array], symbols: dict[Symbol, int]):
+        self.name, self.memory, self.symbols = name, memory, symbols
+        self.variables: dict[P.Variable, Any] = {}
+        self.local: dict[P.Buffer, Array] = {}
+
+    # -- statements
+    def stmt(self, s: P.Stmt) -> None:
+        if isinstance(s, P.Seq):
+            for inner in s.stmts:
+                self.stmt(inner)
+        elif isinstance(s, (P.Let, P.Assign)):
+            self.variables[s.variable] = self.value(s.value)
+        elif isinstance(s, P.Store):
+            self.store(s)
+        elif isinstance(s, P.LetIndex):
+            self.symbols[s.symbol] = value = self.position(s.value)
+            if (s.symbol.lo is not None and value < s.symbol.lo) or (s.symbol.hi is not None and value > s.symbol.hi):
+                raise self.error(f"{s.symbol.name} is {value}, not {s.symbol.lo} to {s.symbol.hi}")
+        elif isinstance(s, P.For):
+            self.loop(s)
+        elif isinstance(s, P.Branch):
+            if self.value(s.condition):
+                self.stmt(s.then)
+            elif s.otherwise is not None:
+                self.stmt(s.otherwise)
+        elif isinstance(s, P.If):
+            if self.position(s.index) < self.position(s.limit):
+                self.stmt(s.then)
+            elif s.otherwise is not None:
+                self.stmt(s.otherwise)
+        elif isinstance(s, P.Break):
+            raise _Left
+        elif isinstance(s, P.Alloc):
+            # Not zeros: whoever reads what was never written shall notice.
+            self.local[s.buffer] = np.full(s.buffer.elements * dtypes.size(s.buffer.dtype), 0x7E, np.uint8).view(
+                dtypes.to_numpy(s.buffer.dtype)
+            )
+        elif not isinstance(s, P.Declare):
+            raise self.error(f"no such statement: {type(s).__name__}")
+
+    def loop(self, s: P.For) -> None:
+        try:
+            for n in range(self.position(s.start), self.position(s.extent)):
+                self.symbols[s.symbol] = n
+                self.stmt(s.body)
+        except _Left:
+            pass
+
+    def store(self, s: P.Store) -> None:
+        array, lanes = self.array(s.buffer), s.value.lanes
+        first, count = self.position(s.index), lanes if s.active is None else s.active
+        value = np.broadcast_to(self.value(s.value), lanes)
+        array[self.places(s.buffer, array, first, count, s.stride)] = value[:count]
+
+    # -- values
+    def value(self, e: Expr) -> Any:
+        """The value: without dimensions, or with one of as many elements as it has lanes."""
+        if isinstance(e, P.Read):
+            if e.variable not in self.variables:
+                raise self.error(f"{e.variable.name} is read before it has a value")
+            return self.variables[e.variable]
+        if isinstance(e, E.Const):
+            return np.full(() if e.lanes == 1 else e.lanes, e.value).astype(dtypes.to_numpy(e.dtype))
+        if isinstance(e, E.IndexValue):
+            steps = 0 if e.lanes == 1 else np.arange(e.lanes) * e.stride
+            return np.asarray(self.position(e.index) + steps).astype(dtypes.to_numpy(e.dtype))
+        if isinstance(e, E.Load):
+            return self.load(e)
+        operands = [self.value(child) for child in e.children()]
+        if isinstance(e, P.Broadcast):
+            result: Any = np.full(e.lanes, operands[0])
+        elif isinstance(e, P.Lane):
+            result = operands[0][e.lane]
+        elif isinstance(e, P.Blend):
+            result = np.where(np.arange(e.lanes) < e.active, *operands)
+        elif isinstance(e, P.Assemble):
+            result = np.stack(operands)
+        else:
+            result = operation(e, operands)
+        return np.asarray(result).astype(dtypes.to_numpy(e.dtype), copy=False)
+
+    def load(self, e: E.Load) -> Any:
+        buffer = e.tensor
+        assert isinstance(buffer, P.Buffer)
+        array, count = self.array(buffer), e.lanes if e.active is None else e.active
+        read = array[self.places(buffer, array, self.position(e.indices[0]), count, e.stride)]
+        if e.lanes == 1:
+            return read[0].copy()
+        result = np.zeros(e.lanes, array.dtype)
+        result[:count] = read
+        return result
+
+    def position(self, index: Int) -> int:
+        def atom_value(atom: Atom) -> int:
+            if isinstance(atom, IndexAtom):
+                return int(self.value(atom.value))
+            assert isinstance(atom, Symbol)
+            return self.symbols[atom]
+
+        return int(index.evaluate(atom_value))
+
+    # -- memory
+    def array(self, buffer: P.Buffer) -> Array:
+        found = self.local.get(buffer)
+        return self.memory[buffer.name] if found is None else found
+
+    def places(self, buffer: P.Buffer, array: Array, first: int, count: int, stride: int) -> slice:
+        last = first + (count - 1) * stride
+        if first < 0 or last >= min(array.size, buffer.elements):
+            raise self.error(f"{buffer.name}[{first} to {last}] of {buffer.elements} elements")
+        return slice(first, last + 1, stride)
+
+    def error(self, what: str) -> SternaError:
+        return internal_error(f"{self.name}: {what}")
