@@ -103,7 +103,10 @@ class Lowering:
         layout = self.layouts.get(t.name)
         if layout is None:
             strides = dense_strides(t.shape)
-            buffer = Buffer(t.name, t.dtype, t.shape, strides, most_elements(t.shape), scope, ZERO, slot)
+            size = as_int(1)
+            for n in t.shape:
+                size = size * n
+            buffer = Buffer(t.name, t.dtype, t.shape, strides, most_elements(t.shape), scope, ZERO, slot, size=size)
         else:
             buffer = Buffer(
                 t.name,
@@ -114,6 +117,7 @@ class Lowering:
                 scope,
                 layout.origin,
                 slot,
+                size=layout.size,
             )
         if scope != "output" or t.body is not None:
             self.places[t.name] = Place(buffer, tuple(ZERO for _ in t.shape))

@@ -29,7 +29,8 @@ class Buffer:
         shape: logical sizes of the tensor it holds.
         strides: in elements, one per dimension.
         origin: element at which the tensor's first element lies (a tensor inside a padded buffer starts later).
-        elements: size of the whole buffer; every access lies in 0 <= index < elements.
+        elements: the most that the whole buffer can have; every access lies in 0 <= index < elements.
+        size: elements of the whole buffer as an expression, where it depends on dimensions.
         slot: position in the call record's `in` or `out`, or byte offset in `params` or `scratch`.
         may_alias: an output may take the memory of this input, or this output that of an input.
     """
@@ -43,6 +44,7 @@ class Buffer:
     origin: Int = ZERO
     slot: int = 0
     may_alias: bool = False
+    size: Int | None = None
 
     def offset(self, indices: tuple[Int, ...]) -> Int:
         """The flat element offset of a logical position."""

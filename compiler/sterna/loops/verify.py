@@ -3,65 +3,90 @@
 from __future__ import annotations
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.ir.integer import Int
+from sterna.ir.integer import ZERO, Int, Symbol, as_int
 from sterna.loops import program as P
+from sterna.loops.program import Buffer, Function
+from sterna.loops.prove import Range, at_least_zero
 
 
-def verify(function: P.Function) -> P.Function:
+def verify(function: Function) -> Function:
     """Checks every access against the bounds of the loop variables; returns the function.
 
     Raises:
         SternaError: E0305, listing every access that may leave its buffer.
     """
-    problems: list[str] = []
-
-    def access(buffer: object, index: Int, lanes: int, stride: int, active: int | None) -> None:
-        assert isinstance(buffer, P.Buffer)
-        reach = ((lanes if active is None else active) - 1) * stride
-        lo, hi = index.bounds()
-        if lo is None or hi is None or lo < 0 or hi + reach >= buffer.elements:
-            problems.append(
-                f"{buffer.name}[{index}] reaches {lo} to {None if hi is None else hi + reach}, the buffer has {buffer.elements} elements"
-            )
-
-    def visit(stmt: P.Stmt, known: list[tuple[Int, Int]], breakable: bool = False) -> None:
-        if isinstance(stmt, P.LetIndex):
-            lo, hi = stmt.value.bounds()
-            for index, limit in known:
-                if index == stmt.value and limit.is_const:
-                    hi = min(int(limit) - 1, hi) if hi is not None else int(limit) - 1
-            symbol = stmt.symbol
-            if (
-                lo is None
-                or (symbol.lo is not None and lo < symbol.lo)
-                or (symbol.hi is not None and (hi is None or hi > symbol.hi))
-            ):
-                problems.append(f"{symbol.name} = {stmt.value} is not within its bounds {symbol.lo} to {symbol.hi}")
-        if isinstance(stmt, P.For):
-            extent = stmt.extent.bounds()[1]
-            start = stmt.start.bounds()[0]
-            if extent is None or start is None or stmt.symbol.hi is None or extent - 1 > stmt.symbol.hi or start < 0:
-                problems.append(f"loop over {stmt.symbol.name} runs past its bound")
-        if isinstance(stmt, P.Store):
-            access(stmt.buffer, stmt.index, stmt.value.lanes, stmt.stride, stmt.active)
-        if isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
-            problems.append(f"a branch on {stmt.condition.dtype} x{stmt.condition.lanes}, which is no truth value")
-        if isinstance(stmt, P.Break) and not breakable:
-            problems.append("it leaves a loop where there is none to leave")
-        for load in P.own_loads(stmt):
-            access(load.tensor, load.indices[0], load.lanes, load.stride, load.active)
-        if isinstance(stmt, P.If):
-            visit(stmt.then, [*known, (stmt.index, stmt.limit)], breakable)
-            if stmt.otherwise is not None:
-                visit(stmt.otherwise, known, breakable)
-            return
-        inside = stmt.kind == "serial" if isinstance(stmt, P.For) else breakable
-        for child in P.children(stmt):
-            visit(child, known, inside)
-
-    visit(function.body, [])
-    if problems:
-        raise SternaError(
-            [Diagnostic("E0305", f"kernel {function.name} may leave a buffer: {p}") for p in dict.fromkeys(problems)]
-        )
+    verifier = _Verifier()
+    verifier.visit(function.body, {}, [], breakable=False)
+    if verifier.problems:
+        problems = dict.fromkeys(verifier.problems)
+        raise SternaError([Diagnostic("E0305", f"kernel {function.name} may leave a buffer: {p}") for p in problems])
     return function
+
+
+class _Verifier:
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def access(self, buffer: Buffer, index: Int, reach: int, ranges: dict[Symbol, Range]) -> None:
+        lo, hi = index.bounds()
+        if lo is not None and lo >= 0 and hi is not None and hi + reach < buffer.elements:
+            return
+        size = as_int(buffer.elements) if buffer.size is None else buffer.size
+        if at_least_zero(index, ranges) and at_least_zero(size - (index + reach + 1), ranges):
+            return
+        end = None if hi is None else hi + reach
+        self.problems.append(f"{buffer.name}[{index}] reaches {lo} to {end}, the buffer has {size} elements")
+
+    def visit(self, stmt: P.Stmt, ranges: dict[Symbol, Range], known: list[tuple[Int, Int]], breakable: bool) -> None:
+        if isinstance(stmt, P.Seq):
+            inner = dict(ranges)
+            for s in stmt.stmts:
+                self.visit(s, inner, known, breakable)
+            return
+        if isinstance(stmt, P.LetIndex):
+            self.named(stmt, ranges, known)
+        elif isinstance(stmt, P.For):
+            self.loop(stmt, ranges, known)
+            return
+        elif isinstance(stmt, P.If):
+            self.visit(stmt.then, dict(ranges), [*known, (stmt.index, stmt.limit)], breakable)
+            if stmt.otherwise is not None:
+                self.visit(stmt.otherwise, dict(ranges), known, breakable)
+            return
+        elif isinstance(stmt, P.Store):
+            reach = (stmt.value.lanes if stmt.active is None else stmt.active) - 1
+            self.access(stmt.buffer, stmt.index, reach * stmt.stride, ranges)
+        elif isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
+            kind = f"{stmt.condition.dtype} x{stmt.condition.lanes}"
+            self.problems.append(f"a branch on {kind}, which is no truth value")
+        elif isinstance(stmt, P.Break) and not breakable:
+            self.problems.append("it leaves a loop where there is none to leave")
+        for load in P.own_loads(stmt):
+            assert isinstance(load.tensor, Buffer)
+            reach = (load.lanes if load.active is None else load.active) - 1
+            self.access(load.tensor, load.indices[0], reach * load.stride, ranges)
+        for child in P.children(stmt):
+            self.visit(child, dict(ranges), known, breakable)
+
+    def named(self, stmt: P.LetIndex, ranges: dict[Symbol, Range], known: list[tuple[Int, Int]]) -> None:
+        """A name's bounds must hold: by those of its value, or because an enclosing `If` says so."""
+        symbol, (lo, hi) = stmt.symbol, stmt.value.bounds()
+        greatest = stmt.value
+        for index, limit in known:
+            if index == stmt.value:
+                greatest = limit - 1
+                most = limit.bounds()[1]
+                hi = most - 1 if most is not None and (hi is None or most - 1 < hi) else hi
+        low = symbol.lo is None or (lo is not None and lo >= symbol.lo)
+        high = symbol.hi is None or (hi is not None and hi <= symbol.hi)
+        if not low or not high:
+            self.problems.append(f"{symbol.name} = {stmt.value} is not within its bounds {symbol.lo} to {symbol.hi}")
+        ranges[symbol] = Range(stmt.value if greatest is stmt.value else ZERO, greatest)
+
+    def loop(self, stmt: P.For, ranges: dict[Symbol, Range], known: list[tuple[Int, Int]]) -> None:
+        end, start = stmt.extent.bounds()[1], stmt.start.bounds()[0]
+        hi = stmt.symbol.hi
+        if end is None or start is None or start < 0 or hi is None or end - 1 > hi:
+            self.problems.append(f"loop over {stmt.symbol.name} runs past its bound")
+        inside = {**ranges, stmt.symbol: Range(stmt.start, stmt.extent - 1)}
+        self.visit(stmt.body, inside, known, breakable=stmt.kind == "serial")

@@ -11,6 +11,7 @@ from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Node, TensorType, Value, constant
 from sterna.ir.integer import as_int
+from sterna.ops.contents import constant_array, contents_of
 from sterna.ops.evaluate import evaluate
 from sterna.ops.table import operator
 
@@ -112,8 +113,11 @@ class Builder:
             if small or declaration.view is not None:
                 arrays = evaluate(op, [None if v is None else v.data for v in inputs], complete, types)
                 return tuple(constant(n, array) for n, array in zip(names, arrays, strict=True))
+        contents = contents_of(op, inputs, complete) if self.fold and len(types) == 1 else None
+        if contents is not None and (array := constant_array(contents, types[0].dtype)) is not None:
+            return (constant(names[0], array),)
         values = tuple(
-            wanted if isinstance(wanted, Value) and wanted.type == kind else Value(n, kind)
+            wanted if isinstance(wanted, Value) and wanted.type == kind else Value(n, kind, contents=contents)
             for wanted, n, kind in zip(results, names, types, strict=True)
         )
         wanted_name = name or (sources[0] if sources else op)

@@ -116,11 +116,15 @@ def _slice_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     rows = [attributes["starts"], attributes["sizes"], attributes["steps"]]
     if any(len(row) != x.rank for row in rows):
         raise unfit(f"starts, sizes and steps need {x.rank} entries each")
-    for extent, start, size, step in zip(x.shape, *rows, strict=True):
+    for extent, begin, count, step in zip(x.shape, *rows, strict=True):
+        start, size = as_int(begin), as_int(count)
         last = start + (size - 1) * step
-        if size < 0 or (size > 0 and extent.is_const and not (0 <= start < int(extent) and 0 <= last < int(extent))):
+        fixed = all(n.is_const for n in (extent, start, size))
+        if size.is_const and int(size) < 0:
+            raise unfit(f"{size} elements of a dimension of {extent}")
+        if fixed and size != 0 and not (0 <= int(start) < int(extent) and 0 <= int(last) < int(extent)):
             raise unfit(f"elements {start} to {last} do not lie in a dimension of {extent}")
-        shape.append(as_int(size))
+        shape.append(size)
     return TensorType(x.dtype, tuple(shape))
 
 
@@ -134,10 +138,30 @@ def _slice(call: Call) -> Tensor:
 
 def _slice_view(data: Array, attributes: Mapping[str, Any]) -> Array:
     ranges = []
-    for start, size, step in zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True):
+    for begin, count, step in zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True):
+        start, size = int(begin), int(count)
         stop = start + size * step
         ranges.append(slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0))
     return data[tuple(ranges)]
+
+
+# ---------------------------------------------------------------- made of dimensions
+def _dimensions(call: Call) -> Tensor:
+    sizes = [as_int(n) for n in call["sizes"]]
+
+    def body(i: Int) -> Expr:
+        value = E.index_value(sizes[-1])
+        for n in range(len(sizes) - 2, -1, -1):
+            value = E.select(E.compare("eq", E.index_value(i), n), E.index_value(sizes[n]), value)
+        return value
+
+    return compute(call.name, call.output.shape, body)
+
+
+def _arange(call: Call) -> Tensor:
+    return compute(
+        call.name, call.output.shape, lambda i: E.cast(E.index_value(i * call["step"] + call["start"]), call["to"])
+    )
 
 
 # ---------------------------------------------------------------- concat
@@ -364,8 +388,8 @@ OPERATORS: tuple[Operator, ...] = (
         _slice,
         Fusion.INJECTIVE,
         (
-            Attribute("starts", "ints", "first element"),
-            Attribute("sizes", "ints", "how many"),
+            Attribute("starts", "dims", "first element"),
+            Attribute("sizes", "dims", "how many"),
             Attribute("steps", "ints", "distance"),
         ),
         cases=(
@@ -374,6 +398,29 @@ OPERATORS: tuple[Operator, ...] = (
         ),
         view=_slice_view,
         tags=frozenset({"view"}),
+    ),
+    Operator(
+        "dimensions",
+        "The sizes given, as a vector: dimensions of the model as a tensor.",
+        lambda types, a: (TensorType("int64", (as_int(len(a["sizes"])),)),),
+        _dimensions,
+        Fusion.INJECTIVE,
+        (Attribute("sizes", "dims", "the elements"),),
+        cases=(case(sizes=(3, 1, 7)),),
+    ),
+    Operator(
+        "arange",
+        "start, start + step, ...: so many integers.",
+        lambda types, a: (TensorType(a["to"], (as_int(a["size"][0]),)),),
+        _arange,
+        Fusion.INJECTIVE,
+        (
+            Attribute("start", "int", "the first"),
+            Attribute("step", "int", "the distance"),
+            Attribute("size", "dims", "how many: one number"),
+            Attribute("to", "dtype", "the element type"),
+        ),
+        cases=(case(start=2, step=3, size=(5,), to="int64"), case(start=0, step=1, size=(4,), to="float32")),
     ),
     Operator(
         "concat",

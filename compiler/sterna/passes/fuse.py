@@ -13,6 +13,7 @@ from sterna.ir.graph import Graph, Node, Value
 from sterna.ops import operators
 from sterna.ops.operator import Fusion
 from sterna.passes.views import Views
+from sterna.te.layout import most_elements
 
 _LIMIT = 24  # nodes of a group
 _LIGHT = (Fusion.BROADCAST, Fusion.INJECTIVE)
@@ -89,7 +90,7 @@ class _Fusion:
                 if kind is Fusion.BROADCAST and user.output.shape == shape == value.shape:
                     candidates.append(user)
                 elif not heavy and len(self.leaving(members)) == 1 and len(self.users.get(value, ())) == 1:
-                    small = user.output.type.sizes and _elements(user) <= _elements(members[-1])
+                    small = most_elements(user.output.shape) <= most_elements(members[-1].output.shape)
                     if (kind is Fusion.INJECTIVE and small) or (
                         kind is Fusion.REDUCTION and "reduction" in operators()[user.op].tags
                     ):
@@ -127,7 +128,3 @@ class _Fusion:
         return tuple(
             v for m in members for v in m.outputs if v in self.outputs or v in self.views.parents or any(u not in inside for u in self.users.get(v, ())) or not self.users.get(v)
         )  # fmt: skip
-
-
-def _elements(node: Node) -> int:
-    return int(node.output.type.elements)

@@ -189,8 +189,8 @@ def _call(
         kept = tuple(where[n].strides[g[-1]] for g in reduced.groups[n])
         if not kept and reduced.kernel.tensor(n).shape:
             kept = (ONE,)
-        layouts[n] = Layout(kept, where[n].origin, most_elements(where[n].root.shape))
-        b.text.append(f"{n} within {layouts[n].elements}")
+        layouts[n] = Layout(kept, where[n].origin, where[n].root.type.elements)
+        b.text.append(f"{n} within {layouts[n].size}")
     constants = tuple(
         c.reshape([int(n) for n in t.shape]) for c, t in zip(b.constants, reduced.kernel.params, strict=True)
     )

@@ -10,11 +10,16 @@ from sterna.ir.integer import ONE, Int
 
 @dataclass(frozen=True)
 class Layout:
-    """Strides of a tensor and the position of its first element, in elements, within a buffer of at most `elements`."""
+    """Strides of a tensor and the position of its first element, in elements, within a buffer of `size` elements."""
 
     strides: tuple[Int, ...]
     origin: Int
-    elements: int
+    size: Int
+
+    @property
+    def elements(self) -> int:
+        """The most elements that the buffer can have; at least one."""
+        return most_elements((self.size,))
 
 
 def dense_strides(shape: Sequence[Int]) -> tuple[Int, ...]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Union
 
 import onnx
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.frontends.onnx.file import LARGEST_TENSOR, element_type
 from sterna.ir.graph import TensorType, tensor_type
+from sterna.ir.integer import Int, IntLike, symbol
 
 Shapes = Mapping[str, Sequence[int]]
-Dims = Mapping[str, int]
+#: Sizes of named dimensions: one, or the least and the greatest of one that stays open.
+Dims = Mapping[str, Union[int, tuple[int, int]]]
 
 _SYMBOL = re.compile(r"[A-Za-z_][\w.]*")  # a name that `--dim` can spell; exporters write "?" and "" too
 
@@ -64,8 +67,8 @@ def input_types(
         if any(isinstance(size, str) for size in row):
             problems.append(_unknown(name, declared[name], row, where))
         elif name in declared or name in shapes:
-            types[name] = tensor_type(dtype, [int(size) for size in row])
-            if int(types[name].bytes) > LARGEST_TENSOR:
+            types[name] = tensor_type(dtype, [size for size in row if not isinstance(size, str)])
+            if (types[name].bytes.bounds()[1] or 0) > LARGEST_TENSOR:
                 problems.append(Diagnostic("E0112", f'the input "{name}" of {types[name]} is too large'))
     return types, problems
 
@@ -79,12 +82,16 @@ def _dimension(dim: onnx.TensorShapeProto.Dimension) -> int | str:
 
 def _bindings(
     declared: Mapping[str, Sequence[int | str]], shapes: Shapes, dims: Dims, problems: list[Diagnostic]
-) -> dict[str, int]:
+) -> dict[str, IntLike]:
     """Sizes of named dimensions: those given, and those that given shapes imply."""
-    symbols = {name: size for name, size in dims.items() if size > 0}
-    problems += [
-        Diagnostic("E0106", f"the dimension {name} cannot be {size}") for name, size in dims.items() if size <= 0
-    ]
+    symbols: dict[str, IntLike] = {}
+    for name, size in dims.items():
+        lo, hi = size if isinstance(size, tuple) else (size, size)
+        if not 0 < lo <= hi:
+            text = f"{lo}..{hi}" if isinstance(size, tuple) else str(size)
+            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}"))
+        else:
+            symbols[name] = lo if lo == hi else symbol(name, lo, hi)
     for name, shape in shapes.items():
         if any(size <= 0 for size in shape):
             problems.append(Diagnostic("E0106", f'the shape {list(shape)} given for "{name}" is not one'))
@@ -109,7 +116,7 @@ def _bindings(
     return symbols
 
 
-def _unknown(name: str, declared: Sequence[int | str], row: Sequence[int | str], where: str) -> Diagnostic:
+def _unknown(name: str, declared: Sequence[int | str], row: Sequence[int | str | Int], where: str) -> Diagnostic:
     text = "[" + ", ".join(str(d) if d != "" else "?" for d in declared) + "]"
     example = ",".join(
         "1" if n == 0 and isinstance(d, str) else ("<size>" if isinstance(d, str) else str(d))

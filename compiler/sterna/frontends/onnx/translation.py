@@ -12,6 +12,7 @@ from sterna.errors import SternaError, error
 from sterna.frontends.onnx.nodes import Source
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
+from sterna.ir.integer import Int, as_int
 from sterna.ops import Builder
 
 Translator = Callable[["Translation"], Value | tuple[Value | None, ...]]
@@ -80,6 +81,13 @@ class Translation:
         """A constant operand as integers, a scalar counting as one."""
         return [int(v) for v in np.asarray(self.array(position, what)).reshape(-1)]
 
+    def dims(self, position: int, what: str) -> list[Int]:
+        """An operand that is a list of sizes or positions: constant, or computed from dimensions."""
+        value = self.input(position)
+        if value.data is None and value.contents is not None:
+            return list(value.contents.reshape(-1))
+        return [as_int(n) for n in self.integers(position, what)]
+
     def scalar_of(self, position: int, what: str) -> float | int | bool:
         """A constant operand of one element."""
         array = self.array(position, what)
@@ -118,6 +126,10 @@ class Translation:
     def scalar(self, value: Any, dtype: str) -> Value:
         """A constant without dimensions, of the element type of `dtype`."""
         return self.constant(value, dtype)
+
+    def dimensions(self, sizes: Sequence[Int]) -> Value:
+        """Sizes as an integer tensor; a constant if they are known."""
+        return self.op("dimensions", sizes=tuple(sizes))
 
     def pad(self, x: Value, before: Sequence[int], after: Sequence[int], value: Any = 0) -> Value:
         """`pad` with a constant, where there is anything to pad."""

@@ -10,6 +10,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
+from sterna.ir.integer import Int
 from sterna.ops.formulas import lowest
 
 LARGEST_DIMENSION = 1 << 24  # windows; more can only be a mistake, and tables of them are made
@@ -32,11 +33,12 @@ def _per_dimension(t: Translation, name: str, spatial: int) -> tuple[int, ...]:
 
 
 def _windows(
-    t: Translation, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+    t: Translation, sizes: Sequence[Int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
     """Padding before and behind each spatial dimension, and the number of windows (ONNX, AveragePool and Conv).
 
-    The padding behind is what the windows reach, no more: elements that no window reads are not made.
+    The padding behind is what the windows reach, no more: elements that no window reads are not made. Of a dimension
+    whose size is open it may be more, and the number of windows stands as 0.
     """
     spatial = len(sizes)
     mode = t.attribute("auto_pad", "NOTSET")
@@ -48,9 +50,16 @@ def _windows(
     if any(p < 0 for p in pads):
         raise t.unsupported("with negative pads")
     before, after, counts = [], [], []
-    for n, (size, extent, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
+    for n, (extent_of, extent, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
         reach = (extent - 1) * dilation + 1
         first, last = (0, 0) if mode == "VALID" else (pads[n], pads[n + spatial])
+        if not extent_of.is_const:
+            first, last = _open_padding(t, extent_of, mode, (first, last), (reach, stride))
+            before.append(first)
+            after.append(last)
+            counts.append(0)
+            continue
+        size = int(extent_of)
         if mode.startswith("SAME"):
             count = -(-size // stride)
             total = max((count - 1) * stride + reach - size, 0)
@@ -72,6 +81,30 @@ def _windows(
     return before, after, counts
 
 
+def _open_padding(
+    t: Translation, size: Int, mode: str, pads: tuple[int, int], window: tuple[int, int]
+) -> tuple[int, int]:
+    """Padding of a dimension of open size, so that the number of windows comes out as ONNX says for every size."""
+    reach, stride = window
+    first, last = pads
+    if mode.startswith("SAME"):
+        # What is missing depends on the size modulo the stride; more at the end than needed makes no further window.
+        totals = [max(reach - stride + missing, 0) for missing in range(stride)]
+        firsts = {total // 2 if mode == "SAME_UPPER" else total - total // 2 for total in totals}
+        if len(firsts) > 1:
+            raise t.unsupported(f"with {mode} and a stride over the open dimension {size}", "--dim with one size")
+        (first,) = firsts
+        last = totals[-1] - first
+    elif t.attribute("ceil_mode", 0) and stride > 1:
+        if first:
+            raise t.unsupported(f"with ceil_mode and padding over the open dimension {size}", "--dim with one size")
+        last += stride - 1
+    least = size.bounds()[0]
+    if least is not None and least + first + last < reach:
+        raise error("E0108", f"a window of {reach} does not fit into {least} elements, the least of {size}")
+    return first, last
+
+
 def _padded(t: Translation, x: Value, before: Sequence[int], after: Sequence[int], value: float = 0) -> Value:
     """A channels-last tensor with its spatial dimensions padded."""
     return t.pad(x, (0, *before, 0), (0, *after, 0), value)
@@ -86,7 +119,7 @@ def conv(t: Translation) -> Value:
     kernel = t.static(w)[2:]
     if t.attribute("kernel_shape") not in (None, (), kernel):
         raise error("E0108", f"kernel_shape is {list(t.attribute('kernel_shape'))} but the weight is {w.type}")
-    before, after, _ = _windows(t, t.static(x)[2:], kernel, strides, dilations)
+    before, after, _ = _windows(t, x.shape[2:], kernel, strides, dilations)
     last = _padded(t, t.channels_last(x), before, after)
     weight = t.transpose(w, (*range(2, w.type.rank), 1, 0))
     y = t.op("conv", last, weight, strides=strides, dilations=dilations, groups=t.attribute("group", 1))
@@ -182,7 +215,7 @@ def max_pool(t: Translation) -> tuple[Value | None, ...]:
     spatial = _spatial(t, x)
     kernel = _kernel(t, spatial)
     strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
-    before, after, _ = _windows(t, t.static(x)[2:], kernel, strides, dilations)
+    before, after, _ = _windows(t, x.shape[2:], kernel, strides, dilations)
     last = _padded(t, t.channels_last(x), before, after, lowest(x.dtype))
     return (t.channels_first(t.op("max_pool", last, kernel=kernel, strides=strides, dilations=dilations)), None)
 
@@ -192,9 +225,15 @@ def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray, tuple[int, .
     spatial = _spatial(t, x)
     kernel = _kernel(t, spatial)
     strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
-    sizes = t.static(x)[2:]
-    before, after, counts = _windows(t, sizes, kernel, strides, dilations)
+    before, after, counts = _windows(t, x.shape[2:], kernel, strides, dilations)
     include = bool(t.attribute("count_include_pad", 0))
+    if not x.type.is_static:
+        if t.attribute("ceil_mode", 0) or (any((*before, *after)) and not include):
+            raise t.unsupported("with windows that count differently at the border of an open dimension")
+        last = _padded(t, t.channels_last(x), before, after)
+        pooled = t.op("sum_pool", last, kernel=kernel, strides=strides, dilations=dilations)
+        return pooled, np.array([math.prod(kernel)]), kernel
+    sizes = t.static(x)[2:]
     pads = t.attribute("pads") or (0,) * (2 * spatial)
     automatic = t.attribute("auto_pad", "NOTSET") != "NOTSET"
     if math.prod(counts) * max(kernel) > LARGEST_DIMENSION:

@@ -12,8 +12,8 @@ from sterna.errors import error
 from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir import dtypes
-from sterna.ir.graph import Value
-from sterna.ir.integer import as_int
+from sterna.ir.graph import TensorType, Value
+from sterna.ir.integer import Int, IntLike, as_int, ceil_div, divide_exactly, maximum, minimum
 from sterna.ops.types import broadcast
 
 LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compiler to compute
@@ -38,19 +38,21 @@ def constant(t: Translation) -> Value:
 def constant_of_shape(t: Translation) -> Value:
     value = t.attribute("value")
     element = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
-    return t.op("expand", t.constant(element), shape=tuple(t.integers(0, "a shape")))
+    return t.op("expand", t.constant(element), shape=tuple(t.dims(0, "a shape")))
 
 
 def shape(t: Translation) -> Value:
-    sizes = t.static(t.input(0))
-    return t.constant(sizes[slice(t.attribute("start", 0), t.attribute("end"))], "int64")
+    sizes = t.input(0).shape[slice(t.attribute("start", 0), t.attribute("end"))]
+    return t.dimensions(sizes)
 
 
 def size(t: Translation) -> Value:
-    return t.constant(math.prod(t.static(t.input(0))), "int64")
+    return t.reshape(t.dimensions([t.input(0).type.elements]), ())
 
 
 def arange(t: Translation) -> Value:
+    if t.input(1).data is None and t.input(1).contents is not None:
+        return _open_range(t)
     start, limit, delta = (t.scalar_of(n, "bounds") for n in range(3))
     if (
         delta == 0
@@ -63,6 +65,15 @@ def arange(t: Translation) -> Value:
     return t.constant((kind.type(start) + np.arange(count).astype(kind) * kind.type(delta)).astype(kind))
 
 
+def _open_range(t: Translation) -> Value:
+    """A range whose end depends on a dimension."""
+    start, delta = t.integer_of(0, "a start"), t.integer_of(2, "a step")
+    (limit,) = t.dims(1, "an end")
+    if delta < 1:
+        raise t.unsupported("with an open end and a step that is not positive")
+    return t.op("arange", start=start, step=delta, size=(ceil_div(limit - start, delta),), to=t.input(0).dtype)
+
+
 def eye_like(t: Translation) -> Value:
     x = t.input(0)
     rows, columns = t.sizes(x, 2)
@@ -73,33 +84,37 @@ def eye_like(t: Translation) -> Value:
 # ---------------------------------------------------------------- shapes
 def reshape(t: Translation) -> Value:
     x = t.input(0)
-    wanted: list[Any] = t.integers(1, "a shape")
+    wanted = t.dims(1, "a shape")
     if not t.attribute("allowzero", 0):
         for n, extent in enumerate(wanted):
             if extent == 0:
                 if n >= x.type.rank:
-                    raise error("E0108", f"the shape {wanted} copies dimension {n} of {x.type}, which it does not have")
+                    raise error(
+                        "E0108",
+                        f"the shape {list(map(str, wanted))} copies dimension {n} of {x.type}, which it does not have",
+                    )
                 wanted[n] = x.shape[n]
     unknown = [n for n, extent in enumerate(wanted) if extent == -1]
-    if len(unknown) > 1 or any(as_int(v).is_const and int(v) < -1 for v in wanted):
-        raise error("E0108", f"the shape {wanted} is not one")
+    if len(unknown) > 1 or any(v.is_const and int(v) < -1 for v in wanted):
+        raise error("E0108", f"the shape {list(map(str, wanted))} is not one")
     if unknown:
-        known = math.prod(int(v) for n, v in enumerate(wanted) if n != unknown[0])
-        total = math.prod(t.static(x))
-        if known == 0 or total % known:
+        rest = as_int(1)
+        for n, extent in enumerate(wanted):
+            rest = rest if n == unknown[0] else rest * extent
+        inferred = None if rest == 0 else divide_exactly(x.type.elements, rest)
+        if inferred is None:
             raise error("E0108", f"{x.type} cannot become {list(map(str, wanted))}")
-        wanted[unknown[0]] = total // known
+        wanted[unknown[0]] = inferred
     return t.reshape(x, wanted)
 
 
 def flatten(t: Translation) -> Value:
     x = t.input(0)
-    sizes = t.static(x)
-    axis = t.attribute("axis", 1)
-    if not -len(sizes) <= axis <= len(sizes):
+    rank, axis = x.type.rank, t.attribute("axis", 1)
+    if not -rank <= axis <= rank:
         raise error("E0108", f"axis {axis} does not exist in {x.type}")
-    axis = axis + len(sizes) if axis < 0 else axis
-    return t.reshape(x, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
+    axis = axis + rank if axis < 0 else axis
+    return t.reshape(x, [TensorType("", x.shape[:axis]).elements, TensorType("", x.shape[axis:]).elements])
 
 
 def _axes(t: Translation, rank: int) -> tuple[int, ...] | None:
@@ -136,7 +151,7 @@ def transpose(t: Translation) -> Value:
 
 def expand(t: Translation) -> Value:
     x = t.input(0)
-    wanted = tuple(as_int(size) for size in t.integers(1, "a shape"))
+    wanted = tuple(t.dims(1, "a shape"))
     shape = broadcast([x.shape, wanted])
     return x if shape == x.shape else t.op("expand", x, shape=shape)
 
@@ -148,40 +163,52 @@ def tile(t: Translation) -> Value:
 
 # ---------------------------------------------------------------- parts
 def cut(
-    t: Translation, x: Value, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int] | None = None
+    t: Translation, x: Value, starts: Sequence[IntLike], sizes: Sequence[IntLike], steps: Sequence[int] | None = None
 ) -> Value:
     """`slice`, unless it takes everything."""
     steps = steps or (1,) * len(starts)
-    if tuple(sizes) == t.static(x) and all(s == 1 for s in steps):
+    counts = tuple(map(as_int, sizes))
+    if counts == x.shape and all(s == 1 for s in steps):
         return x
-    starts = [start if extent else 0 for start, extent in zip(starts, sizes, strict=True)]
-    return t.op("slice", x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+    first = tuple(as_int(start if extent != 0 else 0) for start, extent in zip(starts, counts, strict=True))
+    return t.op("slice", x, starts=first, sizes=counts, steps=tuple(steps))
 
 
 def slice_(t: Translation) -> Value:
     x = t.input(0)
     if t.version < 10:
-        starts, ends, axes, steps = t.attribute("starts"), t.attribute("ends"), t.attribute("axes"), None
+        starts, ends = ([as_int(n) for n in t.attribute(name)] for name in ("starts", "ends"))
+        axes, steps = t.attribute("axes"), None
     else:
-        starts, ends = t.integers(1, "bounds"), t.integers(2, "bounds")
+        starts, ends = t.dims(1, "bounds"), t.dims(2, "bounds")
         axes = t.integers(3, "axes") if t.has(3) else None
         steps = t.integers(4, "steps") if t.has(4) else None
     rank = x.type.rank
     axes = axes_of(axes, rank) if axes is not None else tuple(range(len(starts)))
     steps = steps or [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps or len(axes) > rank:
-        raise error(
-            "E0108", f"Slice with starts {list(starts)}, ends {list(ends)}, axes {list(axes)}, steps {list(steps)}"
-        )
-    begin, count, step = [0] * rank, list(t.static(x)), [1] * rank
+        bounds = f"starts {list(map(str, starts))}, ends {list(map(str, ends))}"
+        raise error("E0108", f"Slice with {bounds}, axes {list(axes)}, steps {list(steps)}")
+    begin, count, step = [as_int(0)] * rank, list(x.shape), [1] * rank
     for axis, a, b, d in zip(axes, starts, ends, steps, strict=True):
         # Clamped as ONNX says; NumPy's rule differs for a start in front of the tensor and a negative step.
         extent = count[axis]
-        first, last = (a + extent if a < 0 else a), (b + extent if b < 0 else b)
-        first = min(max(first, 0), extent if d > 0 else extent - 1)
-        last = min(max(last, 0 if d > 0 else -1), extent)
-        begin[axis], count[axis], step[axis] = first, max(-(-(last - first) // d), 0), d
+        first, last = _from_end(t, a, extent), _from_end(t, b, extent)
+        first = minimum(maximum(first, 0), extent if d > 0 else extent - 1)
+        last = minimum(maximum(last, 0 if d > 0 else -1), extent)
+        span = last - first if d > 0 else first - last
+        begin[axis], count[axis], step[axis] = first, maximum(ceil_div(span, abs(d)), 0), d
     return cut(t, x, begin, count, step)
+
+
+def _from_end(t: Translation, position: Int, extent: Int) -> Int:
+    """A bound of a slice, counted from the start."""
+    lo, hi = position.bounds()
+    if lo is not None and lo >= 0:
+        return position
+    if hi is not None and hi < 0:
+        return position + extent
+    raise error("E0107", f"{t.node.op}: the bound {position} may count from either end")
 
 
 def split(t: Translation) -> tuple[Value, ...]:

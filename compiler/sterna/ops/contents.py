@@ -1,0 +1,147 @@
+"""Integer tensors whose elements are known as expressions over the model's dimensions.
+
+Exporters compute shapes with ordinary operators: Shape, Gather, Concat, arithmetic. Where dimensions are open, such a
+tensor has no constant elements, yet each is an `Int`; these rules carry them through the operators that appear there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sterna.ir import dtypes
+from sterna.ir.graph import Array, Value
+from sterna.ir.integer import Int, as_int, divide_exactly, maximum, minimum
+
+LARGEST = 64  # elements of a tensor worth following
+
+
+def contents_of(op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> Array | None:
+    """The elements of an operator's result, if they follow from its operands' contents and constants; else None."""
+    if op == "dimensions":
+        return symbolic([as_int(n) for n in attributes["sizes"]])
+    rule = _RULES.get(op)
+    if rule is None or not any(v is not None and v.contents is not None for v in inputs):
+        return None
+    arrays: list[Array] = []
+    for value in inputs:
+        known = None if value is None else _known(value)
+        if known is None:
+            return None
+        arrays.append(known)
+    return rule(arrays, attributes)
+
+
+def _known(value: Value) -> Array | None:
+    if value.contents is not None:
+        return value.contents
+    data = value.data
+    if data is None or data.size > LARGEST or not (dtypes.is_integer(value.dtype) or value.dtype == "bool"):
+        return None
+    return _array([as_int(int(n)) for n in data.reshape(-1)], data.shape)
+
+
+def _array(elements: Sequence[Int], shape: Sequence[int]) -> Array:
+    """An object array; NumPy must not look into the elements."""
+    flat = np.empty(len(elements), object)
+    for n, element in enumerate(elements):
+        flat[n] = element
+    return flat.reshape(tuple(shape))
+
+
+def symbolic(elements: Sequence[Int]) -> Array:
+    """Contents of a vector."""
+    return _array(elements, (len(elements),))
+
+
+def constant_array(contents: Array, dtype: str) -> Array | None:
+    """The contents as a plain array, if no element depends on a dimension."""
+    if all(n.is_const for n in contents.reshape(-1)):
+        return np.array([int(n) for n in contents.reshape(-1)], dtypes.to_numpy(dtype)).reshape(contents.shape)
+    return None
+
+
+def _each(combine: Callable[[Int, Int], Int | None]) -> Callable[[Sequence[Array], Mapping[str, Any]], Array | None]:
+    def rule(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
+        a, b = np.broadcast_arrays(*arrays)
+        results = [combine(x, y) for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)]
+        known = [r for r in results if r is not None]
+        return _array(known, a.shape) if len(known) == len(results) else None
+
+    return rule
+
+
+def _quotient(a: Int, b: Int) -> Int | None:
+    """ONNX divides integers toward zero, which is the floor for what is not negative."""
+    exact = divide_exactly(a, b)
+    if exact is not None:
+        return exact
+    lo = a.bounds()[0]
+    return a // b if b.is_const and b.const > 0 and lo is not None and lo >= 0 else None
+
+
+def _equal(a: Int, b: Int) -> Int | None:
+    lo, hi = (a - b).bounds()
+    if lo == 0 and hi == 0:
+        return as_int(1)
+    return as_int(0) if (lo is not None and lo > 0) or (hi is not None and hi < 0) else None
+
+
+def _where(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
+    condition, a, b = np.broadcast_arrays(*arrays)
+    if not all(c.is_const for c in condition.reshape(-1)):
+        return None
+    rows = zip(condition.reshape(-1), a.reshape(-1), b.reshape(-1), strict=True)
+    return _array([x if int(c) else y for c, x, y in rows], condition.shape)
+
+
+def _gather(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
+    data, index = arrays
+    if not all(n.is_const for n in index.reshape(-1)):
+        return None
+    chosen = np.array([int(n) for n in index.reshape(-1)]).reshape(index.shape)
+    return np.asarray(np.take(data, chosen, axis=attributes["axis"]), object)
+
+
+def _slice(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
+    cut = []
+    for start, size, step in zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True):
+        stop = int(start) + int(size) * step
+        cut.append(slice(int(start), None if stop < 0 else stop, step))
+    return np.asarray(arrays[0][tuple(cut)], object)
+
+
+def _reshape(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
+    return arrays[0].reshape([int(n) for n in attributes["shape"]])
+
+
+def _product(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
+    if len(attributes["axes"]) != arrays[0].ndim:
+        return None
+    total = as_int(1)
+    for n in arrays[0].reshape(-1):
+        total = total * n
+    return _array([total], [1] * arrays[0].ndim if attributes["keep_dims"] else [])
+
+
+_RULES: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array | None]] = {
+    "add": _each(lambda a, b: a + b),
+    "sub": _each(lambda a, b: a - b),
+    "mul": _each(lambda a, b: a * b),
+    "div": _each(_quotient),
+    "minimum": _each(minimum),
+    "maximum": _each(maximum),
+    "equal": _each(_equal),
+    "where": _where,
+    "gather": _gather,
+    "slice": _slice,
+    "reshape": _reshape,
+    "concat": lambda arrays, a: np.concatenate(arrays, axis=a["axis"]),
+    "expand": lambda arrays, a: np.broadcast_to(arrays[0], [int(n) for n in a["shape"]]),
+    "cast": lambda arrays, a: arrays[0] if dtypes.is_integer(a["to"]) else None,
+    "identity": lambda arrays, a: arrays[0],
+    "neg": lambda arrays, a: _array([-n for n in arrays[0].reshape(-1)], arrays[0].shape),
+    "reduce_prod": _product,
+}
