@@ -16,6 +16,7 @@ from sterna.errors import error
 from sterna.ir.graph import Array, Graph
 from sterna.ir.integer import Symbol
 from sterna.ir.printer import print_graph
+from sterna.loops.checks import with_checks
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
@@ -187,7 +188,7 @@ def realize(call: Call, schedule: Schedule | None, name: str, dims: Sequence[Sym
             inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
             outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
         )
-    function = finish(lowered)
+    function = with_checks(finish(lowered), call.kernel)
     used = used_dims(function)
     return Planned(schedule, replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used)))
 

@@ -149,7 +149,7 @@ def test_what_no_output_needs_is_not_looked_at() -> None:
         {"shapes": {"z": (1, 3)}},
         {"shapes": {"x": (1, 4)}},
         {"shapes": {"x": (1, 3, 1)}},
-        {"shapes": {"x": (0, 3)}},
+        {"shapes": {"x": (-1, 3)}},
         {"dims": {"length": 3}, "shapes": {"x": (1, 3)}},
         {"dims": {"batch": -1}},
         {"dims": {"batch": 2}, "shapes": {"x": (1, 3)}},

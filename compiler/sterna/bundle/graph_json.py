@@ -105,7 +105,8 @@ class _Values:
         place = self.compiled.views.storage(value)
         root = place.root
         kind = "input" if root in self.inputs else "output" if root in self.outputs else "arena"
-        nbytes = most_elements(root.shape) * dtypes.size(root.dtype)
+        elements = 0 if kind != "arena" and root.type.elements == 0 else most_elements(root.shape)
+        nbytes = elements * dtypes.size(root.dtype)
         storage: dict[str, Any] = {
             "class": kind,
             "offset": self.compiled.plan.offsets[root] if kind == "arena" else 0,

@@ -211,6 +211,8 @@ class _Printer:
             self.alloc(depth, s.buffer)
         elif isinstance(s, P.Store):
             self.store(depth, s)
+        elif isinstance(s, P.Require):
+            self.line(depth, f"if (!{self.value(s.value)}) return {P.KERNEL_FAILED};")
         else:
             raise TypeError(f"no such statement: {type(s).__name__}")
 

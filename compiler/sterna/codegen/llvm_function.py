@@ -90,6 +90,12 @@ class FunctionWriter:
         elif isinstance(s, P.Break):
             self._do(f"br label %{self.exits[-1]}")
             self._begin(self._label("never"))  # what a block ends with may follow
+        elif isinstance(s, P.Require):
+            holds, failed = self._label("holds"), self._label("failed")
+            self._do(f"br i1 {self.value(s.value)}, label %{holds}, label %{failed}")
+            self._begin(failed)
+            self._do(f"ret i32 {P.KERNEL_FAILED}")
+            self._begin(holds)
         else:
             raise internal_error(f"the LLVM generator has no {type(s).__name__}")
 

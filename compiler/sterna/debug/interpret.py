@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Value
 from sterna.ops.evaluate import evaluate
@@ -53,6 +53,8 @@ def interpret(
     for node in graph.nodes:
         operands = [None if v is None else array_of(v) for v in node.inputs]
         results = evaluate(node.op, operands, node.attributes, [v.type for v in node.outputs])
+        if node.op == "require" and not results[0]:
+            raise error("E0511", f"an input is not what the model was compiled for ({', '.join(node.sources)})")
         for value, array in zip(node.outputs, results, strict=True):
             values[value] = array
             if observe is not None:

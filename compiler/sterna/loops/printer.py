@@ -64,5 +64,7 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         lines.append(
             f"{pad}{s.buffer.name}[{position_text(s.index, s.value.lanes, s.stride, s.active)}] = {print_expr(s.value)}"
         )
+    elif isinstance(s, P.Require):
+        lines.append(f"{pad}require {print_expr(s.value)}")
     else:
         raise TypeError(f"no such statement: {type(s).__name__}")

@@ -247,6 +247,17 @@ class Store(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Require(Stmt):
+    """Leaves the kernel with the status KERNEL_FAILED where a bool does not hold."""
+
+    value: Expr
+
+
+#: What a kernel returns where a `Require` does not hold: STERNA_KERNEL_FAILED of the C runtime.
+KERNEL_FAILED = -11
+
+
+@dataclass(frozen=True, eq=False)
 class Function:
     """A lowered kernel.
 
@@ -356,14 +367,14 @@ def value_of(stmt: Stmt) -> Expr | None:
     """The value a statement computes itself, apart from positions."""
     if isinstance(stmt, Branch):
         return stmt.condition
-    return stmt.value if isinstance(stmt, (Let, Assign, Store)) else None
+    return stmt.value if isinstance(stmt, (Let, Assign, Store, Require)) else None
 
 
 def with_value(stmt: Stmt, value: Expr) -> Stmt:
     """The statement with another value in the place of `value_of`'s."""
     if isinstance(stmt, Branch):
         return replace(stmt, condition=value)
-    assert isinstance(stmt, (Let, Assign, Store))
+    assert isinstance(stmt, (Let, Assign, Store, Require))
     return stmt if value is stmt.value else replace(stmt, value=value)
 
 

@@ -13,7 +13,7 @@ from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, 
 from sterna.ops.types import NUMBERS, axis_of, check_dtype, normalized_axes, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
-from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
+from sterna.te.tensor import Tensor, compute, identity, reduce, reduce_axis
 
 AXES = Attribute("axes", "ints", "the dimensions that disappear, rising")
 KEEP = Attribute("keep_dims", "bool", "whether they stay, with size 1", True)
@@ -154,8 +154,12 @@ def _cumulative_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return x
 
 
-def _cumulative_sum(call: Call) -> Tensor:
-    """Quadratic in the axis: a masked sum per element. The recurrent form waits for `scan`."""
+def _cumulative(combiner: str) -> Callable[[Call], Tensor]:
+    return lambda call: _running(call, combiner)
+
+
+def _running(call: Call, combiner: str) -> Tensor:
+    """Quadratic in the axis: a masked reduction per element. The recurrent form waits for `scan`."""
     x = call.input(0)
     axis = axis_of(call["axis"], len(x.shape))
     inner = reduce_axis("r", x.shape[axis])
@@ -164,7 +168,7 @@ def _cumulative_sum(call: Call) -> Tensor:
         here, there = E.index_value(index[axis]), E.index_value(inner.var)
         op = ("gt" if call["exclusive"] else "ge") if not call["reverse"] else ("lt" if call["exclusive"] else "le")
         value = widened(at(x, (*index[:axis], inner.var, *index[axis + 1 :])))
-        return reduce("sum", E.select(E.compare(op, here, there), value, 0), inner)
+        return reduce(combiner, E.select(E.compare(op, here, there), value, identity(combiner, value.dtype)), inner)
 
     if x.dtype == wide(x.dtype):
         return compute(call.name, x.shape, body, family="reduction")
@@ -299,22 +303,25 @@ OPERATORS: tuple[Operator, ...] = (
         (Onnx("ArgMin", attributes={"keepdims": "keep_dims", "select_last_index": "last"}),),
         _ARGS,
     ),
-    Operator(
-        "cumulative_sum",
-        "The sum of all elements up to each one along an axis.",
-        single(_cumulative_type),
-        _cumulative_sum,
-        Fusion.REDUCTION,
-        (
-            AXIS,
-            Attribute("exclusive", "bool", "leave the element itself out", False),
-            Attribute("reverse", "bool", "count from the end", False),
-        ),
-        cases=(
-            case(("float32", (3, 5)), axis=1),
-            case(("float32", (3, 5)), axis=0, exclusive=True),
-            case(("int32", (6,)), axis=0, reverse=True),
-        ),
+    *(
+        Operator(
+            name,
+            f"The {word} of all elements up to each one along an axis.",
+            single(_cumulative_type),
+            _cumulative(combiner),
+            Fusion.REDUCTION,
+            (
+                AXIS,
+                Attribute("exclusive", "bool", "leave the element itself out", False),
+                Attribute("reverse", "bool", "count from the end", False),
+            ),
+            cases=(
+                case(("float32", (3, 5)), axis=1),
+                case(("float32", (3, 5)), axis=0, exclusive=True),
+                case(("int32", (6,)), axis=0, reverse=True),
+            ),
+        )
+        for name, word, combiner in (("cumulative_sum", "sum", "sum"), ("cumulative_product", "product", "prod"))
     ),
     Operator(
         "layer_norm",

@@ -8,10 +8,32 @@ from types import MappingProxyType
 
 from sterna.errors import error
 from sterna.ir.graph import Node, TensorType
-from sterna.ops import activation, contraction, elementwise, movement, pooling, recurrent, reduction, resize, selection
+from sterna.ops import (
+    activation,
+    checks,
+    contraction,
+    elementwise,
+    movement,
+    pooling,
+    recurrent,
+    reduction,
+    resize,
+    selection,
+)
 from sterna.ops.operator import Operator
 
-_MODULES = (elementwise, activation, reduction, contraction, pooling, movement, recurrent, resize, selection)
+_MODULES = (
+    elementwise,
+    activation,
+    reduction,
+    contraction,
+    pooling,
+    movement,
+    resize,
+    checks,
+    selection,
+    recurrent,
+)
 
 
 @cache

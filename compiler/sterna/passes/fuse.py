@@ -44,7 +44,7 @@ class _Fusion:
     def run(self) -> tuple[Group, ...]:
         groups: list[tuple[int, Group]] = []
         for node in self.graph.nodes:
-            if node in self.taken:
+            if node in self.taken or all(value.type.elements == 0 for value in node.outputs):
                 continue
             members = [node]
             if node not in self.views.written and len(node.outputs) == 1 and self.kind(node) is not Fusion.OPAQUE:

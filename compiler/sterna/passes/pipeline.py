@@ -14,11 +14,13 @@ from sterna.passes.fold_batch_norm import fold_batch_norm
 from sterna.passes.fold_constants import fold_constants
 from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
+from sterna.passes.remove_empty_tensors import remove_empty_tensors
 
 Pass = Callable[[Graph], Graph]
 
 #: (stage name, pass). `--dump-after` takes these names.
 PASSES: tuple[tuple[str, Pass], ...] = (
+    ("remove-empty-tensors", remove_empty_tensors),
     ("fold-constants", fold_constants),
     ("eliminate-identities", eliminate_identities),
     ("layout", layout),

@@ -93,7 +93,7 @@ def _bindings(
         else:
             symbols[name] = lo if lo == hi else symbol(name, lo, hi)
     for name, shape in shapes.items():
-        if any(size <= 0 for size in shape):
+        if any(size < 0 for size in shape):
             problems.append(Diagnostic("E0106", f'the shape {list(shape)} given for "{name}" is not one'))
         row = declared.get(name)
         if row is None:

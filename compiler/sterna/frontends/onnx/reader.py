@@ -16,7 +16,7 @@ import onnx
 from onnx import inliner
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
-from sterna.frontends.onnx import structure
+from sterna.frontends.onnx import declared, pinned, structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
@@ -52,7 +52,24 @@ def read(
             proto = inliner.inline_local_functions(proto)
         except Exception as problem:  # a malformed function; the inliner's errors have no common type
             raise error("E0103", f"{where}: the model's functions cannot be expanded: {problem}") from None
-    return _Reader(where, folder, opsets(proto.opset_import)).model(proto.graph, dict(shapes or {}), dict(dims or {}))
+    versions = opsets(proto.opset_import)
+
+    def attempt(pins: pinned.Pins, masks: pinned.Pins) -> Graph:
+        return _Reader(where, folder, versions, pins, masks).model(proto.graph, dict(shapes or {}), dict(dims or {}))
+
+    try:
+        return attempt({}, {})
+    except SternaError as mistake:
+        results = declared.of_values(proto.graph.output)
+        if set(mistake.codes) != {"E0107"} or len(results) != len(proto.graph.output):
+            raise
+        stored = {tensor.name for tensor in proto.graph.initializer}
+        fed = [value for value in proto.graph.input if value.name not in stored]
+        types, _ = input_types(fed, dict(shapes or {}), dict(dims or {}), where)
+        found = pinned.find(types, results.values(), attempt)
+        if found is None:
+            raise
+        return found
 
 
 class _Scope:
@@ -61,6 +78,7 @@ class _Scope:
     def __init__(self, outer: _Scope | None = None):
         self.outer = outer
         self.values: dict[str, Value | None] = {}
+        self.declared: dict[str, tuple[int, ...]] = {}
         self.origins: dict[str, Source] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -82,8 +100,10 @@ class _Scope:
 
 
 class _Reader:
-    def __init__(self, where: str, folder: Path | None, versions: Mapping[str, int]):
-        self.where, self.folder, self.versions = where, folder, versions
+    def __init__(
+        self, where: str, folder: Path | None, versions: Mapping[str, int], pins: pinned.Pins, masks: pinned.Pins
+    ):
+        self.where, self.folder, self.versions, self.pins, self.masks = where, folder, versions, pins, masks
         self.builder = Builder(fold=FOLD)
         self.problems: list[Diagnostic] = []
         self.wanted: dict[Value, str] = {}
@@ -106,11 +126,33 @@ class _Reader:
         self.fail_if(missing + unknown)
         inputs = tuple(Value(self.builder.name(value.name), types[value.name]) for value in fed)
         scope.values |= {value.name: value for value in inputs}
+        for name, value in self.pins.items():
+            scope.values[name] = constant(self.builder.name(f"{name}/expected"), value)
         self.body(graph, positions, scope)
         self.fail_if(self.problems)
-        outputs = [scope[value.name] for value in graph.output]
-        assert all(value is not None for value in outputs)
-        return self.renamed(graph, inputs, [value for value in outputs if value is not None])
+        outputs = [value for value in (scope[value.name] for value in graph.output) if value is not None]
+        assert len(outputs) == len(graph.output)
+        if self.pins:
+            self.test_pins(graph, inputs, outputs)
+        return self.renamed(graph, inputs, outputs)
+
+    def test_pins(self, graph: onnx.GraphProto, inputs: Sequence[Value], outputs: list[Value]) -> None:
+        """Lets the bundle test that pinned inputs are what the graph was made for, and tests that the results are.
+
+        Raises:
+            SternaError: E0108, a result has another shape than the declared one.
+        """
+        known = declared.of_values(graph.output)
+        for output, value in zip(graph.output, outputs, strict=True):
+            if value.type.sizes != known[output.name]:
+                raise error("E0108", f'"{output.name}" is {value.type}, not {list(known[output.name])}')
+        for value in inputs:
+            if value.name in self.pins and self.masks[value.name].any():
+                free = self.builder.constant(~self.masks[value.name])
+                same = self.builder.add("equal", value, self.builder.constant(self.pins[value.name]))
+                holds = self.builder.add("require", self.builder.add("logical_or", same, free))
+                zero = self.builder.scalar(0, outputs[0].dtype)
+                outputs[0] = self.builder.add("where", holds, outputs[0], zero)
 
     @staticmethod
     def fail_if(problems: Sequence[Diagnostic]) -> None:
@@ -123,6 +165,8 @@ class _Reader:
         used = {name for position in positions for name in graph.node[position].input}
         used |= {name for position in positions for name in structure.subgraph_reads(graph.node[position])}
         used |= {value.name for value in graph.output}
+        known = declared.of_values([*graph.value_info, *graph.output])
+        scope.declared |= declared.spread(known, (graph.node[position] for position in positions))
         for tensor in graph.initializer:
             if tensor.name not in used:
                 continue
@@ -167,13 +211,14 @@ class _Reader:
                 origin=lambda n: self.origin(source.inputs[n], scope),
                 used=flags,
                 sources=sources,
+                declared=[scope.declared.get(name) for name in source.outputs],
             )
             result = translator(work)
             results = result if isinstance(result, tuple) else (result,)
         elif source.op == "If" and source.domain == "":
             results = self.branch(source, inputs, scope)
         else:
-            results = self.expansion(source, inputs, sources)
+            results = self.expansion(source, inputs, sources, [scope.declared.get(n) for n in source.outputs])
         if len(results) < len(source.outputs):
             raise error("E0103", f"{source.op} gives {len(results)} outputs, not {len(source.outputs)}")
         for name, value in zip(source.outputs, results, strict=False):
@@ -223,7 +268,11 @@ class _Reader:
         return tuple(scope[value.name] for value in graph.output)
 
     def expansion(
-        self, source: Source, inputs: Sequence[Value | None], sources: tuple[str, ...]
+        self,
+        source: Source,
+        inputs: Sequence[Value | None],
+        sources: tuple[str, ...],
+        shapes: Sequence[tuple[int, ...] | None],
     ) -> tuple[Value | None, ...]:
         """The results of an operator that ONNX defines as a function of others."""
         function = self.function(source, inputs)
@@ -241,6 +290,8 @@ class _Reader:
             **self.versions,
             **{("" if i.domain == "ai.onnx" else i.domain): i.version for i in function.opset_import},
         }
+        known = {name: sizes for name, sizes in zip(function.output, shapes, strict=False) if sizes is not None}
+        scope.declared = declared.spread(known, function.node)
         used = {name for node in function.node for name in node.input} | set(function.output)
         for position, node in enumerate(function.node):
             present = onnx.NodeProto()
@@ -256,13 +307,13 @@ class _Reader:
 
     def function(self, source: Source, inputs: Sequence[Value | None]) -> onnx.FunctionProto | None:
         """ONNX's own definition of an operator."""
-        declared = schema(source.op, source.version, source.domain)
-        if declared is None or source.proto is None:
+        operator = schema(source.op, source.version, source.domain)
+        if operator is None or source.proto is None:
             return None
-        if declared.has_function:
-            body: onnx.FunctionProto = declared.function_body
+        if operator.has_function:
+            body: onnx.FunctionProto = operator.function_body
             return body
-        if not declared.has_context_dependent_function:
+        if not operator.has_context_dependent_function:
             return None
         kinds = []
         for value in inputs:
@@ -274,7 +325,7 @@ class _Reader:
                     kind.tensor_type.shape.dim.add().dim_value = int(size)
             kinds.append(kind.SerializeToString())
         try:
-            text = declared.get_context_dependent_function(source.proto.SerializeToString(), kinds)
+            text = operator.get_context_dependent_function(source.proto.SerializeToString(), kinds)
         except Exception:  # the builder gives up in many ways when a node is not what it expects
             return None
         result = onnx.FunctionProto()
@@ -329,14 +380,14 @@ def _resolve(node: onnx.NodeProto, outer: Source) -> None:
     if not any(attribute.ref_attr_name for attribute in attributes):
         return
     given = {a.name: a for a in outer.proto.attribute} if outer.proto is not None else {}
-    declared = schema(outer.op, outer.version, outer.domain)
+    operator = schema(outer.op, outer.version, outer.domain)
     del node.attribute[:]
     for attribute in attributes:
         value = attribute
         if attribute.ref_attr_name:
             value = given.get(attribute.ref_attr_name)
-            if value is None and declared is not None and attribute.ref_attr_name in declared.attributes:
-                value = declared.attributes[attribute.ref_attr_name].default_value
+            if value is None and operator is not None and attribute.ref_attr_name in operator.attributes:
+                value = operator.attributes[attribute.ref_attr_name].default_value
             if value is None or not value.type:
                 continue
         node.attribute.add().CopyFrom(value)

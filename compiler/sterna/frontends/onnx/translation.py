@@ -26,13 +26,15 @@ class Translation:
         inputs: its operands; None where left out.
         origin: says where an operand comes from, for messages.
         used: for each output, whether anything reads it.
+        declared: for each output, its sizes if the model says them.
     """
 
     def __init__(
         self, node: Source, inputs: Sequence[Value | None], builder: Builder, *, origin: Callable[[int], str],
-        used: Sequence[bool], sources: tuple[str, ...] = (),
+        used: Sequence[bool], sources: tuple[str, ...] = (), declared: Sequence[tuple[int, ...] | None] = (),
     ):  # fmt: skip
         self.node, self.inputs, self.builder, self.used = node, tuple(inputs), builder, tuple(used)
+        self.declared = tuple(declared)
         self.origin = origin
         self.sources = sources or (node.name,)
 
@@ -72,10 +74,30 @@ class Translation:
         """
         value = self.input(position)
         if value.data is None:
-            raise error(
-                "E0107", f"{self.node.op} needs {what} that are constant", f"input {position} {self.origin(position)}"
-            )
+            raise self.unknown(position, what)
         return value.data
+
+    def unknown(self, position: int, what: str) -> SternaError:
+        """The error for an operand that must be known now (E0107)."""
+        return error(
+            "E0107", f"{self.node.op} needs {what} that are constant", f"input {position} {self.origin(position)}"
+        )
+
+    def known(self, *positions: int) -> bool:
+        """Whether these operands are left out, constant, or made of the dimensions' sizes."""
+        operands = (self.optional(n) for n in positions)
+        return all(v is None or v.data is not None or v.contents is not None for v in operands)
+
+    def wanted(self, position: int, what: str, output: int = 0) -> tuple[int, ...]:
+        """The declared sizes of a result, for an operand that decides them and is only known at run time.
+
+        Raises:
+            SternaError: E0107, the model does not say them.
+        """
+        sizes = self.declared[output] if output < len(self.declared) else None
+        if sizes is None:
+            raise self.unknown(position, what)
+        return sizes
 
     def integers(self, position: int, what: str) -> list[int]:
         """A constant operand as integers, a scalar counting as one."""
@@ -136,6 +158,13 @@ class Translation:
         if not any(before) and not any(after):
             return x
         return self.op("pad", x, before=tuple(before), after=tuple(after), value=value)
+
+    def agree(self, x: Value, *conditions: Value) -> Value:
+        """`x`, after a test at run time that all conditions (bools) hold everywhere; the kernel fails otherwise."""
+        for condition in conditions:
+            # The value depends on the test, so that nothing is computed from it where the test fails.
+            x = self.op("where", self.op("require", condition), x, self.scalar(0, x.dtype))
+        return x
 
     def cast(self, x: Value, dtype: str) -> Value:
         return x if x.dtype == dtype else self.op("cast", x, to=dtype)

@@ -6,6 +6,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.onnx.file import element_type
+from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -148,7 +149,11 @@ def reduction_axes(t: Translation, x: Value) -> tuple[int, ...] | None:
 def _reduce(operator: str, before: str = "", after: str = "") -> Translator:
     def translate(t: Translation) -> Value:
         x = t.input(0)
-        axes = reduction_axes(t, x)
+        if not t.known(1):
+            return runtime.reduction(t, lambda given, axes: reduced(t, given, axes))
+        return reduced(t, x, reduction_axes(t, x))
+
+    def reduced(t: Translation, x: Value, axes: tuple[int, ...] | None) -> Value:
         if before == "square":
             x = t.op("mul", x, x)
         elif before:
@@ -172,7 +177,12 @@ def _reduce(operator: str, before: str = "", after: str = "") -> Translator:
 
 def reduce_log_sum_exp(t: Translation) -> Value:
     x = t.input(0)
-    axes = reduction_axes(t, x)
+    if not t.known(1):
+        return runtime.reduction(t, lambda given, axes: _log_sum_exp(t, given, axes))
+    return _log_sum_exp(t, x, reduction_axes(t, x))
+
+
+def _log_sum_exp(t: Translation, x: Value, axes: tuple[int, ...] | None) -> Value:
     if axes is None:
         return x
     if not is_float(x):
@@ -189,9 +199,19 @@ def reduce_log_sum_exp(t: Translation) -> Value:
 
 
 def cumulative_sum(t: Translation) -> Value:
-    axis = t.integer_of(1, "axis")
+    return _cumulative(t, "cumulative_sum")
+
+
+def cumulative_product(t: Translation) -> Value:
+    return _cumulative(t, "cumulative_product")
+
+
+def _cumulative(t: Translation, operator: str) -> Value:
+    x = t.input(0)
     flags = {key: bool(t.attribute(key, 0)) for key in ("exclusive", "reverse")}
-    return t.op("cumulative_sum", t.input(0), axis=axis, **flags)
+    if not t.known(1):
+        return runtime.along(t, 1, x, lambda axis: t.op(operator, x, axis=axis, **flags))
+    return t.op(operator, x, axis=t.integer_of(1, "axis"), **flags)
 
 
 # ---------------------------------------------------------------- element by element
@@ -302,6 +322,7 @@ TRANSLATORS: dict[str, Translator] = {
     "Cast": cast,
     "CastLike": cast_like,
     "Clip": clip,
+    "CumProd": cumulative_product,
     "CumSum": cumulative_sum,
     "Dropout": dropout,
     "Gemm": gemm,

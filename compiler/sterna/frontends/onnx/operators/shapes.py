@@ -10,6 +10,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.onnx.file import element_type
+from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType, Value
@@ -38,6 +39,8 @@ def constant(t: Translation) -> Value:
 def constant_of_shape(t: Translation) -> Value:
     value = t.attribute("value")
     element = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
+    if not t.known(0):
+        return runtime.filled(t, t.constant(element))
     return t.op("expand", t.constant(element), shape=tuple(t.dims(0, "a shape")))
 
 
@@ -53,6 +56,8 @@ def size(t: Translation) -> Value:
 def arange(t: Translation) -> Value:
     if t.input(1).data is None and t.input(1).contents is not None:
         return _open_range(t)
+    if not t.known(0, 1, 2):
+        return runtime.arange(t)
     start, limit, delta = (t.scalar_of(n, "bounds") for n in range(3))
     if (
         delta == 0
@@ -84,6 +89,8 @@ def eye_like(t: Translation) -> Value:
 # ---------------------------------------------------------------- shapes
 def reshape(t: Translation) -> Value:
     x = t.input(0)
+    if not t.known(1):
+        return runtime.reshape(t, copies=not t.attribute("allowzero", 0))
     wanted = t.dims(1, "a shape")
     if not t.attribute("allowzero", 0):
         for n, extent in enumerate(wanted):
@@ -126,6 +133,8 @@ def _axes(t: Translation, rank: int) -> tuple[int, ...] | None:
 
 def squeeze(t: Translation) -> Value:
     x = t.input(0)
+    if not t.known(1):
+        return runtime.squeeze(t, inverse=False)
     axes = _axes(t, x.type.rank)
     if axes is None:
         axes = tuple(n for n, extent in enumerate(x.shape) if extent == 1)
@@ -136,6 +145,8 @@ def squeeze(t: Translation) -> Value:
 
 def unsqueeze(t: Translation) -> Value:
     x = t.input(0)
+    if not t.known(1):
+        return runtime.squeeze(t, inverse=True)
     count = len(t.attribute("axes") or t.integers(1, "axes"))
     axes = _axes(t, x.type.rank + count) or ()
     if len(set(axes)) != len(axes):
@@ -151,12 +162,16 @@ def transpose(t: Translation) -> Value:
 
 def expand(t: Translation) -> Value:
     x = t.input(0)
+    if not t.known(1):
+        return runtime.expand(t)
     wanted = tuple(t.dims(1, "a shape"))
     shape = broadcast([x.shape, wanted])
     return x if shape == x.shape else t.op("expand", x, shape=shape)
 
 
 def tile(t: Translation) -> Value:
+    if not t.known(1):
+        return runtime.tile(t)
     repeats = tuple(t.integers(1, "repeats"))
     return t.input(0) if all(r == 1 for r in repeats) else t.op("tile", t.input(0), repeats=repeats)
 
@@ -179,6 +194,8 @@ def slice_(t: Translation) -> Value:
     if t.version < 10:
         starts, ends = ([as_int(n) for n in t.attribute(name)] for name in ("starts", "ends"))
         axes, steps = t.attribute("axes"), None
+    elif not t.known(1, 2, 3, 4):
+        return runtime.slice_(t)
     else:
         starts, ends = t.dims(1, "bounds"), t.dims(2, "bounds")
         axes = t.integers(3, "axes") if t.has(3) else None
@@ -215,7 +232,12 @@ def split(t: Translation) -> tuple[Value, ...]:
     x = t.input(0)
     (axis,) = axes_of((t.attribute("axis", 0),), x.type.rank)
     total = t.static(x)[axis]
-    parts = t.attribute("split") or (t.integers(1, "sizes of parts") if t.has(1) else None)
+    parts: Sequence[int] | None
+    if not t.known(1):
+        parts = [t.wanted(1, "sizes of parts", n)[axis] for n in range(len(t.used))]
+        x = runtime.equal_to(t, x, 1, parts)
+    else:
+        parts = t.attribute("split") or (t.integers(1, "sizes of parts") if t.has(1) else None)
     if parts is None:
         count = len(t.used)
         if t.attribute("num_outputs", count) != count:
@@ -235,6 +257,10 @@ def split(t: Translation) -> tuple[Value, ...]:
 def pad(t: Translation) -> Value:
     x = t.input(0)
     rank = x.type.rank
+    mode = t.attribute("mode", "constant")
+    if t.version >= 11 and not t.known(1, 2, 3):
+        filler = t.reshape(t.input(2), ()) if t.has(2) else t.scalar(0, x.dtype)
+        return _pad_at_run_time(t, filler, mode)
     pads = list(t.attribute("pads")) if t.version < 11 else t.integers(1, "pads")
     value: float | int | bool = 0
     if t.version < 11:
@@ -256,7 +282,26 @@ def pad(t: Translation) -> Value:
     before, after = [max(p, 0) for p in before], [max(p, 0) for p in after]
     if not any(before) and not any(after):
         return x
-    return t.op("pad", x, before=tuple(before), after=tuple(after), mode=t.attribute("mode", "constant"), value=value)
+    return t.op("pad", x, before=tuple(before), after=tuple(after), mode=mode, value=value)
+
+
+def _pad_at_run_time(t: Translation, filler: Value, mode: str) -> Value:
+    x = t.input(0)
+    if not t.known(1, 3):
+        return runtime.pad(t, filler, mode)
+    # Only the value to pad with is unknown: it is put where a padded mask says so.
+    known = Translation(
+        t.node, (x, *t.inputs[1:2], None, *t.inputs[3:]), t.builder, origin=t.origin, used=t.used, sources=t.sources
+    )
+    y = pad(known)
+    if mode != "constant":
+        return y
+    inside = Translation(
+        t.node,
+        (t.constant(np.ones(t.static(x), np.bool_)), *t.inputs[1:2], None, *t.inputs[3:]),
+        t.builder, origin=t.origin, used=t.used, sources=t.sources,
+    )  # fmt: skip
+    return t.op("where", pad(inside), y, filler)
 
 
 # ---------------------------------------------------------------- rearrangement
@@ -293,9 +338,11 @@ def space_to_depth(t: Translation) -> Value:
 
 def trilu(t: Translation) -> Value:
     x = t.input(0)
-    k = t.integer_of(1, "a diagonal") if t.has(1) else 0
     if x.type.rank < 2:
         raise error("E0108", f"Trilu of {x.type}, which is no matrix")
+    if not t.known(1):
+        return runtime.triangle(t)
+    k = t.integer_of(1, "a diagonal") if t.has(1) else 0
     rows, columns = t.static(x)[-2:]
     mask = np.tri(rows, columns, k if not t.attribute("upper", 1) else k - 1, dtype=bool)
     kept = ~mask if t.attribute("upper", 1) else mask
@@ -304,9 +351,13 @@ def trilu(t: Translation) -> Value:
 
 def one_hot(t: Translation) -> Value:
     indices, values = t.input(0), t.input(2)
-    depth = t.integer_of(1, "a depth")
     rank = indices.type.rank + 1
     (axis,) = axes_of((t.attribute("axis", -1),), rank)
+    if t.known(1):
+        depth = t.integer_of(1, "a depth")
+    else:
+        depth = t.wanted(1, "a depth")[axis]
+        values = runtime.equal_to(t, values, 1, depth)
     lead = t.cast(indices, "int64")
     lead = t.op("where", t.op("less", lead, t.scalar(0, "int64")), t.op("add", lead, t.scalar(depth, "int64")), lead)
     lead = t.reshape(lead, (*indices.shape[:axis], 1, *indices.shape[axis:]))
