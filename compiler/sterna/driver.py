@@ -5,9 +5,9 @@ Each step is a function of frozen data; `observe` sees what every stage produced
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -273,7 +273,7 @@ def _memory_text(plan: MemoryPlan) -> str:
 
 def model_name(path: str) -> str:
     """A C identifier for a model, from its file's name."""
-    stem = os.path.splitext(os.path.basename(path))[0]
+    stem = Path(path).stem
     name = "".join(ch if ch.isascii() and (ch.isalnum() or ch == "_") else "_" for ch in stem).strip("_").lower()
     return f"model_{name}".rstrip("_") if not name or name[0].isdigit() else name
 

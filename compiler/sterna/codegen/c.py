@@ -64,7 +64,7 @@ def _unit(
     bodies: bool | None = None,
     shared: bool = True,
 ) -> str:
-    """One source file: bodies of kernels, the exported table, or both. Kernels of several files are `shared` symbols."""
+    """One source file: bodies of kernels, the exported table, or both; kernels of several files are `shared`."""
     d = dialect(target)
     kernels = []
     bodies = not table if bodies is None else bodies
@@ -74,9 +74,17 @@ def _unit(
         comment = tuple(re.sub(r"\*/|[^\x20-\x7e]", "?", text) for text in (comments[n] if comments else ()))
         kernels.append(KernelText(f.name, comment, most(f.n_tasks), f.scratch_bytes, printer.uses_tasks, tuple(lines)))
     return render_template(
-        "c/kernels.c.j2", model=model, kernels=kernels, helpers=_helpers(d), features=" ".join(target.cpu_features), vector=isinstance(d, VectorC), target=target,
-        table=table, bodies=bodies, shared=shared,
-    )  # fmt: skip
+        "c/kernels.c.j2",
+        model=model,
+        kernels=kernels,
+        helpers=_helpers(d),
+        features=" ".join(target.cpu_features),
+        vector=isinstance(d, VectorC),
+        target=target,
+        table=table,
+        bodies=bodies,
+        shared=shared,
+    )
 
 
 def _restrict(b: Buffer) -> str:
@@ -89,12 +97,22 @@ def _helpers(d: PlainC) -> list[dict[str, object]]:
     order = sorted(d.helpers, key=lambda h: (rank.get(h[0], 4), h))
     return [
         {
-            "name": name, "dtype": dtype, "lanes": lanes, "scalar": d.scalar(dtype), "short": _stem(dtype, lanes), "stem": _stem(dtype, 1), "bits": dtypes.bits(dtype),
-            "bytes": dtypes.size(dtype) * lanes, "mask": f"i{dtypes.bits(dtype)}x{lanes}", "float": dtypes.is_float(dtype), "signed": dtypes.is_signed(dtype),
-            "limits": _limits(name, dtype), "result": _RESULTS.get(name, ""),
+            "name": name,
+            "dtype": dtype,
+            "lanes": lanes,
+            "scalar": d.scalar(dtype),
+            "short": _stem(dtype, lanes),
+            "stem": _stem(dtype, 1),
+            "bits": dtypes.bits(dtype),
+            "bytes": dtypes.size(dtype) * lanes,
+            "mask": f"i{dtypes.bits(dtype)}x{lanes}",
+            "float": dtypes.is_float(dtype),
+            "signed": dtypes.is_signed(dtype),
+            "limits": _limits(name, dtype),
+            "result": _RESULTS.get(name, ""),
         }
         for name, dtype, lanes in order
-    ]  # fmt: skip
+    ]
 
 
 def _stem(dtype: str, lanes: int) -> str:
@@ -141,24 +159,13 @@ class _Printer:
         }
         for symbol, slot in f.dims:
             self.line(1, f"const {self.d.index_type} {symbol.name} = ({self.d.index_type})call->dims[{slot}];")
-        for b in f.inputs:
+        sources = [(b, "const ", f"call->in[{b.slot}]") for b in f.inputs]
+        sources += [(b, "const ", f"(call->params + {b.slot})") for b in f.params]
+        sources += [(b, "", f"call->out[{b.slot}]") for b in f.outputs]
+        for b, qualifier, address in sources:
             if b.name in used:
-                self.line(
-                    1,
-                    f"const {self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = (const {self.d.scalar(b.dtype)} *)call->in[{b.slot}];",
-                )
-        for b in f.params:
-            if b.name in used:
-                self.line(
-                    1,
-                    f"const {self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = (const {self.d.scalar(b.dtype)} *)(call->params + {b.slot});",
-                )
-        for b in f.outputs:
-            if b.name in used:
-                self.line(
-                    1,
-                    f"{self.d.scalar(b.dtype)} *{_restrict(b)}{b.name} = ({self.d.scalar(b.dtype)} *)call->out[{b.slot}];",
-                )
+                pointer = f"{qualifier}{self.d.scalar(b.dtype)} *"
+                self.line(1, f"{pointer}{_restrict(b)}{b.name} = ({pointer}){address};")
         self.stmt(f.body, 1)
         return self.lines
 

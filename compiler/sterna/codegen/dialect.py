@@ -113,7 +113,7 @@ class PlainC:
             return self._float(float(value), dtype)
         if dtype == "bool":
             return str(int(value))
-        if dtype == "int64" or dtype == "uint64":
+        if dtype in {"int64", "uint64"}:
             if value == -(1 << 63):
                 return "INT64_MIN"
             return f"INT64_C({value})" if dtype == "int64" else f"UINT64_C({value})"

@@ -10,7 +10,7 @@ import jinja2
 
 
 def resource_directory(name: str) -> Path:
-    """A directory that stands at the root of a source checkout and inside the package in a wheel: templates, runtime_c."""
+    """A directory that stands at the root of a checkout and inside the package in a wheel: templates, runtime_c."""
     package = Path(__file__).resolve().parent.parent
     inside = package / name
     return inside if inside.is_dir() else package.parent.parent / name

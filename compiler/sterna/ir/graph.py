@@ -71,8 +71,8 @@ class Value:
 
     Args:
         name: unique in its graph; the source model's name where the value is one of the source model's tensors.
-        contents: of a small integer tensor that is computed from dimensions: its elements as `Int` in an object array, so
-            that a shape made of them is known although they are not.
+        contents: of a small integer tensor that is computed from dimensions: its elements as `Int` in an object array,
+            so that a shape made of them is known although they are not.
     """
 
     name: str

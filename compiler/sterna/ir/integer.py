@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Union
 
-Bound = Union[int, None]  # None: unbounded on that side
+Bound = int | None  # None: unbounded on that side
 
 
 class Atom:
@@ -50,7 +50,7 @@ class Atom:
 
 
 class Symbol(Atom):
-    """A named unknown: a dimension of the model, the variable of a loop. Two symbols are equal only if they are the same object."""
+    """A named unknown: a dimension of the model, the variable of a loop. A symbol equals only itself."""
 
     __slots__ = ("name",)
 

@@ -52,7 +52,7 @@ def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Fu
         SternaError: E0303, a schedule whose loops cannot be built.
     """
     if schedule.kernel.scan is not None:
-        from sterna.loops.scan import ScanLowering  # noqa: PLC0415  it extends what is defined here
+        from sterna.loops.scan import ScanLowering  # noqa: PLC0415 (it extends this module)
 
         return ScanLowering(schedule, layouts or {}).run()
     return Lowering(schedule, layouts or {}).run()
@@ -174,7 +174,7 @@ class Lowering:
 
     # -- one nest
     def _level(self, nest: Nest, level: int, phase: str | None) -> Stmt:
-        """The loops from leaf `level` inward. `phase`: None before the first reduction axis, then "init" or "update"."""
+        """The loops from leaf `level` inward; `phase`: None before the first reduction axis, then "init" or "update"."""
         s = nest.stage
         if level == len(s.leaves):
             return self._store(nest, phase)
@@ -259,8 +259,8 @@ class Lowering:
         )
 
     def _tail(self, nest: Nest, outer: str, remainder: Remainder, leaf: str, level: int, phase: str | None) -> Stmt:
-        """What remains after the full tiles of a split. Where its size is known it is one smaller tile; where a dimension
-        decides it, its iterations are done one by one."""
+        """What remains after the full tiles of a split. Where its size is known it is one smaller tile; where it
+        depends on a dimension its iterations are done one by one."""
         if remainder.rest.is_const:
             if outer == leaf:
                 return self._bind(nest, leaf, remainder.full, level, phase)
@@ -441,7 +441,7 @@ class Lowering:
     def _unique(self, name: str) -> str:
         n = self.names.get(name, 0)
         self.names[name] = n + 1
-        return name if n == 0 else f"{name}_{n}"
+        return name if n == 0 else f"{name}_x{n}"  # registers and copies of unrolled loops get other letters
 
     def _uncovered(self, stage: str, axis: str) -> NoReturn:
         self._refuse(f"axis {axis} of stage {stage} is not covered by its loops", "keep both parts of a split")

@@ -21,7 +21,7 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.loops.minimax import EXP2_LONG, EXP2_SHORT, FLOAT64, FORMATS, LOG2_LONG, LOG2_SHORT, Format
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 #: Greatest error of each function on float32, in units in the last place of the result, over the whole range, whether

@@ -13,9 +13,9 @@ def print_function(f: P.Function) -> str:
     for b in (*f.inputs, *f.params, *f.outputs):
         strides = ",".join(map(str, b.strides))
         alias = " may alias" if b.may_alias else ""
-        lines.append(
-            f"  {b.scope} {b.name}: {b.dtype}[{','.join(map(str, b.shape))}] strides [{strides}] origin {b.origin} of {b.elements} at {b.slot}{alias}"
-        )
+        shape = ",".join(map(str, b.shape))
+        place = f"strides [{strides}] origin {b.origin} of {b.elements} at {b.slot}"
+        lines.append(f"  {b.scope} {b.name}: {b.dtype}[{shape}] {place}{alias}")
     _stmt(f.body, 1, lines)
     return "\n".join(lines) + "\n"
 

@@ -163,8 +163,8 @@ class Seq(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class For(Stmt):
-    """start <= symbol < extent; a parallel loop runs the tasks that the runtime hands out. A vectorized loop may ask for
-    vectors of `width` lanes although it has fewer iterations: the tail of a reduction that is kept in lanes."""
+    """start <= symbol < extent; a parallel loop runs the tasks that the runtime hands out. A vectorized loop may ask
+    for vectors of `width` lanes although it has fewer iterations: the tail of a reduction that is kept in lanes."""
 
     symbol: Symbol
     extent: Int
@@ -237,7 +237,7 @@ class Alloc(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class Store(Stmt):
-    """Writes `value` at a flat element offset; lanes lie `stride` elements apart, only the first `active` are written."""
+    """Writes `value` at a flat element offset; lanes lie `stride` apart, only the first `active` are written."""
 
     buffer: Buffer
     index: Int

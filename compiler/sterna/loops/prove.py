@@ -73,8 +73,8 @@ def _least_of_dimensions(value: Int) -> bool:
 
 
 def _shifted(value: Int) -> bool:
-    """Interval arithmetic after every factor is measured from its least value, so that products of what is left over are
-    not negative."""
+    """Interval arithmetic after every factor is measured from its least value, so that products of what is left over
+    are not negative."""
     shifts: dict[Atom, Int] = {}
     for monomial in value.terms:
         for atom in monomial:

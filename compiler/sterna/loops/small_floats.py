@@ -1,4 +1,4 @@
-"""16-bit floats are computed in float32 and rounded after every operation, which is what their own arithmetic would give.
+"""16-bit floats are computed in float32 and rounded after every operation: what their own arithmetic would give.
 
 Only conversions are left for the generators to render; everything else that touches these types moves bits.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 SMALL = ("float16", "bfloat16")
@@ -25,8 +25,9 @@ def _rule(node: Expr) -> Expr | None:
             return None
         wide = node.with_children(tuple(_cast(c, "float32") if c.dtype in SMALL else c for c in operands))
         return _cast(replace(wide, dtype="float32"), node.dtype) if node.dtype in SMALL else wide
-    if isinstance(node, E.Cast) and "float32" not in (node.dtype, node.a.dtype):
-        if node.dtype in SMALL or node.a.dtype in SMALL:
+    if isinstance(node, E.Cast):
+        kinds = {node.dtype, node.a.dtype}
+        if "float32" not in kinds and kinds.intersection(SMALL):
             return _cast(_cast(node.a, "float32"), node.dtype)
     return None
 

@@ -17,7 +17,7 @@ from sterna.te.position import rewrite_all, rewrite_index
 
 def unroll(stmt: P.Stmt) -> P.Stmt:
     """Replaces every loop of kind "unrolled" (its extent is constant) by copies of its body."""
-    return _Copy({}, {}, {}, "").stmt(stmt)
+    return _Copy({}, {}, {}, {}).stmt(stmt)
 
 
 class _Copy:
@@ -28,9 +28,9 @@ class _Copy:
         values: dict[Atom, Int],
         buffers: dict[P.Buffer, P.Buffer],
         variables: dict[P.Variable, P.Variable],
-        suffix: str,
+        names: dict[str, int],
     ):
-        self.values, self.buffers, self.variables, self.suffix = values, buffers, variables, suffix
+        self.values, self.buffers, self.variables, self.names = values, buffers, variables, names
         self.memo: dict[Expr, Expr] = {}
 
     def stmt(self, s: P.Stmt) -> P.Stmt:
@@ -45,21 +45,23 @@ class _Copy:
                     {**self.values, s.symbol: as_int(n)},
                     dict(self.buffers),
                     dict(self.variables),
-                    f"{self.suffix}_{n}" if n else self.suffix,
+                    self.names,
                 )
                 copies.append(inner.stmt(s.body))
             return P.seq(*copies)
         if isinstance(s, P.LetIndex):
             value = self.index(s.value)
-            if not self.suffix:
+            name = self._fresh(s.symbol.name)
+            if name == s.symbol.name:
                 return replace(s, value=value)
-            symbol = Symbol(s.symbol.name + self.suffix, s.symbol.lo, s.symbol.hi)
+            symbol = Symbol(name, s.symbol.lo, s.symbol.hi)
             self._define(s.symbol, of(symbol))
             return P.LetIndex(symbol, value)
         if isinstance(s, P.Alloc):
-            if not self.suffix:
+            name = self._fresh(s.buffer.name)
+            if name == s.buffer.name:
                 return s
-            copy = replace(s.buffer, name=s.buffer.name + self.suffix)
+            copy = replace(s.buffer, name=name)
             self.buffers[s.buffer] = copy
             self.memo = {}
             return P.Alloc(copy)
@@ -88,14 +90,21 @@ class _Copy:
         return P.map_children(s, self.stmt)
 
     def _block(self, s: P.Stmt) -> P.Stmt:
-        return _Copy(dict(self.values), dict(self.buffers), dict(self.variables), self.suffix).stmt(s)
+        return _Copy(dict(self.values), dict(self.buffers), dict(self.variables), self.names).stmt(s)
 
     def _variable(self, variable: P.Variable) -> P.Variable:
         """The variable that a declaration declares in this copy."""
-        if not self.suffix:
+        name = self._fresh(variable.name)
+        if name == variable.name:
             return variable
-        self.variables[variable] = copy = replace(variable, name=variable.name + self.suffix)
+        self.variables[variable] = copy = replace(variable, name=name)
         return copy
+
+    def _fresh(self, name: str) -> str:
+        """The name, or for a further copy one that no other stage of lowering makes."""
+        n = self.names.get(name, 0)
+        self.names[name] = n + 1
+        return f"{name}_u{n}" if n else name
 
     def _define(self, symbol: Symbol, value: Int) -> None:
         self.values[symbol] = value

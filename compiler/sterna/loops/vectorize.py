@@ -15,7 +15,7 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 
-class _NotLinear(Exception):
+class _NotLinearError(Exception):
     pass
 
 
@@ -26,16 +26,16 @@ def vectorize(stmt: P.Stmt) -> P.Stmt:
     lanes = int(stmt.extent)
     try:
         return P.seq(*(_vector_stmt(s, stmt.symbol, lanes, stmt.width or lanes) for s in P.members(stmt.body)))
-    except _NotLinear:
+    except _NotLinearError:
         return replace(stmt, kind="unrolled")
 
 
 def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int, wanted: int) -> P.Stmt:
     if not isinstance(stmt, P.Store):
-        raise _NotLinear
+        raise _NotLinearError
     stride = stmt.index.coefficient(symbol)
     if not stride or stride < 0:
-        raise _NotLinear
+        raise _NotLinearError
     width = 1 << (wanted - 1).bit_length()
     value = _spread(_vector(stmt.value, symbol, width, None if n == width else n), width)
     return replace(
@@ -49,7 +49,7 @@ def _vector(expr: Expr, symbol: Symbol, lanes: int, active: int | None) -> Expr:
         (index,) = expr.indices
         stride = index.coefficient(symbol)
         if stride is None or stride < 0:
-            raise _NotLinear
+            raise _NotLinearError
         return (
             expr
             if stride == 0
@@ -58,7 +58,7 @@ def _vector(expr: Expr, symbol: Symbol, lanes: int, active: int | None) -> Expr:
     if isinstance(expr, E.IndexValue):
         stride = expr.index.coefficient(symbol)
         if stride is None:
-            raise _NotLinear
+            raise _NotLinearError
         return (
             expr
             if stride == 0

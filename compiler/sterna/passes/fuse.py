@@ -1,8 +1,8 @@
 """Groups nodes into kernels, by the fusion kinds of their operators.
 
-A group grows forward from its first node: element-wise nodes of the same shape join as long as in the end only one value
-leaves the group, so that diamonds (x * sigmoid(x)) are fused too; their other element-wise operands are pulled in. A
-chain of element-wise nodes may end in a reduction. At most one node of a group reduces.
+A group grows forward from its first node: element-wise nodes of the same shape join as long as in the end only one
+value leaves the group, so that diamonds (x * sigmoid(x)) are fused too; their other element-wise operands are pulled
+in. A chain of element-wise nodes may end in a reduction. At most one node of a group reduces.
 """
 
 from __future__ import annotations
@@ -111,20 +111,20 @@ class _Fusion:
             ):
                 continue
             alone = self.users.get(value) == [node] and value not in self.outputs and value not in self.views.parents
-            if (
-                alone
-                and self.kind(producer) is Fusion.BROADCAST
-                and value.shape == node.output.shape
-                and len(producer.outputs) == 1
-            ):
-                # Nothing that it needs may depend on the group.
-                if not any(self.producers.get(v) in members for v in producer.operands):
-                    found += [producer, *self.pulled(producer, [*members, *found, producer])]
+            light = self.kind(producer) is Fusion.BROADCAST and len(producer.outputs) == 1
+            # Nothing that it needs may depend on the group.
+            depends = any(self.producers.get(v) in members for v in producer.operands)
+            if alone and light and not depends and value.shape == node.output.shape:
+                found += [producer, *self.pulled(producer, [*members, *found, producer])]
         return found
 
     def leaving(self, members: list[Node]) -> tuple[Value, ...]:
         """Values of the group that others read."""
         inside = set(members)
-        return tuple(
-            v for m in members for v in m.outputs if v in self.outputs or v in self.views.parents or any(u not in inside for u in self.users.get(v, ())) or not self.users.get(v)
-        )  # fmt: skip
+
+        def leaves(value: Value) -> bool:
+            users = self.users.get(value, ())
+            placed = value in self.outputs or value in self.views.parents
+            return placed or not users or any(u not in inside for u in users)
+
+        return tuple(v for m in members for v in m.outputs if leaves(v))

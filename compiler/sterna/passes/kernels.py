@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike, as_int
-from sterna.ir import dtypes
 from sterna.loops.program import Buffer, Function, Scope, dense_buffer
 from sterna.ops import operators
 from sterna.passes.fuse import Group
@@ -47,7 +47,7 @@ def build_calls(graph: Graph, groups: Sequence[Group], views: Views) -> tuple[Ca
     """The kernels of a partitioned graph, in execution order."""
     calls: list[Call] = []
     for group in groups:
-        (first, *rest) = group.nodes
+        (first, *_rest) = group.nodes
         if first in views.written:
             calls += _storage_calls(first, views)
         elif operators()[first.op].program is not None:
@@ -109,9 +109,8 @@ def _compute_call(group: Group, views: Views) -> Call:
         for value, tensor in zip(node.outputs, results, strict=True):
             b.tensors[value] = tensor
         attributes = ", ".join(f"{k}={v}" for k, v in sorted(node.attributes.items()))
-        b.text.append(
-            f"{node.op}({', '.join('-' if t is None else t.name for t in operands)}; {attributes}) {[str(v.type) for v in node.outputs]}"
-        )
+        names = ", ".join("-" if t is None else t.name for t in operands)
+        b.text.append(f"{node.op}({names}; {attributes}) {[str(v.type) for v in node.outputs]}")
     outputs = tuple(b.tensors[v] for v in group.outputs)
     if any(t.body is None for t in outputs):
         raise AssertionError("an operator gave back its operand")

@@ -1,8 +1,8 @@
 """The static memory plan: an offset in one arena for every buffer.
 
-Buffers whose lives overlap do not overlap in memory; large buffers are placed first, each at the lowest offset that fits
-(greedy by size: Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020). Where a kernel
-reads an input only at the element it writes, the output takes the memory of an input that dies there.
+Buffers whose lives overlap do not overlap in memory; large buffers are placed first, each at the lowest offset that
+fits (greedy by size: Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020). Where a
+kernel reads an input only at the element it writes, the output takes the memory of an input that dies there.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ class Schedule:
 
     def cache_read(self, tensor: str, consumer: str) -> str:
         """Makes the consumer read a copy of a tensor; returns the new stage, to be placed by compute_at."""
-        s = self._step("cache_read", tensor, consumer, known=False)
+        self._step("cache_read", tensor, consumer, known=False)
         reader = self._stage(consumer)
         source = next((load.tensor for load in E.loads(reader.body) if load.tensor.name == tensor), None)
         if not isinstance(source, Tensor):
@@ -271,8 +271,8 @@ class Schedule:
         return inner.name
 
     def rfactor(self, stage: str, axis: str) -> str:
-        """Factors a reduction: a new stage `<stage>_rf` keeps one partial result per iteration of `axis` (an inner axis of
-        a split reduction axis), which the stage then combines. The new stage's last axis is the factored one."""
+        """Factors a reduction: a new stage `<stage>_rf` keeps one partial result per iteration of `axis` (the inner
+        part of a split reduction axis), which the stage then combines. The new stage's last axis is the factored one."""
         s = self._step("rfactor", stage, axis)
         reduction = s.body
         if not isinstance(reduction, Reduce) or reduction.index is not None:
@@ -348,7 +348,7 @@ class Schedule:
                 )
             arguments: list[Any] = list(step.arguments)
             if step.primitive == "pack":
-                arguments = [{d: f for d, f in arguments[0]}, [(d, p) for d, p in arguments[1]]]
+                arguments = [dict(arguments[0]), [(d, p) for d, p in arguments[1]]]
             getattr(s, step.primitive)(step.stage, *arguments)
         return s
 
@@ -396,8 +396,19 @@ class Schedule:
 
 
 PRIMITIVES = (
-    "split", "fuse", "reorder", "unroll", "vectorize", "parallel", "inline", "compute_at", "cache_read", "cache_write", "rfactor", "pack",
-)  # fmt: skip
+    "split",
+    "fuse",
+    "reorder",
+    "unroll",
+    "vectorize",
+    "parallel",
+    "inline",
+    "compute_at",
+    "cache_read",
+    "cache_write",
+    "rfactor",
+    "pack",
+)
 
 
 def _redirect(body: Expr, tensor: str, change: Callable[[Load], Load]) -> Expr:

@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
+
 from sterna.errors import Diagnostic, SternaError
 
 if sys.version_info >= (3, 11):
@@ -100,8 +102,6 @@ def target_names() -> list[str]:
 @lru_cache(maxsize=1)
 def host() -> Target:
     """This machine. Features come from the processor itself, never from its model name."""
-    import llvmlite.binding as llvm
-
     features = {k for k, on in dict(llvm.get_host_cpu_features()).items() if on}
     machine = platform.machine().lower()
     if machine in ("x86_64", "amd64"):

@@ -74,7 +74,7 @@ def _timed(kernel: Kernel) -> set[str]:
 
 
 def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[Int]], timed: set[str]) -> set[tuple[str, int]]:
-    """(tensor, d) where dimensions d and d + 1 can be one; for stages, axes likewise, those of reductions counted on."""
+    """(tensor, d) where dimensions d and d + 1 can be one; for stages, axes likewise, those reduced counted on."""
     pairs: set[tuple[str, int]] = set()
     for t in _tensors(kernel):
         for d in range(len(t.shape) - 1):

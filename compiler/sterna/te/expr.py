@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Union
 import numpy as np
 
 from sterna.ir import dtypes
-from sterna.ir.integer import Int, Symbol
+from sterna.ir.integer import Int, Symbol, of
 
 if TYPE_CHECKING:
     from sterna.te.tensor import Axis
@@ -26,11 +26,14 @@ ExprLike = Union["Expr", int, float, bool]
 
 #: One-operand operations. The names are NumPy's where NumPy has them.
 UNARY = (
-    "neg", "abs", "sign", "logical_not", "invert", "floor", "ceil", "rint", "trunc", "sqrt", "exp", "log", "sin", "cos", "tanh", "erf",
-    "sigmoid", "isnan", "isinf",
-)  # fmt: skip
+    *("neg", "abs", "sign", "logical_not", "invert", "floor", "ceil", "rint", "trunc", "sqrt"),
+    *("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "isnan", "isinf"),
+)
 #: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do.
-BINARY = ("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow", "and", "or", "xor", "shift_left", "shift_right")
+BINARY = (
+    *("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow"),
+    *("and", "or", "xor", "shift_left", "shift_right"),
+)
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")
 #: Operations that the math lowering replaces by arithmetic before code is generated.
 MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow")
@@ -112,18 +115,18 @@ class Expr:
         return None
 
 
-
-
 @dataclass(frozen=True)
 class Const(Expr):
     """A constant. `value` is a Python bool, int or float, already rounded to `dtype`."""
 
-    value: Union[bool, int, float] = 0
+    value: bool | int | float = 0
     __hash__ = Expr.__hash__
 
     def __eq__(self, other: object) -> bool:
         # 0.0 and -0.0 differ, a NaN equals itself: what matters is the bits.
-        return isinstance(other, Const) and (self.dtype, self.lanes) == (other.dtype, other.lanes) and _same(self.value, other.value)
+        if not isinstance(other, Const) or (self.dtype, self.lanes) != (other.dtype, other.lanes):
+            return False
+        return _same(self.value, other.value)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.dtype, self.lanes, str(self.value))))
@@ -232,8 +235,8 @@ class Select(Expr):
 
 @dataclass(frozen=True)
 class Cast(Expr):
-    """Conversion of type. From float to integer it truncates toward zero and clamps to the range, NaN gives 0; from integer to
-    integer it wraps; to bool it asks whether the value differs from zero."""
+    """Conversion of type. From float to integer it truncates toward zero and clamps to the range, NaN gives 0; from
+    integer to integer it wraps; to bool it asks whether the value differs from zero."""
 
     a: Expr = None  # type: ignore[assignment]
     __hash__ = Expr.__hash__
@@ -284,7 +287,7 @@ COMBINERS = ("sum", "prod", "min", "max", "argmin", "argmax", "all", "any")
 
 
 # ---------------------------------------------------------------- building
-def const(value: Union[bool, int, float, np.generic], dtype: str) -> Const:
+def const(value: bool | int | float | np.generic, dtype: str) -> Const:
     """A constant, rounded to the type."""
     if dtypes.is_float(dtype):
         return Const(dtype, value=float(np.asarray(value).astype(dtypes.to_numpy(dtype))))
@@ -299,8 +302,6 @@ def as_expr(value: ExprLike, dtype: str) -> Expr:
 
 def index_value(index: Int | Symbol, dtype: str = "int64") -> Expr:
     """A position as a value of an integer type."""
-    from sterna.ir.integer import of
-
     position = of(index) if isinstance(index, Symbol) else index
     return const(position.const, dtype) if position.is_const else IndexValue(dtype, index=position)
 
@@ -372,7 +373,7 @@ def both(*conditions: Expr | None) -> Expr | None:
 
 def in_range(index: Int, size: Int | int) -> Expr | None:
     """Whether 0 <= index < size; None where the bounds of its symbols already prove it."""
-    lo, hi = index.bounds()
+    lo, _hi = index.bounds()
     below = None if lo is not None and lo >= 0 else compare("ge", index_value(index), 0)
     limit = size if isinstance(size, Int) else Int({}, size)
     over = (index - limit).bounds()[1]
@@ -395,7 +396,7 @@ def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Ex
         return done
     children = expr.children()
     new = tuple(rewrite(c, rule, memo) for c in children)
-    result = expr.with_children(new) if any(n is not c for n, c in zip(new, children)) else expr
+    result = expr.with_children(new) if any(n is not c for n, c in zip(new, children, strict=True)) else expr
     replacement = rule(result)
     memo[expr] = result = result if replacement is None else replacement
     return result

@@ -24,7 +24,7 @@ from numpy.lib.stride_tricks import as_strided
 from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
 from sterna.te.scan import parts

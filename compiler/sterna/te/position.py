@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sterna.ir.integer import Atom, Int, as_int, maximum, minimum
-from sterna.te import expr as E  # noqa: N812
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from sterna.te.tensor import Kernel, Tensor
+from sterna.te.text import print_expr
 
 
 def print_kernel(kernel: Kernel) -> str:
     """A kernel's stages, one line each."""
-    from sterna.te.text import print_expr
-
     lines = [f"kernel {kernel.name}"]
     lines += [f"  input {_type(t)}" for t in kernel.inputs]
     lines += [f"  param {_type(t)}" for t in kernel.params]

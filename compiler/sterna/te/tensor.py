@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sterna.ir import dtypes
 from sterna.ir.integer import Int, IntLike, Symbol, as_int, of
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
@@ -191,8 +192,6 @@ def total(a: Expr, *axes: Axis) -> Reduce:
 
 def identity(combiner: str, dtype: str) -> Expr:
     """The neutral element of a combiner."""
-    from sterna.ir import dtypes
-
     if combiner in ("sum", "any"):
         return E.const(0, dtype)
     if combiner in ("prod", "all"):

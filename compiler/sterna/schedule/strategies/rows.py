@@ -41,11 +41,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
 
 def _kept(kernel: Kernel, s: Schedule) -> list[str]:
     """Element-wise stages that are worth storing: read by more than one stage, or by a reduction, and not cheap."""
-    return [
-        t.name
-        for t in kernel.stages
-        if t.name not in s.outputs and not isinstance(t.body, Reduce) and t.body is not None and not cheap(t.body) and len(readers(kernel, t)) > 1
-    ]  # fmt: skip
+    between = (t for t in kernel.stages if t.name not in s.outputs and not isinstance(t.body, Reduce))
+    return [t.name for t in between if t.body is not None and not cheap(t.body) and len(readers(kernel, t)) > 1]
 
 
 def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int) -> None:

@@ -103,7 +103,6 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
 
 
 def _tile(extent: int, window: int, registers: int) -> int:
-    """Neighbouring outputs per tile: as many accumulators as registers allow beside the weights, without a tail if possible."""
+    """Neighbouring outputs per tile: as many as registers allow beside the weights, without a tail if possible."""
     room = max(1, min(8, registers - min(window, registers // 2) - 4))
-    best = max(range(1, min(room, extent) + 1), key=lambda t: (extent / (-(-extent // t) * t)) * (t / (t + 1.0)))
-    return best
+    return max(range(1, min(room, extent) + 1), key=lambda t: (extent / (-(-extent // t) * t)) * (t / (t + 1.0)))
