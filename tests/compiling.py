@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from sterna.bundle.writer import write_bundle
-from sterna.driver import Compiled, Options, compile_graph
+from sterna.codegen import c
+from sterna.driver import Compiled, Options, build_library, compile_graph, pack_params, realize
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
+from sterna.passes.kernels import Call
+from sterna.passes.memory_plan import plan_memory
+from sterna.passes.views import Views
 from sterna.runtime import Bundle, load
+from sterna.schedule.schedule import Schedule
 from sterna.targets.target import Target, load_target
 
 Arrays = Mapping[str, np.ndarray]
@@ -51,7 +57,8 @@ def check(found: Arrays, expected: Arrays, tolerance: float = 2e-5) -> None:
     assert list(found) == list(expected)
     for name, want in expected.items():
         have = found[name]
-        assert have.shape == want.shape and have.dtype == want.dtype, name
+        assert have.shape == want.shape, name
+        assert have.dtype == want.dtype, name
         if want.dtype.kind not in "fV":
             np.testing.assert_array_equal(have, want, err_msg=name)
             continue
@@ -63,3 +70,37 @@ def check(found: Arrays, expected: Arrays, tolerance: float = 2e-5) -> None:
             scale = max(1e-30, float(np.abs(b[finite]).max()))
             error = float(np.abs(a[finite] - b[finite]).max()) / scale
             assert error <= tolerance, f"{name}: relative error {error:.2e}"
+
+
+def compiled_schedule(
+    schedule: Schedule, constants: Sequence[np.ndarray] = (), generator: str = "llvm", target: Target | None = None
+) -> Compiled:
+    """One kernel compiled with a schedule of the test's own, as a model of one node.
+
+    Args:
+        constants: one for every parameter of the kernel.
+    """
+    kernel, machine = schedule.kernel, target or load_target("host")
+    values = {t: Value(t.name, tensor_type(t.dtype, t.shape)) for t in (*kernel.inputs, *kernel.outputs)}
+    inputs, outputs = tuple(values[t] for t in kernel.inputs), tuple(values[t] for t in kernel.outputs)
+    graph = Graph("kernel", inputs, outputs, ())
+    call = Call("kernel", ("kernel",), kernel, inputs, outputs, tuple(constants), {}, (), "kernel")
+    planned = realize(call, schedule, "k0")
+    options, functions, views = Options(machine, generator), [planned.function], Views()
+    plan = plan_memory(graph, [call], views)
+    params, params_at = pack_params([call], [planned], [0])
+    library = build_library(functions, [["kernel"]], "kernel", options)
+    source = c.generate(functions, machine, "kernel", [["kernel"]])
+    return Compiled(
+        graph, options, "kernel", views, (call,), (planned,), (0,), plan, params, params_at, source, library
+    )
+
+
+def run_schedule(
+    schedule: Schedule, inputs: Arrays, constants: Sequence[np.ndarray] = (), generator: str = "llvm", threads: int = 1
+) -> dict[str, np.ndarray]:
+    """What a scheduled kernel computes on this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = write_bundle(compiled_schedule(schedule, constants, generator), Path(folder) / "bundle")
+        with load(bundle, threads) as loaded:
+            return loaded.run(inputs)

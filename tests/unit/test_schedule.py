@@ -1,0 +1,469 @@
+"""Schedules: every primitive where it is legal and where it is not, and random ones lowered, compiled and compared."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from compiling import check, run_schedule
+from sterna.errors import SternaError
+from sterna.loops import program as P
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.loops.printer import print_function
+from sterna.schedule.schedule import PRIMITIVES, Schedule, Step
+from sterna.te import expr as E
+from sterna.te.interpreter import run_kernel
+from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
+
+
+def matmul(m: int, n: int, depth: int, constant: bool = False) -> Kernel:
+    """max(x w + b, 0) in two stages."""
+    x, w, b = placeholder("x", (m, depth)), placeholder("w", (depth, n)), placeholder("b", (n,))
+    k = reduce_axis("k", depth)
+    acc = compute("acc", (m, n), lambda i, j: total(x[i, k.var] * w[k.var, j], k))
+    out = compute("out", (m, n), lambda i, j: E.maximum(acc[i, j] + b[j], 0.0))
+    inputs, params = ((x,), (w, b)) if constant else ((x, w, b), ())
+    return Kernel("matmul", inputs, params, (out,))
+
+
+def pointwise(*shape: int) -> Kernel:
+    """A chain of two element-wise stages over any number of axes."""
+    x, y = placeholder("x", shape), placeholder("y", shape[-1:])
+    mid = compute("mid", shape, lambda *i: x[i] * 2.0 + y[i[-1]])
+    out = compute("out", shape, lambda *i: mid[i] * mid[i] - x[i])
+    return Kernel("pointwise", (x, y), (), (out,))
+
+
+def window(size: int, taps: int, channels: int, dilation: int = 1) -> Kernel:
+    """A sum over a window of an element-wise stage: neighbouring outputs need overlapping regions of it."""
+    length = size + (taps - 1) * dilation
+    x = placeholder("x", (length, channels))
+    k = reduce_axis("k", taps)
+    scaled = compute("scaled", (length, channels), lambda p, c: x[p, c] * 3.0 + 1.0)
+    out = compute("out", (size, channels), lambda p, c: total(scaled[p + k.var * dilation, c], k))
+    return Kernel("window", (x,), (), (out,))
+
+
+def row_sums(rows: int, depth: int, combiner: str = "sum") -> Kernel:
+    x = placeholder("x", (rows, depth))
+    k = reduce_axis("k", depth)
+    out = compute("out", (rows,), lambda i: reduce(combiner, x[i, k.var], k))
+    return Kernel("row_sums", (x,), (), (out,))
+
+
+def arrays(kernel: Kernel) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(7)
+    return {
+        t.name: random.standard_normal([int(n) for n in t.shape]).astype(np.float32)
+        for t in (*kernel.inputs, *kernel.params)
+    }
+
+
+def run(schedule: Schedule, generator: str = "llvm", threads: int = 1) -> None:
+    """Compiles, runs and compares; the schedule is saved and reloaded on the way."""
+    kernel, feeds = schedule.kernel, arrays(schedule.kernel)
+    again = Schedule.apply(kernel, Schedule.from_json(schedule.to_json()))
+    assert again.steps == schedule.steps
+    constants = [feeds[p.name] for p in kernel.params]
+    inputs = {t.name: feeds[t.name] for t in kernel.inputs}
+    check(run_schedule(again, inputs, constants, generator, threads), run_kernel(kernel, feeds), 1e-5)
+
+
+def code(action: Callable[[], Any]) -> str:
+    with pytest.raises(SternaError) as caught:
+        action()
+    return caught.value.diagnostics[0].code
+
+
+# ---------------------------------------------------------------- each primitive
+def inlined() -> Schedule:
+    s = Schedule(pointwise(6, 40))
+    s.inline("mid")
+    return s
+
+
+def tiled() -> Schedule:
+    s = Schedule(matmul(7, 20, 9))
+    s.tile("out", {"i": 3, "j": 8})
+    s.compute_at("acc", "out", "j.o", "stack")
+    return s
+
+
+def test_split_gives_tails() -> None:
+    s = inlined()
+    assert s.split("out", "i1", 16) == ("i1.o", "i1.i")
+    s.vectorize("out", "i1.i")
+    text = print_function(lower(s))
+    assert text.count("(vectorized)") == 2
+    assert "< 16" in text
+    assert "< 8" in text
+    run(s)
+
+
+def test_fuse_walks_both_axes() -> None:
+    s = inlined()
+    assert s.fuse("out", "i0", "i1") == "i0+i1"
+    assert "< 240" in print_function(lower(s))
+    run(s)
+
+
+def test_reorder_changes_the_nest() -> None:
+    s = inlined()
+    s.reorder("out", "i1", "i0")
+    text = print_function(lower(s))
+    assert text.index("< 40") < text.index("< 6")
+    run(s)
+
+
+def test_parallel_makes_tasks() -> None:
+    s = inlined()
+    s.parallel("out", "i0")
+    assert lower(s).n_tasks == 6
+    for threads in (1, 3):
+        run(s, threads=threads)
+
+
+def test_unroll_writes_out() -> None:
+    s = inlined()
+    s.reorder("out", "i1", "i0")
+    s.unroll("out", "i0")
+    body = finish(lower(s)).body
+    assert sum(isinstance(x, P.Store) for x in P.walk(body)) == 6
+    run(s)
+
+
+def test_compute_at_needs_what_an_iteration_needs() -> None:
+    s = tiled()
+    sizes = {x.buffer.elements for x in P.walk(lower(s).body) if isinstance(x, P.Alloc)}
+    assert sizes == {24, 12, 8, 4}, "a tile, and its tails"
+    run(s)
+
+
+def test_compute_at_of_a_window_keeps_a_halo() -> None:
+    s = Schedule(window(20, 3, 5))
+    s.split("out", "p", 4)
+    s.compute_at("scaled", "out", "p.o")
+    assert {x.buffer.elements for x in P.walk(lower(s).body) if isinstance(x, P.Alloc)} == {(4 + 2) * 5}
+    run(s)
+
+
+@pytest.mark.parametrize("scope", ["stack", "scratch", "register"])
+def test_cache_write_scopes(scope: str) -> None:
+    kernel = row_sums(10, 12)
+    s = Schedule(kernel)
+    assert s.cache_write("out") == "out_acc"
+    s.split("out", "i", 5)
+    s.compute_at("out_acc", "out", "i.o", scope)
+    if scope == "register":
+        s.reorder("out_acc", "k", "i")
+        s.unroll("out_acc", "i")
+        s.unroll("out", "i.i")
+    function = finish(lower(s))
+    assert (function.scratch_bytes > 0) is (scope == "scratch")
+    allocated = [x for x in P.walk(function.body) if isinstance(x, P.Alloc)]
+    assert bool(allocated) is (scope != "register")
+    run(s)
+
+
+def test_a_large_stack_array_goes_to_scratch() -> None:
+    s = Schedule(row_sums(600, 3))
+    s.cache_write("out")
+    s.split("out", "i", 600)
+    s.compute_at("out_acc", "out", "i.o", "stack")
+    assert lower(s).scratch_bytes >= 2400
+    run(s)
+
+
+def test_cache_read_copies_what_is_read() -> None:
+    s = tiled()
+    assert s.cache_read("w", "acc") == "w_local"
+    s.compute_at("w_local", "acc", "j", "scratch")
+    run(s)
+
+
+@pytest.mark.parametrize("depth", [3, 8, 21, 64])
+@pytest.mark.parametrize("combiner", ["sum", "max", "min", "prod"])
+def test_rfactor_keeps_lanes(depth: int, combiner: str) -> None:
+    kernel = row_sums(4, depth, combiner)
+    s = Schedule(kernel)
+    acc = s.cache_write("out")
+    s.split(acc, "k", 8)
+    partial = s.rfactor(acc, "k.i")
+    for stage in (partial, acc):
+        s.compute_at(stage, "out", "i", "register")
+    s.reorder(partial, "k", "i", "lane")
+    s.unroll(partial, "i")
+    s.vectorize(partial, "lane")
+    s.unroll(acc, "lane")
+    s.unroll(acc, "i")
+    run(s)
+    run(s, "c")
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_names_stay_apart(generator: str) -> None:
+    """Registers, tails and copies of unrolled loops, all of one stage, within one block."""
+    s = Schedule(row_sums(3, 12))
+    acc = s.cache_write("out")
+    s.split("out", "i", 2)
+    s.compute_at(acc, "out", "i.o", "register")
+    s.reorder(acc, "k", "i")
+    for stage, axis in ((acc, "i"), ("out", "i.i"), ("out", "i.o")):
+        s.unroll(stage, axis)
+    run(s, generator)
+    s = Schedule(pointwise(3, 3, 4))
+    s.compute_at("mid", "out", "i1", "stack")
+    s.unroll("out", "i0")
+    s.unroll("out", "i1")
+    run(s, generator)
+
+
+@pytest.mark.parametrize("columns", [5, 16, 23])
+def test_pack_stores_panels(columns: int) -> None:
+    s = Schedule(matmul(6, columns, 10, constant=True))
+    s.split("out", "j", 8)
+    s.reorder("out", "j.o", "i", "j.i")
+    s.compute_at("acc", "out", "j.o")
+    s.pack("w", {1: 8}, [(1, "o"), (0, ""), (1, "i")])
+    packing = s.packings["w"]
+    data = np.arange(10.0 * columns).reshape(10, columns)
+    packed = packing.apply(data)
+    assert packed.shape == (-(-columns // 8), 10, 8)
+    assert packed[(columns - 1) // 8, 3, (columns - 1) % 8] == data[3, columns - 1]
+    run(s)
+    run(s, "c")
+
+
+# ---------------------------------------------------------------- illegal steps
+ILLEGAL: dict[str, Callable[[], Any]] = {
+    "split: no such axis": lambda: inlined().split("out", "q", 4),
+    "split: factor": lambda: inlined().split("out", "i0", 0),
+    "split: no such stage": lambda: inlined().split("nothing", "i0", 2),
+    "fuse: not neighbours": lambda: Schedule(pointwise(2, 3, 4)).fuse("out", "i0", "i2"),
+    "fuse: wrong order": lambda: inlined().fuse("out", "i1", "i0"),
+    "fuse: kinds": lambda: Schedule(matmul(2, 3, 4)).fuse("acc", "j", "k"),
+    "reorder: twice": lambda: inlined().reorder("out", "i0", "i0"),
+    "reorder: no such axis": lambda: inlined().reorder("out", "i0", "i7"),
+    "unroll: twice": lambda: (s := inlined()).unroll("out", "i0") or s.unroll("out", "i0"),
+    "vectorize: not innermost": lambda: inlined().vectorize("out", "i0"),
+    "vectorize: reduced": lambda: Schedule(row_sums(3, 8)).vectorize("out", "k"),
+    "parallel: not outermost": lambda: inlined().parallel("out", "i1"),
+    "parallel: not an output": lambda: Schedule(pointwise(4, 4)).parallel("mid", "i0"),
+    "inline: an output": lambda: Schedule(pointwise(4, 4)).inline("out"),
+    "inline: a reduction": lambda: Schedule(matmul(2, 3, 4)).inline("acc"),
+    "compute_at: an output": lambda: Schedule(matmul(2, 3, 4)).compute_at("out", "acc", "i"),
+    "compute_at: scope": lambda: Schedule(matmul(2, 3, 4)).compute_at("acc", "out", "i", "moon"),
+    "compute_at: no such axis": lambda: Schedule(matmul(2, 3, 4)).compute_at("acc", "out", "z"),
+    "cache_read: not read": lambda: Schedule(matmul(2, 3, 4)).cache_read("x", "out"),
+    "cache_write: twice": lambda: (s := Schedule(row_sums(2, 3))).cache_write("out") and s.cache_write("out"),
+    "rfactor: no reduction": lambda: inlined().rfactor("out", "i1"),
+    "rfactor: not split": lambda: Schedule(row_sums(3, 8)).rfactor("out", "k"),
+    "pack: no constant": lambda: Schedule(matmul(2, 3, 4)).pack("x", {0: 2}, [(0, "o"), (1, ""), (0, "i")]),
+    "pack: order": lambda: Schedule(matmul(2, 3, 4, True)).pack("w", {0: 2}, [(0, "o"), (1, "")]),
+}
+
+
+@pytest.mark.parametrize("action", ILLEGAL.values(), ids=ILLEGAL.keys())
+def test_illegal_steps_are_coded(action: Callable[[], Any]) -> None:
+    assert code(action) == "E0302"
+
+
+def test_an_unknown_primitive() -> None:
+    assert code(lambda: Schedule.apply(pointwise(4, 4), [Step("levitate", "out", ("i0",))])) == "E0301"
+
+
+def test_a_schedule_without_loops() -> None:
+    """E0303: a stage that is neither inlined nor placed, and one that is read before it is computed."""
+    assert code(lambda: lower(Schedule(pointwise(4, 4)))) == "E0303"
+    s = Schedule(matmul(4, 5, 6))
+    s.split("out", "j", 2)
+    s.cache_read("w", "acc")
+    s.compute_at("acc", "out", "j.o")
+    s.compute_at("w_local", "out", "j.i")
+    assert code(lambda: lower(s)) == "E0303"
+
+
+def test_registers_need_constant_indices() -> None:
+    s = Schedule(row_sums(10, 12))
+    s.cache_write("out")
+    s.split("out", "i", 5)
+    s.compute_at("out_acc", "out", "i.o", "register")
+    assert code(lambda: finish(lower(s))) == "E0304"
+
+
+def test_accesses_are_proved() -> None:
+    """E0305: an index formula that leaves its tensor is refused, with what it reaches."""
+    x = placeholder("x", (8,))
+    out = compute("out", (8,), lambda i: x[i + 1])
+    schedule = Schedule(Kernel("bad", (x,), (), (out,)))
+    with pytest.raises(SternaError, match=r"E0305.*reaches 1 to 8, the buffer has 8"):
+        finish(lower(schedule))
+
+
+def test_a_schedule_is_json() -> None:
+    s = tiled()
+    s.vectorize("out", "j.i")
+    saved = json.loads(s.to_json())
+    assert all(step[0] in PRIMITIVES for step in saved)
+    assert saved[-1] == ["vectorize", "out", "j.i"]
+
+
+# ---------------------------------------------------------------- random schedules
+#: What lowering may say of a schedule that it cannot make loops of; accesses that it cannot prove are among it.
+REFUSALS = ("E0303", "E0304", "E0305")
+MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
+fixed = settings(
+    max_examples=40 * MORE, deadline=None, derandomize=MORE == 1, database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)  # fmt: skip
+SIZES = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 31])
+
+
+def shuffle(draw: Any, s: Schedule, stage: str, splits: int = 3) -> None:
+    """Splits, fuses and reorders the axes of a stage at random."""
+    for _ in range(draw(st.integers(0, splits))):
+        leaves = s.stages[stage].leaves
+        leaf = draw(st.sampled_from(leaves))
+        if draw(st.booleans()) or len(leaves) < 2:
+            if leaf.count(".") < 2:
+                s.split(stage, leaf, draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16])))
+        else:
+            at = draw(st.integers(0, len(leaves) - 2))
+            snapshot = Schedule.apply(s.kernel, s.steps)
+            try:
+                snapshot.fuse(stage, leaves[at], leaves[at + 1])
+            except SternaError:
+                continue
+            s.fuse(stage, leaves[at], leaves[at + 1])
+    if draw(st.booleans()):
+        s.reorder(stage, *draw(st.permutations(s.stages[stage].leaves)))
+
+
+def annotate(draw: Any, s: Schedule, stage: str, output: bool) -> None:
+    """Marks the innermost axis as lanes, the outermost as tasks, another to be written out."""
+    state = s.stages[stage]
+    if draw(st.booleans()) and state.leaves[-1] not in state.reduction_leaves:
+        s.vectorize(stage, state.leaves[-1])
+    if output and draw(st.booleans()) and state.leaves[0] not in state.annotations:
+        s.parallel(stage, state.leaves[0])
+    free = [leaf for leaf in state.leaves if leaf not in state.annotations]
+    if free and draw(st.booleans()):
+        s.unroll(stage, draw(st.sampled_from(free)))
+
+
+def small(s: Schedule) -> bool:
+    """Whether unrolled code stays of a size that compiles in a moment."""
+    return sum(1 for _ in P.walk(finish(lower(s)).body)) < 4000
+
+
+def right_or_refused(s: Schedule, draw: Any) -> None:
+    try:
+        if not small(s):
+            return
+    except SternaError as problem:
+        assert problem.diagnostics[0].code in REFUSALS, str(problem)
+        event("refused")
+        return
+    event("compiled")
+    run(s, draw(st.sampled_from(["llvm", "llvm", "llvm", "c"])), draw(st.sampled_from([1, 2])))
+
+
+@fixed
+@given(st.data())
+def test_random_pointwise(data: st.DataObject) -> None:
+    draw = data.draw
+    s = Schedule(pointwise(*(draw(SIZES) for _ in range(draw(st.integers(1, 3))))))
+    shuffle(draw, s, "out", 4)
+    if draw(st.booleans()):
+        s.inline("mid")
+    else:
+        shuffle(draw, s, "mid")
+        s.compute_at(
+            "mid", "out", draw(st.sampled_from(s.stages["out"].leaves)), draw(st.sampled_from(["stack", "scratch"]))
+        )
+        annotate(draw, s, "mid", False)
+    annotate(draw, s, "out", True)
+    right_or_refused(s, draw)
+
+
+@fixed
+@given(st.data())
+def test_random_matmul(data: st.DataObject) -> None:
+    draw = data.draw
+    constant = draw(st.booleans())
+    kernel = matmul(draw(SIZES), draw(SIZES), draw(SIZES), constant)
+    s = Schedule(kernel)
+    shuffle(draw, s, "out", 4)
+    shuffle(draw, s, "acc", 4)
+    s.compute_at(
+        "acc",
+        "out",
+        draw(st.sampled_from(s.stages["out"].leaves)),
+        draw(st.sampled_from(["stack", "scratch", "register"])),
+    )
+    if draw(st.booleans()):
+        tensor = draw(st.sampled_from(["x", "w"]))
+        copy = s.cache_read(tensor, "acc")
+        shuffle(draw, s, copy, 2)
+        consumer = draw(st.sampled_from(["acc", "out"]))
+        s.compute_at(copy, consumer, draw(st.sampled_from(s.stages[consumer].leaves)), "scratch")
+        annotate(draw, s, copy, False)
+    elif constant and draw(st.booleans()):
+        s.pack("w", {1: draw(st.sampled_from([2, 4, 8]))}, [(1, "o"), (0, ""), (1, "i")])
+    annotate(draw, s, "acc", False)
+    annotate(draw, s, "out", True)
+    right_or_refused(s, draw)
+
+
+@fixed
+@given(st.data())
+def test_random_windows(data: st.DataObject) -> None:
+    draw = data.draw
+    s = Schedule(window(draw(SIZES), draw(st.integers(1, 4)), draw(SIZES), draw(st.integers(1, 2))))
+    acc = "out"
+    if draw(st.booleans()):
+        acc = s.cache_write("out")
+        shuffle(draw, s, "out", 3)
+        s.compute_at(acc, "out", draw(st.sampled_from(s.stages["out"].leaves)), "scratch")
+        annotate(draw, s, "out", True)
+    shuffle(draw, s, acc, 3)
+    if draw(st.booleans()):
+        s.inline("scaled")
+    else:
+        shuffle(draw, s, "scaled", 2)
+        s.compute_at("scaled", acc, draw(st.sampled_from(s.stages[acc].leaves)), "scratch")
+        annotate(draw, s, "scaled", False)
+    annotate(draw, s, acc, acc == "out")
+    right_or_refused(s, draw)
+
+
+@fixed
+@given(st.data())
+def test_random_factored_reductions(data: st.DataObject) -> None:
+    draw = data.draw
+    s = Schedule(row_sums(draw(SIZES), draw(SIZES), draw(st.sampled_from(["sum", "max"]))))
+    acc = s.cache_write("out")
+    shuffle(draw, s, "out", 2)
+    place = draw(st.sampled_from(s.stages["out"].leaves))
+    s.split(acc, "k", draw(st.sampled_from([2, 4, 8])))
+    partial = s.rfactor(acc, "k.i")
+    s.compute_at(partial, "out", place, "scratch")
+    s.compute_at(acc, "out", place, "scratch")
+    if draw(st.booleans()):
+        s.reorder(partial, *draw(st.permutations(s.stages[partial].leaves)))
+    annotate(draw, s, partial, False)
+    annotate(draw, s, acc, False)
+    right_or_refused(s, draw)
+
+
+def test_every_primitive_is_tested() -> None:
+    used = {name.split(":")[0] for name in ILLEGAL}
+    assert used == set(PRIMITIVES)
