@@ -15,8 +15,11 @@ from sterna.te.layout import dense_strides
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import Axis, Kernel, Tensor
 
-#: Work (multiply-adds or elements) below which handing a task to another thread costs more than it gives.
-TASK_GRAIN = 8192
+#: Cycles of one task: enough that taking the next one costs nothing beside it.
+TASK_CYCLES = 4096
+#: Cycles of a kernel from which on other threads are worth waking: they take 1 to 2 microseconds to come (measured on
+#: the digits network, which two threads ran in 4.6 us where one takes 1.6).
+SHARE_CYCLES = 16384
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ class Context:
 
     target: Target
     strides: Mapping[str, Sequence[Int]] = field(default_factory=dict)
+
+    def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
+        """The least cycles that so many multiply-adds take."""
+        return multiply_adds // (self.lanes(kernel) * (2 if self.target.fma else 1))
 
     def lanes(self, kernel: Kernel) -> int:
         """Lanes of a vector of the kernel's widest element type."""

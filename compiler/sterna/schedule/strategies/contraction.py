@@ -13,7 +13,8 @@ from functools import lru_cache
 from sterna.ir.integer import Atom, Int
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
-    TASK_GRAIN,
+    SHARE_CYCLES,
+    TASK_CYCLES,
     Context,
     contraction_operands,
     divisor_near,
@@ -76,7 +77,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         rows[-1] = outer
         inner = [unrolled]
     s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
-    place = _tasks(s, out, column_outer, rows, shape, mr, nr)
+    place = _tasks(s, out, column_outer, rows, shape, (mr, nr), context)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, column_vector)
@@ -158,34 +159,32 @@ def tile_shape(rows: int, vectors: int, depth: int, registers: int, fma: bool, l
     return best[1], best[2]
 
 
-def _tasks(s: Schedule, out: str, column_outer: str, rows: list[str], shape: _Shape, mr: int, nr: int) -> str:
-    """Makes the outer axes the tasks, coarse enough to be worth handing out; returns the axis of one tile."""
+def _tasks(
+    s: Schedule, out: str, column_outer: str, rows: list[str], shape: _Shape, tile: tuple[int, int], context: Context
+) -> str:
+    """Makes the outer axes the tasks, coarse enough to be worth handing out; returns the axis of one tile.
+
+    Args:
+        tile: rows and columns of a register tile.
+    """
     depth = product([a.extent for a in shape.inner])
-    if not rows:
-        if size(shape.columns.extent) > nr and depth * nr * 4 >= TASK_GRAIN:
-            s.parallel(out, column_outer)
-        return column_outer
-    place = rows[-1]
-    tiles = -(-size(shape.rows[-1].extent) // mr)
-    wanted = max(1, TASK_GRAIN * 8 // max(1, depth * mr * nr))
-    whole = product([a.extent for a in shape.stage.axes]) * depth
-    if whole < 2 * TASK_GRAIN:
+    place = rows[-1] if rows else column_outer
+    if context.cycles(s.kernel, product([a.extent for a in shape.stage.axes]) * depth) < SHARE_CYCLES:
         return place
     if any(not a.extent.is_const for a in s.stages[out].tensor.axes):
         return outermost_task(s, out, [column_outer, *rows], place)
     fused = column_outer
     for row in rows[:-1]:
         fused = s.fuse(out, fused, row)
-    if wanted < tiles:
+    if rows:
+        tiles = -(-size(shape.rows[-1].extent) // tile[0])
+        wanted = max(1, TASK_CYCLES // max(1, context.cycles(s.kernel, depth * tile[0] * tile[1])))
         group = divisor_near(tiles, wanted)
-        if group > 1:
-            outer, place = s.split(out, rows[-1], group)
-        else:
-            outer = rows[-1]
-        fused = s.fuse(out, fused, outer)
-        place = place if group > 1 else fused
+        if group < tiles:
+            outer, place = s.split(out, rows[-1], group) if group > 1 else (rows[-1], "")
+            fused = s.fuse(out, fused, outer)
     s.parallel(out, fused)
-    return place
+    return place if place and place != column_outer else fused
 
 
 def _unroll_short(s: Schedule, acc: str, shape: _Shape, accumulators: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
-    TASK_GRAIN,
+    SHARE_CYCLES,
     Context,
     divisor_near,
     inline_elementwise,
@@ -34,7 +34,8 @@ def _loops(s: Schedule, out: str, lanes: int, alone: bool) -> None:
     axes = s.stages[out].tensor.axes
     last, width = axes[-1].name, size(axes[-1].extent)
     rows = product([a.extent for a in axes[:-1]])
-    if alone and rows * width >= 2 * TASK_GRAIN:
+    # Memory, not arithmetic, is the limit: some eight cycles per vector.
+    if alone and 8 * rows * width // lanes >= SHARE_CYCLES:
         if rows == 1:
             block, last = s.split(out, last, _BLOCK)
             s.parallel(out, block)

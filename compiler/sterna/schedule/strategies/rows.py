@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
-    TASK_GRAIN,
+    SHARE_CYCLES,
     Context,
     cheap,
     expanded_loads,
@@ -71,7 +71,9 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
         outer = [whole]
     s.reorder(out, *outer, *columns, *inner)
     place = outer[-1]
-    if size_of(s, out) * 8 >= TASK_GRAIN and len(s.outputs) == 1 and len(rows) > 0:
+    work = sum(product([a.extent for a in t.all_axes]) for t in s.kernel.stages)
+    # What is left for this family is softmax, normalization and the like: some eight operations per element and stage.
+    if 8 * context.cycles(s.kernel, work) >= SHARE_CYCLES and len(s.outputs) == 1 and rows:
         if all(a.extent.is_const for a in rows):
             fused = outer[0]
             for axis in outer[1:]:
@@ -84,10 +86,6 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
         s.vectorize(out, axis)
     for name in placed:
         _place(s, name, out, place, context, lanes, contiguous)
-
-
-def size_of(s: Schedule, out: str) -> int:
-    return product([a.extent for a in s.stages[out].tensor.axes])
 
 
 def _needed(s: Schedule, out: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
-    TASK_GRAIN,
+    SHARE_CYCLES,
     Context,
     inline_elementwise,
     outermost_task,
@@ -72,7 +72,8 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     s.reorder(out, channel_outer, *outer, *inner, channel_vector, lane)
     place = outer[-1] if outer else channel_outer
     work = product([a.extent for a in stage.axes]) * window
-    if work >= 4 * TASK_GRAIN:
+    # Such kernels wait for loads: three per multiply-add rather than one per many.
+    if 3 * context.cycles(kernel, work) >= SHARE_CYCLES:
         if all(a.extent.is_const for a in stage.axes):
             fused = channel_outer
             for row in outer[:-1]:
