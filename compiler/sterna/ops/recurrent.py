@@ -62,10 +62,10 @@ class _Layer:
         """(steps, batch, hidden units)."""
         return (self.x.shape[0], self.x.shape[1], self.x.shape[-1])
 
-    def activation(self, n: int, x: Expr) -> Expr:
-        """The n-th function, of x kept within the clip."""
+    def activation(self, n: int, x: Expr, clipped: bool = True) -> Expr:
+        """The n-th function, of x kept within the clip. The cell is not `clipped`, as in ONNX Runtime."""
         limit = self.call["clip"]
-        if limit:
+        if limit and clipped:
             x = E.maximum(E.minimum(x, limit), -limit)
         function, alpha, beta = ACTIVATIONS[self.call["activations"][n]]
         given = self.call["parameters"]
@@ -162,7 +162,7 @@ def _lstm(call: Call) -> tuple[Tensor, ...]:
         after = compute(call.stage("c"), (steps, batch, hidden), cell)
 
         def output(t: Int, n: Int, j: Int) -> Expr:
-            new = gate(t, n, 1, j, after[t, n, j]) * layer.activation(2, after[t, n, j])
+            new = gate(t, n, 1, j, after[t, n, j]) * layer.activation(2, after[t, n, j], clipped=False)
             return layer.kept(t, n, new, h[t, n, j])
 
         return compute(call.stage("h"), (steps, batch, hidden), output), after
@@ -275,7 +275,7 @@ def _attributes(activations: tuple[str, ...], *more: Attribute) -> tuple[Attribu
         Attribute("activations", "strings", f"functions of the gates, of {', '.join(ACTIVATIONS)}", activations),
         Attribute("parameters", "floats", "alpha and beta of each activation; none: their defaults", ()),
         Attribute(
-            "clip", "float", "what activations are applied to is kept within its negative and it; 0: no limit", 0.0
+            "clip", "float", "the operands of the gates' activations stay within its negative and it; 0: no limit", 0.0
         ),
         Attribute("reverse", "bool", "from the last step to the first", False),
         Attribute("gives", "strings", "which results: y (all steps), y_h, y_c (last states)", ("y",)),

@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from sterna.frontends.onnx.nodes import ML
-from sterna.frontends.onnx.operators import arithmetic, convolution, shapes
+from sterna.frontends.onnx.operators import arithmetic, convolution, recurrent, shapes
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ops import Onnx, Operator, operators
@@ -20,7 +20,7 @@ def translators() -> Mapping[tuple[str, str], Translator]:
     for operator in operators().values():
         for mapping in operator.onnx:
             table[mapping.domain, mapping.op] = _direct(operator, mapping)
-    for module in (arithmetic, convolution, shapes):
+    for module in (arithmetic, convolution, recurrent, shapes):
         table.update({("", name): translator for name, translator in module.TRANSLATORS.items()})
     table.update({(ML, name): translator for name, translator in arithmetic.ML_TRANSLATORS.items()})
     return MappingProxyType(table)
