@@ -19,6 +19,7 @@ from sterna.ops import (
     reduction,
     resize,
     selection,
+    trees,
 )
 from sterna.ops.operator import Operator
 
@@ -33,6 +34,7 @@ _MODULES = (
     checks,
     selection,
     recurrent,
+    trees,
 )
 
 
