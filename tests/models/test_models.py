@@ -1,0 +1,79 @@
+"""Trained models and PyTorch-style networks compiled for this machine: reference outputs, both generators, two threads."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import sterna
+from models.networks import NETWORKS
+from sterna.api import compile_to
+from trained import sample
+
+#: Float CNNs and MLPs, and what else imports by now.
+NAMES = (
+    "digits", "torch_digits_cnn", "mnist_cntk_f32", "mtcnn_onet_f32", "mtcnn_pnet_f32", "mtcnn_rnet_f32",
+    "ultraface_rfb320_f32", "ppocr_cls_f32", "ppocrv6_tiny_det_f32", "ppocrv6_tiny_rec_f32", "efficientnet_lite0_f32",
+    "speech_embedding_f32", "speech_melspectrogram_f32", "basic_pitch_f32", "sklearn_mlp_digits", "magika_f32",
+    "g2p_id_bert_f32",
+)  # fmt: skip
+#: Outputs that no exact computation reproduces: magika's layer normalization takes E[x^2] - E[x]^2 of a nearly constant
+#: row in float32, and what is left are the rounding errors of the reference's own summation order.
+ILL_CONDITIONED = {"magika_f32": 1e-3}
+GENERATORS = [
+    pytest.param("c", marks=pytest.mark.family("host-c")),
+    pytest.param("llvm", marks=pytest.mark.family("host-llvm")),
+]
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("name", NAMES)
+def test_trained_model(name: str, generator: str, tmp_path: Path) -> None:
+    model = sample(name)
+    bundles: dict[tuple[tuple[int, ...], ...], Path] = {}
+    for number, case in enumerate(model.cases):
+        shapes = model.shapes(number)
+        place = bundles.get(tuple(shapes.values()))
+        if place is None:
+            place = compile_to(tmp_path / f"bundle{number}", model.file, shapes=shapes, generator=generator)
+            bundles[tuple(shapes.values())] = place
+        for threads in (1, 2):
+            with sterna.load(place, threads) as bundle:
+                outputs = list(bundle.run(case.inputs).values())
+            for found, expected in zip(outputs, case.outputs, strict=True):
+                assert found.shape == expected.shape
+                assert found.dtype == expected.dtype
+                if expected.dtype.kind != "f":
+                    np.testing.assert_array_equal(found, expected)
+                    continue
+                tolerance = max(model.tolerance(expected), ILL_CONDITIONED.get(name, 0.0))
+                np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+@lru_cache(maxsize=1)
+def network(name: str) -> tuple[onnx.ModelProto, np.ndarray, np.ndarray]:
+    """(model, an input, ONNX Runtime's output)."""
+    model = NETWORKS[name]()
+    x = np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, {"image": x})
+    return model, x, expected
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_network(name: str, generator: str, tmp_path: Path) -> None:
+    model, x, expected = network(name)
+    place = compile_to(tmp_path / "bundle", model, generator=generator)
+    results = []
+    for threads in (1, 2):
+        with sterna.load(place, threads) as bundle:
+            results.append(bundle.run({"image": x})["logits"])
+            assert np.abs(results[-1] - expected).max() <= 1e-4 * np.abs(expected).max()
+    assert np.array_equal(*results), "results do not depend on the number of threads"
