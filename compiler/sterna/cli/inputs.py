@@ -128,7 +128,7 @@ def _raw(path: Path, spec: TensorSpec) -> Array:
     found = path.stat().st_size
     if found != spec.nbytes:
         raise error("E0005", f"{path} has {found} bytes; the input {spec} needs {spec.nbytes}")
-    return np.fromfile(path, dtype=spec.dtype).reshape(spec.shape)
+    return np.fromfile(path, dtype=spec.dtype).reshape(spec.sizes)
 
 
 def read_image(path: Path, spec: TensorSpec, options: ImageOptions) -> Array:
@@ -161,7 +161,7 @@ def read_image(path: Path, spec: TensorSpec, options: ImageOptions) -> Array:
         values = np.clip(np.round(values), limits.min, limits.max)
     if not last:
         values = np.moveaxis(values, 2, 0)
-    result: Array = np.ascontiguousarray(values.astype(spec.dtype).reshape(spec.shape))
+    result: Array = np.ascontiguousarray(values.astype(spec.dtype).reshape(spec.sizes))
     return result
 
 
@@ -175,7 +175,7 @@ def _per_channel(numbers: tuple[float, ...], channels: int, option: str) -> Arra
 
 def _plane(spec: TensorSpec, layout: str) -> tuple[int, int, int, bool]:
     """(height, width, channels, whether channels come last) of an input that holds one image."""
-    shape = spec.shape
+    shape = spec.sizes
     if len(shape) == 2:
         return (*shape, 1, True)
     if len(shape) == 4 and shape[0] == 1:

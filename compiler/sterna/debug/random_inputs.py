@@ -23,9 +23,9 @@ def _array(generator: np.random.Generator, spec: TensorSpec) -> Array:
     kind = spec.dtype
     if kind.kind in "iu" and kind.itemsize == 1:
         limits = np.iinfo(kind)
-        drawn: Array = generator.integers(limits.min, limits.max, spec.shape, dtype=np.int64, endpoint=True)
+        drawn: Array = generator.integers(limits.min, limits.max, spec.sizes, dtype=np.int64, endpoint=True)
     elif kind.kind in "iub":
-        drawn = generator.integers(0, 2, spec.shape)
+        drawn = generator.integers(0, 2, spec.sizes)
     else:
-        drawn = generator.standard_normal(spec.shape)
+        drawn = generator.standard_normal(spec.sizes)
     return drawn.astype(kind)

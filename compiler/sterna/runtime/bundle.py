@@ -7,17 +7,18 @@ import json
 import os
 import statistics
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, overload
 
 import numpy as np
 
-from sterna.errors import SternaError, error
+from sterna.errors import Diagnostic, SternaError, error
 from sterna.runtime import library
-from sterna.runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs
+from sterna.runtime.dims import Bounds, Dimension, bounds_text
+from sterna.runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
 
 _FIXES = {
     "E0503": "check the path; `sterna compile MODEL -o DIRECTORY` makes a bundle",
@@ -48,8 +49,8 @@ class _Handle:
     """Owns the C model. Every array that shows the runtime's memory holds it, so the memory outlives the array."""
 
     def __init__(self, directory: Path, threads: int) -> None:
-        self.functions = library.load()
         self.pointer = ctypes.c_void_p()
+        self.functions = library.load()
         path = os.fsencode(directory) if os.name != "nt" else str(directory).encode("utf-8", "replace")
         if b"\0" in path:
             raise error("E0503", "the path of a bundle contains a zero character", repr(str(directory)))
@@ -65,11 +66,12 @@ class _Handle:
 
     def memory(self, address: int | None, spec: TensorSpec) -> Array:
         """The runtime's memory at `address`, as an array."""
-        if spec.nbytes == 0 or address is None:
-            return np.empty(spec.shape, dtype=spec.dtype)
-        buffer: Any = (ctypes.c_char * spec.nbytes).from_address(address)
+        size = spec.nbytes
+        if size == 0 or address is None:
+            return np.empty(spec.sizes, dtype=spec.dtype)
+        buffer: Any = (ctypes.c_char * size).from_address(address)
         buffer._owner = self
-        array: Array = np.frombuffer(buffer, dtype=spec.dtype).reshape(spec.shape)
+        array: Array = np.frombuffer(buffer, dtype=spec.dtype).reshape(spec.sizes)
         return array
 
 
@@ -97,18 +99,22 @@ class Bundle:
         self._open: _Handle | None = _Handle(self._directory, min(threads, 2**32 - 1))
         functions, pointer = self._open.functions, self._open.pointer
         self._functions = functions
-        self._run = functions.sterna_run
+        self._run_bound = functions.sterna_run
+        self._run: Callable[[ctypes.c_void_p], int] = self._run_bound
         self._lock = threading.Lock()
         self._bound: dict[int, Array] = {}
-        self._inputs = self._specs(functions.sterna_input_count, functions.sterna_input_info)
-        self._outputs = self._specs(functions.sterna_output_count, functions.sterna_output_info)
+        self._bounds: dict[str, Bounds] = {}
+        for i in range(functions.sterna_dim_count(pointer)):
+            dim = library.CDim()
+            self._check(functions.sterna_dim_info(pointer, i, dim))
+            self._bounds[_text(dim.name)] = Bounds(dim.lo, dim.hi)
+        self._sizes = {name: bounds.hi for name, bounds in self._bounds.items()}
+        self._inputs = self._specs("inputs", functions.sterna_input_count, functions.sterna_input_info)
+        self._outputs = self._specs("outputs", functions.sterna_output_count, functions.sterna_output_info)
+        self._at_present = self._inputs
         self._input_numbers = {spec.name: i for i, spec in enumerate(self._inputs)}
-        self._output_arrays = {
-            spec.name: self._open.memory(functions.sterna_output_buffer(pointer, i), spec)
-            for i, spec in enumerate(self._outputs)
-        }
-        for view in self._output_arrays.values():
-            view.flags.writeable = False
+        self._output_arrays: dict[str, Array] = {}
+        self._show()
         self._values: dict[str, tuple[int, TensorSpec]] | None = None
 
     def keep(self, resource: object) -> Bundle:
@@ -132,6 +138,16 @@ class Bundle:
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Name, dtype and shape of every output, in the model's order."""
         return self._outputs
+
+    @property
+    def dims(self) -> dict[str, tuple[int, int]]:
+        """The dimensions whose sizes are open until the model runs: least and greatest size by name."""
+        return {name: (bounds.lo, bounds.hi) for name, bounds in self._bounds.items()}
+
+    @property
+    def dim_sizes(self) -> dict[str, int]:
+        """The present size of every dimension of `dims`: the greatest, until a run or `set_dims` says otherwise."""
+        return dict(self._sizes)
 
     @property
     def values(self) -> tuple[TensorSpec, ...]:
@@ -164,8 +180,9 @@ class Bundle:
         """Runs the model.
 
         With `inputs` (by name, or in the model's order; arrays or anything with `__dlpack__`), returns new arrays by
-        name in the order of the outputs. The inputs are read in place where their layout allows it. Raises E0601 to
-        E0606, all problems of all inputs at once.
+        name in the order of the outputs. The inputs are read in place where their layout allows it. Their shapes say
+        the sizes of open dimensions, which stay as after `set_dims`. Raises E0601 to E0606, all problems of all
+        inputs at once.
 
         Without, runs on what `set_input` set and returns nothing; `get_output` has the results.
         """
@@ -177,18 +194,45 @@ class Bundle:
                 if self._run(handle.pointer) != 0:
                     raise self._last_error()
             return None
-        arrays = [_in_place(array) for array in match_inputs(self._inputs, inputs)]
+        sizes = self._sizes
+        if sizes:
+            arrays, sizes = match_open_inputs(self._inputs, inputs, self._bounds, sizes, self._at_present)
+        else:
+            arrays = match_inputs(self._inputs, inputs)
+        arrays = [_in_place(array) for array in arrays]
         with self._lock:
+            if sizes != self._sizes:
+                self._resize(handle, sizes)
             try:
                 for number, array in enumerate(arrays):
                     self._check(self._functions.sterna_bind_input(handle.pointer, number, _address(array)))
-                self._check(self._run(handle.pointer))
+                self._check(self._run_bound(handle.pointer))
                 return {name: view.copy() for name, view in self._output_arrays.items()}
             finally:
                 for number in range(len(arrays)):
-                    earlier = self._bound.get(number)
-                    address = _address(earlier) if earlier is not None else None
-                    self._functions.sterna_bind_input(handle.pointer, number, address)
+                    self._bind(handle, number)
+
+    def set_dims(self, **sizes: int) -> None:
+        """Sets the sizes of open dimensions, before `set_input`; those that are not named keep theirs.
+
+        Shapes of inputs and outputs follow. An array that `set_input` gave and whose shape is no longer right must be
+        given again; until then `run()` raises E0604. Raises E0501 for an unknown dimension or a size out of bounds.
+        """
+        handle = self._handle()
+        problems = []
+        for name, size in sizes.items():
+            if name not in self._bounds:
+                has = (
+                    f"it has: {bounds_text(self._bounds, self._bounds)}" if self._bounds else "all its sizes are fixed"
+                )
+                problems.append(Diagnostic("E0501", f'the model has no open dimension "{name}"', (has,)))
+            elif not isinstance(size, (int, np.integer)) or not self._bounds[name].lo <= size <= self._bounds[name].hi:
+                wants = f"{self._bounds[name].lo} to {self._bounds[name].hi}"
+                problems.append(Diagnostic("E0501", f'dimension "{name}" is {size!r}; the model takes {wants}'))
+        if problems:
+            raise SternaError(problems)
+        with self._lock:
+            self._resize(handle, {**self._sizes, **{name: int(size) for name, size in sizes.items()}})
 
     def set_input(self, name: str, array: Any) -> None:
         """Lets every following `run()` read this array, without a copy: later changes of its elements are seen.
@@ -200,8 +244,12 @@ class Bundle:
         if name not in self._input_numbers:
             raise error("E0602", f'the model has no input "{name}"', f"it has: {_names(self._inputs)}")
         number = self._input_numbers[name]
-        checked = as_array(self._inputs[number], array)
+        spec = self._at_present[number]
+        checked = as_array(spec, array)
         if not isinstance(checked, np.ndarray):
+            if spec.shape != self._inputs[number].shape:
+                fix = f"set_dims before set_input; now {_assignments(self._sizes)}"
+                checked = [replace(problem, fix=fix) if problem.code == "E0604" else problem for problem in checked]
             raise SternaError(checked)
         if not (checked.flags.c_contiguous and checked.flags.aligned):
             raise error(
@@ -211,8 +259,8 @@ class Bundle:
                 fix=f'set_input("{name}", numpy.require(array, requirements="CA"))',
             )
         with self._lock:
-            self._check(self._functions.sterna_bind_input(handle.pointer, number, _address(checked)))
             self._bound[number] = checked
+            self._settle(handle)
 
     def get_output(self, name: str) -> Array:
         """The output as a read-only view of the runtime's memory, without a copy: the next run changes it."""
@@ -241,8 +289,8 @@ class Bundle:
                 fix="a tensor that was fused into a kernel exists only in a bundle compiled with debug=True",
             )
         number, spec = table[name]
-        result = np.empty(spec.shape, dtype=spec.dtype)
         with self._lock:
+            result = np.empty(spec.at(self._sizes).sizes, dtype=spec.dtype)
             address = _address(result)
             self._check(self._functions.sterna_value_copy(handle.pointer, number, address, result.nbytes))
         return result
@@ -327,7 +375,53 @@ class Bundle:
         if status != 0:
             raise self._last_error()
 
-    def _specs(self, count: Any, info: Any) -> tuple[TensorSpec, ...]:
+    def _fits(self, number: int) -> bool:
+        return self._bound[number].shape == self._at_present[number].shape
+
+    def _bind(self, handle: _Handle, number: int) -> None:
+        """Lets the model read what `set_input` set, or its own memory."""
+        address = _address(self._bound[number]) if number in self._bound and self._fits(number) else None
+        self._functions.sterna_bind_input(handle.pointer, number, address)
+
+    def _settle(self, handle: _Handle) -> None:
+        """Binds what `set_input` set and still fits. `run()` then has nothing to check: it calls the right function."""
+        for number in self._bound:
+            self._bind(handle, number)
+        self._run = self._run_bound if all(map(self._fits, self._bound)) else self._refuse_stale
+
+    def _refuse_stale(self, _model: object) -> NoReturn:
+        problems = []
+        for number, array in self._bound.items():
+            if not self._fits(number):
+                spec = self._at_present[number]
+                title = f'input "{spec.name}" was set with shape {list(array.shape)}, before the sizes changed'
+                where = f"with {_assignments(self._sizes)} the model wants {spec}"
+                problems.append(Diagnostic("E0604", title, (where,), fix=f'set_input("{spec.name}", array)'))
+        raise SternaError(problems)
+
+    def _resize(self, handle: _Handle, sizes: dict[str, int]) -> None:
+        """Gives the dimensions these sizes, in the model's order. The lock is held."""
+        if sizes == self._sizes:
+            return
+        values = (ctypes.c_int64 * len(sizes))(*sizes.values())
+        self._check(self._functions.sterna_set_dims(handle.pointer, values, len(sizes)))
+        self._sizes = sizes
+        self._show()
+        self._settle(handle)
+
+    def _show(self) -> None:
+        """Makes what is as large as the present sizes say: the inputs' shapes, the arrays that `get_output` returns."""
+        handle = self._handle()
+        self._at_present = tuple(spec.at(self._sizes) for spec in self._inputs)
+        self._output_arrays = {
+            spec.name: handle.memory(self._functions.sterna_output_buffer(handle.pointer, i), spec.at(self._sizes))
+            for i, spec in enumerate(self._outputs)
+        }
+        for view in self._output_arrays.values():
+            view.flags.writeable = False
+
+    def _specs(self, side: str | None, count: Any, info: Any) -> tuple[TensorSpec, ...]:
+        """All inputs, outputs or (`side` is None) values; sizes that are open come from graph.json."""
         pointer = self._handle().pointer
         specs = []
         for i in range(count(pointer)):
@@ -335,12 +429,25 @@ class Bundle:
             self._check(info(pointer, i, tensor))
             shape = tuple(tensor.dims[axis] for axis in range(tensor.rank))
             specs.append(TensorSpec(_text(tensor.name), dtype_from_name(_text(tensor.dtype)), shape))
-        return tuple(specs)
+        return tuple(specs) if not self._bounds else self._opened(specs, side)
+
+    def _opened(self, specs: list[TensorSpec], side: str | None) -> tuple[TensorSpec, ...]:
+        names = tuple(self._bounds)
+        try:
+            graph = json.loads((self._directory / "graph.json").read_bytes())
+            rows = graph["values"] if side is None else [graph["values"][index] for index in graph[side]]
+            shapes = [tuple(d if isinstance(d, int) else Dimension(d, names) for d in row["dims"]) for row in rows]
+            opened = tuple(replace(spec, shape=shape) for spec, shape in zip(specs, shapes, strict=True))
+            if [spec.at(self._sizes) for spec in opened] == specs:
+                return opened
+        except (OSError, ValueError, LookupError, TypeError):
+            pass
+        raise error("E0505", "graph.json has changed since it was loaded", str(self._directory), fix="load it again")
 
     def _value_table(self) -> dict[str, tuple[int, TensorSpec]]:
         if self._values is None:
             functions = self._functions
-            specs = self._specs(functions.sterna_value_count, functions.sterna_value_info)
+            specs = self._specs(None, functions.sterna_value_count, functions.sterna_value_info)
             self._values = {spec.name: (i, spec) for i, spec in enumerate(specs)}
         return self._values
 
@@ -367,6 +474,10 @@ def _in_place(array: Array) -> Array:
 
 def _text(characters: bytes | None) -> str:
     return (characters or b"").decode("utf-8", "replace")
+
+
+def _assignments(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
 def _names(specs: Sequence[TensorSpec]) -> str:

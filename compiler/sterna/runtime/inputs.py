@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, error
+from sterna.runtime.dims import Bounds, Dimension, Shaped, bounds_text, infer
 
 Array = npt.NDArray[Any]
 
@@ -24,12 +25,27 @@ class TensorSpec:
 
     name: str
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
+    """A size that is open until the model runs is a string: the dimension's name, or an expression over names."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape of a tensor without open sizes. Raises E0501 for another: see `at`."""
+        sizes = tuple(size for size in self.shape if not isinstance(size, str))
+        if len(sizes) < len(self.shape):
+            names = dict.fromkeys(name for size in self.shape if isinstance(size, Dimension) for name in size.uses)
+            raise error("E0501", f"the shape of {self} is open", fix=f"say the size of {', '.join(names)}")
+        return sizes
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the dense tensor."""
-        return math.prod(self.shape) * self.dtype.itemsize
+        """Bytes of the dense tensor, which has no open sizes."""
+        return math.prod(self.sizes) * self.dtype.itemsize
+
+    def at(self, dims: Mapping[str, int]) -> TensorSpec:
+        """The tensor when the model's dimensions have these sizes."""
+        shape = tuple(size.at(dims) if isinstance(size, Dimension) else size for size in self.shape)
+        return TensorSpec(self.name, self.dtype, shape)
 
     def __str__(self) -> str:
         return f"{self.name} {self.dtype}[{', '.join(str(size) for size in self.shape)}]"
@@ -48,12 +64,21 @@ def dtype_from_name(name: str) -> np.dtype[Any]:
     return narrow
 
 
+def _admits(wanted: tuple[int | str, ...], found: tuple[int, ...]) -> bool:
+    """Whether the rank and the fixed sizes are equal."""
+    return len(wanted) == len(found) and all(w == f or isinstance(w, str) for w, f in zip(wanted, found, strict=True))
+
+
 def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
-    """`given` as an array of the right dtype and shape, or what is wrong with it.
+    """`given` as an array of the right dtype and shape, or what is wrong with it. Open sizes may be any.
 
     An array, or an object with `__dlpack__`, is taken as it is, without a copy; numbers and nested lists are converted.
     """
-    if isinstance(given, np.ndarray) and given.dtype == spec.dtype and given.shape == spec.shape:
+    if (
+        isinstance(given, np.ndarray)
+        and given.dtype == spec.dtype
+        and (given.shape == spec.shape or _admits(spec.shape, given.shape))
+    ):
         return given
     where = f"the model wants {spec}"
     try:
@@ -72,8 +97,9 @@ def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
     if array.dtype != spec.dtype:
         fix = f'array.astype("{spec.dtype}")'
         problems.append(Diagnostic("E0603", f'input "{spec.name}" has dtype {array.dtype}', (where,), fix))
-    if array.shape != spec.shape:
-        same_size = array.size == math.prod(spec.shape)
+    if not _admits(spec.shape, array.shape):
+        is_open = any(isinstance(size, str) for size in spec.shape)
+        same_size = not is_open and array.size == math.prod(spec.sizes)
         fix = f"array.reshape{spec.shape}" if same_size else "compile the model for that shape: --shape"
         title = f'input "{spec.name}" has shape {list(array.shape)}'
         problems.append(Diagnostic("E0604", title, (where,), fix))
@@ -86,6 +112,45 @@ def _list(specs: Sequence[TensorSpec]) -> str:
 
 def match_inputs(specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any]) -> list[Array]:
     """The arrays in the model's order. Raises a SternaError with everything that is wrong."""
+    arrays, problems = _match(specs, given)
+    if problems:
+        raise SternaError(problems)
+    return list(arrays.values())
+
+
+def match_open_inputs(
+    specs: Sequence[TensorSpec],
+    given: Mapping[str, Any] | Sequence[Any],
+    bounds: Mapping[str, Bounds],
+    present: dict[str, int],
+    at_present: Sequence[TensorSpec],
+) -> tuple[list[Array], dict[str, int]]:
+    """The same for a model with open sizes, and the size of every dimension: `present` where no array says it.
+
+    Args:
+        at_present: `specs` at the present sizes, which are most often those of the next run too.
+    """
+    arrays, problems = _match(specs, given)
+    if not problems and all(map(_has_shape, arrays.values(), at_present)):
+        return list(arrays.values()), present
+    shapes = [Shaped(spec.name, spec.shape, arrays[spec.name].shape) for spec in specs if spec.name in arrays]
+    sizes, wrong = infer(shapes, bounds, present)
+    if wrong:
+        signature = f"{_list(specs)}, with {bounds_text(bounds, bounds)}"
+        problems += [replace(problem, where=(*problem.where, signature)) for problem in wrong]
+    if problems:
+        raise SternaError(problems)
+    return list(arrays.values()), sizes
+
+
+def _has_shape(array: Array, spec: TensorSpec) -> bool:
+    return array.shape == spec.shape
+
+
+def _match(
+    specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any]
+) -> tuple[dict[str, Array], list[Diagnostic]]:
+    """Arrays of the right dtype, rank and fixed sizes by name, and what is wrong with the others."""
     problems: list[Diagnostic] = []
     if isinstance(given, Mapping):
         by_name = dict(given)
@@ -103,16 +168,14 @@ def match_inputs(specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequenc
         for name in by_name
         if name not in known
     ]
-    arrays = []
+    arrays: dict[str, Array] = {}
     for spec in specs:
         if spec.name not in by_name:
             problems.append(Diagnostic("E0601", f'input "{spec.name}" is missing', (f"the model wants {spec}",)))
             continue
         array = as_array(spec, by_name[spec.name])
         if isinstance(array, np.ndarray):
-            arrays.append(array)
+            arrays[spec.name] = array
         else:
             problems += array
-    if problems:
-        raise SternaError(problems)
-    return arrays
+    return arrays, problems

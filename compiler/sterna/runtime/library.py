@@ -68,6 +68,12 @@ class CMemory(ctypes.Structure):
     _fields_ = (("arena", c_size_t), ("scratch", c_size_t), ("signature", c_size_t), ("params", c_size_t))
 
 
+class CDim(ctypes.Structure):
+    """sterna_dim"""
+
+    _fields_ = (("name", c_char_p), ("lo", c_int64), ("hi", c_int64), ("size", c_int64))
+
+
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sterna_load": (c_int32, (c_char_p, POINTER(COptions), POINTER(c_void_p), POINTER(CError))),
     "sterna_unload": (None, (c_void_p,)),
@@ -88,6 +94,9 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sterna_bind_input": (c_int32, (c_void_p, c_uint32, c_void_p)),
     "sterna_bind_output": (c_int32, (c_void_p, c_uint32, c_void_p)),
     "sterna_value_copy": (c_int32, (c_void_p, c_uint32, c_void_p, c_size_t)),
+    "sterna_dim_count": (c_uint32, (c_void_p,)),
+    "sterna_dim_info": (c_int32, (c_void_p, c_uint32, POINTER(CDim))),
+    "sterna_set_dims": (c_int32, (c_void_p, POINTER(c_int64), c_uint32)),
     "sterna_model_name": (c_char_p, (c_void_p,)),
     "sterna_version": (c_char_p, ()),
     "sterna_status_code": (c_char_p, (c_int,)),

@@ -58,7 +58,8 @@ def compile_command(sources: Path, output: Path, target: str) -> list[str]:
     command += [str(sources / "src" / f"{name}.c") for name in SOURCES]
     command.append(str(sources / "port" / ("windows.c" if windows else "posix.c")))
     if "linux" in target:
-        command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", "-Wl,-soname,libsterna.so", "-lpthread", "-ldl"]
+        command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", "-Wl,-soname,libsterna.so"]
+        command += ["-lpthread", "-ldl"]
     elif "macos" in target:
         command.append(f"-Wl,-install_name,@rpath/{output.name}")
     return [*command, "-s", "-o", str(output)]

@@ -1,0 +1,175 @@
+"""Sizes that stay open until a model runs: expressions over named dimensions, and what arrays say about them.
+
+The C runtime evaluates the expressions of `graph.json` (docs/bundle.md) for itself; here they are printed, and compared
+with the shapes of a caller's arrays, so that an error can say what was wanted and why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sterna.errors import Diagnostic
+
+Expression = int | list[Any]
+"""As in graph.json: an integer, `["d", k]`, `["+", e, ...]` and so on."""
+
+
+class Bounds(NamedTuple):
+    """Least and greatest size of a dimension."""
+
+    lo: int
+    hi: int
+
+
+class Dimension(str):
+    """A size that is open, printed: `seq`, `2*seq + 1`. It is a string, and remembers what it means."""
+
+    __slots__ = ("expression", "names", "symbol", "uses")
+    expression: Expression
+    names: tuple[str, ...]
+    """names of all dimensions of the model"""
+    symbol: str | None
+    """the name of the dimension, if it is nothing else: such a size says what the dimension is"""
+    uses: tuple[str, ...]
+    """the dimensions on which it depends, in the model's order"""
+
+    def __new__(cls, expression: Expression, names: Sequence[str]) -> Dimension:
+        self = super().__new__(cls, _text(expression, names, 0))
+        self.expression = expression
+        self.names = tuple(names)
+        found: set[int] = set()
+        _collect(expression, found)
+        self.uses = tuple(names[k] for k in sorted(found))
+        self.symbol = self.uses[0] if isinstance(expression, list) and expression[0] == "d" else None
+        return self
+
+    def __getnewargs__(self) -> tuple[Expression, tuple[str, ...]]:  # type: ignore[override]
+        return self.expression, self.names
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """Its value at these sizes."""
+        if self.symbol is not None:
+            return sizes[self.symbol]
+        return _value(self.expression, [sizes.get(name, 0) for name in self.names])
+
+
+def _value(expression: Expression, sizes: Sequence[int]) -> int:
+    if isinstance(expression, int):
+        return expression
+    kind, *operands = expression
+    if kind == "d":
+        return sizes[operands[0]]
+    values = [_value(operand, sizes) for operand in operands]
+    if kind == "+":
+        return sum(values)
+    if kind == "*":
+        return math.prod(values)
+    if kind == "/":
+        return values[0] // values[1]
+    if kind == "%":
+        return values[0] % values[1]
+    return min(values) if kind == "min" else max(values)
+
+
+def _collect(expression: Expression, found: set[int]) -> None:
+    if isinstance(expression, list):
+        if expression[0] == "d":
+            found.add(expression[1])
+        else:
+            for operand in expression[1:]:
+                _collect(operand, found)
+
+
+def _text(expression: Expression, names: Sequence[str], binding: int) -> str:
+    """`binding`: 0 alone, 1 in a sum, 2 in a product or quotient."""
+    if isinstance(expression, int):
+        return f"({expression})" if expression < 0 and binding else str(expression)
+    kind, *operands = expression
+    if kind == "d":
+        return names[operands[0]]
+    if kind in ("min", "max"):
+        return f"{kind}({', '.join(_text(operand, names, 0) for operand in operands)})"
+    if kind == "+":
+        text = _text(operands[0], names, 1)
+        for operand in operands[1:]:
+            negated = _negated(operand)
+            text += f" + {_text(operand, names, 1)}" if negated is None else f" - {_text(negated, names, 2)}"
+        own = 1
+    elif kind == "*":
+        text, own = "*".join(_text(operand, names, 2) for operand in operands), 2
+        if operands[0] == -1 and len(operands) > 1:
+            text = "-" + "*".join(_text(operand, names, 2) for operand in operands[1:])
+    else:
+        text = f"{_text(operands[0], names, 2)} {'//' if kind == '/' else '%'} {operands[1]}"
+        own = 1
+    return f"({text})" if binding > own or (binding == own == 1 and kind == "+") else text
+
+
+def _negated(expression: Expression) -> Expression | None:
+    """What is subtracted, if that is how a term of a sum is read: -1, -2*seq."""
+    if isinstance(expression, int):
+        return -expression if expression < 0 else None
+    if expression[0] == "*" and isinstance(expression[1], int) and expression[1] < 0 and len(expression) > 2:
+        rest = expression[2:] if expression[1] == -1 else [-expression[1], *expression[2:]]
+        return rest[0] if len(rest) == 1 else ["*", *rest]
+    return None
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """The shape that was given for an input whose own shape is `wanted`: of the same rank."""
+
+    input: str
+    wanted: tuple[int | str, ...]
+    found: tuple[int, ...]
+
+
+def bounds_text(names: Iterable[str], bounds: Mapping[str, Bounds]) -> str:
+    """`batch 1 to 8, seq 1 to 256`"""
+    return ", ".join(f"{name} {bounds[name].lo} to {bounds[name].hi}" for name in names)
+
+
+def infer(
+    given: Sequence[Shaped], bounds: Mapping[str, Bounds], present: Mapping[str, int]
+) -> tuple[dict[str, int], list[Diagnostic]]:
+    """The size of every dimension, and what is wrong with the shapes.
+
+    A dimension that stands alone in some shape has the size that is found there; one that does not keeps its `present`
+    size. All other sizes are checked by evaluation.
+    """
+    sizes = dict(present)
+    says: dict[str, list[tuple[int, str]]] = {}
+    problems: list[Diagnostic] = []
+    for shape in given:
+        for axis, (wanted, found) in enumerate(zip(shape.wanted, shape.found, strict=True)):
+            if isinstance(wanted, Dimension) and wanted.symbol is not None:
+                says.setdefault(wanted.symbol, []).append((found, f'input "{shape.input}", dimension {axis}'))
+    wrong: set[str] = set()
+    for name, places in says.items():
+        lo, hi = bounds[name]
+        sizes[name] = places[0][0]
+        different = {found for found, _ in places}
+        if len(different) > 1:
+            where = [f"{found} in {place}" for found, place in places]
+            title = f'dimension "{name}" has {len(different)} sizes: {", ".join(map(str, sorted(different)))}'
+            problems.append(Diagnostic("E0604", title, tuple(where)))
+            wrong.add(name)
+        for found, place in dict(reversed(places)).items():  # the first place of every size
+            if not lo <= found <= hi:
+                title = f'{place} is {found}; the model wants "{name}" from {lo} to {hi}'
+                fix = f"compile the model for it: --dim {name}={lo}..{found}" if found > hi else None
+                problems.append(Diagnostic("E0604", title, fix=fix))
+                wrong.add(name)
+    for shape in given:
+        for axis, (wanted, found) in enumerate(zip(shape.wanted, shape.found, strict=True)):
+            if not isinstance(wanted, Dimension) or wanted.symbol is not None or not wrong.isdisjoint(wanted.uses):
+                continue
+            value = wanted.at(sizes)
+            if value != found:
+                at = ", ".join(f"{name} = {sizes[name]}" for name in wanted.uses)
+                title = f'input "{shape.input}", dimension {axis} is {found}; the model wants {wanted}, here {value}'
+                problems.append(Diagnostic("E0604", title, (f"with {at}", bounds_text(wanted.uses, bounds))))
+    return sizes, problems
