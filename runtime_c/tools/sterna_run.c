@@ -1,6 +1,7 @@
-/* Runs a bundle on raw input files: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] in0.bin ... --out PREFIX
+/* Runs a bundle on raw input files: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] [--dim NAME=SIZE] in0.bin ... --out PREFIX
  *
- * Inputs come in the model's order, dense and row-major; PREFIX0.bin, PREFIX1.bin ... get the outputs.
+ * Inputs come in the model's order, dense and row-major; PREFIX0.bin, PREFIX1.bin ... get the outputs. --dim NAME=SIZE, once
+ * per dimension that was left open, says how large it is; else it has its greatest size.
  *
  * With -DSTERNA_LINKED=sterna_<model>_library the kernels are linked into the program and only graph.json and params.bin
  * are read: for static programs, which cannot open libraries. */
@@ -91,7 +92,9 @@ static sterna_status load(const char *directory, const sterna_options *options, 
 #endif
 
 static int usage(void) {
-  fputs("usage: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] IN0 [IN1 ...] [--out PREFIX]\n", stderr);
+  fputs("usage: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] [--dim NAME=SIZE ...] IN0 [IN1 ...] "
+        "[--out PREFIX]\n",
+        stderr);
   return 2;
 }
 
@@ -100,6 +103,20 @@ static uint32_t number(const char *text) {
   char *end;
   unsigned long value = text != NULL ? strtoul(text, &end, 10) : 0;
   return text != NULL && *end == 0 && value <= 1000000 ? (uint32_t)value : 0;
+}
+
+static int set_dim(sterna_model *model, char *assignment) {
+  char *value = strrchr(assignment, '='), *end = NULL;
+  long long size = value != NULL ? strtoll(value + 1, &end, 10) : 0;
+  if (value == NULL || end == value + 1 || *end != 0) {
+    fprintf(stderr, "sterna_run: --dim %s: not of the form NAME=SIZE\n", assignment);
+    return 0;
+  }
+  *value = 0;
+  sterna_status status = sterna_set_dim(model, assignment, size);
+  if (status == STERNA_OK) return 1;
+  fprintf(stderr, "error[%s]: %s\n", sterna_status_code(status), sterna_last_error(model)->message);
+  return 0;
 }
 
 static int run(sterna_model *model, uint32_t repeat, int profile, const char *prefix) {
@@ -129,7 +146,8 @@ static int run(sterna_model *model, uint32_t repeat, int profile, const char *pr
 
 int main(int argc, char **argv) {
   const char *directory = NULL, *prefix = NULL, **inputs = calloc((size_t)argc + 1, sizeof *inputs);
-  uint32_t n_inputs = 0, repeat = 1;
+  char **dims = calloc((size_t)argc + 1, sizeof *dims);
+  uint32_t n_inputs = 0, n_dims = 0, repeat = 1;
   int profile = 0, result = 1;
   sterna_options options;
   sterna_error error;
@@ -137,7 +155,7 @@ int main(int argc, char **argv) {
   memset(&options, 0, sizeof options);
   options.size = sizeof options;
   options.threads = 1;
-  for (int i = 1; inputs != NULL && i < argc; i++) {
+  for (int i = 1; inputs != NULL && dims != NULL && i < argc; i++) {
     int option = 1;
     if (strcmp(argv[i], "--profile") == 0)
       profile = 1;
@@ -145,6 +163,8 @@ int main(int argc, char **argv) {
       options.threads = number(argv[++i]);
     else if (strcmp(argv[i], "--repeat") == 0 && i + 1 < argc)
       repeat = number(argv[++i]);
+    else if (strcmp(argv[i], "--dim") == 0 && i + 1 < argc)
+      dims[n_dims++] = argv[++i];
     else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc)
       prefix = argv[++i];
     else
@@ -166,6 +186,7 @@ int main(int argc, char **argv) {
             (unsigned)n_inputs);
   } else {
     int good = 1;
+    for (uint32_t i = 0; good && i < n_dims; i++) good = set_dim(model, dims[i]);
     for (uint32_t i = 0; good && i < n_inputs; i++) {
       sterna_tensor tensor;
       good = sterna_input_info(model, i, &tensor) == STERNA_OK &&
@@ -175,5 +196,6 @@ int main(int argc, char **argv) {
   }
   sterna_unload(model);
   free(inputs);
+  free(dims);
   return result;
 }

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import handmade_bundle
+import handmade_dims
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = ROOT / "runtime_c"
@@ -218,6 +219,82 @@ def test_wrong_numbers_under_a_right_hash(loader: Loader, good: dict[str, bytes]
         elif isinstance(holder, list):
             holder.append(copy.deepcopy(holder[place[-1]]))
     loader.load({**good, "graph.json": handmade_bundle.graph_text(graph)})
+
+
+_leaf = st.one_of(
+    st.integers(-20, 20),
+    st.sampled_from(
+        [0, 2**31, 2**32, 2**62, 2**63 - 1, 1 - 2**63, -(2**63), 2**63, 2**64, 1.5, None, True, "d", {}, []]
+    ),
+    st.builds(lambda k: ["d", k], st.integers(0, 1) | st.sampled_from([-1, 2, 2**32, 2**64, "x", None])),
+)
+_expressions = st.recursive(
+    _leaf,
+    lambda part: (
+        st.builds(
+            lambda kind, parts: [kind, *parts],
+            st.sampled_from(["+", "*", "/", "%", "min", "max"]),
+            st.lists(part, max_size=4),
+        )
+        | st.builds(lambda kind, e, c: [kind, e, c], st.sampled_from("/%"), part, st.integers(-2, 9))
+    ),
+    max_leaves=12,
+)
+
+
+@many
+@given(data=st.data())
+def test_odd_expressions(loader: Loader, data: st.DataObject) -> None:
+    """Dimensions, strides, origins and tasks that are expressions, sound and not; then other sizes."""
+    graph = handmade_dims.graph(handmade_dims.kernel_library())
+    for _ in range(data.draw(st.integers(1, 3))):
+        value = data.draw(st.sampled_from(graph["values"]))
+        storage, expression = value["storage"], data.draw(_expressions)
+        place = data.draw(st.sampled_from(["dims", "strides", "origin", "tasks", "symbols", "any"]))
+        if place == "dims":
+            value["dims"][-1] = expression
+        elif place == "strides":
+            storage["strides"][0] = expression
+        elif place == "origin":
+            storage["origin"] = expression
+        elif place == "tasks":
+            data.draw(st.sampled_from(graph["nodes"]))["tasks"] = expression
+        elif place == "symbols":
+            bound = data.draw(st.sampled_from(["lo", "hi", "name"]))
+            data.draw(st.sampled_from(graph["symbols"]))[bound] = data.draw(_odd_values)
+        else:
+            path = data.draw(st.sampled_from(list(_places(graph))))
+            holder: Any = graph
+            for key in path[:-1]:
+                holder = holder[key]
+            holder[path[-1]] = expression
+    library = handmade_dims.kernel_library()
+    files = {"graph.json": handmade_bundle.graph_text(graph), "params.bin": b"", "model.so": library}
+    loader.load(files)
+
+
+@pytest.mark.parametrize("depth", [10, 24, 27, 28, 29, 40, 100_000])
+def test_deep_expressions(loader: Loader, depth: int) -> None:
+    graph = handmade_dims.graph(handmade_dims.kernel_library())
+    text = handmade_bundle.graph_text(graph).partition(b"\n")[2]
+    deep = b'["+", 0, ' * depth + b'["d", 0]' + b"]" * depth
+    spoiled = handmade_bundle.graph_text(text.replace(b'"tasks": [\n    "d",\n    0\n   ]', b'"tasks": ' + deep))
+    assert deep in spoiled
+    files = {"graph.json": spoiled, "params.bin": b"", "model.so": handmade_dims.kernel_library()}
+    # The object, the list of nodes, the node, then the expression: 32 in all.
+    assert loader.load(files)[0] == ("OK" if depth + 1 + 3 <= 32 else "MALFORMED")
+
+
+@pytest.mark.parametrize("terms", [100, 128, 129, 100_000])
+def test_long_expressions(loader: Loader, terms: int) -> None:
+    graph = handmade_dims.graph(handmade_dims.kernel_library())
+    graph["values"][2]["storage"]["origin"] = ["+", 1, *[0] * (terms - 1)]
+    files = {
+        "graph.json": handmade_bundle.graph_text(graph),
+        "params.bin": b"",
+        "model.so": handmade_dims.kernel_library(),
+    }
+    assert loader.load(files)[0] == ("OK" if 2 * terms - 1 <= 256 else "MALFORMED")
 
 
 @few

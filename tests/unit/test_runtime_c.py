@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import handmade_bundle
+import handmade_dims
 from sterna.runtime import recipe
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,6 +182,29 @@ def test_command_line_host(installed: Path, threads: int, tmp_path: Path) -> Non
     failed = subprocess.run([host, bundle], capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert "has 1 inputs; 0 files" in failed.stderr
+
+
+@posix_only
+def test_command_line_host_sets_dimensions(installed: Path, tmp_path: Path) -> None:
+    bundle = handmade_dims.write(tmp_path / "bundle")
+    inputs = handmade_dims.inputs(2, 7)
+    for name, array in inputs.items():
+        array.tofile(tmp_path / f"{name}.bin")
+    files = [tmp_path / "x.bin", tmp_path / "pairs.bin", "--out", tmp_path / "y"]
+    host = installed / "OFF" / "bin" / "sterna_run"
+    run(host, bundle, "--threads", "2", "--dim", "batch=2", "--dim", "seq=7", *files)
+    expected = handmade_dims.expected(**inputs)
+    for number, name in enumerate(("y", "tail")):
+        assert np.array_equal(np.fromfile(tmp_path / f"y{number}.bin", np.float32), expected[name].ravel())
+    for dims, says in [
+        (["--dim", "seq=17"], 'dimension "seq" is 17; the model takes 1 to 16'),
+        (["--dim", "time=3"], 'no dimension "time"'),
+        (["--dim", "seq"], "not of the form NAME=SIZE"),
+        (["--dim", "seq=7"], "x.bin: has only 56 bytes; the input needs 84"),
+    ]:
+        failed = subprocess.run([host, bundle, *dims, *files], capture_output=True, text=True, check=False)
+        assert failed.returncode == 1
+        assert says in failed.stderr
 
 
 @pytest.mark.parametrize("triple", ["aarch64-linux-musl", "arm-linux-musleabihf"])
