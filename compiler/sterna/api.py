@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     import onnx
 
 Model = Union[str, "os.PathLike[str]", "onnx.ModelProto"]
+Dims = Mapping[str, Union[int, tuple[int, int]]]
 
 
 def compile(
     model: Model,
     target: str | Target = "host",
     shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Dims | None = None,
     generator: str = "c",
     threads: int = 1,
     output: str | os.PathLike[str] | None = None,
@@ -43,7 +44,7 @@ def compile(
         model: path of an ONNX file, or a loaded ONNX model.
         target: name of a target that this machine can run, or a `Target`. For others use `compile_to`.
         shapes: input name -> sizes, where the model leaves them open.
-        dims: dimension name -> size.
+        dims: dimension name -> its size, or (least, greatest) of one that stays open until the model runs.
         generator: "c" (through a C compiler) or "llvm" (in this process).
         threads: how many threads it will run on; a cost hint and what the returned bundle is loaded with, never a
             limit of the bundle.
@@ -73,7 +74,7 @@ def compile_to(
     model: Model,
     target: str | Target = "host",
     shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Dims | None = None,
     generator: str = "c",
     threads: int = 1,
     *,
@@ -110,7 +111,7 @@ def compile_model(
     model: Model,
     target: str | Target = "host",
     shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Dims | None = None,
     generator: str = "c",
     threads: int = 1,
     *,

@@ -37,7 +37,7 @@ def command(
     model: Path,
     target: str,
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    dims: tuple[tuple[str, int], ...],
+    dims: tuple[tuple[str, int | tuple[int, int]], ...],
     generator: str,
     cc: str,
     threads: int,

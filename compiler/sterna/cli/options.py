@@ -24,15 +24,17 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
         raise error("E0002", f'--shape "{text}" is not of the form NAME=SIZE,SIZE,...', fix=fix) from None
 
 
-def dim(text: str) -> tuple[str, int]:
-    """`batch=1` -> (name, size)."""
+def dim(text: str) -> tuple[str, int | tuple[int, int]]:
+    """`batch=1` -> (name, size); `seq=1..512` -> (name, (least, greatest)): a dimension that stays open."""
     name, _, size = text.rpartition("=")
+    least, dots, greatest = size.partition("..")
     try:
         if not name:
             raise ValueError
-        return name, int(size)
+        return name, (int(least), int(greatest)) if dots else int(size)
     except ValueError:
-        raise error("E0002", f'--dim "{text}" is not of the form NAME=SIZE', fix="--dim batch=1") from None
+        fix = "--dim batch=1, or --dim seq=1..512 for a size that is given when the model runs"
+        raise error("E0002", f'--dim "{text}" is not of the form NAME=SIZE or NAME=LEAST..GREATEST', fix=fix) from None
 
 
 def numbers(option: str) -> Callable[[str], tuple[float, ...]]:

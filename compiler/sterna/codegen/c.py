@@ -157,8 +157,11 @@ class _Printer:
         used = {b.name for s in P.walk(f.body) if isinstance(s, P.Store) for b in (s.buffer,)} | {
             load.tensor.name for load in P.loads(f.body)
         }
+        # A dimension's name is the model's: what C does not take becomes an underscore, and its number keeps it unique.
+        self.d.dimensions = {s: f"n{slot}_{re.sub(r'[^A-Za-z0-9_]', '_', s.name)}" for s, slot in f.dims}
         for symbol, slot in f.dims:
-            self.line(1, f"const {self.d.index_type} {symbol.name} = ({self.d.index_type})call->dims[{slot}];")
+            name = self.d.dimensions[symbol]
+            self.line(1, f"const {self.d.index_type} {name} = ({self.d.index_type})call->dims[{slot}];")
         sources = [(b, "const ", f"call->in[{b.slot}]") for b in f.inputs]
         sources += [(b, "const ", f"(call->params + {b.slot})") for b in f.params]
         sources += [(b, "", f"call->out[{b.slot}]") for b in f.outputs]

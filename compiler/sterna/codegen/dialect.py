@@ -52,6 +52,8 @@ class PlainC:
         self.target = target
         self.index_type = "int64_t" if target.pointer_bits == 64 else "int32_t"
         self.helpers: dict[tuple[str, str, int], None] = {}
+        #: C names of the dimensions that the current kernel reads.
+        self.dimensions: dict[Symbol, str] = {}
 
     # -- names
     def scalar(self, dtype: str) -> str:
@@ -87,7 +89,7 @@ class PlainC:
 
     def _atom(self, atom: Atom) -> str:
         if isinstance(atom, Symbol):
-            return atom.name
+            return self.dimensions.get(atom, atom.name)
         if isinstance(atom, (FloorDiv, Mod)):
             inner, lo = self.index(atom.value), atom.value.bounds()[0]
             if lo is not None and lo >= 0:
