@@ -1,7 +1,14 @@
-"""Says at the end of a run which kinds of machine were exercised, and why others were not."""
+"""Says at the end of a run which kinds of machine were exercised, and why others were not.
+
+A test that lacks a program skips with a reason "needs PROGRAM: ..." or "PROGRAM is not installed". Under CI=true, where
+ci/test installs them all, such a skip is a failure; a processor feature that this machine lacks may still skip.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -27,8 +34,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             (name,) = mark.args
             assert name in FAMILIES, f"{item.nodeid}: no such family {name}"
             item.user_properties.append(("family", name))
-        if item.path.name == "test_runtime_c.py":
-            item.user_properties.append(("family", "runtime"))
+        for file, name in (("test_runtime_c.py", "runtime"), ("test_llvm.py", "host-llvm")):
+            if item.path.name == file:
+                item.user_properties.append(("family", name))
+
+
+MISSING_PROGRAM = re.compile(r"needs [a-z][\w+-]*:|[\w+-]+ is not installed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if os.environ.get("CI") == "true" and report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if MISSING_PROGRAM.match(reason):
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid}: {reason} (a missing program is a failure under CI=true)"
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -1,4 +1,4 @@
-"""Trained models and PyTorch-style networks compiled for this machine: reference outputs, both generators, two threads."""
+"""Trained models and PyTorch-style networks, compiled: reference outputs, both generators, one thread and two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random kernels of every family, compiled with the schedule that the strategies propose and compared with the interpreter.
+"""Random kernels of every family, compiled as the strategies propose and compared with the interpreter.
 
 Each example is one graph of a single node (or a node and element-wise ones that fuse into it) of random shape and
 attributes; several examples share a compilation by being outputs of one graph.
