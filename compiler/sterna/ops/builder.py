@@ -109,8 +109,8 @@ class Builder:
         results = results or (None,) * len(types)
         names = [self._result_name(wanted, name or op) for wanted in results]
         if self.fold and inputs and all(v is None or v.is_constant for v in inputs):
-            small = all(t.is_static and int(t.bytes) <= self.fold for t in types)
-            if small or declaration.view is not None:
+            known = all(t.is_static for t in types)
+            if known and (declaration.view is not None or all(int(t.bytes) <= self.fold for t in types)):
                 arrays = evaluate(op, [None if v is None else v.data for v in inputs], complete, types)
                 return tuple(constant(n, array) for n, array in zip(names, arrays, strict=True))
         contents = contents_of(op, inputs, complete) if self.fold and len(types) == 1 else None

@@ -1,0 +1,105 @@
+"""Networks whose sizes stay open, as exporters write them: shapes are computed by Shape, Gather and Concat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+class _Graph:
+    """Collects nodes and weights."""
+
+    def __init__(self, seed: int):
+        self.random = np.random.default_rng(seed)
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+
+    def constant(self, array: Any, name: str = "") -> str:
+        name = name or f"c{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def weight(self, *shape: int) -> str:
+        return self.constant((self.random.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32))
+
+    def node(self, op: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        output = output or f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [output], **attributes))
+        return output
+
+    def size(self, x: str, axis: int) -> str:
+        """One dimension of a tensor, as a vector."""
+        picked = self.node("Gather", self.node("Shape", x), self.constant(np.int64(axis)), axis=0)
+        return self.node("Unsqueeze", picked, self.constant(np.array([0], np.int64)))
+
+    def model(self, name: str, inputs: list[Any], outputs: list[Any]) -> onnx.ModelProto:
+        graph = helper.make_graph(self.nodes, name, inputs, outputs, self.weights)
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        made.ir_version = 8
+        return made
+
+
+def encoder(width: int = 32, heads: int = 4, positions: int = 64, layers: int = 2, seed: int = 7) -> onnx.ModelProto:
+    """A transformer encoder on token ids and an attention mask, both (batch, seq)."""
+    g = _Graph(seed)
+    depth = width // heads
+    batch, seq = g.size("ids", 0), g.size("ids", 1)
+    table = g.constant(g.random.standard_normal((positions, width)).astype(np.float32))
+    place = g.node("Slice", table, g.constant(np.array([0])), seq, g.constant(np.array([0])))
+    embedding = g.constant(g.random.standard_normal((50, width)).astype(np.float32))
+    x = g.node("Add", g.node("Gather", embedding, "ids"), place)
+    mask = g.node("Cast", "mask", to=TensorProto.FLOAT)
+    axes = g.constant(np.array([1, 2], np.int64))
+    blocked = g.node("Sub", g.constant(np.float32(1)), g.node("Unsqueeze", mask, axes))
+    bias = g.node("Mul", blocked, g.constant(np.float32(-1e4)))
+    split = g.node(
+        "Concat", batch, seq, g.constant(np.array([heads])), g.constant(np.array([depth])), axis=0, output="split"
+    )
+    joined = g.node("Concat", batch, seq, g.constant(np.array([width])), axis=0, output="joined")
+    for _ in range(layers):
+        parts = []
+        for order in ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3)):
+            projected = g.node("MatMul", x, g.weight(width, width))
+            parts.append(g.node("Transpose", g.node("Reshape", projected, split), perm=order))
+        q, k, v = parts
+        scores = g.node("Mul", g.node("MatMul", q, k), g.constant(np.float32(1 / np.sqrt(depth))))
+        attention = g.node("Softmax", g.node("Add", scores, bias), axis=-1)
+        mixed = g.node("Reshape", g.node("Transpose", g.node("MatMul", attention, v), perm=(0, 2, 1, 3)), joined)
+        x = _normalized(g, g.node("Add", x, g.node("MatMul", mixed, g.weight(width, width))), width)
+        hidden = g.node("MatMul", x, g.weight(width, 2 * width))
+        root = g.node("Div", hidden, g.constant(np.float32(np.sqrt(2))))
+        gate = g.node("Add", g.node("Erf", root), g.constant(np.float32(1)))
+        active = g.node("Mul", g.node("Mul", hidden, gate), g.constant(np.float32(0.5)))
+        x = _normalized(g, g.node("Add", x, g.node("MatMul", active, g.weight(2 * width, width))), width)
+    g.node("Identity", x, output="hidden")
+    ids, mask_info = (helper.make_tensor_value_info(n, TensorProto.INT64, ["batch", "seq"]) for n in ("ids", "mask"))
+    hidden_info = helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["batch", "seq", width])
+    return g.model("encoder", [ids, mask_info], [hidden_info])
+
+
+def _normalized(g: _Graph, x: str, width: int) -> str:
+    scale, shift = (g.constant(g.random.uniform(0.5, 1.5, width).astype(np.float32)) for _ in range(2))
+    return g.node("LayerNormalization", x, scale, shift, axis=-1)
+
+
+def detector(seed: int = 11) -> onnx.ModelProto:
+    """A fully convolutional network with strides, pooling, depthwise layers and a residual; rows and columns stay open."""
+    g = _Graph(seed)
+
+    def conv(x: str, shape: tuple[int, ...], **attributes: Any) -> str:
+        fan = np.sqrt(np.prod(shape[1:]))
+        w = g.constant((g.random.standard_normal(shape) / fan).astype(np.float32))
+        b = g.constant(g.random.standard_normal(shape[0]).astype(np.float32))
+        return g.node("Relu", g.node("Conv", x, w, b, **attributes))
+
+    x = conv("image", (8, 3, 3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
+    y = conv(x, (8, 1, 3, 3), pads=[1, 1, 1, 1], group=8)
+    x = g.node("Add", x, conv(y, (8, 8, 1, 1)))
+    x = g.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    g.node("Sigmoid", conv(x, (5, 8, 3, 3), pads=[1, 1, 1, 1]), output="scores")
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, "height", "width"])
+    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 5, None, None])
+    return g.model("detector", [image], [scores])

@@ -1,0 +1,62 @@
+"""Models compiled once with open dimensions, run at many sizes, compared with onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sterna
+from models.open_networks import detector, encoder
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")
+GENERATORS = ("c", "llvm")
+SIZES = ((1, 1), (1, 2), (1, 15), (1, 16), (1, 17), (1, 33), (2, 9), (3, 31), (4, 48), (5, 7), (8, 1), (8, 48))
+
+
+def _agree(bundle: sterna.Bundle, session: object, inputs: dict[str, np.ndarray]) -> None:
+    outputs = list(bundle.run(inputs).values())
+    wanted = session.run(None, inputs)  # type: ignore[attr-defined]
+    for got, reference in zip(outputs, wanted, strict=True):
+        assert got.shape == reference.shape
+        assert np.abs(got - reference).max() <= 1e-4 * np.abs(reference).max()
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_encoder_at_twelve_sizes(generator: str, tmp_path: Path) -> None:
+    model = encoder()
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    random = np.random.default_rng(3)
+    dims = {"batch": (1, 8), "seq": (1, 48)}
+    with sterna.compile(model, dims=dims, generator=generator, output=tmp_path / "encoder") as bundle:
+        assert bundle.dims == dims
+        for batch, seq in SIZES:
+            mask = (random.random((batch, seq)) < 0.8) | (np.arange(seq) == 0)
+            ids = random.integers(0, 50, (batch, seq))
+            _agree(bundle, session, {"ids": ids, "mask": mask.astype(np.int64)})
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_rows_and_columns(generator: str, tmp_path: Path) -> None:
+    model = detector()
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    random = np.random.default_rng(4)
+    dims = {"height": (8, 60), "width": (8, 70)}
+    with sterna.compile(model, dims=dims, generator=generator, output=tmp_path / "detector") as bundle:
+        for height, width in ((8, 8), (60, 70), (9, 33), (31, 70), (60, 8), (17, 64)):
+            _agree(bundle, session, {"image": random.standard_normal((1, 3, height, width)).astype(np.float32)})
+
+
+def test_a_size_out_of_bounds_is_refused(tmp_path: Path) -> None:
+    with sterna.compile(detector(), dims={"height": (8, 20), "width": 16}, output=tmp_path / "d") as bundle:
+        with pytest.raises(sterna.SternaError, match="E0604"):
+            bundle.run({"image": np.zeros((1, 3, 21, 16), np.float32)})
+        with pytest.raises(sterna.SternaError, match="E0604"):
+            bundle.run({"image": np.zeros((1, 3, 20, 17), np.float32)})
+
+
+def test_firmware_needs_every_size() -> None:
+    with pytest.raises(sterna.SternaError, match="E0203") as problem:
+        sterna.compile_to("unused", detector(), target="cortex-m4", dims={"height": (8, 20), "width": 16})
+    assert "--dim height=20" in str(problem.value)
