@@ -268,9 +268,39 @@ def test_odd_expressions(loader: Loader, data: st.DataObject) -> None:
             for key in path[:-1]:
                 holder = holder[key]
             holder[path[-1]] = expression
+            break  # the others could not find their places
     library = handmade_dims.kernel_library()
     files = {"graph.json": handmade_bundle.graph_text(graph), "params.bin": b"", "model.so": library}
     loader.load(files)
+
+
+_terms = st.integers(-20, 20) | st.sampled_from([["d", 0], ["d", 1]])
+_sound_expressions = st.recursive(
+    _terms,
+    lambda part: (
+        st.builds(lambda kind, a, b: [kind, a, b], st.sampled_from(["+", "*", "min", "max"]), part, part)
+        | st.builds(lambda kind, e, c: [kind, e, c], st.sampled_from("/%"), part, st.integers(1, 9))
+    ),
+    max_leaves=8,
+)
+
+
+@few
+@given(data=st.data())
+def test_sound_expressions(loader: Loader, data: st.DataObject) -> None:
+    """Most of these load, and are resized: some sizes are good, others are refused."""
+    library = handmade_dims.kernel_library()
+    graph = handmade_dims.graph(library)
+
+    def small(most: int) -> list[Any]:
+        return ["max", ["min", data.draw(_sound_expressions), data.draw(st.integers(0, most))], 0]
+
+    mid = graph["values"][2]
+    mid["dims"] = [small(9), small(6)]
+    mid["storage"]["strides"] = [small(12), small(3)]
+    mid["storage"]["origin"] = small(20)
+    graph["nodes"][0]["tasks"] = small(4)
+    loader.load({"graph.json": handmade_bundle.graph_text(graph), "params.bin": b"", "model.so": library})
 
 
 @pytest.mark.parametrize("depth", [10, 24, 27, 28, 29, 40, 100_000])
