@@ -60,11 +60,13 @@ def _start(name: str, state: Tensor) -> Tensor:
 
 def parts(scan: Scan, stages: Iterable[tuple[Tensor, Expr]]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """Stages before the recurrence, those of its steps (sequences made of states at their own time included), and
-    those after it.
+    those after it. Of a single step, the last state is the whole sequence: what the next states need is the step.
 
     Args:
         stages: and their bodies, producers first.
     """
+    stages = tuple(stages)
+    needed = _needed(scan, stages) if scan.length == 1 else {stage.name for stage, _ in stages}
     before: list[Tensor] = []
     steps: list[Tensor] = []
     after: list[Tensor] = []
@@ -74,13 +76,24 @@ def parts(scan: Scan, stages: Iterable[tuple[Tensor, Expr]]) -> tuple[list[Tenso
         reads = [load for load in loads(body) if load.tensor.name in inside or load.tensor.name in later]
         if not reads:
             before.append(stage)
-        elif all(load.tensor.name in inside and _at_own_time(scan, stage, load) for load in reads):
+        elif stage.name in needed and all(
+            load.tensor.name in inside and _at_own_time(scan, stage, load) for load in reads
+        ):
             steps.append(stage)
             inside.add(stage.name)
         else:
             after.append(stage)
             later.add(stage.name)
     return before, steps, after
+
+
+def _needed(scan: Scan, stages: Sequence[tuple[Tensor, Expr]]) -> set[str]:
+    """The next states and the stages that they are made of."""
+    needed = {state.next.name for state in scan.states}
+    for stage, body in reversed(stages):
+        if stage.name in needed:
+            needed |= {load.tensor.name for load in loads(body)}
+    return needed
 
 
 def _at_own_time(scan: Scan, stage: Tensor, load: Load) -> bool:

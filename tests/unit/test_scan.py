@@ -1,0 +1,248 @@
+"""Recurrences as tensor expressions: against NumPy in the interpreter, and compiled by both generators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compiling import check, run_schedule
+from sterna.errors import SternaError
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import Int, maximum
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.loops.printer import print_function
+from sterna.ops import operators
+from sterna.ops.evaluate import evaluate
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context, propose
+from sterna.targets.target import host
+from sterna.te import expr as E
+from sterna.te.collapse import collapse
+from sterna.te.interpreter import run_kernel
+from sterna.te.printer import print_kernel
+from sterna.te.scan import scan
+from sterna.te.tensor import Kernel, Tensor, compute, placeholder, reduce, reduce_axis, total
+
+GENERATORS = [
+    pytest.param("c", marks=pytest.mark.family("host-c")),
+    pytest.param("llvm", marks=pytest.mark.family("host-llvm")),
+]
+QUICK = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def arrays(kernel: Kernel, seed: int = 0) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    return {
+        t.name: random.uniform(-0.5, 0.5, [int(n) for n in t.shape]).astype(np.float32)
+        for t in (*kernel.inputs, *kernel.params)
+    }
+
+
+def compiled_agrees(kernel: Kernel, generator: str) -> None:
+    """The kernel, collapsed as the driver does, scheduled and compiled, computes what it says."""
+    given_arrays = arrays(kernel)
+    expected = run_kernel(kernel, given_arrays)
+    small = collapse(kernel, {}).kernel
+    fed = {t.name: given_arrays[t.name].reshape([int(n) for n in t.shape]) for t in (*small.inputs, *small.params)}
+    computed = run_kernel(small, fed)
+    check({name: a.reshape(expected[name].shape) for name, a in computed.items()}, expected, 1e-6)
+    schedule = propose(small, Context(host()))
+    inputs = {t.name: fed[t.name] for t in small.inputs}
+    found = run_schedule(schedule, inputs, [fed[t.name] for t in small.params], generator)
+    check({name: a.reshape(expected[name].shape) for name, a in found.items()}, expected, 1e-5)
+
+
+def tanh_layer(steps: int, batch: int, hidden: int, reverse: bool = False, last: bool = False) -> Kernel:
+    """h' = tanh(x + h r)."""
+    x, r = placeholder("x", (steps, batch, hidden)), placeholder("r", (hidden, hidden))
+    start = placeholder("start", (batch, hidden))
+    k = reduce_axis("k", hidden)
+
+    def step(h: Tensor) -> tuple[Tensor, ...]:
+        def product(t: Int, n: Int, j: Int) -> E.Expr:
+            return total(h[t, n, k] * r[k, j], k) if hidden > 1 else h[t, n, 0] * r[0, j]
+
+        acc = compute("acc", (steps, batch, hidden), product, ("t", "n", "j"))
+        shape = (steps, batch, hidden)
+        return (compute("h", shape, lambda t, n, j: E.unary("tanh", x[t, n, j] + acc[t, n, j])),)
+
+    (h,) = scan("layer", steps, (start,), step, reverse)
+    final = 0 if reverse else steps - 1
+    y = compute("y", (steps, batch, hidden), lambda t, n, j: h[t, n, j])
+    z = compute("z", (batch, hidden), lambda n, j: h[final, n, j])
+    return Kernel("layer", (x, start), (r,), (z,) if last else (y, z))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_interpreter_equals_numpy(steps: int, reverse: bool) -> None:
+    kernel = tanh_layer(steps, 2, 5, reverse)
+    given_arrays = arrays(kernel)
+    h, sequence = given_arrays["start"], np.empty((steps, 2, 5), np.float32)
+    for t in reversed(range(steps)) if reverse else range(steps):
+        h = sequence[t] = np.tanh(given_arrays["x"][t] + h @ given_arrays["r"])
+    found = run_kernel(kernel, given_arrays)
+    np.testing.assert_allclose(found["y"], sequence, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found["z"], h, rtol=1e-5, atol=1e-6)
+
+
+def test_a_kernel_stays_acyclic_and_says_what_recurs() -> None:
+    kernel = tanh_layer(3, 2, 4)
+    assert [t.name for t in kernel.stages] == ["layer_start0", "acc", "h", "y", "z"]
+    assert kernel.scan is not None
+    (state,) = kernel.scan.states
+    assert state.previous.body is None
+    assert state.previous.scan is kernel.scan
+    text = print_kernel(kernel)
+    assert "state layer_before0: float32[3, 2, 4]: layer_start0, then h, from the first step" in text
+    small = collapse(tanh_layer(1, 1, 4), {}).kernel
+    assert small.scan is not None
+    assert small.tensor("h").shape == (1, 4), "time stays, though it has one step"
+    assert small.scan.states[0].next is small.tensor("h")
+
+
+def test_states_must_fit() -> None:
+    start = placeholder("start", (4,))
+    with pytest.raises(ValueError, match="no next state"):
+        scan("s", 3, (start,), lambda s: (compute("n", (3, 5), lambda t, j: s[t, 0] + 1.0),))
+
+
+def running_sums(steps: int, width: int) -> Kernel:
+    """Two states that do not read each other, and no sequence."""
+    x, first = placeholder("x", (steps, width)), placeholder("first", (width,))
+
+    def step(s: Tensor, p: Tensor) -> tuple[Tensor, ...]:
+        return (
+            compute("s", (steps, width), lambda t, j: s[t, j] + x[t, j]),
+            compute("p", (steps, width), lambda t, j: p[t, j] * x[t, j]),
+        )
+
+    s, p = scan("both", steps, (first, first), step)
+    out = compute("out", (width,), lambda j: s[steps - 1, j] - p[steps - 1, j])
+    return Kernel("sums", (x, first), (), (out,))
+
+
+def shifting(steps: int, width: int) -> Kernel:
+    """A state that is read elsewhere than it is written: a delay line, as of a streaming convolution."""
+    x, first = placeholder("x", (steps,)), placeholder("first", (width,))
+
+    def step(line: Tensor) -> tuple[Tensor, ...]:
+        def element(t: Int, j: Int) -> E.Expr:
+            return E.select(E.compare("eq", E.index_value(j), 0), x[t], line[t, maximum(j - 1, 0)])
+
+        return (compute("line", (steps, width), element, ("t", "j")),)
+
+    (line,) = scan("delay", steps, (first,), step)
+    j = reduce_axis("j", width)
+    y = compute("y", (steps,), lambda t: total(line[t, j], j))
+    return Kernel("delay", (x, first), (), (y,))
+
+
+def power_iteration(steps: int, size: int) -> Kernel:
+    """A state that is a reduction itself, then one of the norm: products of the step that read each other."""
+    a, first = placeholder("a", (size, size)), placeholder("first", (size,))
+    k, m = reduce_axis("k", size), reduce_axis("m", size)
+
+    def step(v: Tensor) -> tuple[Tensor, ...]:
+        w = compute("w", (steps, size), lambda t, i: total(v[t, k] * a[k, i], k))
+        peak = compute("peak", (steps,), lambda t: reduce("max", E.unary("abs", w[t, m]), m))
+        return (compute("v", (steps, size), lambda t, i: w[t, i] / (peak[t] + 0.25)),)
+
+    (v,) = scan("power", steps, (first,), step)
+    return Kernel("power", (first,), (a,), (compute("y", (size,), lambda i: v[steps - 1, i]),))
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: running_sums(5, 19),
+        lambda: running_sums(1, 4),
+        lambda: shifting(6, 5),
+        lambda: power_iteration(4, 21),
+        lambda: tanh_layer(4, 1, 40, last=True),
+        lambda: tanh_layer(4, 3, 1),
+        lambda: tanh_layer(2, 1, 1),
+    ],
+)
+def test_any_recurrence_compiles(make: Callable[[], Kernel], generator: str) -> None:
+    compiled_agrees(make(), generator)
+
+
+@QUICK
+@given(
+    st.integers(1, 5), st.integers(1, 5), st.integers(1, 70), st.booleans(), st.booleans(),
+    st.sampled_from(["c", "llvm"]),
+)  # fmt: skip
+@pytest.mark.family("host-c")
+@pytest.mark.family("host-llvm")
+def test_layers_of_any_size(steps: int, batch: int, hidden: int, reverse: bool, last: bool, generator: str) -> None:
+    compiled_agrees(tanh_layer(steps, batch, hidden, reverse, last), generator)
+
+
+def test_a_state_read_in_place_has_one_slot() -> None:
+    def slots(kernel: Kernel, state: str) -> str:
+        text = print_function(lower(propose(kernel, Context(host()))))
+        return next(line for line in text.splitlines() if f"{state}_state:" in line).split(":")[1].strip()
+
+    assert slots(running_sums(5, 8), "s") == "float32[8]"
+    assert slots(tanh_layer(5, 1, 8), "h") == "float32[16]"
+
+
+def test_products_stay_in_registers() -> None:
+    """In the step there is no memory but the states', the input and the weights, packed into panels."""
+    operator = operators()["lstm"]
+    x, r = placeholder("x", (7, 1, 4, 40)), placeholder("r", (40, 4, 40))
+    attributes = operator.complete({})
+    kinds = operator.types((_type(x), _type(r)), attributes)
+    kernel = collapse(Kernel("lstm", (x,), (r,), operator.compute([x, r], attributes, kinds, "y")), {}).kernel
+    schedule = propose(kernel, Context(host()))
+    assert Schedule.apply(kernel, schedule.steps).to_json() == schedule.to_json()
+    lowered = lower(schedule)
+    assert lowered.n_tasks == 1
+    text = print_function(finish(lowered))
+    assert "r_packed" in text
+    assert not [line for line in text.splitlines() if line.split()[0] in ("stack", "scratch") and "_state" not in line]
+
+
+def _type(t: Tensor) -> TensorType:
+    return TensorType(t.dtype, t.shape)
+
+
+def test_the_placement_of_states_is_checked() -> None:
+    kernel = tanh_layer(4, 1, 8)
+    schedule = Schedule(kernel)
+    with pytest.raises(SternaError, match="E0302"):
+        schedule.compute_at("h", "y", "t", "stack")
+    with pytest.raises(SternaError, match="E0302"):
+        schedule.compute_at("acc", "y", "t", "state")
+
+
+def test_earlier_states_are_not_kept() -> None:
+    first = placeholder("first", (4,))
+    (s,) = scan("s", 3, (first,), lambda s: (compute("n", (3, 4), lambda t, j: s[t, j] * 0.5),))
+    kernel = Kernel("k", (first,), (), (compute("y", (4,), lambda j: s[1, j]),))
+    assert run_kernel(kernel, {"first": np.full(4, 8.0, np.float32)})["y"].tolist() == [2.0] * 4
+    with pytest.raises(SternaError, match="E0303"):
+        lower(propose(kernel, Context(host())))
+
+
+@pytest.mark.parametrize("op", ["lstm", "gru", "rnn"])
+def test_lengths_freeze_states_and_clear_outputs(op: str) -> None:
+    gates = {"lstm": 4, "gru": 3, "rnn": 1}[op]
+    random = np.random.default_rng(3)
+    x = random.uniform(-1, 1, (5, 2, gates, 6)).astype(np.float32)
+    r = random.uniform(-1, 1, (6, gates, 6)).astype(np.float32)
+    complete = operators()[op].complete
+    for reverse in (False, True):
+        both = {"reverse": reverse, "gives": ("y", "y_h")}
+        y, h = evaluate(op, [x, r, np.asarray([3, 5], np.int32)], complete(both))
+        short_y, short_h = evaluate(op, [x[:3, :1], r], complete(both))
+        np.testing.assert_allclose(y[:3, :, :1], short_y, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(h[:, :1], short_h, rtol=1e-6, atol=1e-6)
+        assert not y[3:, :, 0].any()
