@@ -82,6 +82,9 @@ class _Run:
                 self.stmt(s.otherwise)
         elif isinstance(s, P.Break):
             raise _Left
+        elif isinstance(s, P.Require):
+            if not self.value(s.value):
+                raise self.error("a test at run time fails")
         elif isinstance(s, P.Alloc):
             # Not zeros: whoever reads what was never written shall notice.
             self.local[s.buffer] = np.full(s.buffer.elements * dtypes.size(s.buffer.dtype), 0x7E, np.uint8).view(

@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import as_int
-from sterna.loops.build import Index, Program, integer, number, product, unflatten
+from sterna.ir.integer import Int, as_int
+from sterna.loops.build import (
+    Array,
+    Index,
+    Program,
+    Variable,
+    both,
+    either,
+    integer,
+    number,
+    product,
+    unequal,
+    unflatten,
+)
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
-from sterna.ops.sorting import make_heap, ranked, sift_down, sort_heap
-from sterna.ops.types import axis_of, present, with_dim
+from sterna.ops.sorting import greater, make_heap, ranked, sift_down, sort, sort_heap
+from sterna.ops.types import axis_of, check_dtype, present, with_dim
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -65,7 +79,272 @@ def _top_k(p: Program, attributes: Attributes) -> None:
             indices[to] = E.cast(chosen, "int64")
 
 
+# ---------------------------------------------------------------- non_zero, compress
+def _count_type() -> TensorType:
+    return TensorType("int64", ())
+
+
+def _size(attributes: Attributes) -> Int:
+    if attributes["size"] < 0:
+        raise unfit(f"{attributes['size']} elements")
+    return as_int(attributes["size"])
+
+
+def _room(array: Array, dimension: int, count: Variable) -> Expr:
+    """Whether there is a place left."""
+    return count.value < number(array.shape[dimension], count.dtype)
+
+
+def _non_zero_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    (x,) = present(types, 0)
+    return (TensorType("int64", (as_int(x.rank), _size(attributes))), _count_type())
+
+
+def _non_zero(p: Program, attributes: Attributes) -> None:
+    x, (places, total) = p.input(0), p.outputs
+    p.fill(places, 0)
+    count = p.variable("count", 0, integer(product(x.shape)))
+    with p.nest(x.shape) as i, p.when(unequal(x[i], 0)):
+        with p.when(_room(places, 1, count)):
+            for dimension, place in enumerate(i):
+                places[dimension, count] = number(place, "int64")
+        count.add(1)
+    total[()] = E.cast(count.value, "int64")
+
+
+def _compress_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    x, condition = present(types, 0, 1)
+    check_dtype(condition.dtype, ("bool",))
+    if condition.rank != 1:
+        raise unfit(f"the condition {condition} is no vector")
+    if attributes["axis"] is None:
+        return (TensorType(x.dtype, (_size(attributes),)), _count_type())
+    axis = axis_of(attributes["axis"], x.rank)
+    return (TensorType(x.dtype, with_dim(x.shape, axis, _size(attributes))), _count_type())
+
+
+def _compress(p: Program, attributes: Attributes) -> None:
+    x, condition, (kept, total) = p.input(0), p.input(1), p.outputs
+    flat = attributes["axis"] is None
+    axis = 0 if flat else axis_of(attributes["axis"], len(x.shape))
+    extent = product(x.shape) if flat else x.shape[axis]
+    p.fill(kept, 0)
+    count = p.variable("count", 0, integer(extent))
+    # Entries beyond the tensor are left out, elements beyond the condition are not chosen.
+    length = condition.shape[0] if int(condition.shape[0]) < int(extent) else extent
+    with p.loop(length, "n") as n, p.when(condition[n]):
+        with p.when(_room(kept, axis, count)):
+            if flat:
+                kept[count] = x[unflatten(n, x.shape)]
+            else:
+                with p.nest((*x.shape[:axis], *x.shape[axis + 1 :])) as i:
+                    to: tuple[Index, ...] = (*i[:axis], count, *i[axis:])
+                    source: tuple[Index, ...] = (*i[:axis], n, *i[axis:])
+                    kept[to] = x[source]
+        count.add(1)
+    total[()] = E.cast(count.value, "int64")
+
+
+# ---------------------------------------------------------------- unique
+def _unique_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    (x,) = present(types, 0)
+    size = _size(attributes)
+    shape: tuple[Int, ...] = (size,)
+    if attributes["axis"] is None:
+        extent = x.elements
+    else:
+        axis = axis_of(attributes["axis"], x.rank)
+        shape, extent = with_dim(x.shape, axis, size), x.shape[axis]
+    return (
+        TensorType(x.dtype, shape), TensorType("int64", (size,)), TensorType("int64", (extent,)),
+        TensorType("int64", (size,)), _count_type(),
+    )  # fmt: skip
+
+
+def _unique(p: Program, attributes: Attributes) -> None:
+    x, (values, first, inverse, counts, total) = p.input(0), p.outputs
+    flat = attributes["axis"] is None
+    axis = 0 if flat else axis_of(attributes["axis"], len(x.shape))
+    extent = inverse.shape[0]
+    rest = () if flat else (*x.shape[:axis], *x.shape[axis + 1 :])
+    kind = integer(extent)
+
+    def element(n: Expr | Int, inner: tuple[Int, ...]) -> Expr:
+        if flat:
+            return x[unflatten(p.index(n, extent), x.shape)]
+        where: tuple[Index, ...] = (*inner[:axis], n, *inner[axis:])
+        return x[where]
+
+    def before(i: Expr, j: Expr) -> Expr:
+        """In the order of the values, those of slices compared one by one; equal ones by position."""
+        if flat:
+            return ranked(element(i, ()), element(j, ()), i, j, largest=False)
+        result = p.variable("earlier", i < j)
+        with p.loop(product(rest), "m") as m:
+            inner = unflatten(m, rest)
+            a, b = element(i, inner), element(j, inner)
+            less, more = p.let(greater(b, a)), p.let(greater(a, b))
+            with p.when(either(less, more)):
+                result.set(less)
+            p.leave_if(either(less, more))
+        return result.value
+
+    def same(i: Expr, j: Expr) -> Expr:
+        if flat:
+            a, b = element(i, ()), element(j, ())
+            return E.unary("logical_not", either(greater(a, b), greater(b, a)))
+        result = p.variable("same", True, "bool")
+        with p.loop(product(rest), "m") as m:
+            inner = unflatten(m, rest)
+            a, b = element(i, inner), element(j, inner)
+            with p.when(either(greater(a, b), greater(b, a))):
+                result.set(False)
+            p.leave_if(E.unary("logical_not", result.value))
+        return result.value
+
+    p.fill(values, 0)
+    for array in (first, counts):
+        p.fill(array, 0)
+    order = p.array("order", kind, (extent,))
+    group = p.array("group", kind, (extent,))  # of each element in the order of the groups' values
+    with p.loop(extent, "n") as n:
+        order[n] = number(n, kind)
+    sort(p, order, extent, before)
+    # The first element of a group is the one of the least position.
+    count = p.variable("count", 0, kind)
+    lead = p.array("lead", kind, (extent,))
+    with p.loop(extent, "n") as n:
+        here = order[n]
+        fresh = p.variable("fresh", True, "bool")
+        with p.when(number(n, kind) > 0):
+            fresh.set(E.unary("logical_not", same(order[p.index(n - 1, extent)], here)))
+        with p.when(fresh.value):
+            lead[count] = here
+            count.add(1)
+        group[here] = count.value - 1
+    groups = p.bound(count, extent)
+    # Where each group goes: in the order of its values, or in that of its first elements.
+    rank = p.array("rank", kind, (extent,))
+    if attributes["sorted"]:
+        with p.loop(groups, "g") as g:
+            rank[g] = number(g, kind)
+    else:
+        taken = p.variable("taken", 0, kind)
+        with p.loop(extent, "n") as n:
+            mine = group[n]
+            with p.when(E.compare("eq", lead[mine], number(n, kind))):
+                rank[mine] = taken.value
+                taken.add(1)
+    with p.loop(extent, "n") as n:
+        place = rank[group[n]]
+        inverse[n] = E.cast(place, "int64")
+        with p.when(place < number(counts.shape[0], kind)):
+            counts[place] = counts[place] + 1
+    with p.loop(groups, "g") as g:
+        place, source = rank[g], lead[g]
+        with p.when(place < number(first.shape[0], kind)):
+            first[place] = E.cast(source, "int64")
+            if flat:
+                values[place] = element(source, ())
+            else:
+                with p.nest(rest) as i:
+                    to: tuple[Index, ...] = (*i[:axis], place, *i[axis:])
+                    values[to] = element(source, i)
+    total[()] = E.cast(count.value, "int64")
+
+
+# ---------------------------------------------------------------- non_max_suppression
+def _suppression_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    boxes, scores = present(types, 0, 1)
+    check_dtype(boxes.dtype, ("float32", "float64"))
+    if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] != 4 or scores.shape[2] != boxes.shape[1]:
+        raise unfit(f"boxes {boxes} and scores {scores} do not fit")
+    return (TensorType("int64", (_size(attributes), as_int(3))), _count_type())
+
+
+def _first_element(p: Program, position: int, otherwise: float, dtype: str) -> Expr:
+    array = p.inputs[position]
+    return E.const(otherwise, dtype) if array is None else array[(0,) * len(array.shape)]
+
+
+def _suppression(p: Program, attributes: Attributes) -> None:
+    boxes, scores, (chosen, total) = p.input(0), p.input(1), p.outputs
+    batches, n_boxes, n_classes = boxes.shape[0], boxes.shape[1], scores.shape[1]
+    kind = integer(n_boxes)
+    most = _first_element(p, 2, 0, "int64")
+    limit = p.let(_first_element(p, 3, 0.0, "float32"), "limit")
+    p.fill(chosen, -1)
+    count = p.variable("count", 0, "int32")
+    candidates = p.array("candidates", kind, (n_boxes,))
+    kept = p.array("kept", kind, (n_boxes,))
+    with p.loop(batches, "batch") as batch, p.loop(n_classes, "class") as c:
+        found = p.variable("found", 0, kind)
+        with p.loop(n_boxes, "n") as n:
+            good = None if p.inputs[4] is None else scores[batch, c, n] > _first_element(p, 4, 0.0, scores.dtype)
+            with p.when(good if good is not None else E.const(True, "bool")):
+                candidates[found] = number(n, kind)
+                found.add(1)
+
+        def before(i: Expr, j: Expr, batch: Int = batch, c: Int = c) -> Expr:
+            return ranked(scores[batch, c, i], scores[batch, c, j], i, j, largest=True)
+
+        sort(p, candidates, p.bound(found, n_boxes), before)
+        n_kept = p.variable("n_kept", 0, kind)
+        with p.loop(p.bound(found, n_boxes), "n") as n:
+            p.leave_if(E.cast(n_kept.value, "int64") >= most)
+            mine = candidates[n]
+            box = _corners(p, boxes, batch, mine, attributes["center_point_box"])
+            free = p.variable("free", True, "bool")
+            with p.loop(p.bound(n_kept, n_boxes), "m") as m:
+                other = _corners(p, boxes, batch, kept[m], attributes["center_point_box"])
+                with p.when(_overlap(p, box, other, limit)):
+                    free.set(False)
+                p.leave_if(E.unary("logical_not", free.value))
+            with p.when(free.value):
+                kept[n_kept] = mine
+                n_kept.add(1)
+                with p.when(_room(chosen, 0, count)):
+                    for column, value in enumerate((number(batch, "int64"), number(c, "int64"), E.cast(mine, "int64"))):
+                        chosen[count, column] = value
+                count.add(1)
+    total[()] = E.cast(count.value, "int64")
+
+
+def _corners(p: Program, boxes: Array, batch: Int, n: Expr, centered: bool) -> tuple[Expr, ...]:
+    """(least y, least x, greatest y, greatest x) of a box."""
+    a, b, c, d = (boxes[batch, n, k] for k in range(4))
+    if centered:
+        half_width, half_height = c * 0.5, d * 0.5
+        corners = (b - half_height, a - half_width, b + half_height, a + half_width)
+    else:
+        corners = (E.minimum(a, c), E.minimum(b, d), E.maximum(a, c), E.maximum(b, d))
+    return tuple(p.let(corner, "corner") for corner in corners)
+
+
+def _overlap(p: Program, a: tuple[Expr, ...], b: tuple[Expr, ...], limit: Expr) -> Expr:
+    """Whether the intersection of two boxes is more than a part of their union."""
+    height = p.let(E.minimum(a[2], b[2]) - E.maximum(a[0], b[0]))
+    width = p.let(E.minimum(a[3], b[3]) - E.maximum(a[1], b[1]))
+    shared = p.let(height * width)
+    first, second = p.let((a[2] - a[0]) * (a[3] - a[1])), p.let((b[2] - b[0]) * (b[3] - b[1]))
+    union = p.let(first + second - shared)
+    real = both(height > 0.0, width > 0.0, first > 0.0, second > 0.0, union > 0.0)
+    return both(real, shared / union > E.cast(limit, shared.dtype))
+
+
+_BOXES = np.array(
+    [[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [1, 11.1, 0, 10.1], [0, 100, 1, 101]]],
+    np.float32,
+)
+_SCORES = np.array([[[0.9, 0.75, 0.6, 0.95, 0.5, 0.3], [0.1, 0.75, 0.75, 0.2, 0.5, 0.9]]], np.float32)
+
+
+def _one(value: float, dtype: str = "float32") -> Any:
+    return np.array([value], dtype)
+
+
 F = "float32"
+SIZE = Attribute("size", "int", "places for what is found; the rest is filled, what is too much is left out")
 AXIS = Attribute("axis", "int", "where to choose", -1)
 OPERATORS: tuple[Operator, ...] = (
     opaque(
@@ -85,6 +364,67 @@ OPERATORS: tuple[Operator, ...] = (
             case(("int32", (2, 20)), k=20, axis=-1, low=0, high=5),
             case(("float16", (7,)), k=1, axis=0),
             case(("uint8", (6, 2)), k=3, axis=0, low=0, high=3),
+        ),
+    ),
+    opaque(
+        "non_zero",
+        "The coordinates of all elements that are not 0, in row-major order, one column for each; then zeros. And how "
+        "many there are.",
+        _non_zero_types,
+        _non_zero,
+        (SIZE,),
+        cases=(
+            case(("int32", (3, 5)), low=-1, high=2, size=12),
+            case(("bool", (4, 2, 2)), size=5),
+            case((np.array([0.0, np.nan, -0.0, 2.0], np.float32)), size=2),
+        ),
+    ),
+    opaque(
+        "compress",
+        "The slices along an axis (or the elements in row-major order) where a condition holds, then zeros. And how "
+        "many there are.",
+        _compress_types,
+        _compress,
+        (SIZE, Attribute("axis", "int", "of the slices; None takes elements", None)),
+        cases=(
+            case((F, (3, 4)), np.array([False, True, True]), axis=0, size=2),
+            case((F, (3, 4)), np.array([True, False, True]), axis=1, size=4),
+            case(("int16", (2, 3)), np.array([False, True, False, False, True, True, True]), size=3),
+        ),
+    ),
+    opaque(
+        "unique",
+        "The different elements, or slices along an axis; the position of the first of each; for every element which "
+        "it is; how often each occurs; how many there are. NaN equals itself.",
+        _unique_types,
+        _unique,
+        (
+            SIZE,
+            Attribute("axis", "int", "of the slices; None takes elements", None),
+            Attribute("sorted", "bool", "by value, or by first occurrence", True),
+        ),
+        cases=(
+            case(("int32", (3, 5)), low=0, high=5, size=5),
+            case(("float32", (12,)), low=-1, high=1, size=12, sorted=False),
+            case(np.array([[2, 1, 2], [0, 3, 0]], np.int64), size=3, axis=1),
+            case(np.array([[1, 0], [1, 0], [0, 7], [1, 0], [0, 2]], np.float32), size=4, axis=0, sorted=False),
+            case(np.array([np.nan, 1, np.nan, 0, 1], np.float32), size=3),
+        ),
+    ),
+    opaque(
+        "non_max_suppression",
+        "Boxes in the order of their scores, without those that overlap a better one of their class too much: rows of "
+        "batch, class and box, then -1. And how many there are. Operands: boxes [N, B, 4] as two opposite corners "
+        "(y, x, y, x) or as center and size (x, y, width, height); scores [N, C, B]; the most boxes of a class (none, "
+        "if left out), the greatest overlap as a part of the union (0), the score that must be exceeded.",
+        _suppression_types,
+        _suppression,
+        (SIZE, Attribute("center_point_box", "bool", "boxes are given by center and size", False)),
+        cases=(
+            case(_BOXES, _SCORES, _one(3, "int64"), _one(0.5), _one(0.2), size=6),
+            case(_BOXES, _SCORES, _one(2, "int64"), None, None, size=3),
+            case(_BOXES, _SCORES, None, None, None, size=2),
+            case(_BOXES, _SCORES, _one(9, "int64"), _one(0.3), None, size=10, center_point_box=True),
         ),
     ),
 )

@@ -18,6 +18,7 @@ from sterna.ops import (
     recurrent,
     reduction,
     resize,
+    scatter,
     selection,
     trees,
 )
@@ -35,6 +36,7 @@ _MODULES = (
     selection,
     recurrent,
     trees,
+    scatter,
 )
 
 

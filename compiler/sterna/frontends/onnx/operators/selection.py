@@ -1,0 +1,139 @@
+"""Operators that choose elements by their values, and those that write to computed places.
+
+Where the data decides how much is found, the model must declare the shape of the result, or everything must be known at
+compile time; the bundle tests at run time that as much is found as was declared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.onnx.translation import Translation, Translator, axes_of
+from sterna.ir.graph import Value
+
+
+def results(t: Translation, operator: str, *inputs: Value | None, **attributes: Any) -> tuple[Value, ...]:
+    """A core operator with several results."""
+    name = f"{t.node.name}/{operator}"
+    return t.builder.add_all(operator, *inputs, sources=t.sources, name=name, **attributes)
+
+
+def top_k(t: Translation) -> tuple[Value, ...]:
+    x = t.input(0)
+    (axis,) = axes_of((t.attribute("axis", -1),), x.type.rank)
+    condition: Value | None = None
+    if t.version < 10:
+        k = t.attribute("k")
+    elif t.known(1):
+        k = t.integer_of(1, "a number of elements")
+    else:
+        sizes = t.wanted(1, "a number of elements", 1 if t.declared and t.declared[0] is None else 0)
+        k = sizes[axis]
+        condition = t.op("equal", t.input(1), t.constant(np.full(t.static(t.input(1)), k), t.input(1).dtype))
+    found = results(t, "top_k", x, k=k, axis=axis, largest=bool(t.attribute("largest", 1)))
+    return found if condition is None else tuple(t.agree(value, condition) for value in found)
+
+
+def _found(t: Translation, values: tuple[Value, ...], count: Value, size: int) -> tuple[Value, ...]:
+    """The results, after a test that just so many elements were found."""
+    if count.data is not None:
+        return values
+    good = t.op("equal", count, t.scalar(size, "int64"))
+    return tuple(t.agree(value, good) for value in values)
+
+
+def _declared(t: Translation, axis: int, output: int = 0) -> int | None:
+    """The size that the model declares for a result whose size is in its data."""
+    sizes = t.declared[output] if output < len(t.declared) else None
+    return None if sizes is None else sizes[axis]
+
+
+def non_zero(t: Translation) -> Value:
+    x = t.input(0)
+    size = int(np.count_nonzero(x.data)) if x.data is not None else _declared(t, 1)
+    if size is None:
+        raise t.unknown(0, "elements")
+    places, count = results(t, "non_zero", x, size=size)
+    return _found(t, (places,), count, size)[0]
+
+
+def compress(t: Translation) -> Value:
+    x, condition = t.input(0), t.input(1)
+    axis = t.attribute("axis")
+    if axis is not None:
+        (axis,) = axes_of((axis,), x.type.rank)
+    if condition.data is not None:
+        limit = int(x.type.elements if axis is None else x.shape[axis])
+        size: int | None = int(np.count_nonzero(condition.data[:limit]))
+    else:
+        size = _declared(t, 0 if axis is None else axis)
+    if size is None:
+        raise t.unknown(1, "conditions")
+    kept, count = results(t, "compress", x, condition, size=size, axis=axis)
+    return _found(t, (kept,), count, size)[0]
+
+
+def unique(t: Translation) -> tuple[Value, ...]:
+    x = t.input(0)
+    axis = t.attribute("axis")
+    if axis is not None:
+        (axis,) = axes_of((axis,), x.type.rank)
+    if x.data is not None:
+        size: int | None = np.unique(x.data, axis=axis).shape[0 if axis is None else axis]
+    else:
+        declared = [_declared(t, 0 if axis is None else axis), _declared(t, 0, 1), _declared(t, 0, 3)]
+        size = next((n for n in declared if n is not None), None)
+    if size is None:
+        raise t.unknown(0, "elements")
+    *values, count = results(t, "unique", x, size=size, axis=axis, sorted=bool(t.attribute("sorted", 1)))
+    return _found(t, tuple(values), count, size)
+
+
+def non_max_suppression(t: Translation) -> Value:
+    size = _declared(t, 0)
+    if size is None:
+        raise t.unknown(0, "boxes and scores")
+    boxes, scores, *settings = (t.optional(n) for n in range(5))
+    centered = bool(t.attribute("center_point_box", 0))
+    chosen, count = results(t, "non_max_suppression", boxes, scores, *settings, size=size, center_point_box=centered)
+    return _found(t, (chosen,), count, size)[0]
+
+
+# ---------------------------------------------------------------- writes to computed places
+def _reduction(t: Translation) -> str:
+    how: str = t.attribute("reduction", "none")
+    if how not in ("none", "add", "mul", "max", "min"):
+        raise error("E0109", f"reduction is {how}")
+    return how
+
+
+def scatter_elements(t: Translation) -> Value:
+    x, indices, updates = (t.input(n) for n in range(3))
+    return t.op("scatter_elements", x, indices, updates, axis=t.attribute("axis", 0), reduction=_reduction(t))
+
+
+def scatter_nd(t: Translation) -> Value:
+    x, indices, updates = (t.input(n) for n in range(3))
+    return t.op("scatter_nd", x, indices, updates, reduction=_reduction(t))
+
+
+def tensor_scatter(t: Translation) -> Value:
+    cache, update = t.input(0), t.input(1)
+    mode = t.attribute("mode", "linear")
+    return t.op("tensor_scatter", cache, update, t.optional(2), axis=t.attribute("axis", -2), mode=mode)
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "Compress": compress,
+    "NonMaxSuppression": non_max_suppression,
+    "NonZero": non_zero,
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "TensorScatter": tensor_scatter,
+    "TopK": top_k,
+    "Unique": unique,
+}

@@ -1,0 +1,168 @@
+"""Operators that write elements to places given at run time: a copy, then one write after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sterna.ir.graph import TensorType
+from sterna.loops.build import Array, Index, Program, number
+from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
+from sterna.ops.types import axis_of, check_dtype, present, same_dtype, with_dim
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+
+Attributes = Mapping[str, Any]
+REDUCTIONS = ("none", "add", "mul", "max", "min")
+
+
+def _reduced(old: Expr, update: Expr, how: str) -> Expr:
+    """What is written where `old` stands."""
+    if how == "none":
+        return update
+    if old.dtype == "bool":
+        return E.binary("or" if how in ("add", "max") else "and", old, update)
+    operation = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}[how]
+    return E.binary(operation, old, update)
+
+
+def _write(target: Array, where: tuple[Index, ...], update: Expr, how: str) -> None:
+    fixed = tuple(target.program.index(i, n) for i, n in zip(where, target.shape, strict=True))
+    target[fixed] = update if how == "none" else _reduced(target[fixed], update, how)
+
+
+# ---------------------------------------------------------------- scatter_elements
+def _elements_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    x, indices, updates = present(types, 0, 1, 2)
+    check_dtype(indices.dtype, ("int32", "int64"))
+    same_dtype((x, updates))
+    if x.rank != indices.rank or indices.shape != updates.shape:
+        raise unfit(f"indices {indices} and updates {updates} do not fit {x}")
+    axis = axis_of(attributes["axis"], x.rank)
+    for n, (size, limit) in enumerate(zip(indices.shape, x.shape, strict=True)):
+        if n != axis and size.is_const and limit.is_const and int(size) > int(limit):
+            raise unfit(f"indices {indices} reach beyond {x}")
+    return (x,)
+
+
+def _elements(p: Program, attributes: Attributes) -> None:
+    x, indices, updates, result = p.input(0), p.input(1), p.input(2), p.output
+    axis = axis_of(attributes["axis"], len(x.shape))
+    p.copy(result, x)
+    with p.nest(indices.shape) as i:
+        place = p.index(indices[i], x.shape[axis], from_end=True)
+        _write(result, with_dim(i, axis, place), updates[i], attributes["reduction"])
+
+
+# ---------------------------------------------------------------- scatter_nd
+def _nd_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    x, indices, updates = present(types, 0, 1, 2)
+    check_dtype(indices.dtype, ("int32", "int64"))
+    same_dtype((x, updates))
+    if indices.rank < 1 or not indices.shape[-1].is_const or int(indices.shape[-1]) > x.rank:
+        raise unfit(f"the indices {indices} do not fit {x}")
+    if updates.shape != (*indices.shape[:-1], *x.shape[int(indices.shape[-1]) :]):
+        raise unfit(f"updates {updates} for {x} at {indices}")
+    return (x,)
+
+
+def _nd(p: Program, attributes: Attributes) -> None:
+    x, indices, updates, result = p.input(0), p.input(1), p.input(2), p.output
+    depth = int(indices.shape[-1])
+    p.copy(result, x)
+    with p.nest(indices.shape[:-1]) as i:
+        place = []
+        for k in range(depth):
+            entry: tuple[Index, ...] = (*i, k)
+            place.append(p.index(indices[entry], x.shape[k], from_end=True))
+        with p.nest(x.shape[depth:], "j") as j:
+            source: tuple[Index, ...] = (*i, *j)
+            _write(result, (*place, *j), updates[source], attributes["reduction"])
+
+
+# ---------------------------------------------------------------- tensor_scatter
+def _cache_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    cache, update = present(types, 0, 1)
+    same_dtype((cache, update))
+    axis = axis_of(attributes["axis"], cache.rank)
+    if axis == 0 or cache.rank != update.rank or with_dim(update.shape, axis, cache.shape[axis]) != cache.shape:
+        raise unfit(f"{update} does not fit into {cache} along dimension {axis}")
+    if len(types) > 2 and types[2] is not None:
+        check_dtype(types[2].dtype, ("int32", "int64"))
+        if types[2].shape != cache.shape[:1]:
+            raise unfit(f"positions {types[2]} for {cache}")
+    return (cache,)
+
+
+def _cache(p: Program, attributes: Attributes) -> None:
+    cache, update, result = p.input(0), p.input(1), p.output
+    starts = p.inputs[2] if len(p.inputs) > 2 else None
+    axis = axis_of(attributes["axis"], len(cache.shape))
+    extent = cache.shape[axis]
+    p.copy(result, cache)
+    with p.nest(update.shape) as i:
+        place: Index = i[axis]
+        if starts is not None:
+            at = E.cast(starts[i[0]], "int64") + number(i[axis], "int64")
+            if attributes["mode"] == "circular":
+                at = E.binary("mod", at, number(extent, "int64"))
+            place = at
+        to: tuple[Index, ...] = (*i[:axis], place, *i[axis + 1 :])
+        result[to] = update[i]
+
+
+F = "float32"
+_INDICES = np.array([[1, 0, 2], [0, -1, 0]], np.int64)
+_COORDINATES = np.array([[[0, 1], [2, -1]], [[0, 1], [1, 1]]], np.int32)
+_REDUCTION = Attribute("reduction", "string", "what a write does with what stands there", "none", REDUCTIONS)
+
+
+OPERATORS: tuple[Operator, ...] = (
+    opaque(
+        "scatter_elements",
+        "The first operand with the elements of the third written to it in row-major order, each at its own position "
+        "but for the coordinate along an axis, which the second gives; negative ones count from the end.",
+        _elements_types,
+        _elements,
+        (Attribute("axis", "int", "whose coordinate", 0), _REDUCTION),
+        cases=(
+            case((F, (3, 3)), _INDICES, (F, (2, 3))),
+            *(case((F, (3, 3)), _INDICES, (F, (2, 3)), reduction=how) for how in REDUCTIONS[1:]),
+            case(("int8", (2, 5)), np.array([[1, 1], [4, 0]], np.int32), ("int8", (2, 2)), axis=-1, reduction="add"),
+            case(("float16", (4,)), np.array([0, 0, 3], np.int64), ("float16", (3,)), reduction="max"),
+            case(("bool", (4,)), np.array([0, 0, 3], np.int64), ("bool", (3,)), reduction="add"),
+        ),
+    ),
+    opaque(
+        "scatter_nd",
+        "The first operand with the slices of the third written to it in row-major order, at the coordinates in the "
+        "second's last dimension.",
+        _nd_types,
+        _nd,
+        (_REDUCTION,),
+        cases=(
+            case((F, (3, 2, 4)), _COORDINATES, (F, (2, 2, 4))),
+            case((F, (3, 2)), _COORDINATES, (F, (2, 2)), reduction="add"),
+            case(("int64", (5,)), np.array([[4], [1], [4]], np.int64), ("int64", (3,)), reduction="min"),
+            case((F, (3, 2)), _COORDINATES, (F, (2, 2)), reduction="mul"),
+        ),
+    ),
+    opaque(
+        "tensor_scatter",
+        "A cache with new entries written to it along an axis, from a position on that is given for every row of the "
+        "batch (0, if left out).",
+        _cache_types,
+        _cache,
+        (
+            Attribute("axis", "int", "of the entries", -2),
+            Attribute("mode", "string", "what happens at the end", "linear", ("linear", "circular")),
+        ),
+        cases=(
+            case((F, (2, 4, 3)), (F, (2, 2, 3)), np.array([1, 2], np.int64)),
+            case((F, (2, 1, 4, 3)), (F, (2, 1, 2, 3)), np.array([3, 7], np.int64), mode="circular"),
+            case((F, (2, 4, 3)), (F, (2, 2, 3)), None),
+        ),
+    ),
+)
