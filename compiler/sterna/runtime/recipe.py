@@ -55,6 +55,8 @@ def compile_command(sources: Path, output: Path, target: str) -> list[str]:
     if not windows:
         # On Windows zig would give the last two to its own C library too, which does not compile with them.
         command += ["-fPIC", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"]
+    if "linux" in target:
+        command.append("-fomit-frame-pointer")  # zig keeps it unless told
     command += [str(sources / "src" / f"{name}.c") for name in SOURCES]
     command.append(str(sources / "port" / ("windows.c" if windows else "posix.c")))
     if "linux" in target:
