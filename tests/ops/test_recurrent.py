@@ -171,3 +171,31 @@ def test_node_cases_of_onnx(generator: str, tmp_path: Path) -> None:
             for value, want in zip(case.model.graph.output, outputs, strict=True):
                 assert found[value.name].dtype == want.dtype, name
                 np.testing.assert_allclose(found[value.name], want, rtol=case.rtol, atol=case.atol, err_msg=name)
+
+
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize("op", sorted(KINDS))
+def test_steps_and_batch_may_stay_open(op: str, direction: str, tmp_path: Path) -> None:
+    gates, _, results = KINDS[op]
+    directions = 2 if direction == "bidirectional" else 1
+    random = np.random.default_rng(1)
+    shapes = {"W": (directions, gates * 20, 7), "R": (directions, gates * 20, 20), "B": (directions, gates * 40)}
+    weights = [
+        onnx.numpy_helper.from_array(random.uniform(-0.5, 0.5, shape).astype(np.float32), name)
+        for name, shape in shapes.items()
+    ]
+    node = helper.make_node(op, ["x", *shapes], results, hidden_size=20, direction=direction)
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["steps", "batch", 7])
+    graph = helper.make_graph([node], "one", [x], [helper.make_empty_tensor_value_info(r) for r in results], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    model = onnx.shape_inference.infer_shapes(model)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    open_dims = {"steps": (1, 9), "batch": (1, 5)}
+    with load(compile_to(tmp_path / "bundle", model, dims=open_dims, generator="llvm")) as bundle:
+        for steps, batch in ((1, 1), (9, 5), (2, 3), (5, 4), (6, 1)):
+            feeds = {"x": random.standard_normal((steps, batch, 7)).astype(np.float32)}
+            found = bundle.run(feeds)
+            for have, want in zip(found.values(), session.run(None, feeds), strict=True):
+                assert have.shape == want.shape
+                np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-5)

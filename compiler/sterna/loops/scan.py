@@ -22,7 +22,7 @@ from sterna.loops.nest import Region
 from sterna.loops.program import Buffer, Stmt, seq
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Reduce
-from sterna.te.layout import dense_strides
+from sterna.te.layout import dense_strides, most_elements
 from sterna.te.scan import parts
 from sterna.te.tensor import Scan, State, Tensor
 
@@ -91,36 +91,27 @@ class ScanLowering(Lowering):
 
     def _room(self, t: Tensor, region: Region) -> Stmt:
         """Storage of a stage that others of the step read."""
-        state = self.stages[t.name]
-        state.scope = state.scope or "stack"
-        buffer = self._allocate(state, region)
+        buffer = self._storage(t.name, t.dtype, region.extent)
         self.places[t.name] = Place(buffer, region.least)
         return P.Alloc(buffer)
 
     def _slots(self, state: State) -> Buffer:
         """Storage of a state: (slots, *its shape)."""
         shape = (as_int(1 if self._in_place(state) else 2), *state.next.shape[1:])
-        elements = 1
-        for n in shape:
-            if not n.is_const:
-                self._refuse(f"the state {state.next.name} has no constant size", "give the dimension a size")
-            elements *= int(n)
-        nbytes = elements * dtypes.size(state.next.dtype)
+        return self._storage(f"{state.next.name}_state", state.next.dtype, shape)
+
+    def _storage(self, name: str, dtype: str, shape: Sequence[Int]) -> Buffer:
+        """A buffer on the stack or, if that is too small, in scratch; of the most that dimensions with bounds need."""
+        try:
+            elements = most_elements(shape)
+        except ValueError as problem:
+            self._refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
+        nbytes, slot = elements * dtypes.size(dtype), 0
         scope: P.Scope = "stack" if nbytes <= STACK_LIMIT else "scratch"
-        slot = self.scratch
         if scope == "scratch":
+            slot = self.scratch
             self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        name = self._unique(f"{state.next.name}_state")
-        return Buffer(
-            name,
-            state.next.dtype,
-            shape,
-            dense_strides(shape),
-            elements,
-            scope,
-            ZERO,
-            slot if scope == "scratch" else 0,
-        )
+        return Buffer(self._unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
 
     def _in_place(self, state: State) -> bool:
         """Whether the state is read only to compute the same element of the next one."""
