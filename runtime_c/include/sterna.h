@@ -126,7 +126,9 @@ STERNA_API void sterna_set_on_node(sterna_model *model, sterna_on_node on_node, 
 #define STERNA_DTYPES(X)                                                                                     \
   X(float32, 1, 4) X(float64, 2, 8) X(float16, 3, 2) X(bfloat16, 4, 2)                                       \
   X(int8, 5, 1) X(int16, 6, 2) X(int32, 7, 4) X(int64, 8, 8)                                                 \
-  X(uint8, 9, 1) X(uint16, 10, 2) X(uint32, 11, 4) X(uint64, 12, 8) X(bool, 13, 1)
+  X(uint8, 9, 1) X(uint16, 10, 2) X(uint32, 11, 4) X(uint64, 12, 8) X(bool, 13, 1)                           \
+  X(float8_e4m3fn, 14, 1) X(float8_e4m3fnuz, 15, 1) X(float8_e5m2, 16, 1) X(float8_e5m2fnuz, 17, 1)           \
+  X(float8_e8m0fnu, 18, 1) X(float4_e2m1fn, 19, 1) X(int4, 20, 1) X(uint4, 21, 1) X(int2, 22, 1) X(uint2, 23, 1)
 
 #define STERNA_MAX_RANK 16
 

@@ -13,7 +13,7 @@
 
 static bool find_dtype(const char *text, size_t at, value *v) {
   static const struct {
-    char name[12];
+    char name[20];
     uint32_t code, bytes;
   } dtypes[] = {
 #define ROW(name, code, bytes) {#name, code, bytes},

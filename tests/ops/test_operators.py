@@ -54,14 +54,16 @@ def test_formula_agrees_with_the_type_rule(operator: Operator, case: Case) -> No
         computed = evaluate(operator.name, arrays, attributes)
         assert [tensor_type(dtypes.from_numpy(a.dtype), a.shape) for a in computed] == list(outputs)
         return
-    tensors = [None if t is None else placeholder(f"x{n}", t.shape, t.dtype) for n, t in enumerate(types)]
+    tensors = [
+        None if t is None else placeholder(f"x{n}", t.shape, dtypes.storage(t.dtype)) for n, t in enumerate(types)
+    ]
     results = operator.compute(tensors, attributes, outputs, "y")
-    assert [(t.shape, t.dtype) for t in results] == [(t.shape, t.dtype) for t in outputs]
+    assert [(t.shape, t.dtype) for t in results] == [(t.shape, dtypes.storage(t.dtype)) for t in outputs]
     kernel = Kernel("k", tuple(t for t in tensors if t is not None), (), results)
     names = [stage.name for stage in kernel.stages]
     assert len(set(names)) == len(names)
     assert all(name.startswith("y") and name.isidentifier() for name in names)
-    computed = run_kernel(kernel, {f"x{n}": a for n, a in enumerate(arrays) if a is not None})
+    computed = run_kernel(kernel, {f"x{n}": dtypes.stored(a) for n, a in enumerate(arrays) if a is not None})
     if operator.view is not None and arrays[0] is not None:
         np.testing.assert_array_equal(computed["y"], operator.view(arrays[0], attributes))
 

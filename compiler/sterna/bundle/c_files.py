@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sterna.codegen.dialect import C_TYPE
+from sterna.ir import dtypes
 from sterna.codegen.render import render_template
 from sterna.driver import Compiled
 from sterna.ir.graph import Value
@@ -82,7 +83,7 @@ def _tensor(value: Value, name: str, taken: set[str]) -> _Tensor:
     return _Tensor(
         re.sub(r"\*/|[^\x20-\x7e]", "?", name),
         identifier,
-        C_TYPE[value.dtype],
+        C_TYPE[dtypes.storage(value.dtype)],
         value.dtype,
         tuple(str(n) for n in value.shape),
         most_elements(value.shape),

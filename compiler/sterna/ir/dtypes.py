@@ -6,6 +6,8 @@ answer what the compiler asks of it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -13,8 +15,15 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 ALL = (*FLOATS, *SIGNED, *UNSIGNED, "bool")
+#: Types of weights and activations that no arithmetic is done in: they are moved, and converted from and to the others.
+#: An element takes a byte in memory, its bits the lowest of them.
+NARROW_FLOATS = (
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn",
+)  # fmt: skip
+NARROW_INTEGERS = ("int4", "uint4", "int2", "uint2")
+NARROW = (*NARROW_FLOATS, *NARROW_INTEGERS)
 
-_BITS = {"bool": 8, "bfloat16": 16}
+_BITS = {"bool": 8, "bfloat16": 16, **dict.fromkeys(NARROW, 8)}
 
 
 def is_float(dtype: str) -> bool:
@@ -26,7 +35,17 @@ def is_integer(dtype: str) -> bool:
 
 
 def is_signed(dtype: str) -> bool:
-    return dtype in SIGNED
+    return dtype in SIGNED or dtype in ("int4", "int2")
+
+
+def storage(dtype: str) -> str:
+    """The type of an element's memory, in which kernels see it: bytes for the narrow types."""
+    return "uint8" if dtype in NARROW else dtype
+
+
+def stored(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array, one of a narrow type seen as bytes."""
+    return array.view(np.uint8) if array.dtype.name in NARROW else array
 
 
 def bits(dtype: str) -> int:
@@ -45,13 +64,13 @@ def limits(dtype: str) -> tuple[int, int]:
     """Least and greatest value of an integer type."""
     if dtype == "bool":
         return 0, 1
-    width = bits(dtype)
+    width = int(dtype[-1]) if dtype in NARROW_INTEGERS else bits(dtype)
     return (-(1 << (width - 1)), (1 << (width - 1)) - 1) if is_signed(dtype) else (0, (1 << width) - 1)
 
 
 def to_numpy(dtype: str) -> np.dtype:
-    """The NumPy type; bfloat16 is ml_dtypes' own."""
-    return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
+    """The NumPy type; bfloat16 and the narrow ones are those of ml_dtypes."""
+    return np.dtype(getattr(ml_dtypes, dtype)) if dtype == "bfloat16" or dtype in NARROW else np.dtype(dtype)
 
 
 def from_numpy(dtype: np.dtype) -> str:
@@ -61,6 +80,6 @@ def from_numpy(dtype: np.dtype) -> str:
         KeyError: the type has no counterpart here (strings, complex, objects).
     """
     name: str = np.dtype(dtype).name
-    if name not in ALL:
+    if name not in ALL and name not in NARROW:
         raise KeyError(name)
     return name

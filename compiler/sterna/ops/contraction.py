@@ -14,6 +14,7 @@ from sterna.ir.integer import Int
 from sterna.ops.formulas import at, broadcast_at, rounded, wide, widened
 from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Axis, Tensor, compute, reduce, reduce_axis
 
@@ -71,14 +72,40 @@ def summed(
 
 
 # ---------------------------------------------------------------- matrix product
-def _matmul_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
-    a, b = present(types, 0, 1)
+_FEW_BITS = ("int8", "uint8", "int16", "uint16")
+
+
+def _accumulator(a: TensorType, b: TensorType, exact: bool) -> str:
+    """The result's element type; `exact`: integers of few bits, of two types maybe, give int32."""
+    if exact:
+        check_dtype(a.dtype, _FEW_BITS)
+        check_dtype(b.dtype, _FEW_BITS)
+        return "int32"
     check_dtype(same_dtype((a, b)), NUMBERS)
+    return a.dtype
+
+
+def _factor(value: Expr, dtype: str) -> Expr:
+    """A factor in the type that products are added up in."""
+    return E.cast(value, wide(dtype))
+
+
+def _matmul_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    return _product_type(types, exact=False)
+
+
+def _matmul_integer_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    return _product_type(types, exact=True)
+
+
+def _product_type(types: Types, exact: bool) -> TensorType:
+    a, b = present(types, 0, 1)
+    dtype = _accumulator(a, b, exact)
     if a.rank < 2 or b.rank < 2:
         raise unfit("takes matrices, of two dimensions or more")
     if a.shape[-1] != b.shape[-2]:
         raise unfit(f"inner dimensions differ: {a} and {b}")
-    return TensorType(a.dtype, (*broadcast([a.shape[:-2], b.shape[:-2]]), a.shape[-2], b.shape[-1]))
+    return TensorType(dtype, (*broadcast([a.shape[:-2], b.shape[:-2]]), a.shape[-2], b.shape[-1]))
 
 
 def _matmul(call: Call) -> Tensor:
@@ -87,18 +114,21 @@ def _matmul(call: Call) -> Tensor:
 
     def element(*index: Int) -> Expr:
         *batch, i, j = index
-        return widened(broadcast_at(a, (*batch, i, k.var))) * widened(broadcast_at(b, (*batch, k.var, j)))
+        left, right = broadcast_at(a, (*batch, i, k.var)), broadcast_at(b, (*batch, k.var, j))
+        return _factor(left, call.output.dtype) * _factor(right, call.output.dtype)
 
     shape = call.output.shape
     axes = [*(f"b{n}" for n in range(len(shape) - 2)), "i", "j"]
-    return summed(call.name, shape, axes, element, inner=[k], dtype=a.dtype)
+    return summed(call.name, shape, axes, element, inner=[k], dtype=call.output.dtype)
 
 
 # ---------------------------------------------------------------- convolution
-def _grouped(types: Types, attributes: Mapping[str, Any], spatial: int) -> tuple[TensorType, TensorType]:
+def _grouped(
+    types: Types, attributes: Mapping[str, Any], spatial: int, exact: bool = False
+) -> tuple[TensorType, TensorType]:
     """Operands of a convolution, checked against the groups."""
     x, w = present(types, 0, 1)
-    check_dtype(same_dtype((x, w)), NUMBERS)
+    _accumulator(x, w, exact)
     groups = attributes["groups"]
     if w.rank != x.rank:
         raise unfit(f"the weight {w} has another rank than the input {x}")
@@ -117,10 +147,18 @@ def _channel(co: Int, ci: Int, w: Tensor, groups: int) -> Int:
 
 
 def _conv_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    return _convolved_type(types, attributes, exact=False)
+
+
+def _conv_integer_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    return _convolved_type(types, attributes, exact=True)
+
+
+def _convolved_type(types: Types, attributes: Mapping[str, Any], exact: bool) -> TensorType:
     spatial = spatial_rank(present(types, 0)[0], attributes, "strides", "dilations")
-    x, w = _grouped(types, attributes, spatial)
+    x, w = _grouped(types, attributes, spatial, exact)
     sizes = windows(x.shape[1:-1], w.shape[:spatial], attributes["strides"], attributes["dilations"])
-    return TensorType(x.dtype, (x.shape[0], *sizes, w.shape[-1]))
+    return TensorType(_accumulator(x, w, exact), (x.shape[0], *sizes, w.shape[-1]))
 
 
 def _conv(call: Call) -> Tensor:
@@ -134,9 +172,11 @@ def _conv(call: Call) -> Tensor:
         steps = zip(position, kernel, call["strides"], call["dilations"], strict=True)
         source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
         value = at(x, (n, *source, _channel(co, ci.var, w, call["groups"])))
-        return widened(value) * widened(at(w, (*(k.var for k in kernel), ci.var, co)))
+        weight = at(w, (*(k.var for k in kernel), ci.var, co))
+        return _factor(value, call.output.dtype) * _factor(weight, call.output.dtype)
 
-    return summed(call.name, call.output.shape, ["n", *names, "co"], element, inner=[*kernel, ci], dtype=x.dtype)
+    dtype = call.output.dtype
+    return summed(call.name, call.output.shape, ["n", *names, "co"], element, inner=[*kernel, ci], dtype=dtype)
 
 
 # ---------------------------------------------------------------- transposed convolution
@@ -210,6 +250,14 @@ _PRODUCTS = (
     case(("float16", (3, 8)), ("float16", (8, 5))),
 )
 
+_FEW_BITS_PRODUCTS = (
+    case(("uint8", (8, 16)), ("int8", (16, 24)), low=-128, high=256),
+    case(("int8", (2, 5, 7)), ("int8", (7, 3)), low=-128, high=128),
+)
+_FEW_BITS_CONVOLUTIONS = (
+    case(("uint8", (1, 8, 8, 3)), ("int8", (3, 3, 3, 16)), strides=(1, 1), dilations=(1, 1), low=-128, high=128),
+    case(("int8", (1, 9, 9, 8)), ("int8", (3, 3, 1, 8)), strides=(2, 2), dilations=(1, 1), groups=8),
+)
 OPERATORS: tuple[Operator, ...] = (
     Operator(
         "matmul",
@@ -228,6 +276,25 @@ OPERATORS: tuple[Operator, ...] = (
         Fusion.COMPLEX,
         (STRIDES, DILATIONS, GROUPS),
         cases=_CONVOLUTIONS,
+        tags=frozenset({FAMILY}),
+    ),
+    Operator(
+        "matmul_integer",
+        "The product of matrices of 8 or 16 bits, of two types maybe, exact in int32.",
+        single(_matmul_integer_type),
+        _matmul,
+        Fusion.COMPLEX,
+        cases=_FEW_BITS_PRODUCTS,
+        tags=frozenset({FAMILY}),
+    ),
+    Operator(
+        "conv_integer",
+        "The same convolution of tensors of 8 or 16 bits, of two types maybe, exact in int32.",
+        single(_conv_integer_type),
+        _conv,
+        Fusion.COMPLEX,
+        (STRIDES, DILATIONS, GROUPS),
+        cases=_FEW_BITS_CONVOLUTIONS,
         tags=frozenset({FAMILY}),
     ),
     Operator(

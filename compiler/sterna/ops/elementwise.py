@@ -200,9 +200,15 @@ def _cast_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
 
 def _bit_cast_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     (x,) = present(types, 0)
-    if dtypes.bits(x.dtype) != dtypes.bits(attributes["to"]) or "bool" in (x.dtype, attributes["to"]):
+    if dtypes.bits(x.dtype) != dtypes.bits(attributes["to"]):
         raise unfit(f"{x.dtype} and {attributes['to']} differ in width")
     return TensorType(attributes["to"], x.shape)
+
+
+def _bit_cast(call: Call) -> Tensor:
+    # A bool is a byte of 0 or 1 in memory and a truth value in kernels.
+    change = E.cast if "bool" in (call.input(0).dtype, call["to"]) else E.bitcast
+    return compute(call.name, call.output.shape, lambda *i: change(at(call.input(0), i), call["to"]))
 
 
 def _cast(call: Call) -> Tensor:
@@ -249,7 +255,7 @@ BITCAST = Operator(
     "bit_cast",
     "The same bits read as another element type of the same width.",
     single(_bit_cast_type),
-    lambda call: compute(call.name, call.output.shape, lambda *i: E.bitcast(at(call.input(0), i), call["to"])),
+    _bit_cast,
     Fusion.BROADCAST,
     (Attribute("to", "dtype", "the element type of the result", choices=dtypes.ALL),),
     cases=(

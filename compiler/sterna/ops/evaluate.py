@@ -48,12 +48,14 @@ def evaluate(
         if array is None or kind is None:
             tensors.append(None)
             continue
-        tensors.append(placeholder(f"x{n}", kind.shape, kind.dtype))
-        arrays[f"x{n}"] = array
+        tensors.append(placeholder(f"x{n}", kind.shape, dtypes.storage(kind.dtype)))
+        arrays[f"x{n}"] = dtypes.stored(array)
     results = declaration.compute(tensors, attributes, outputs, "y")
     kernel = Kernel(op, tuple(t for t in tensors if t is not None), (), results)
     computed = run_kernel(kernel, arrays)
-    return tuple(computed[tensor.name] for tensor in results)
+    return tuple(
+        computed[tensor.name].view(dtypes.to_numpy(kind.dtype)) for tensor, kind in zip(results, outputs, strict=True)
+    )
 
 
 def _run(
@@ -67,12 +69,15 @@ def _run(
             buffers.append(None)
             continue
         kind = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
-        buffers.append(dense_buffer(f"x{n}", kind.dtype, kind.shape, "input", n))
-        flat = np.ascontiguousarray(array).reshape(-1)
+        buffers.append(dense_buffer(f"x{n}", dtypes.storage(kind.dtype), kind.shape, "input", n))
+        flat = np.ascontiguousarray(dtypes.stored(array)).reshape(-1)
         memory[f"x{n}"] = flat if flat.size else np.zeros(1, flat.dtype)
-    results = [dense_buffer(f"y{n}", kind.dtype, kind.shape, "output", n) for n, kind in enumerate(outputs)]
+    results = [
+        dense_buffer(f"y{n}", dtypes.storage(kind.dtype), kind.shape, "output", n) for n, kind in enumerate(outputs)
+    ]
     memory |= {b.name: np.zeros(b.elements, dtypes.to_numpy(b.dtype)) for b in results}
     run_function(operator.write(buffers, attributes, results), memory)
     return tuple(
-        memory[b.name][: int(kind.elements)].reshape(kind.sizes) for b, kind in zip(results, outputs, strict=True)
+        memory[b.name][: int(kind.elements)].reshape(kind.sizes).view(dtypes.to_numpy(kind.dtype))
+        for b, kind in zip(results, outputs, strict=True)
     )

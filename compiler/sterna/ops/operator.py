@@ -196,12 +196,13 @@ class Operator:
         """The operator's stages on given operands.
 
         Args:
-            inputs: one tensor per operand, of its type's shape and dtype; None where left out.
+            inputs: one tensor per operand, of its type's shape and storage type; None where left out.
             outputs: the types of the results, as `types` gives them.
             name: of the result's stage (`name_0` ... if there are several); intermediate stages begin with it.
         """
         assert self.formula is not None
-        result = self.formula(Call(tuple(inputs), attributes, tuple(outputs), name))
+        seen = tuple(TensorType(dtypes.storage(kind.dtype), kind.shape) for kind in outputs)
+        result = self.formula(Call(tuple(inputs), attributes, seen, name))
         return result if isinstance(result, tuple) else (result,)
 
     def write(

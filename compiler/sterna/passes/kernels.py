@@ -80,7 +80,7 @@ class _Builder:
         if value.data is not None:
             tensor = self._constant(value, value.data)
         else:
-            tensor = placeholder(f"x{len(self.inputs)}", value.shape, value.dtype)
+            tensor = placeholder(f"x{len(self.inputs)}", value.shape, dtypes.storage(value.dtype))
             storage = self.views.storage(value)
             self.text.append(f"{tensor.name} {value.type} {storage.origin} {storage.strides}")
             self.inputs.append(value)
@@ -89,12 +89,13 @@ class _Builder:
         return tensor
 
     def _constant(self, value: Value, data: Array) -> Tensor:
+        data, dtype = dtypes.stored(data), dtypes.storage(value.dtype)
         if data.size and (data.size == 1 or not any(data.strides)):
             scalar = data.reshape(-1)[0] if data.size == 1 else data[(0,) * data.ndim]
             name = f"k{len(self.tensors)}"
             self.text.append(f"{name} {value.type} {scalar!r}")
-            return compute(name, value.shape, lambda *_: E.const(scalar, value.dtype))
-        tensor = placeholder(f"c{len(self.constants)}", value.shape, value.dtype)
+            return compute(name, value.shape, lambda *_: E.const(scalar, dtype))
+        tensor = placeholder(f"c{len(self.constants)}", value.shape, dtype)
         self.text.append(f"{tensor.name} {value.type}")
         self.constants.append(data)
         self.params.append(tensor)
@@ -133,9 +134,9 @@ def _program_call(node: Node, views: Views) -> Call:
             operands[value] = _buffer(f"x{len(inputs)}", value, "input", len(inputs), views)
             inputs.append(value)
         else:
-            operands[value] = b = dense_buffer(f"c{len(constants)}", value.dtype, value.shape, "param", offset)
+            operands[value] = b = dense_buffer(f"c{len(constants)}", dtypes.storage(value.dtype), value.shape, "param", offset)
             offset += -(-b.elements * dtypes.size(b.dtype) // ALIGNMENT) * ALIGNMENT
-            constants.append(value.data)
+            constants.append(dtypes.stored(value.data))
     results = [_buffer(f"y{n}", value, "output", n, views) for n, value in enumerate(node.outputs)]
     for b in (*operands.values(), *results):
         text.append(f"{b.name}: {b.dtype}{[str(n) for n in b.shape]} {b.origin} {b.strides} {b.elements}")
@@ -159,7 +160,7 @@ def _program_call(node: Node, views: Views) -> Call:
 def _buffer(name: str, value: Value, scope: Scope, slot: int, views: Views) -> Buffer:
     place = views.storage(value)
     return Buffer(
-        name, value.dtype, value.shape, place.strides, most_elements(place.root.shape), scope, place.origin, slot
+        name, dtypes.storage(value.dtype), value.shape, place.strides, most_elements(place.root.shape), scope, place.origin, slot
     )
 
 
@@ -279,7 +280,7 @@ def _fill(node: Node, y: Value, boxes: Sequence[_Box], views: Views) -> Call:
     """Writes the border of a padded tensor."""
     b = _Builder(views)
     given = node.attributes["value"]
-    value = E.const(bool(given) if y.dtype == "bool" else given, y.dtype)
+    value = E.const(bool(given) if y.dtype == "bool" else given, dtypes.storage(y.dtype))
     b.text.append(f"fill {value} {y.type} {boxes}")
     outs = tuple(compute(f"s{n}", size, lambda *_: value) for n, (_, size) in enumerate(boxes))
     kernel = Kernel("fill_border", (), (), outs)

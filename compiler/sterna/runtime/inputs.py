@@ -20,7 +20,8 @@ Array = npt.NDArray[Any]
 class TensorSpec:
     """A tensor of a signature.
 
-    bfloat16 is the dtype of `ml_dtypes`; without that package it shows as uint16, bit for bit.
+    bfloat16, float8, float4 and integers of less than 8 bits are dtypes of `ml_dtypes`; without that package they show as
+    uint16 and uint8, bit for bit.
     """
 
     name: str
@@ -53,14 +54,14 @@ class TensorSpec:
 
 def dtype_from_name(name: str) -> np.dtype[Any]:
     """The NumPy type for a dtype of graph.json."""
-    if name != "bfloat16":
+    if name in np.sctypeDict:
         plain: np.dtype[Any] = np.dtype(name)
         return plain
     try:
         import ml_dtypes  # noqa: PLC0415 (optional, and slow to import)
     except ImportError:
-        return np.dtype(np.uint16)
-    narrow: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(np.uint16 if name == "bfloat16" else np.uint8)
+    narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     return narrow
 
 

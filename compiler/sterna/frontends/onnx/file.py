@@ -50,7 +50,21 @@ ELEMENT_TYPES: dict[int, str] = {
     TensorProto.UINT32: "uint32",
     TensorProto.UINT64: "uint64",
     TensorProto.BOOL: "bool",
+    TensorProto.FLOAT8E4M3FN: "float8_e4m3fn",
+    TensorProto.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+    TensorProto.FLOAT8E5M2: "float8_e5m2",
+    TensorProto.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
+    TensorProto.INT4: "int4",
+    TensorProto.UINT4: "uint4",
 }
+# Those that older releases of the onnx package do not name.
+for _name, _dtype in (
+    ("FLOAT8E8M0", "float8_e8m0fnu"), ("FLOAT4E2M1", "float4_e2m1fn"), ("INT2", "int2"), ("UINT2", "uint2"),
+):  # fmt: skip
+    if _name in TensorProto.DataType.keys():  # noqa: SIM118  an enumeration of protobuf is no mapping
+        ELEMENT_TYPES[TensorProto.DataType.Value(_name)] = _dtype
+#: Bits of an element in a file, where several share a byte.
+_PACKED = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
 
 
 def element_type(code: int) -> str:
@@ -147,24 +161,35 @@ def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
     if any(size < 0 for size in shape):
         raise error("E0103", f"{what} has negative dimensions: {list(shape)}")
     count = math.prod(shape)
-    size = count * dtypes.size(dtype)
+    bits = _PACKED.get(dtype, 0)
+    size = -(-count * bits // 8) if bits else count * dtypes.size(dtype)
     if size > LARGEST_TENSOR:
         raise error("E0112", f"{what} of shape {list(shape)} would take {size} bytes")
     kind = dtypes.to_numpy(dtype)
     if tensor.data_location == TensorProto.EXTERNAL:
+        if bits:
+            return _unpacked(_external(tensor, folder, what, np.dtype(np.uint8), size), bits, kind, shape)
         return _external(tensor, folder, what, kind, size).reshape(shape)
     if tensor.HasField("raw_data"):
         raw = tensor.raw_data
         if len(raw) != size:
             raise error("E0103", f"{what} of shape {list(shape)} needs {size} bytes and has {len(raw)}")
+        if bits:
+            return _unpacked(np.frombuffer(raw, np.uint8), bits, kind, shape)
         return np.frombuffer(raw, kind.newbyteorder("<")).astype(kind, copy=False).reshape(shape)
     stored = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
-    if max(map(len, stored)) != count:
+    if max(map(len, stored)) != (size if bits else count):
         raise error("E0103", f"{what} of shape {list(shape)} needs {count} elements and has {max(map(len, stored))}")
     try:
         return np.asarray(numpy_helper.to_array(tensor)).astype(kind, copy=False).reshape(shape)
     except Exception as problem:  # whatever a malformed message makes the helper trip over
         raise error("E0103", f"{what} is malformed: {problem}") from None
+
+
+def _unpacked(data: Array, bits: int, kind: np.dtype[np.generic], shape: tuple[int, ...]) -> Array:
+    """One element per byte from elements that share bytes, the first in the lowest bits."""
+    parts = np.stack([(data >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)], axis=-1)
+    return parts.reshape(-1)[: math.prod(shape)].astype(np.uint8).view(kind).reshape(shape)
 
 
 def _external(tensor: onnx.TensorProto, folder: Path | None, what: str, kind: np.dtype[np.generic], size: int) -> Array:

@@ -14,6 +14,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
 from sterna.ir.integer import Int, as_int
 from sterna.ops import Builder
+from sterna.ops.narrow import wide_type
 
 Translator = Callable[["Translation"], Value | tuple[Value | None, ...]]
 
@@ -166,8 +167,15 @@ class Translation:
             x = self.op("where", self.op("require", condition), x, self.scalar(0, x.dtype))
         return x
 
-    def cast(self, x: Value, dtype: str) -> Value:
-        return x if x.dtype == dtype else self.op("cast", x, to=dtype)
+    def cast(self, x: Value, dtype: str, saturate: bool = True, rounding: str = "up") -> Value:
+        """`x` in another type; the last two say how floats of 8 bits are made (ONNX, Cast)."""
+        if x.dtype == dtype:
+            return x
+        if x.dtype in dtypes.NARROW:
+            return self.cast(self.op("decode", x, kind=x.dtype), dtype, saturate, rounding)
+        if dtype in dtypes.NARROW:
+            return self.op("encode", self.cast(x, wide_type(dtype)), to=dtype, saturate=saturate, rounding=rounding)
+        return self.op("cast", x, to=dtype)
 
     # -- layouts
     def channels_last(self, x: Value) -> Value:

@@ -7,10 +7,37 @@ from functools import cache
 from types import MappingProxyType
 
 from sterna.frontends.onnx.nodes import ML
-from sterna.frontends.onnx.operators import arithmetic, convolution, recurrent, selection, shapes, trees
+from sterna.frontends.onnx.operators import (
+    arithmetic,
+    convolution,
+    microsoft,
+    quantization,
+    recurrent,
+    resampling,
+    selection,
+    shapes,
+    signal,
+    spatial,
+    trees,
+)
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ops import Onnx, Operator, operators
+
+_MODULES = (
+    arithmetic,
+    convolution,
+    microsoft,
+    quantization,
+    recurrent,
+    resampling,
+    selection,
+    shapes,
+    signal,
+    spatial,
+    trees,
+)
+MICROSOFT = "com.microsoft"
 
 
 @cache
@@ -20,8 +47,10 @@ def translators() -> Mapping[tuple[str, str], Translator]:
     for operator in operators().values():
         for mapping in operator.onnx:
             table[mapping.domain, mapping.op] = _direct(operator, mapping)
-    for module in (arithmetic, convolution, recurrent, selection, shapes, trees):
-        for domain, attribute in (("", "TRANSLATORS"), (ML, "ML_TRANSLATORS")):
+    for module in _MODULES:
+        for domain, attribute in (
+            ("", "TRANSLATORS"), (ML, "ML_TRANSLATORS"), (MICROSOFT, "MICROSOFT_TRANSLATORS")
+        ):  # fmt: skip
             own: dict[str, Translator] = getattr(module, attribute, {})
             table.update({(domain, name): translator for name, translator in own.items()})
     return MappingProxyType(table)

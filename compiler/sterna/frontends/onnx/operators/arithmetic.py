@@ -265,7 +265,11 @@ def modulo(t: Translation) -> Value:
 
 
 def cast(t: Translation) -> Value:
-    return t.cast(t.input(0), element_type(t.attribute("to")))
+    return _converted(t, element_type(t.attribute("to")))
+
+
+def _converted(t: Translation, dtype: str) -> Value:
+    return t.cast(t.input(0), dtype, bool(t.attribute("saturate", 1)), t.attribute("round_mode", "up"))
 
 
 def bit_cast(t: Translation) -> Value:
@@ -273,7 +277,7 @@ def bit_cast(t: Translation) -> Value:
 
 
 def cast_like(t: Translation) -> Value:
-    return t.cast(t.input(0), t.input(1).dtype)
+    return _converted(t, t.input(1).dtype)
 
 
 def identity(t: Translation) -> Value:

@@ -111,7 +111,12 @@ def _padded(t: Translation, x: Value, before: Sequence[int], after: Sequence[int
 
 
 def conv(t: Translation) -> Value:
-    x, w = t.input(0), t.input(1)
+    y = convolved(t, t.input(0), t.input(1))
+    return t.channels_first(t.op("add", y, t.input(2)) if t.has(2) else y)
+
+
+def convolved(t: Translation, x: Value, w: Value, padding: int = 0, operator: str = "conv") -> Value:
+    """A convolution with the node's settings, its result channels last; the border is filled with `padding`."""
     spatial = _spatial(t, x)
     if w.type.rank != x.type.rank:
         raise error("E0108", f"the weight {w.type} has another rank than the input {x.type}")
@@ -120,12 +125,9 @@ def conv(t: Translation) -> Value:
     if t.attribute("kernel_shape") not in (None, (), kernel):
         raise error("E0108", f"kernel_shape is {list(t.attribute('kernel_shape'))} but the weight is {w.type}")
     before, after, _ = _windows(t, x.shape[2:], kernel, strides, dilations)
-    last = _padded(t, t.channels_last(x), before, after)
+    last = _padded(t, t.channels_last(x), before, after, padding)
     weight = t.transpose(w, (*range(2, w.type.rank), 1, 0))
-    y = t.op("conv", last, weight, strides=strides, dilations=dilations, groups=t.attribute("group", 1))
-    if t.has(2):
-        y = t.op("add", y, t.input(2))
-    return t.channels_first(y)
+    return t.op(operator, last, weight, strides=strides, dilations=dilations, groups=t.attribute("group", 1))
 
 
 def conv_transpose(t: Translation) -> Value:
