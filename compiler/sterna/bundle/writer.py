@@ -45,7 +45,7 @@ def write_bundle(compiled: Compiled, directory: str | os.PathLike[str]) -> Path:
             "E0204",
             "the output directory holds something that is not a bundle",
             str(place),
-            "name a new directory, or empty this one",
+            fix="name a new directory, or empty this one",
         )
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def write_bundle(compiled: Compiled, directory: str | os.PathLike[str]) -> Path:
             "E0204",
             f"the output directory cannot be made: {e.strerror}",
             str(place),
-            "name a directory that you may write",
+            fix="name a directory that you may write",
         ) from None
     try:
         for name, data in bundle_files(compiled).items():
@@ -71,7 +71,7 @@ def write_bundle(compiled: Compiled, directory: str | os.PathLike[str]) -> Path:
     except OSError as e:
         shutil.rmtree(temporary, ignore_errors=True)
         raise error(
-            "E0204", f"the bundle cannot be written: {e.strerror}", str(place), "check free space and permissions"
+            "E0204", f"the bundle cannot be written: {e.strerror}", str(place), fix="check free space and permissions"
         ) from None
     return place
 
