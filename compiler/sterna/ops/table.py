@@ -11,6 +11,7 @@ from sterna.ir.graph import Node, TensorType
 from sterna.ops import (
     activation,
     checks,
+    classical,
     contraction,
     elementwise,
     movement,
@@ -39,6 +40,7 @@ _MODULES = (
     recurrent,
     trees,
     scatter,
+    classical,
 )
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from sterna.frontends.onnx.nodes import ML
 from sterna.frontends.onnx.operators import (
     arithmetic,
+    classical,
     convolution,
     microsoft,
     quantization,
@@ -26,6 +27,7 @@ from sterna.ops import Onnx, Operator, operators
 
 _MODULES = (
     arithmetic,
+    classical,
     convolution,
     microsoft,
     quantization,
