@@ -116,16 +116,16 @@ def test_data_of_the_wrong_size() -> None:
 # ---------------------------------------------------------------- E0104, E0105: all at once
 def test_unsupported_operators_and_unknown_shapes_come_together() -> None:
     nodes = [
-        helper.make_node("NonZero", ["x"], ["a"], name="one"),
-        helper.make_node("NonZero", ["x"], ["b"], name="two"),
-        helper.make_node("Loop", ["", "", "a"], ["c"], name="three", body=helper.make_graph([], "body", [], [])),
+        helper.make_node("StringNormalizer", ["x"], ["a"], name="one"),
+        helper.make_node("StringNormalizer", ["x"], ["b"], name="two"),
+        helper.make_node("SequenceErase", ["a"], ["c"], name="three"),
         helper.make_node("Frobnicate", ["b"], ["d"], name="four", domain="com.acme"),
     ]
     inputs = [value("x", ["batch", 3, "?", 8])]
     mistake = refusal(model(nodes, inputs, outputs=("c", "d")))
     assert sorted(mistake.codes) == ["E0104", "E0104", "E0104", "E0105"]
     text = str(mistake)
-    assert 'NonZero is not supported (2 nodes)\n  net, "one", "two"' in text
+    assert 'StringNormalizer is not supported (2 nodes)\n  net, "one", "two"' in text
     assert "com.acme.Frobnicate" in text
     assert "fix: --shape x=1,3,<size>,8" in text
 

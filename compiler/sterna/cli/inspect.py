@@ -21,6 +21,7 @@ _SUPPORT = {
     "yes": "yes",
     "expanded": "yes, expanded into others",
     "folded": "where its condition is a constant",
+    "unrolled": "where the number of its iterations is known",
     "no": "[bold red]no[/]",
 }
 

@@ -36,7 +36,8 @@ class ModelTensor:
 
 @dataclass(frozen=True)
 class OperatorUse:
-    """An operator of the model. `support` is "yes", "expanded" (into others, as ONNX defines it), "folded" or "no"."""
+    """An operator of the model. `support` is "yes", "expanded" (into others, as ONNX defines it), "folded",
+    "unrolled" or "no"."""
 
     name: str
     nodes: int
@@ -116,8 +117,8 @@ def describe_model(path: str | os.PathLike[str]) -> ModelFacts:
 def _support(domain: str, op: str, versions: dict[str, int]) -> str:
     if (domain, op) in translators():
         return "yes"
-    if (domain, op) == ("", "If"):
-        return "folded"
+    if domain == "" and op in structure.CONTROL:
+        return "folded" if op == "If" else "unrolled"
     declared = schema(op, versions.get(domain, 0), domain)
     expandable = declared is not None and (declared.has_function or declared.has_context_dependent_function)
     return "expanded" if expandable else "no"

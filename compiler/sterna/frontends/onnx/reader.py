@@ -22,6 +22,7 @@ from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
 from sterna.frontends.onnx.operators import translators
 from sterna.frontends.onnx.translation import Translation
+from sterna.frontends.onnx.unrolling import Unrolling
 from sterna.ir.graph import Graph, Node, Value, constant
 from sterna.ops import Builder
 
@@ -217,6 +218,8 @@ class _Reader:
             results = result if isinstance(result, tuple) else (result,)
         elif source.op == "If" and source.domain == "":
             results = self.branch(source, inputs, scope)
+        elif source.op in structure.CONTROL and source.domain == "":
+            results = self.unrolled(source, inputs, scope)
         else:
             results = self.expansion(source, inputs, sources, [scope.declared.get(n) for n in source.outputs])
         if len(results) < len(source.outputs):
@@ -253,6 +256,20 @@ class _Reader:
             )
         graph = source.attributes["then_branch" if condition.data.reshape(-1)[0] else "else_branch"]
         return self.nested(graph, _Scope(scope), graph.name or source.name)
+
+    def unrolled(self, source: Source, inputs: Sequence[Value | None], scope: _Scope) -> tuple[Value | None, ...]:
+        """The iterations of a `Loop` or `Scan`, one after the other."""
+        graph = source.attributes["body"]
+
+        def body(values: Sequence[Value]) -> tuple[Value | None, ...]:
+            inner = _Scope(scope)
+            inner.values |= {declared.name: value for declared, value in zip(graph.input, values, strict=True)}
+            return self.nested(graph, inner, graph.name or source.name)
+
+        def origin(position: int) -> str:
+            return self.origin(source.inputs[position], scope)
+
+        return Unrolling(source, inputs, self.builder, body, len(graph.input), origin).run()
 
     def nested(self, graph: onnx.GraphProto, scope: _Scope, name: str) -> tuple[Value | None, ...]:
         self.depth += 1

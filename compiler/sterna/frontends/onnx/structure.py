@@ -9,6 +9,8 @@ import onnx
 from sterna.errors import Diagnostic
 from sterna.frontends.onnx.nodes import schema
 
+#: Operators with sub-graphs: one branch is taken, or a known number of iterations is written out.
+CONTROL = ("If", "Loop", "Scan")
 _SHOWN = 4  # names that a message lists before it only counts
 
 
@@ -101,7 +103,7 @@ def unsupported(
     for position in positions:
         node = graph.node[position]
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if (domain, node.op_type) in known or (domain == "" and node.op_type == "If"):
+        if (domain, node.op_type) in known or (domain == "" and node.op_type in CONTROL):
             continue
         declared = schema(node.op_type, versions.get(domain, 0), domain) if domain in versions else None
         if declared is not None and (declared.has_function or declared.has_context_dependent_function):
