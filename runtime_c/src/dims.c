@@ -12,10 +12,20 @@
 
 #define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
 
-typedef enum operation { NUMBER, SIZE, ADD, MULTIPLY, DIVIDE, REMAINDER, MINIMUM, MAXIMUM } operation;
+/* Prefixed, since the headers of Windows take the bare words. */
+typedef enum operation {
+  OP_NUMBER,
+  OP_SIZE,
+  OP_ADD,
+  OP_MULTIPLY,
+  OP_DIVIDE,
+  OP_REMAINDER,
+  OP_MINIMUM,
+  OP_MAXIMUM
+} operation;
 
 typedef struct term {
-  int64_t number; /* NUMBER; index of the dimension of SIZE; right side of DIVIDE and REMAINDER, positive */
+  int64_t number; /* OP_NUMBER; index of the dimension of OP_SIZE; right side of OP_DIVIDE and OP_REMAINDER, positive */
   operation operation;
 } term;
 
@@ -47,27 +57,27 @@ static bool evaluate(const formula *f, const int64_t *sizes) {
   uint32_t n = 0;
   for (const term *t = f->terms; t < f->terms + f->n_terms; t++) {
     int64_t right = t->number;
-    if (t->operation == NUMBER || t->operation == SIZE) {
-      stack[n++] = t->operation == SIZE ? sizes[right] : right;
+    if (t->operation == OP_NUMBER || t->operation == OP_SIZE) {
+      stack[n++] = t->operation == OP_SIZE ? sizes[right] : right;
       continue;
     }
-    if (t->operation != DIVIDE && t->operation != REMAINDER) right = stack[--n];
+    if (t->operation != OP_DIVIDE && t->operation != OP_REMAINDER) right = stack[--n];
     int64_t *left = &stack[n - 1];
     switch (t->operation) {
-      case ADD:
+      case OP_ADD:
         if (!add(*left, right, left)) return false;
         break;
-      case MULTIPLY:
+      case OP_MULTIPLY:
         if (!multiply(*left, right, left)) return false;
         break;
-      case DIVIDE: /* towards minus infinity */
+      case OP_DIVIDE: /* towards minus infinity */
         *left = *left / right - (*left % right < 0);
         break;
-      case REMAINDER:
+      case OP_REMAINDER:
         *left %= right;
         if (*left < 0) *left += right;
         break;
-      case MINIMUM:
+      case OP_MINIMUM:
         if (right < *left) *left = right;
         break;
       default:
@@ -113,13 +123,13 @@ static bool read_expression(const char *text, size_t at, uint32_t n_dims, term_l
     /* An expression is due. */
     int64_t number;
     if (!json_is_list(text, at)) {
-      if (!read_integer(text, at, &number) || !put(list, NUMBER, number)) return false;
+      if (!read_integer(text, at, &number) || !put(list, OP_NUMBER, number)) return false;
     } else {
       size_t first = json_first(text, at), operand;
-      unsigned o = SIZE;
-      while (o <= MAXIMUM && !json_string_is(text, first, names[o])) o++;
-      if (o > MAXIMUM || (operand = json_next(text, first)) == JSON_NONE) return false;
-      if (o != SIZE) {
+      unsigned o = OP_SIZE;
+      while (o <= OP_MAXIMUM && !json_string_is(text, first, names[o])) o++;
+      if (o > OP_MAXIMUM || (operand = json_next(text, first)) == JSON_NONE) return false;
+      if (o != OP_SIZE) {
         if (depth == MAX_DEPTH) return false;
         open[depth].list = at;
         open[depth].operation = (operation)o;
@@ -127,7 +137,7 @@ static bool read_expression(const char *text, size_t at, uint32_t n_dims, term_l
         at = operand;
         continue;
       }
-      if (!read_integer(text, operand, &number) || number < 0 || number >= n_dims || !put(list, SIZE, number) ||
+      if (!read_integer(text, operand, &number) || number < 0 || number >= n_dims || !put(list, OP_SIZE, number) ||
           json_next(text, operand) != JSON_NONE)
         return false;
     }
@@ -135,7 +145,7 @@ static bool read_expression(const char *text, size_t at, uint32_t n_dims, term_l
     for (;;) {
       if (depth == 0) return true;
       operation o = open[depth - 1].operation;
-      if (o != DIVIDE && o != REMAINDER) {
+      if (o != OP_DIVIDE && o != OP_REMAINDER) {
         if (open[depth - 1].has_one && !put(list, o, 0)) return false;
         open[depth - 1].has_one = true;
         at = json_next(text, at);
