@@ -285,14 +285,19 @@ def _suppression(p: Program, attributes: Attributes) -> None:
                 candidates[found] = number(n, kind)
                 found.add(1)
 
-        def before(i: Expr, j: Expr, batch: Int = batch, c: Int = c) -> Expr:
-            return ranked(scores[batch, c, i], scores[batch, c, j], i, j, largest=True)
+        def behind(i: Expr, j: Expr, batch: Int = batch, c: Int = c) -> Expr:
+            return ranked(scores[batch, c, j], scores[batch, c, i], j, i, largest=True)
 
-        sort(p, candidates, p.bound(found, n_boxes), before)
+        # The root of the heap is the best box left; most often only a few are looked at.
+        n_found = p.bound(found, n_boxes)
+        make_heap(p, candidates, n_found, behind)
         n_kept = p.variable("n_kept", 0, kind)
-        with p.loop(p.bound(found, n_boxes), "n") as n:
+        with p.loop(n_found, "n") as n:
             p.leave_if(E.cast(n_kept.value, "int64") >= most)
-            mine = candidates[n]
+            mine = candidates[0]
+            left = p.let(number(n_found - n - 1, kind))
+            candidates[0] = candidates[left]
+            sift_down(p, candidates, E.const(0, kind), left, behind)
             box = _corners(p, boxes, batch, mine, attributes["center_point_box"])
             free = p.variable("free", True, "bool")
             with p.loop(p.bound(n_kept, n_boxes), "m") as m:
