@@ -20,8 +20,8 @@ Array = npt.NDArray[Any]
 class TensorSpec:
     """A tensor of a signature.
 
-    bfloat16, float8, float4 and integers of less than 8 bits are dtypes of `ml_dtypes`; without that package they show as
-    uint16 and uint8, bit for bit.
+    bfloat16, float8, float4 and integers of less than 8 bits are dtypes of `ml_dtypes`; without that package they
+    show as uint16 and uint8, bit for bit.
     """
 
     name: str

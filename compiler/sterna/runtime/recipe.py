@@ -16,6 +16,7 @@ SOURCES = ("bundle", "cpu", "dims", "graph", "hash", "heap", "json", "manifest",
 FLAGS = (
     "-std=c99",
     "-Os",
+    *("-Xclang", "-Oz"),  # zig makes -Os of a plain -Oz
     "-g0",
     "-fvisibility=hidden",
     "-fno-sanitize=all",
