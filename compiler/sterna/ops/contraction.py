@@ -122,6 +122,56 @@ def _matmul(call: Call) -> Tensor:
     return summed(call.name, shape, axes, element, inner=[k], dtype=call.output.dtype)
 
 
+# ---------------------------------------------------------------- sums of products
+def _einsum_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    operands = present(types)
+    check_dtype(same_dtype(operands), NUMBERS)
+    extents = label_sizes([t.shape for t in operands], attributes["labels"])
+    if any(label not in extents for label in attributes["to"]):
+        raise unfit("the result has a label that no operand has")
+    return TensorType(operands[0].dtype, tuple(extents[label] for label in attributes["to"]))
+
+
+def label_sizes(shapes: Sequence[tuple[Int, ...]], labels: Sequence[Sequence[int]]) -> dict[int, Int]:
+    """The size of every label; dimensions of size 1 broadcast.
+
+    Raises:
+        SternaError: E0108, dimensions of one label differ.
+    """
+    extents: dict[int, Int] = {}
+    for shape, row in zip(shapes, labels, strict=True):
+        if len(row) != len(shape):
+            raise unfit(f"{len(row)} labels for {len(shape)} dimensions")
+        for label, size in zip(row, shape, strict=True):
+            known = extents.get(label)
+            if known is None or known == 1:
+                extents[label] = size
+            elif size not in (1, known):
+                raise unfit(f"dimensions of {known} and {size} have one label")
+    return extents
+
+
+def _einsum(call: Call) -> Tensor:
+    tensors = [call.input(n) for n in range(len(call.inputs))]
+    labels, result = call["labels"], call["to"]
+    extents = label_sizes([t.shape for t in tensors], labels)
+    inner = {label: reduce_axis(f"r{label}", size) for label, size in extents.items() if label not in result}
+    zero = Int({}, 0)
+
+    def element(*index: Int) -> Expr:
+        places = {**{label: axis.var for label, axis in inner.items()}, **dict(zip(result, index, strict=True))}
+        total: Expr | None = None
+        for tensor, row in zip(tensors, labels, strict=True):
+            where = [zero if size == 1 else places[label] for label, size in zip(row, tensor.shape, strict=True)]
+            value = widened(at(tensor, where))
+            total = value if total is None else total * value
+        assert total is not None
+        return total
+
+    axes = [f"i{n}" for n in range(len(result))]
+    return summed(call.name, call.output.shape, axes, element, inner=list(inner.values()), dtype=call.output.dtype)
+
+
 # ---------------------------------------------------------------- convolution
 def _grouped(
     types: Types, attributes: Mapping[str, Any], spatial: int, exact: bool = False
@@ -295,6 +345,23 @@ OPERATORS: tuple[Operator, ...] = (
         Fusion.COMPLEX,
         (STRIDES, DILATIONS, GROUPS),
         cases=_FEW_BITS_CONVOLUTIONS,
+        tags=frozenset({FAMILY}),
+    ),
+    Operator(
+        "einsum",
+        "The sum, over every label that the result does not have, of the product of elements with the same labels.",
+        single(_einsum_type),
+        _einsum,
+        Fusion.COMPLEX,
+        (
+            Attribute("labels", "labels", "numbers that name the dimensions, a tuple per operand"),
+            Attribute("to", "ints", "labels of the result"),
+        ),
+        cases=(
+            case((F, (3, 4)), (F, (4, 5)), labels=((0, 1), (1, 2)), to=(2, 0)),
+            case((F, (2, 3, 3)), labels=((0, 1, 1),), to=(0, 1)),
+            case((F, (2, 3)), (F, (3, 4)), (F, (4,)), labels=((0, 1), (1, 2), (2,)), to=()),
+        ),
         tags=frozenset({FAMILY}),
     ),
     Operator(

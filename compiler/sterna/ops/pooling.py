@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,8 +10,9 @@ from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int
 from sterna.ops.contraction import DILATIONS, SPATIAL, STRIDES, spatial_rank, windows
 from sterna.ops.formulas import at, rounded, wide, widened
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case
+from sterna.ops.operator import Attribute, Call, Case, Fusion, Operator, Types, case
 from sterna.ops.types import NUMBERS, check_dtype, present, single
+from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
 
@@ -47,6 +49,32 @@ def _pool(combiner: str) -> Callable[[Call], Tensor]:
     return formula
 
 
+def _index_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    return TensorType("int64", _type(types, attributes).shape)
+
+
+def _index(call: Call) -> Tensor:
+    """Where the greatest elements lie in the tensor without padding, channels first, row by row or column by column."""
+    x = call.input(0)
+    names = SPATIAL[len(x.shape) - 3]
+    kernel = [reduce_axis(f"k{name}", int(size)) for name, size in zip(names, call["kernel"], strict=True)]
+    sizes = call["sizes"]
+
+    def body(n: Int, *rest: Int) -> Expr:
+        *position, c = rest
+        steps = zip(position, kernel, call["strides"], call["dilations"], strict=True)
+        source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
+        inside = [p - before for p, before in zip(source, call["before"], strict=True)]
+        order = list(zip(inside, sizes, strict=True))
+        flat = Int({}, 0)
+        for p, size in reversed(order) if call["columns_first"] else order:
+            flat = flat * size + p
+        flat = flat + (n * x.shape[-1] + c) * math.prod(sizes)
+        return reduce("argmax", widened(at(x, (n, *source, c))), *kernel, index=E.index_value(flat))
+
+    return compute(call.name, call.output.shape, body, ["n", *names, "c"], family="pooling")
+
+
 _ATTRIBUTES = (Attribute("kernel", "ints", "size of the window per spatial dimension"), STRIDES, DILATIONS)
 _CASES = (
     case(("float32", (1, 8, 8, 5)), kernel=(2, 2), strides=(2, 2), dilations=(1, 1)),
@@ -64,6 +92,25 @@ OPERATORS: tuple[Operator, ...] = (
         Fusion.REDUCTION,
         _ATTRIBUTES,
         cases=_CASES,
+    ),
+    Operator(
+        "max_pool_index",
+        "The position of the greatest element of each window within the whole tensor, channels first, without padding.",
+        single(_index_type),
+        _index,
+        Fusion.OPAQUE,
+        (
+            *_ATTRIBUTES,
+            Attribute("before", "ints", "padding in front of each spatial dimension"),
+            Attribute("sizes", "ints", "spatial dimensions without padding"),
+            Attribute("columns_first", "bool", "whether positions count down columns", False),
+        ),
+        cases=(
+            Case(
+                (("float32", (2, 9, 7, 3)),),
+                {"kernel": (3, 2), "strides": (1, 2), "dilations": (2, 1), "before": (0, 0), "sizes": (9, 7)},
+            ),
+        ),
     ),
     Operator(
         "sum_pool",

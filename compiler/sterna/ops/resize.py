@@ -86,7 +86,7 @@ def _nearest(index: Int, slope: Fraction, offset: Fraction, rounding: str) -> In
     return (doubled + (bottom - 1)) // (2 * bottom)
 
 
-def _cubic_weights(t: Expr, a: float) -> list[Expr]:
+def cubic_weights(t: Expr, a: float) -> list[Expr]:
     """Weights of the four neighbours at distance t from the second (Keys 1981)."""
 
     def near(d: Expr) -> Expr:
@@ -136,7 +136,7 @@ def _resize(call: Call) -> Tensor:
             if call["mode"] == "linear":
                 taps[n] = [(_clamped(base, last), 1.0 - t), (_clamped(base + 1, last), t)]
             else:
-                weights = _cubic_weights(t, call["cubic_coefficient"])
+                weights = cubic_weights(t, call["cubic_coefficient"])
                 taps[n] = [(_clamped(base + k - 1, last), w) for k, w in enumerate(weights)]
 
         def blend(chosen: list[Int], rest: list[int]) -> Expr:

@@ -212,14 +212,18 @@ def _kernel(t: Translation, spatial: int) -> tuple[int, ...]:
 
 def max_pool(t: Translation) -> tuple[Value | None, ...]:
     x = t.input(0)
-    if len(t.used) > 1 and t.used[1]:
-        raise t.unsupported("with its second output (indices)")
     spatial = _spatial(t, x)
     kernel = _kernel(t, spatial)
     strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
     before, after, _ = _windows(t, x.shape[2:], kernel, strides, dilations)
     last = _padded(t, t.channels_last(x), before, after, lowest(x.dtype))
-    return (t.channels_first(t.op("max_pool", last, kernel=kernel, strides=strides, dilations=dilations)), None)
+    window = {"kernel": kernel, "strides": strides, "dilations": dilations}
+    y = t.channels_first(t.op("max_pool", last, **window))
+    if len(t.used) < 2 or not t.used[1]:
+        return (y, None)
+    columns_first = bool(t.attribute("storage_order", 0))
+    where = {"before": tuple(before), "sizes": t.static(x)[2:], "columns_first": columns_first}
+    return (y, t.channels_first(t.op("max_pool_index", last, **window, **where)))
 
 
 def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray, tuple[int, ...]]:

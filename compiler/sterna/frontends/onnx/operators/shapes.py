@@ -366,59 +366,6 @@ def one_hot(t: Translation) -> Value:
     return t.op("where", t.op("equal", lead, positions), on, off)
 
 
-# ---------------------------------------------------------------- resize
-def resize(t: Translation) -> Value:
-    x = t.input(0)
-    old = t.static(x)
-    rank = len(old)
-    position = 1 if t.version < 11 else 2
-    mode = t.attribute("mode", "nearest")
-    axes = axes_of(t.attribute("axes"), rank) if t.attribute("axes") else tuple(range(rank))
-    if 0 in old:
-        raise t.unsupported("of an empty tensor")
-    scales = [1.0] * rank
-    sizes = list(old)
-    if t.version >= 11 and t.has(3) and t.input(3).type.sizes != (0,):
-        wanted = t.integers(3, "sizes")
-        if len(wanted) != len(axes):
-            raise error("E0108", f"{len(wanted)} sizes for {len(axes)} dimensions")
-        policy = t.attribute("keep_aspect_ratio_policy", "stretch")
-        if policy != "stretch":
-            pick = min if policy == "not_larger" else max
-            factor = pick(w / old[a] for w, a in zip(wanted, axes, strict=True))
-            for a in axes:
-                scales[a], sizes[a] = factor, math.floor(old[a] * factor + 0.5)
-        else:
-            for a, w in zip(axes, wanted, strict=True):
-                scales[a], sizes[a] = w / old[a], w
-    else:
-        factors = t.attribute("scales") or [float(v) for v in t.array(position, "scales").reshape(-1)]
-        if len(factors) != len(axes) or any(not math.isfinite(f) or f <= 0 for f in factors):
-            raise error("E0108", f"scales {list(factors)} for {len(axes)} dimensions")
-        for a, f in zip(axes, factors, strict=True):
-            scales[a], sizes[a] = f, math.floor(old[a] * f + 1e-9)
-    if t.version < 11:
-        settings = {"transform": "asymmetric", "rounding": "floor"}
-    else:
-        settings = {
-            "transform": t.attribute("coordinate_transformation_mode", "half_pixel"),
-            "rounding": t.attribute("nearest_mode", "round_prefer_floor"),
-        }
-    if (
-        settings["transform"] == "tf_crop_and_resize"
-        or t.attribute("antialias", 0)
-        or t.attribute("exclude_outside", 0)
-    ):
-        raise t.unsupported("with tf_crop_and_resize, antialias or exclude_outside")
-    if tuple(sizes) == old and all(s == 1.0 for s in scales):
-        return x
-    names = {"upsample": "nearest", "bilinear": "linear", "trilinear": "linear"}
-    return t.op(
-        "resize", x, sizes=tuple(sizes), scales=tuple(scales), mode=names.get(mode, mode),
-        cubic_coefficient=t.attribute("cubic_coeff_a", -0.75), **settings,
-    )  # fmt: skip
-
-
 TRANSLATORS: dict[str, Translator] = {
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
@@ -430,7 +377,6 @@ TRANSLATORS: dict[str, Translator] = {
     "Pad": pad,
     "Range": arange,
     "Reshape": reshape,
-    "Resize": resize,
     "Shape": shape,
     "Size": size,
     "Slice": slice_,
@@ -441,5 +387,4 @@ TRANSLATORS: dict[str, Translator] = {
     "Transpose": transpose,
     "Trilu": trilu,
     "Unsqueeze": unsqueeze,
-    "Upsample": resize,
 }

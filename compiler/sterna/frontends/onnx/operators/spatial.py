@@ -1,7 +1,187 @@
-"""Sampling, deformable convolution, and other operators on images and matrices."""
+"""Sampling, deformable convolution, folding, and other operators on images and matrices."""
 
 from __future__ import annotations
 
-from sterna.frontends.onnx.translation import Translator
+import math
+import string
+from collections.abc import Sequence
+from itertools import product
 
-TRANSLATORS: dict[str, Translator] = {}
+import numpy as np
+
+from sterna.errors import SternaError, error
+from sterna.frontends.onnx.operators import runtime
+from sterna.frontends.onnx.translation import Translation, Translator
+from sterna.ir.graph import Value
+
+_MODES = {"bilinear": "linear", "bicubic": "cubic"}  # names until operator set 20
+LARGEST_MATRIX = 32  # rows of a determinant: its steps are written out
+
+
+def grid_sample(t: Translation) -> Value:
+    mode = t.attribute("mode", "linear")
+    return t.op(
+        "grid_sample",
+        t.input(0),
+        t.input(1),
+        mode=_MODES.get(mode, mode),
+        padding=t.attribute("padding_mode", "zeros"),
+        align_corners=bool(t.attribute("align_corners", 0)),
+    )
+
+
+def deform_conv(t: Translation) -> Value:
+    """Samples of every window, then the product with the weight, group by group."""
+    x, w, offset = t.input(0), t.input(1), t.input(2)
+    n, c, _, _ = t.sizes(x, 4)
+    outputs, per_group, *kernel = t.sizes(w, 4)
+    groups = t.attribute("group", 1)
+    if groups < 1 or c != per_group * groups or outputs % groups:
+        raise error("E0108", f"the weight {w.type} does not fit {x.type} in {groups} groups")
+    pads = t.attribute("pads") or (0,) * 4
+    patches = t.op(
+        "deform_patches",
+        x,
+        offset,
+        *([t.input(4)] if t.has(4) else []),
+        kernel=tuple(kernel),
+        strides=t.attribute("strides") or (1, 1),
+        dilations=t.attribute("dilations") or (1, 1),
+        pads=tuple(pads[:2]),
+        offset_groups=t.attribute("offset_group", 1),
+    )
+    rows, columns = t.static(patches)[3:]
+    depth = per_group * math.prod(kernel)
+    right = t.reshape(patches, (n, groups, depth, rows * columns))
+    left = t.reshape(w, (groups, outputs // groups, depth))
+    y = t.reshape(t.op("matmul", left, right), (n, outputs, rows, columns))
+    return t.op("add", y, t.reshape(t.input(3), (outputs, 1, 1))) if t.has(3) else y
+
+
+def col2im(t: Translation) -> Value:
+    x = t.input(0)
+    if t.known(1):
+        sizes = t.integers(1, "an image's shape")
+    else:
+        sizes = list(t.wanted(1, "an image's shape")[2:])
+        x = runtime.equal_to(t, x, 1, sizes)
+    rank = len(sizes)
+
+    def folded(kernel: tuple[int, ...]) -> Value:
+        return t.op(
+            "fold",
+            x,
+            sizes=tuple(sizes),
+            kernel=kernel,
+            strides=t.attribute("strides") or (1,) * rank,
+            dilations=t.attribute("dilations") or (1,) * rank,
+            pads=t.attribute("pads") or (0,) * (2 * rank),
+        )
+
+    if t.known(2):
+        return folded(tuple(t.integers(2, "a block's shape")))
+    wanted = t.wanted(2, "a block's shape")
+    count = t.static(x)[1] // max(wanted[1], 1)
+    n = runtime.Numbers(t)
+    given, variants = n.flat(t.input(2)), []
+    for kernel in product([k for k in range(1, count + 1) if count % k == 0], repeat=rank):
+        if math.prod(kernel) != count:
+            continue
+        try:
+            y = folded(kernel)
+        except SternaError:
+            continue
+        variants.append((n.everywhere(n.do("equal", given, kernel)), y))
+    if not 0 < len(variants) <= runtime.MOST_VARIANTS:
+        raise t.unknown(2, "a block's shape")
+    return runtime.choose(t, variants)
+
+
+def reverse_sequence(t: Translation) -> Value:
+    axes = {"time_axis": t.attribute("time_axis", 0), "batch_axis": t.attribute("batch_axis", 1)}
+    return t.op("reverse_sequence", t.input(0), t.input(1), **axes)
+
+
+def determinant(t: Translation) -> Value:
+    """Gaussian elimination with partial pivoting, its steps written out."""
+    x = t.input(0)
+    sizes = t.static(x)
+    if len(sizes) < 2 or sizes[-1] != sizes[-2]:
+        raise error("E0108", f"Det of {x.type}, which is no square matrix")
+    m = sizes[-1]
+    if m > LARGEST_MATRIX:
+        raise t.unsupported(f"of matrices of {m} rows")
+    count = math.prod(sizes[:-2])
+    a = t.reshape(x, (count, m, m))
+    one, zero = t.scalar(1, x.dtype), t.scalar(0, x.dtype)
+    result = t.op("expand", one, shape=(count,))
+
+    def part(value: Value, rows: slice, columns: slice) -> Value:
+        size = value.type.sizes[1]
+        ranges = [r.indices(size) for r in (rows, columns)]
+        starts, sizes = (0, *(r[0] for r in ranges)), (count, *(r[1] - r[0] for r in ranges))
+        return t.op("slice", value, starts=starts, sizes=sizes, steps=(1, 1, 1))
+
+    while m > 1:
+        column = t.reshape(part(a, slice(0, m), slice(0, 1)), (count, m))
+        best = t.op("arg_max", t.op("abs", column), axis=1, keep_dims=True)
+        # The pivot's row and the first change places.
+        rows = t.constant(np.arange(m)[None, :], "int64")
+        first = t.op("equal", rows, t.scalar(0, "int64"))
+        order = t.op("where", first, best, t.op("where", t.op("equal", rows, best), t.scalar(0, "int64"), rows))
+        a = t.op("gather_elements", a, t.op("expand", t.reshape(order, (count, m, 1)), shape=(count, m, m)), axis=1)
+        moved = t.op("equal", t.reshape(best, (count,)), t.scalar(0, "int64"))
+        pivot = part(a, slice(0, 1), slice(0, 1))
+        result = t.op("mul", result, t.reshape(pivot, (count,)))
+        result = t.op("where", moved, result, t.op("neg", result))
+        safe = t.op("where", t.op("equal", pivot, zero), one, pivot)
+        factor = t.op("div", part(a, slice(1, m), slice(0, 1)), safe)
+        rest, top = part(a, slice(1, m), slice(1, m)), part(a, slice(0, 1), slice(1, m))
+        a = t.op("sub", rest, t.op("mul", factor, top))
+        m -= 1
+    return t.reshape(t.op("mul", result, t.reshape(a, (count,))), sizes[:-2])
+
+
+# ---------------------------------------------------------------- einsum
+def einsum(t: Translation) -> Value:
+    text = t.attribute("equation").replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    operands = [t.input(n) for n in range(len(t.inputs))]
+    if len(terms) != len(operands):
+        raise error("E0109", f'the equation "{text}" has {len(terms)} terms for {len(operands)} operands')
+    ranks = [
+        x.type.rank - len(term.replace("...", "")) for term, x in zip(terms, operands, strict=True) if "..." in term
+    ]
+    hidden = max(ranks, default=0)
+    if any(rank < 0 for rank in ranks):
+        raise error("E0108", f'an operand has too few dimensions for "{text}"')
+    if not arrow:
+        letters = left.replace(",", "").replace("...", "")
+        right = ("..." if hidden else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    labels = [_labels(term, x.type.rank, hidden, text) for term, x in zip(terms, operands, strict=True)]
+    result = _labels(right, hidden + len(right.replace("...", "")), hidden, text)
+    return t.op("einsum", *operands, labels=tuple(labels), to=result)
+
+
+def _labels(term: str, rank: int, hidden: int, text: str) -> tuple[int, ...]:
+    """A number per dimension; those that "..." stands for are the first `hidden`, aligned at the end."""
+    before, dots, after = term.partition("...")
+    if any(c not in string.ascii_letters for c in before + after):
+        raise error("E0109", f'"{text}" is no equation')
+    covered = rank - len(before) - len(after) if dots else 0
+    named = [[hidden + string.ascii_letters.index(c) for c in part] for part in (before, after)]
+    if len(before) + len(after) + covered != rank:
+        raise error("E0108", f'a term of "{text}" names {len(before) + len(after)} dimensions of {rank}')
+    middle: Sequence[int] = range(hidden - covered, hidden)
+    return (*named[0], *middle, *named[1])
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "Col2Im": col2im,
+    "DeformConv": deform_conv,
+    "Det": determinant,
+    "Einsum": einsum,
+    "GridSample": grid_sample,
+    "ReverseSequence": reverse_sequence,
+}

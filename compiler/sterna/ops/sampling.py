@@ -1,0 +1,316 @@
+"""Operators that read where other operands say: images sampled at computed positions, reversed sequences, folding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from sterna.ir import dtypes
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import Int, as_int, maximum, minimum
+from sterna.ops.formulas import at, rounded, wide, widened
+from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.resize import cubic_weights
+from sterna.ops.types import check_dtype, present, single
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+from sterna.te.position import position
+from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
+
+Taps = list[tuple[Expr, Expr | None]]  # positions as floats that are whole numbers, and their weights
+
+
+# ---------------------------------------------------------------- grid sample
+def _grid_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    x, grid = present(types, 0, 1)
+    check_dtype(grid.dtype, dtypes.FLOATS)
+    if x.rank < 3 or grid.rank != x.rank or grid.shape[-1] != x.rank - 2 or grid.shape[0] != x.shape[0]:
+        raise unfit(f"a grid of {grid} does not fit {x}")
+    return TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))
+
+
+def _reflected(x: Expr, low: float, high: float) -> Expr:
+    """A position thrown back at both borders, however far away it is."""
+    span = high - low
+    if span <= 0:
+        return E.const(low, x.dtype) + x * 0.0
+    distance = E.unary("abs", x - low)
+    rest = distance - E.unary("floor", distance / (2 * span)) * (2 * span)
+    return E.minimum(rest, 2 * span - rest) + low
+
+
+def _taps(x: Expr, mode: str) -> Taps:
+    if mode == "nearest":
+        return [(E.unary("rint", x), None)]
+    base = E.unary("floor", x)
+    t = x - base
+    if mode == "linear":
+        return [(base, 1.0 - t), (base + 1.0, t)]
+    return [(base + float(k - 1), weight) for k, weight in enumerate(cubic_weights(t, -0.75))]
+
+
+def _whole(value: Expr) -> Expr:
+    """A float that is a whole number, as an integer; far ones are clamped."""
+    return E.cast(value, "int32")
+
+
+def _grid_sample(call: Call) -> Tensor:
+    x, grid = call.input(0), call.input(1)
+    spatial = len(x.shape) - 2
+    sizes = [int(size) for size in x.shape[2:]]
+    corners, padding, mode = call["align_corners"], call["padding"], call["mode"]
+    borders = [(0.0, size - 1.0) if corners else (-0.5, size - 0.5) for size in sizes]
+
+    def settled(value: Expr, d: int) -> Expr:
+        if padding == "border":
+            return E.maximum(E.minimum(value, float(sizes[d] - 1)), 0.0)
+        return _reflected(value, *borders[d]) if padding == "reflection" else value
+
+    def body(*index: Int) -> Expr:
+        n, c, *place = index
+        taps: list[Taps] = []
+        for d, size in enumerate(sizes):
+            share = widened(at(grid, (n, *place, as_int(spatial - 1 - d))))
+            where = (share + 1.0) * 0.5 * (size - 1.0) if corners else ((share + 1.0) * float(size) - 1.0) * 0.5
+            low, high = borders[d]
+            outside = E.binary("or", E.compare("lt", where, low), E.compare("gt", where, high))
+            taps.append(_taps(E.select(outside, settled(where, d), where), mode))
+        total: Expr | None = None
+        for chosen in product(*taps):
+            source, inside, weight = [], None, None
+            for d, (neighbour, share_of) in enumerate(chosen):
+                tap = settled(neighbour, d) if mode == "cubic" else neighbour
+                whole = _whole(tap)
+                if padding == "zeros":
+                    inside = E.both(inside, E.compare("ge", tap, 0.0), E.compare("le", tap, float(sizes[d] - 1)))
+                source.append(position(whole, sizes[d]))
+                if share_of is not None:
+                    weight = share_of if weight is None else weight * share_of
+            value = at(x, (n, c, *source))
+            element: Expr = value if mode == "nearest" else E.cast(widened(value), share_dtype)
+            if inside is not None:
+                element = E.select(inside, element, 0)
+            term = element if weight is None else element * weight
+            total = term if total is None else total + term
+        assert total is not None
+        return E.cast(total, x.dtype)
+
+    share_dtype = wide(grid.dtype)
+    return compute(call.name, call.output.shape, body)
+
+
+# ---------------------------------------------------------------- deformable convolution
+def _patches_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    x, offset = present(types, 0, 1)
+    kernel, groups = attributes["kernel"], attributes["offset_groups"]
+    if x.rank != 4 or offset.rank != 4 or offset.shape[1] != groups * math.prod(kernel) * 2:
+        raise unfit(f"offsets of {offset} do not fit {x} and a kernel of {list(kernel)}")
+    return TensorType(x.dtype, (*x.shape[:2], as_int(math.prod(kernel)), *offset.shape[2:]))
+
+
+def _patches(call: Call) -> Tensor:
+    x, offset, mask = call.input(0), call.input(1), call.inputs[2] if len(call.inputs) > 2 else None
+    kernel, strides, dilations, pads = call["kernel"], call["strides"], call["dilations"], call["pads"]
+    per_group = int(x.shape[1]) // call["offset_groups"]
+    count = math.prod(kernel)
+    sizes = [int(size) for size in x.shape[2:]]
+
+    def body(n: Int, c: Int, k: Int, i: Int, j: Int) -> Expr:
+        group = c // per_group
+        taps: list[Taps] = []
+        for d, (p, tap) in enumerate(((i, k // kernel[1]), (j, k % kernel[1]))):
+            base = E.cast(E.index_value(p * strides[d] - pads[d] + tap * dilations[d]), "float32")
+            moved = widened(at(offset, (n, (group * count + k) * 2 + d, i, j)))
+            taps.append(_taps(base + E.cast(moved, "float32"), "linear"))
+        total: Expr | None = None
+        for (h, wh), (w, ww) in product(*taps):
+            assert wh is not None
+            assert ww is not None
+            inside = E.both(E.compare("ge", h, 0.0), E.compare("le", h, float(sizes[0] - 1)))
+            inside = E.both(inside, E.compare("ge", w, 0.0), E.compare("le", w, float(sizes[1] - 1)))
+            assert inside is not None
+            value = at(x, (n, c, position(_whole(h), sizes[0]), position(_whole(w), sizes[1])))
+            term = E.select(inside, E.cast(widened(value), "float32"), 0.0) * wh * ww
+            total = term if total is None else total + term
+        assert total is not None
+        if mask is not None:
+            total = total * E.cast(widened(at(mask, (n, group * count + k, i, j))), "float32")
+        return E.cast(total, x.dtype)
+
+    return compute(call.name, call.output.shape, body)
+
+
+# ---------------------------------------------------------------- reversed sequences
+def _reverse_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    x, lengths = present(types, 0, 1)
+    check_dtype(lengths.dtype, ("int32", "int64"))
+    time, batch = attributes["time_axis"], attributes["batch_axis"]
+    if x.rank < 2 or {time, batch} != {0, 1} or lengths.shape != (x.shape[batch],):
+        raise unfit(f"lengths of {lengths} for {x}")
+    return x
+
+
+def _reverse(call: Call) -> Tensor:
+    x, lengths = call.input(0), call.input(1)
+    time, batch = call["time_axis"], call["batch_axis"]
+
+    def body(*index: Int) -> Expr:
+        length = at(lengths, (index[batch],))
+        t = E.index_value(index[time], length.dtype)
+        source = E.select(t < length, length - 1 - t, t)
+        return at(x, (*index[:time], position(source, x.shape[time]), *index[time + 1 :]))
+
+    return compute(call.name, call.output.shape, body)
+
+
+# ---------------------------------------------------------------- folding
+def _fold_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    kernel, sizes = attributes["kernel"], attributes["sizes"]
+    if x.rank != 3 or int(x.shape[1]) % math.prod(kernel) or int(x.shape[2]) != math.prod(_blocks(attributes)):
+        raise unfit(f"{x} does not hold blocks of {list(kernel)} from an image of {list(sizes)}")
+    return TensorType(x.dtype, (x.shape[0], as_int(int(x.shape[1]) // math.prod(kernel)), *map(as_int, sizes)))
+
+
+def _blocks(attributes: Mapping[str, Any]) -> list[int]:
+    """How many blocks there are along each dimension."""
+    rank = len(attributes["sizes"])
+    pads = attributes["pads"]
+    rows = zip(attributes["sizes"], attributes["kernel"], attributes["strides"], attributes["dilations"], strict=True)
+    return [
+        (size + pads[d] + pads[d + rank] - dilation * (extent - 1) - 1) // stride + 1
+        for d, (size, extent, stride, dilation) in enumerate(rows)
+    ]
+
+
+def _flat(index: Sequence[Int], sizes: Sequence[int]) -> Int:
+    total = as_int(0)
+    for i, size in zip(index, sizes, strict=True):
+        total = total * size + i
+    return total
+
+
+def _fold(call: Call) -> Tensor:
+    """Every element of the image adds up the blocks' elements that lie on it."""
+    x, kernel = call.input(0), call["kernel"]
+    counts = _blocks(call.attributes)
+    inner = [reduce_axis(f"k{d}", extent) for d, extent in enumerate(kernel)]
+
+    def body(n: Int, c: Int, *place: Int) -> Expr:
+        inside: Expr | None = None
+        blocks = []
+        for d, (p, k) in enumerate(zip(place, inner, strict=True)):
+            reach = p + call["pads"][d] - k.var * call["dilations"][d]
+            block = reach // call["strides"][d]
+            if call["strides"][d] != 1:
+                inside = E.both(inside, E.compare("eq", E.index_value(reach % call["strides"][d]), 0))
+            inside = E.both(inside, E.in_range(block, counts[d]))
+            blocks.append(maximum(minimum(block, counts[d] - 1), 0))
+        row = c * math.prod(kernel) + _flat([k.var for k in inner], kernel)
+        value = widened(at(x, (n, row, _flat(blocks, counts))))
+        return reduce("sum", value if inside is None else E.select(inside, value, 0), *inner)
+
+    axes = ["n", "c", *(f"i{d}" for d in range(len(kernel)))]
+    if x.dtype == wide(x.dtype):
+        return compute(call.name, call.output.shape, body, axes, family="pooling")
+    stage = compute(call.stage("wide"), call.output.shape, body, axes, family="pooling")
+    return rounded(call.name, stage, x.dtype)
+
+
+F = "float32"
+_SETTINGS = (
+    ("linear", "zeros"),
+    ("linear", "reflection"),
+    ("nearest", "border"),
+    ("cubic", "zeros"),
+    ("cubic", "border"),
+)
+OPERATORS: tuple[Operator, ...] = (
+    Operator(
+        "grid_sample",
+        "Images, channels first, sampled at positions that a grid gives as shares from -1 to 1.",
+        single(_grid_type),
+        _grid_sample,
+        Fusion.OPAQUE,
+        (
+            Attribute("mode", "string", "how samples are made", "linear", ("nearest", "linear", "cubic")),
+            Attribute("padding", "string", "what lies outside", "zeros", ("zeros", "border", "reflection")),
+            Attribute("align_corners", "bool", "whether -1 and 1 are centers of elements, not their edges", False),
+        ),
+        cases=tuple(
+            case(
+                (F, (2, 2, 5, 4)),
+                (F, (2, 3, 6, 2)),
+                mode=mode,
+                padding=padding,
+                align_corners=n % 2 == 0,
+                low=-1.6,
+                high=1.6,
+            )
+            for n, (mode, padding) in enumerate(_SETTINGS)
+        ),
+    ),
+    Operator(
+        "deform_patches",
+        "What each element of a kernel reads at each position of a deformable convolution: linear samples of "
+        "(N, C, H, W), moved by offsets and weighed by a mask, as (N, C, kernel, rows, columns).",
+        single(_patches_type),
+        _patches,
+        Fusion.OPAQUE,
+        (
+            Attribute("kernel", "ints", "size of the window"),
+            Attribute("strides", "ints", "its step"),
+            Attribute("dilations", "ints", "distance of its elements"),
+            Attribute("pads", "ints", "positions before the image at which it starts"),
+            Attribute("offset_groups", "int", "channels fall into so many groups, each with its own offsets", 1),
+        ),
+        cases=(
+            case(
+                (F, (1, 2, 5, 5)),
+                (F, (1, 8, 4, 4)),
+                (F, (1, 4, 4, 4)),
+                kernel=(2, 2),
+                strides=(1, 1),
+                dilations=(1, 1),
+                pads=(0, 0),
+            ),
+        ),
+    ),
+    Operator(
+        "reverse_sequence",
+        "The first elements of every sequence, as many as its length says, in the opposite order.",
+        single(_reverse_type),
+        _reverse,
+        Fusion.INJECTIVE,
+        (
+            Attribute("time_axis", "int", "along which sequences run"),
+            Attribute("batch_axis", "int", "along which they differ"),
+        ),
+        cases=(
+            case((F, (4, 3, 2)), np.array([1, 4, 3]), time_axis=0, batch_axis=1),
+            case((F, (2, 5)), np.array([5, 2], np.int32), time_axis=1, batch_axis=0),
+        ),
+    ),
+    Operator(
+        "fold",
+        "Blocks, the columns of (N, C * block, blocks), added up where they lie in images.",
+        single(_fold_type),
+        _fold,
+        Fusion.REDUCTION,
+        (
+            Attribute("sizes", "ints", "of the image"),
+            Attribute("kernel", "ints", "of a block"),
+            Attribute("strides", "ints", "from block to block"),
+            Attribute("dilations", "ints", "distance of a block's elements"),
+            Attribute("pads", "ints", "around the image: all before, then all behind"),
+        ),
+        cases=(
+            case((F, (1, 8, 9)), sizes=(4, 4), kernel=(2, 2), strides=(1, 1), dilations=(1, 1), pads=(0, 0, 0, 0)),
+            case((F, (2, 12, 4)), sizes=(4, 5), kernel=(2, 3), strides=(2, 2), dilations=(1, 1), pads=(0, 0, 0, 0)),
+        ),
+    ),
+)
