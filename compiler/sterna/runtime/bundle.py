@@ -200,17 +200,18 @@ class Bundle:
         else:
             arrays = match_inputs(self._inputs, inputs)
         arrays = [_in_place(array) for array in arrays]
+        pointer, bind = handle.pointer, self._functions.sterna_bind_input
         with self._lock:
             if sizes != self._sizes:
                 self._resize(handle, sizes)
             try:
                 for number, array in enumerate(arrays):
-                    self._check(self._functions.sterna_bind_input(handle.pointer, number, _address(array)))
-                self._check(self._run_bound(handle.pointer))
+                    self._check(bind(pointer, number, _address(array)))
+                self._check(self._run_bound(pointer))
                 return {name: view.copy() for name, view in self._output_arrays.items()}
             finally:
                 for number in range(len(arrays)):
-                    self._bind(handle, number)
+                    bind(pointer, number, self._set_address(number) if self._bound else None)
 
     def set_dims(self, **sizes: int) -> None:
         """Sets the sizes of open dimensions, before `set_input`; those that are not named keep theirs.
@@ -378,15 +379,14 @@ class Bundle:
     def _fits(self, number: int) -> bool:
         return self._bound[number].shape == self._at_present[number].shape
 
-    def _bind(self, handle: _Handle, number: int) -> None:
-        """Lets the model read what `set_input` set, or its own memory."""
-        address = _address(self._bound[number]) if number in self._bound and self._fits(number) else None
-        self._functions.sterna_bind_input(handle.pointer, number, address)
+    def _set_address(self, number: int) -> int | None:
+        """Where the array lies that `set_input` set; None, for the model's own memory, if there is none that fits."""
+        return _address(self._bound[number]) if number in self._bound and self._fits(number) else None
 
     def _settle(self, handle: _Handle) -> None:
         """Binds what `set_input` set and still fits. `run()` then has nothing to check: it calls the right function."""
         for number in self._bound:
-            self._bind(handle, number)
+            self._functions.sterna_bind_input(handle.pointer, number, self._set_address(number))
         self._run = self._run_bound if all(map(self._fits, self._bound)) else self._refuse_stale
 
     def _refuse_stale(self, _model: object) -> NoReturn:
