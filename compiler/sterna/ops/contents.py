@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Array, Value
-from sterna.ir.integer import Int, as_int, divide_exactly, maximum, minimum
+from sterna.ir.integer import Int, as_int, maximum, minimum
 
 LARGEST = 64  # elements of a tensor worth following
 

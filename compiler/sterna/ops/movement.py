@@ -145,25 +145,6 @@ def _slice_view(data: Array, attributes: Mapping[str, Any]) -> Array:
     return data[tuple(ranges)]
 
 
-# ---------------------------------------------------------------- made of dimensions
-def _dimensions(call: Call) -> Tensor:
-    sizes = [as_int(n) for n in call["sizes"]]
-
-    def body(i: Int) -> Expr:
-        value = E.index_value(sizes[-1])
-        for n in range(len(sizes) - 2, -1, -1):
-            value = E.select(E.compare("eq", E.index_value(i), n), E.index_value(sizes[n]), value)
-        return value
-
-    return compute(call.name, call.output.shape, body)
-
-
-def _arange(call: Call) -> Tensor:
-    return compute(
-        call.name, call.output.shape, lambda i: E.cast(E.index_value(i * call["step"] + call["start"]), call["to"])
-    )
-
-
 # ---------------------------------------------------------------- concat
 def _concat_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     parts = present(types)
@@ -398,29 +379,6 @@ OPERATORS: tuple[Operator, ...] = (
         ),
         view=_slice_view,
         tags=frozenset({"view"}),
-    ),
-    Operator(
-        "dimensions",
-        "The sizes given, as a vector: dimensions of the model as a tensor.",
-        lambda types, a: (TensorType("int64", (as_int(len(a["sizes"])),)),),
-        _dimensions,
-        Fusion.INJECTIVE,
-        (Attribute("sizes", "dims", "the elements"),),
-        cases=(case(sizes=(3, 1, 7)),),
-    ),
-    Operator(
-        "arange",
-        "start, start + step, ...: so many integers.",
-        lambda types, a: (TensorType(a["to"], (as_int(a["size"][0]),)),),
-        _arange,
-        Fusion.INJECTIVE,
-        (
-            Attribute("start", "int", "the first"),
-            Attribute("step", "int", "the distance"),
-            Attribute("size", "dims", "how many: one number"),
-            Attribute("to", "dtype", "the element type"),
-        ),
-        cases=(case(start=2, step=3, size=(5,), to="int64"), case(start=0, step=1, size=(4,), to="float32")),
     ),
     Operator(
         "concat",

@@ -13,6 +13,7 @@ from sterna.ops import (
     checks,
     classical,
     contraction,
+    dimensions,
     elementwise,
     movement,
     narrow,
@@ -28,6 +29,7 @@ from sterna.ops import (
 from sterna.ops.operator import Operator
 
 _MODULES = (
+    dimensions,
     elementwise,
     activation,
     reduction,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Graph, Node, Value
-from sterna.ir.integer import ONE, ZERO, Int, IntLike, divide_exactly
+from sterna.ir.integer import ONE, ZERO, Int, IntLike
 from sterna.te.layout import dense_strides
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Union
 
 import numpy as np
 
@@ -51,6 +51,9 @@ class Storage(Protocol):
 @dataclass(frozen=True)
 class Expr:
     """A value. `dtype` is the element type, `lanes` the number of elements (1: a scalar)."""
+
+    #: Names of the fields that hold operands.
+    OPERANDS: ClassVar[tuple[str, ...]] = ()
 
     dtype: str
     lanes: int = field(default=1, kw_only=True)
@@ -104,11 +107,14 @@ class Expr:
     # -- structure
     def children(self) -> tuple[Expr, ...]:
         """Operands, in order."""
-        return ()
+        return tuple([getattr(self, name) for name in self.OPERANDS])
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        """The same operation on other operands."""
-        return self
+        """The same operation on other operands, with as many lanes as they have."""
+        if not self.OPERANDS:
+            return self
+        operands: dict[str, Any] = dict(zip(self.OPERANDS, children, strict=True))
+        return replace(self, **operands, lanes=children[-1].lanes)
 
     def text(self, show: Callable[[Expr], str]) -> str | None:
         """The node as text, for kinds of nodes that other levels add."""
@@ -160,13 +166,8 @@ class Load(Expr):
 class Unary(Expr):
     op: str = ""
     a: Expr = None  # type: ignore[assignment]
+    OPERANDS = ("a",)
     __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0], lanes=children[0].lanes)
 
 
 @dataclass(frozen=True)
@@ -174,13 +175,8 @@ class Binary(Expr):
     op: str = ""
     a: Expr = None  # type: ignore[assignment]
     b: Expr = None  # type: ignore[assignment]
+    OPERANDS = ("a", "b")
     __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a, self.b)
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0], b=children[1], lanes=children[0].lanes)
 
 
 @dataclass(frozen=True)
@@ -190,13 +186,8 @@ class Compare(Expr):
     op: str = ""
     a: Expr = None  # type: ignore[assignment]
     b: Expr = None  # type: ignore[assignment]
+    OPERANDS = ("a", "b")
     __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a, self.b)
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0], b=children[1], lanes=children[0].lanes)
 
 
 @dataclass(frozen=True)
@@ -206,14 +197,8 @@ class Fma(Expr):
     a: Expr = None  # type: ignore[assignment]
     b: Expr = None  # type: ignore[assignment]
     c: Expr = None  # type: ignore[assignment]
+    OPERANDS = ("a", "b", "c")
     __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a, self.b, self.c)
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        a, b, c = children
-        return replace(self, a=a, b=b, c=c, lanes=c.lanes)
 
 
 @dataclass(frozen=True)
@@ -223,14 +208,8 @@ class Select(Expr):
     condition: Expr = None  # type: ignore[assignment]
     a: Expr = None  # type: ignore[assignment]
     b: Expr = None  # type: ignore[assignment]
+    OPERANDS = ("condition", "a", "b")
     __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.condition, self.a, self.b)
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        condition, a, b = children
-        return replace(self, condition=condition, a=a, b=b, lanes=a.lanes)
 
 
 @dataclass(frozen=True)
@@ -239,13 +218,8 @@ class Cast(Expr):
     integer to integer it wraps; to bool it asks whether the value differs from zero."""
 
     a: Expr = None  # type: ignore[assignment]
+    OPERANDS = ("a",)
     __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0], lanes=children[0].lanes)
 
 
 @dataclass(frozen=True)
@@ -253,13 +227,8 @@ class Bitcast(Expr):
     """The same bits read as another type of the same width."""
 
     a: Expr = None  # type: ignore[assignment]
+    OPERANDS = ("a",)
     __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0], lanes=children[0].lanes)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""Tensors made of the model's dimensions, which may be open until the model runs."""
+
+from __future__ import annotations
+
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import Int, as_int
+from sterna.ops.operator import Attribute, Call, Fusion, Operator, case
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+from sterna.te.tensor import Tensor, compute
+
+
+def _dimensions(call: Call) -> Tensor:
+    sizes = [as_int(n) for n in call["sizes"]]
+
+    def body(i: Int) -> Expr:
+        value = E.index_value(sizes[-1])
+        for n in range(len(sizes) - 2, -1, -1):
+            value = E.select(E.compare("eq", E.index_value(i), n), E.index_value(sizes[n]), value)
+        return value
+
+    return compute(call.name, call.output.shape, body)
+
+
+def _arange(call: Call) -> Tensor:
+    return compute(
+        call.name, call.output.shape, lambda i: E.cast(E.index_value(i * call["step"] + call["start"]), call["to"])
+    )
+
+
+OPERATORS: tuple[Operator, ...] = (
+    Operator(
+        "dimensions",
+        "The sizes given, as a vector: dimensions of the model as a tensor.",
+        lambda types, a: (TensorType("int64", (as_int(len(a["sizes"])),)),),
+        _dimensions,
+        Fusion.INJECTIVE,
+        (Attribute("sizes", "dims", "the elements"),),
+        cases=(case(sizes=(3, 1, 7)),),
+    ),
+    Operator(
+        "arange",
+        "start, start + step, ...: so many integers.",
+        lambda types, a: (TensorType(a["to"], (as_int(a["size"][0]),)),),
+        _arange,
+        Fusion.INJECTIVE,
+        (
+            Attribute("start", "int", "the first"),
+            Attribute("step", "int", "the distance"),
+            Attribute("size", "dims", "how many: one number"),
+            Attribute("to", "dtype", "the element type"),
+        ),
+        cases=(case(start=2, step=3, size=(5,), to="int64"), case(start=0, step=1, size=(4,), to="float32")),
+    ),
+)
