@@ -253,6 +253,111 @@ def test_names_that_nothing_reads_are_dropped() -> None:
     assert [type(s) for s in P.members(p.function().body)] == [P.Store]
 
 
+# ---------------------------------------------------------------- random programs
+class _Random:
+    """Writes statements at random: loads and stores at computed positions, branches, loops that are left early."""
+
+    def __init__(self, seed: int, p: Program):
+        self.random, self.p = np.random.default_rng(seed), p
+        self.integers = [p.variable("a", 1, "int32"), p.variable("b", 7, "int32")]
+        self.floats = [p.variable("f", 0.5, "float32"), p.variable("g", -1.25, "float32")]
+        self.arrays = [p.input(0), p.output, p.array("own", "float32", (5,))]
+        p.fill(self.arrays[2], 0.25)
+        self.positions: list[E.Expr] = []
+
+    def pick(self, options: list[Any]) -> Any:
+        return options[int(self.random.integers(len(options)))]
+
+    def integer(self, depth: int = 2) -> E.Expr:
+        if not depth or self.random.random() < 0.3:
+            return self.pick([v.value for v in self.integers] + self.positions + [E.const(3, "int32")])
+        op = self.pick(["add", "sub", "mul", "minimum", "maximum", "xor", "mod", "shift_right"])
+        return E.binary(op, self.integer(depth - 1), self.integer(depth - 1))
+
+    def number(self, depth: int = 2) -> E.Expr:
+        if not depth or self.random.random() < 0.3:
+            return self.pick([v.value for v in self.floats] + [E.const(0.75, "float32"), self.element()])
+        if self.random.random() < 0.2:
+            return E.cast(self.integer(depth - 1), "float32") * 0.125
+        op = self.pick(["add", "sub", "mul", "minimum", "maximum"])
+        a, b = self.number(depth - 1), self.number(depth - 1)
+        return E.maximum(E.minimum(E.binary(op, a, b), 64.0), -64.0)
+
+    def element(self) -> E.Expr:
+        return self.pick(self.arrays)[self.integer(1)]
+
+    def condition(self) -> E.Expr:
+        if self.random.random() < 0.5:
+            return E.compare(self.pick(["lt", "ge", "eq"]), self.integer(1), self.integer(1))
+        test = E.compare(self.pick(["lt", "ge"]), self.number(1), self.number(1))
+        return self.pick([test, negated(test), either(test, E.compare("gt", self.integer(0), 2))])
+
+    def statements(self, depth: int) -> None:
+        for _ in range(int(self.random.integers(2, 5))):
+            kind = self.random.random()
+            if kind < 0.25:
+                self.pick(self.arrays[1:])[self.integer(1)] = self.number()
+            elif kind < 0.4:
+                self.pick(self.integers).set(self.integer())
+            elif kind < 0.55:
+                self.pick(self.floats).set(self.number())
+            elif kind < 0.65:
+                x = self.p.let(self.number(), "x")
+                self.pick(self.arrays[1:])[self.integer(1)] = x + x * E.unary("tanh", x)
+            elif depth and kind < 0.8:
+                with self.p.when(self.condition()):
+                    self.statements(depth - 1)
+                if self.random.random() < 0.5:
+                    with self.p.otherwise():
+                        self.statements(depth - 1)
+            elif depth:
+                extent = self.pick([3, self.p.bound(self.integer(1), 4)])
+                with self.p.loop(extent) as i:
+                    self.positions.append(number(i, "int32"))
+                    if self.random.random() < 0.5:
+                        self.p.leave_if(self.condition())
+                    self.statements(depth - 1)
+                    self.positions.pop()
+
+
+def random_program(seed: int) -> P.Function:
+    p = Program(f"random{seed}", [_buffer("x", 6, "input")], [_buffer("y", 6, "output")])
+    p.fill(p.output, 1.5)
+    _Random(seed, p).statements(3)
+    return p.function()
+
+
+X = np.array([0.5, -2, 3, 0.25, 8, -0.125], np.float32)
+
+
+def test_random_programs_survive_every_pass() -> None:
+    for seed in range(60):
+        function = random_program(seed)
+        memory = {"x": X, "y": np.zeros(6, np.float32)}
+        first, second = (interpreted(f, memory, ["y"])[0] for f in (function, finish(function)))
+        np.testing.assert_allclose(second, first, rtol=1e-5, atol=1e-5, err_msg=str(seed))
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [
+        pytest.param("c", marks=pytest.mark.family("host-c")),
+        pytest.param("llvm", marks=pytest.mark.family("host-llvm")),
+    ],
+)
+def test_random_programs_compiled(generator: str, tmp_path: Path) -> None:
+    functions = [replace(finish(random_program(seed)), name=f"p{seed}") for seed in range(60)]
+    library, kernels = compiled(functions, host(), generator, tmp_path)
+    for seed, (function, kernel) in enumerate(zip(functions, kernels, strict=True)):
+        (wanted,) = interpreted(function, {"x": X, "y": np.zeros(6, np.float32)}, ["y"])
+        y = np.zeros(6, np.float32)
+        inputs, outputs = (ctypes.c_void_p * 1)(X.ctypes.data), (ctypes.c_void_p * 1)(y.ctypes.data)
+        call = _Call(ctypes.sizeof(_Call) + 32, 1, ctypes.addressof(inputs), ctypes.addressof(outputs), 0, 0)
+        assert kernel(ctypes.byref(call), 0, 1) == 0
+        np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5, err_msg=str(seed))
+    del library
+
+
 # ---------------------------------------------------------------- refusals
 def _buffer(name: str, size: int, scope: P.Scope, dtype: str = "float32") -> P.Buffer:
     return P.dense_buffer(name, dtype, (as_int(size),), scope)

@@ -364,7 +364,9 @@ class _Printer:
         if isinstance(e, E.Unary):
             return d.unary(e.op, e.a.dtype, operands[0], lanes)
         if isinstance(e, E.Binary):
-            return d.binary(e.op, e.dtype, operands[0], operands[1], lanes)
+            # C leaves shifts by the width or more undefined.
+            far = e.op in ("shift_left", "shift_right") and not isinstance(e.b, E.Const)
+            return d.binary(f"{e.op}_any" if far else e.op, e.dtype, operands[0], operands[1], lanes)
         if isinstance(e, E.Compare):
             return d.compare(e.op, e.a.dtype, operands[0], operands[1], lanes)
         if isinstance(e, E.Select):

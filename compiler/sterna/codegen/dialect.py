@@ -156,7 +156,7 @@ class PlainC:
 
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
         is_float = dtypes.is_float(dtype)
-        if op in ("minimum", "maximum", "mod", "floor_div"):
+        if op in ("minimum", "maximum", "mod", "floor_div", "shift_left_any", "shift_right_any"):
             return f"{self.helper(op, dtype)}({a}, {b})"
         if dtype == "bool":
             return f"({a} {_LOGICAL.get(op) or _INFIX[op]} {b})"
@@ -254,7 +254,9 @@ class VectorC(PlainC):
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
         if lanes == 1:
             return super().binary(op, dtype, a, b, 1)
-        if op in ("mod", "floor_div") or (op == "div" and dtypes.is_integer(dtype)):
+        if op in ("mod", "floor_div", "shift_left_any", "shift_right_any") or (
+            op == "div" and dtypes.is_integer(dtype)
+        ):
             self.type(dtype, lanes)
             self.helper(op, dtype)
             return f"{self.helper(op, dtype, lanes)}({a}, {b})"
