@@ -9,10 +9,10 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType, tensor_type
-from sterna.ops.table import operator
 from sterna.loops.interpreter import run_function
 from sterna.loops.program import Buffer, dense_buffer
 from sterna.ops.operator import Operator
+from sterna.ops.table import operator
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, Tensor, placeholder
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Union
 
 import onnx
 
@@ -15,7 +14,7 @@ from sterna.ir.integer import Int, IntLike, symbol
 
 Shapes = Mapping[str, Sequence[int]]
 #: Sizes of named dimensions: one, or the least and the greatest of one that stays open.
-Dims = Mapping[str, Union[int, tuple[int, int]]]
+Dims = Mapping[str, int | tuple[int, int]]
 
 _SYMBOL = re.compile(r"[A-Za-z_][\w.]*")  # a name that `--dim` can spell; exporters write "?" and "" too
 

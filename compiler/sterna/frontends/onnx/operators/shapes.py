@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,8 @@ from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType, Value
-from sterna.ir.integer import Int, IntLike, as_int, ceil_div, divide_exactly, maximum, minimum
+from sterna.ir.division import divide_exactly
+from sterna.ir.integer import Int, IntLike, as_int, ceil_div, maximum, minimum
 from sterna.ops.types import broadcast
 
 LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compiler to compute
