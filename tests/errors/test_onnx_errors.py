@@ -73,7 +73,7 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- E0102: operator sets
-@pytest.mark.parametrize(("opset", "fix"), [(6, "convert"), (999, "pip install")])
+@pytest.mark.parametrize(("opset", "fix"), [(0, "convert"), (999, "pip install")])
 def test_operator_sets_out_of_range(opset: int, fix: str) -> None:
     mistake = refusal(model([RELU], opset=opset))
     assert mistake.codes == ("E0102",)

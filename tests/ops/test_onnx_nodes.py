@@ -248,3 +248,23 @@ def test_operators_that_are_functions_of_others(op: str) -> None:
     model = model_of(op, x, constants, max(since, 18), 1)
     expected = onnx.reference.ReferenceEvaluator(model).run(None, x)[0]
     np.testing.assert_allclose(interpret(optimize(read(model)), x)["y0"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_operator_sets_before_7() -> None:
+    """Broadcasting had to be asked for, shapes and targets of casts were attributes."""
+    x, b = numbers(2, 3, 4), numbers(3, seed=1)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Add", ["x", "b"], ["sum"], broadcast=1, axis=1),
+            helper.make_node("PRelu", ["sum", "b"], ["bent"]),
+            helper.make_node("Reshape", ["bent"], ["flat"], shape=[6, -1], consumed_inputs=[0]),
+            helper.make_node("Cast", ["flat"], ["y"], to="INT32"),
+        ],
+        "old",
+        [helper.make_tensor_value_info("x", 1, x.shape)],
+        [helper.make_tensor_value_info("y", 6, (6, 4))],
+        [onnx.numpy_helper.from_array(b, "b")],
+    )
+    found = interpret(read(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 1)])), {"x": x})["y"]
+    total = x + b[:, None]
+    np.testing.assert_array_equal(found, np.where(total < 0, total * b[:, None], total).reshape(6, 4).astype(np.int32))

@@ -1,4 +1,4 @@
-"""The ONNX front end, operator sets 7 to the newest that the installed `onnx` package knows."""
+"""The ONNX front end, operator sets 1 to the newest that the installed `onnx` package knows."""
 
 from sterna.frontends.onnx.reader import read
 

@@ -18,7 +18,7 @@ from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
 
-OLDEST_OPSET = 7
+OLDEST_OPSET = 1
 LARGEST_FILE = 2**31 - 1  # what a protobuf message can be; larger models keep their weights in external data
 LARGEST_TENSOR = 2**40  # bytes
 

@@ -72,7 +72,7 @@ def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     """The operator sets that a model imports.
 
     Raises:
-        SternaError: E0102, one of them is older than 7 or newer than the installed package knows.
+        SternaError: E0102, one of them is older than 1 or newer than the installed package knows.
     """
     result: dict[str, int] = {}
     problems = []

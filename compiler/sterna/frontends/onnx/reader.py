@@ -16,7 +16,7 @@ import onnx
 from onnx import inliner
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
-from sterna.frontends.onnx import declared, pinned, structure
+from sterna.frontends.onnx import declared, legacy, pinned, structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
@@ -214,6 +214,8 @@ class _Reader:
                 sources=sources,
                 declared=[scope.declared.get(name) for name in source.outputs],
             )
+            if source.domain == "" and source.version < legacy.MODERN:
+                work = legacy.modern(work)
             result = translator(work)
             results = result if isinstance(result, tuple) else (result,)
         elif source.op == "If" and source.domain == "":
