@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import onnx
 
 Model = Union[str, "os.PathLike[str]", "onnx.ModelProto"]
-Dims = Mapping[str, Union[int, tuple[int, int]]]
+Dims = Mapping[str, int | tuple[int, int]]
 
 
 def compile(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sterna.codegen.dialect import C_TYPE
-from sterna.ir import dtypes
 from sterna.codegen.render import render_template
 from sterna.driver import Compiled
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.te.layout import most_elements
 

@@ -31,6 +31,10 @@ _SLOWEST = 15  # nodes in the table by time; the other table has all
     help="A .npy, .npz, raw .bin or image file. Without NAME=: an .npz of all inputs, or the only input.",
 )  # fmt: skip
 @click.option("--random", "random", is_flag=True, help="Random values for the inputs that are not given.")
+@click.option(
+    "--dim", "dims", multiple=True, type=options.dim, metavar="NAME=SIZE",
+    help="Size of an open dimension for --random; else its greatest.",
+)  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random values.")
 @click.option(
     "--mean", type=options.numbers("--mean"), metavar="NUMBERS", help="Of images: (pixel - mean) * scale. Default: 0."
@@ -56,6 +60,7 @@ def command(
     bundle: Path,
     given: tuple[str, ...],
     random: bool,
+    dims: tuple[tuple[str, int | tuple[int, int]], ...],
     seed: int,
     mean: tuple[float, ...] | None,
     scale: tuple[float, ...] | None,
@@ -73,11 +78,14 @@ def command(
         raise error("E0006", f"{bundle} is a file, not a bundle", fix=fix)
     with load(bundle, threads) as model:
         _check_output(output, model.outputs)
-        arrays = read_inputs(model.inputs, given, ImageOptions(mean, scale, layout))
+        if model.dims:
+            model.set_dims(**_open_sizes(model, options.unique(dims, "--dim")))
+        specs = [spec.at(model.dim_sizes) for spec in model.inputs]
+        arrays = read_inputs(specs, given, ImageOptions(mean, scale, layout))
         if random:
-            arrays = {**random_inputs(model.inputs, seed), **arrays}
-        _check_all_given(model.inputs, arrays)
-        for spec, array in zip(model.inputs, match_inputs(model.inputs, arrays), strict=True):
+            arrays = {**random_inputs(specs, seed), **arrays}
+        _check_all_given(specs, arrays)
+        for spec, array in zip(specs, match_inputs(specs, arrays), strict=True):
             model.set_input(spec.name, np.require(array, requirements=["C", "A"]))
         times = _time(model, repeat)
         results = {spec.name: model.get_output(spec.name).copy() for spec in model.outputs}
@@ -90,6 +98,17 @@ def command(
             _print(model, results, times, nodes, threads, top)
             if output is not None:
                 click.echo(f"outputs in {output}")
+
+
+def _open_sizes(model: Bundle, given: dict[str, int | tuple[int, int]]) -> dict[str, int]:
+    """A size for every open dimension: the one given, else the greatest."""
+    sizes = {name: hi for name, (_, hi) in model.dims.items()}
+    for name, size in given.items():
+        if name not in sizes or isinstance(size, tuple):
+            known = ", ".join(f"{n} ({lo} to {hi})" for n, (lo, hi) in model.dims.items())
+            raise error("E0002", f"--dim {name} is not one size of an open dimension", fix=f"open: {known}")
+        sizes[name] = size
+    return sizes
 
 
 def _time(model: Bundle, repeat: int) -> list[float]:

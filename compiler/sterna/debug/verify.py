@@ -21,11 +21,12 @@ from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs
 from sterna.debug.reference import onnxruntime_version, run_onnxruntime
-from sterna.driver import Compiled, Options, compile_graph, model_name
+from sterna.driver import Compiled, Options, compile_graph, dimensions, model_name
 from sterna.errors import error
 from sterna.frontends import onnx as onnx_frontend
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
+from sterna.ir.integer import Symbol
 from sterna.passes.pipeline import optimize
 from sterna.runtime.bundle import Bundle, load
 from sterna.runtime.inputs import Array, TensorSpec, match_inputs
@@ -99,7 +100,7 @@ def verify_model(
     model: Model,
     target: str | Target = "host",
     shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
     generator: str = "c",
     threads: int = 1,
     *,
@@ -114,7 +115,8 @@ def verify_model(
 
     Args:
         target: one that this machine can run.
-        inputs: arrays by name; without them random ones, made from `seed`.
+        inputs: arrays by name; without them random ones, made from `seed`. Where dimensions stay open, the model is
+            compiled once and tried at several sizes.
         tolerance: of the largest difference, relative to the output's largest magnitude.
         against: "onnxruntime", "interpreter", or "auto": onnxruntime if it is installed.
         progress: called with a few words at the start of every longer step.
@@ -131,6 +133,14 @@ def verify_model(
         raise error("E0507", f"the target {machine.name} cannot be run here", fix="verify with --target host")
     say("reading the model")
     graph = onnx_frontend.read(model, shapes, dims)
+    if (symbols := dimensions(graph)) and inputs is None:
+        say("running it at several sizes")
+        trials = _sizes(symbols)
+        with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
+            name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
+            compiled = compile_graph(graph, name, Options(machine, generator, compiler, threads), None, say)
+            with _bundle(compiled, Path(directory) / "bundle") as bundle:
+                return _at_sizes(bundle, model, shapes, dims or {}, trials, seed, tolerance, against)
     specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in graph.inputs]
     given = random_inputs(specs, seed) if inputs is None else inputs
     fed = dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))
@@ -152,6 +162,46 @@ def verify_model(
     search = _Search(graph, name, options, fed, wanted, tolerance, say)
     first = search.first(checks, (lambda names: run_onnxruntime(model, fed, names)) if use_onnxruntime else None)
     return Report(report.reference, tolerance, checks, first)
+
+
+def _sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
+    """Sizes to try open dimensions at: the least, the greatest, and some between that are multiples of nothing."""
+    trials = []
+    for share in (0.0, 1.0, 0.37, 0.61, 0.13):
+        trial = {}
+        for n, symbol in enumerate(symbols):
+            lo, hi = symbol.lo or 1, symbol.hi or 1
+            trial[symbol.name] = lo + round((hi - lo) * (share if n % 2 == 0 or share in (0.0, 1.0) else 1.0 - share))
+        trials.append(trial)
+    return list({tuple(t.items()): t for t in trials}.values())
+
+
+def _at_sizes(
+    bundle: Bundle,
+    model: Model,
+    shapes: Mapping[str, Sequence[int]] | None,
+    dims: Mapping[str, int | tuple[int, int]],
+    trials: Sequence[Mapping[str, int]],
+    seed: int,
+    tolerance: float,
+    against: str,
+) -> Report:
+    """The worst of every output over several sizes of the open dimensions."""
+    version = onnxruntime_version()
+    use_onnxruntime = against == "onnxruntime" or (against == "auto" and version is not None)
+    worst: dict[str, TensorCheck] = {}
+    for trial in trials:
+        fed = random_inputs([spec.at(trial) for spec in bundle.inputs], seed)
+        got = bundle.run(fed)
+        if use_onnxruntime:
+            wanted = run_onnxruntime(model, fed)
+        else:
+            wanted = interpret(onnx_frontend.read(model, shapes, {**dims, **trial}), fed)
+        for output, array in got.items():
+            check = compare(output, array, wanted[output])
+            if output not in worst or check.error > worst[output].error:
+                worst[output] = check
+    return Report(f"onnxruntime {version}" if use_onnxruntime else "the interpreter", tolerance, tuple(worst.values()))
 
 
 def compare(name: str, got: Array, wanted: Array) -> TensorCheck:

@@ -191,7 +191,8 @@ class Program:
     def otherwise(self) -> Iterator[None]:
         """Right after `when`: what is done if its condition does not hold."""
         branch = self.blocks[-1].pop()
-        assert isinstance(branch, P.Branch) and branch.otherwise is None
+        assert isinstance(branch, P.Branch)
+        assert branch.otherwise is None
         with self._block() as body:
             yield
         self.emit(replace(branch, otherwise=P.seq(*body)))

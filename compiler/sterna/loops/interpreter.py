@@ -45,7 +45,7 @@ def run_function(function: P.Function, memory: Mapping[str, Array], dims: Mappin
         run.stmt(function.body)
 
 
-class _Left(Exception):
+class _LeftError(Exception):
     """The innermost loop is left."""
 
 
@@ -81,7 +81,7 @@ class _Run:
             elif s.otherwise is not None:
                 self.stmt(s.otherwise)
         elif isinstance(s, P.Break):
-            raise _Left
+            raise _LeftError
         elif isinstance(s, P.Require):
             if not self.value(s.value):
                 raise self.error("a test at run time fails")
@@ -98,7 +98,7 @@ class _Run:
             for n in range(self.position(s.start), self.position(s.extent)):
                 self.symbols[s.symbol] = n
                 self.stmt(s.body)
-        except _Left:
+        except _LeftError:
             pass
 
     def store(self, s: P.Store) -> None:

@@ -174,7 +174,7 @@ class Lowering:
 
     # -- one nest
     def _level(self, nest: Nest, level: int, phase: str | None) -> Stmt:
-        """The loops from leaf `level` inward; `phase`: None before the first reduction axis, then "init" or "update"."""
+        """The loops from leaf `level` inward; `phase`: None before the first reduced axis, then "init" or "update"."""
         s = nest.stage
         if level == len(s.leaves):
             return self._store(nest, phase)

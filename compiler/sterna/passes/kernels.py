@@ -134,7 +134,8 @@ def _program_call(node: Node, views: Views) -> Call:
             operands[value] = _buffer(f"x{len(inputs)}", value, "input", len(inputs), views)
             inputs.append(value)
         else:
-            operands[value] = b = dense_buffer(f"c{len(constants)}", dtypes.storage(value.dtype), value.shape, "param", offset)
+            stored = dtypes.storage(value.dtype)
+            operands[value] = b = dense_buffer(f"c{len(constants)}", stored, value.shape, "param", offset)
             offset += -(-b.elements * dtypes.size(b.dtype) // ALIGNMENT) * ALIGNMENT
             constants.append(dtypes.stored(value.data))
     results = [_buffer(f"y{n}", value, "output", n, views) for n, value in enumerate(node.outputs)]
@@ -159,9 +160,8 @@ def _program_call(node: Node, views: Views) -> Call:
 
 def _buffer(name: str, value: Value, scope: Scope, slot: int, views: Views) -> Buffer:
     place = views.storage(value)
-    return Buffer(
-        name, dtypes.storage(value.dtype), value.shape, place.strides, most_elements(place.root.shape), scope, place.origin, slot
-    )
+    elements = most_elements(place.root.shape)
+    return Buffer(name, dtypes.storage(value.dtype), value.shape, place.strides, elements, scope, place.origin, slot)
 
 
 def _call(

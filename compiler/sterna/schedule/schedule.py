@@ -272,7 +272,7 @@ class Schedule:
 
     def rfactor(self, stage: str, axis: str) -> str:
         """Factors a reduction: a new stage `<stage>_rf` keeps one partial result per iteration of `axis` (the inner
-        part of a split reduction axis), which the stage then combines. The new stage's last axis is the factored one."""
+        part of a split reduction axis), which the stage then combines. The new stage's last axis is that one."""
         s = self._step("rfactor", stage, axis)
         reduction = s.body
         if not isinstance(reduction, Reduce) or reduction.index is not None:
