@@ -12,6 +12,8 @@ import re
 import sys
 from pathlib import Path
 
+from sterna.api import compile_model
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 MODEL = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
@@ -20,8 +22,6 @@ PART = re.compile(r"(<!-- stage ([\w-]+)(?: (\d+)\.\.(\d+))? -->\n).*?(<!-- end 
 
 def stages() -> dict[str, str]:
     """What each stage prints; for a fixed target, so that the page does not depend on the machine."""
-    from sterna.api import compile_model
-
     printed: dict[str, str] = {}
     compile_model(str(MODEL), target="x86-64-v3", observe=printed.__setitem__)
     return printed

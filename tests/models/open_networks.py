@@ -86,7 +86,7 @@ def _normalized(g: _Graph, x: str, width: int) -> str:
 
 
 def detector(seed: int = 11) -> onnx.ModelProto:
-    """A fully convolutional network with strides, pooling, depthwise layers and a residual; rows and columns stay open."""
+    """A fully convolutional network with strides, pooling, depthwise layers and a residual, for images of any size."""
     g = _Graph(seed)
 
     def conv(x: str, shape: tuple[int, ...], **attributes: Any) -> str:

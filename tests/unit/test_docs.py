@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_architecture_shows_the_real_stages() -> None:
     command = [sys.executable, str(ROOT / "docs" / "update.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=_environment(), timeout=300, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
