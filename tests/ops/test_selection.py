@@ -44,7 +44,7 @@ def model_of(
     return model
 
 
-def check(op: str, inputs: dict[str, np.ndarray], outputs: int = 1, **attributes: Any) -> None:
+def check(op: str, inputs: dict[str, np.ndarray], outputs: int = 1, tolerance: float = 0.0, **attributes: Any) -> None:
     """ONNX Runtime and we agree; its results' shapes are declared."""
     open_model = model_of(op, inputs, [None] * outputs, **attributes)
     expected = onnxruntime.InferenceSession(open_model.SerializeToString()).run(None, inputs)
@@ -53,7 +53,7 @@ def check(op: str, inputs: dict[str, np.ndarray], outputs: int = 1, **attributes
     graph = read(model_of(op, inputs, [array.shape for array in expected], **attributes))
     for have, want in zip(interpret(graph, inputs).values(), expected, strict=True):
         assert have.dtype == want.dtype
-        np.testing.assert_allclose(have, want, rtol=1e-6)
+        np.testing.assert_allclose(have, want, rtol=1e-6, atol=tolerance)
 
 
 def numbers(random: np.random.Generator, shape: list[int], dtype: str) -> np.ndarray:
@@ -142,6 +142,35 @@ def test_scatter_nd(shape: list[int], seed: int, reduction: str, data: Any) -> N
     indices = np.stack([random.integers(-size, size, lead) for size in shape[:depth]], axis=-1)
     updates = numbers(random, [*lead, *shape[depth:]], "float32")
     check("ScatterND", {"x": numbers(random, shape, "float32"), "i": indices, "u": updates}, reduction=reduction)
+
+
+@QUICK
+@given(seeds, st.integers(1, 3), st.integers(1, 3), st.integers(0, 3), st.booleans(), st.booleans())
+def test_roi_align(seed: int, height: int, width: int, ratio: int, greatest: bool, half: bool) -> None:
+    random = np.random.default_rng(seed)
+    corners = random.uniform(-2, 8, (3, 2))
+    inputs = {
+        "x": random.standard_normal((2, 2, 5, 7)).astype(np.float32),
+        "rois": np.concatenate([corners, corners + random.uniform(0.1, 6, (3, 2))], axis=1).astype(np.float32),
+        "images": random.integers(0, 2, 3),
+    }
+    attributes = {"coordinate_transformation_mode": "half_pixel" if half else "output_half_pixel"}
+    check(
+        "RoiAlign", inputs, output_height=height, output_width=width, sampling_ratio=ratio, spatial_scale=0.75,
+        mode="max" if greatest else "avg", tolerance=1e-5, **attributes,
+    )  # fmt: skip
+
+
+@QUICK
+@given(seeds, st.integers(1, 3), st.integers(1, 2), st.booleans())
+def test_max_unpool(seed: int, kernel: int, stride: int, explicit: bool) -> None:
+    x = np.random.default_rng(seed).permutation(98).reshape(1, 2, 7, 7).astype(np.float32)
+    windows = {"kernel_shape": [kernel, kernel], "strides": [stride, stride]}
+    pool = model_of("MaxPool", {"x": x}, [None, None], **windows)
+    pooled, indices = onnxruntime.InferenceSession(pool.SerializeToString()).run(None, {"x": x})
+    rest = {"shape": np.array([1, 2, 7, 7])} if explicit and (7 - kernel) % stride == 0 else {}
+    if (7 - kernel) % stride == 0:  # else the indices are those of a larger tensor
+        check("MaxUnpool", {"x": pooled, "i": indices, **rest}, **windows)
 
 
 def test_sizes_that_nothing_says_are_refused() -> None:

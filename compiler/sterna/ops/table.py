@@ -20,6 +20,7 @@ from sterna.ops import (
     pooling,
     recurrent,
     reduction,
+    regions,
     resize,
     sampling,
     scatter,
@@ -45,6 +46,7 @@ _MODULES = (
     trees,
     scatter,
     classical,
+    regions,
 )
 
 

@@ -126,10 +126,50 @@ def tensor_scatter(t: Translation) -> Value:
     return t.op("tensor_scatter", cache, update, t.optional(2), axis=t.attribute("axis", -2), mode=mode)
 
 
+# ---------------------------------------------------------------- images
+def max_unpool(t: Translation) -> Value:
+    x, indices = t.input(0), t.input(1)
+    sizes = t.static(x)
+    kernel, rank = t.attribute("kernel_shape"), x.type.rank - 2
+    strides, pads = t.attribute("strides") or (1,) * rank, t.attribute("pads") or (0,) * 2 * rank
+    if not len(kernel) == len(strides) == rank or len(pads) != 2 * rank:
+        raise error("E0109", f"kernel, strides or pads do not fit {x.type}")
+    spatial = [
+        (n - 1) * s + k - pads[d] - pads[d + rank]
+        for d, (n, s, k) in enumerate(zip(sizes[2:], strides, kernel, strict=True))
+    ]
+    shape = (*sizes[:2], *spatial)
+    if min(spatial) < 1 or indices.shape != x.shape:
+        raise error("E0108", f"indices {indices.type} do not unpool {x.type} to {list(shape)}")
+    zeros = t.op("expand", t.scalar(0, x.dtype), shape=(int(np.prod(shape)),))
+    flat = (x.type.elements,)
+    y = t.op("scatter_elements", zeros, t.reshape(indices, flat), t.reshape(x, flat), axis=0)
+    y = t.reshape(y, shape)
+    if not t.has(2):
+        return y
+    wanted = tuple(t.integers(2, "sizes")) if t.known(2) else t.wanted(2, "sizes")
+    if len(wanted) != len(shape) or any(w < s for w, s in zip(wanted, shape, strict=True)):
+        raise error("E0108", f"a result of {list(shape)} does not fit {list(wanted)}")
+    if not t.known(2):
+        y = t.agree(y, t.op("equal", t.input(2), t.constant(wanted, "int64")))
+    return t.pad(y, (0,) * len(shape), tuple(w - s for w, s in zip(wanted, shape, strict=True)))
+
+
+def roi_align(t: Translation) -> Value:
+    half = t.version >= 16 and t.attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    return t.op(
+        "roi_align", t.input(0), t.input(1), t.input(2), height=t.attribute("output_height", 1),
+        width=t.attribute("output_width", 1), sampling_ratio=t.attribute("sampling_ratio", 0),
+        scale=t.attribute("spatial_scale", 1.0), mode=t.attribute("mode", "avg"), half_pixel=half,
+    )  # fmt: skip
+
+
 TRANSLATORS: dict[str, Translator] = {
     "Compress": compress,
+    "MaxUnpool": max_unpool,
     "NonMaxSuppression": non_max_suppression,
     "NonZero": non_zero,
+    "RoiAlign": roi_align,
     "Scatter": scatter_elements,
     "ScatterElements": scatter_elements,
     "ScatterND": scatter_nd,

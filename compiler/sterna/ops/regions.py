@@ -1,0 +1,119 @@
+"""Operators on regions of images that the data names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sterna.ir.graph import TensorType
+from sterna.ir.integer import Int, as_int
+from sterna.loops.build import Program, both, number, product, unflatten
+from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
+from sterna.ops.types import check_dtype, present, same_dtype
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+
+Attributes = Mapping[str, Any]
+
+#: Most samples along one side of a bin: a region may be given larger than any image.
+MOST_SAMPLES = 256
+
+
+def _align_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    x, rois, batch = present(types, 0, 1, 2)
+    dtype = same_dtype((x, rois))
+    check_dtype(dtype, ("float32", "float64"))
+    check_dtype(batch.dtype, ("int32", "int64"))
+    if x.rank != 4 or rois.rank != 2 or rois.shape[1] != 4 or batch.shape != rois.shape[:1]:
+        raise unfit(f"regions {rois} of {x}, images {batch}")
+    size = (as_int(attributes["height"]), as_int(attributes["width"]))
+    return (TensorType(dtype, (rois.shape[0], x.shape[1], *size)),)
+
+
+def _align(p: Program, attributes: Attributes) -> None:
+    x, rois, y = p.input(0), p.input(1), p.output
+    scale, offset = attributes["scale"], 0.5 if attributes["half_pixel"] else 0.0
+    rows, columns = x.shape[2], x.shape[3]
+    with p.tasks(product(y.shape[:2]), "task") as task:
+        roi, channel = unflatten(task, y.shape[:2])
+        image = p.index(p.input(2)[roi], x.shape[0])
+        left, top, right, bottom = (p.let(rois[roi, k] * scale - offset, "edge") for k in range(4))
+        bins: list[Expr] = []
+        counts: list[Int] = []
+        for low, high, cells in ((top, bottom, y.shape[2]), (left, right, y.shape[3])):
+            size = high - low if attributes["half_pixel"] else E.maximum(high - low, 1.0)
+            part = p.let(size / float(int(cells)), "part")
+            bins.append(part)
+            ratio = attributes["sampling_ratio"]
+            samples = E.unary("ceil", part) if ratio <= 0 else E.const(ratio, part.dtype)
+            counts.append(p.bound(E.cast(samples, "int32"), MOST_SAMPLES))
+        total = E.maximum(number(counts[0], "int32") * number(counts[1], "int32"), 1)
+        with p.loop(y.shape[2], "i") as i, p.loop(y.shape[3], "j") as j:
+            best = p.variable("best", 0.0, y.dtype)
+            first = p.variable("first", True, "bool")
+            with p.loop(counts[0], "a") as a, p.loop(counts[1], "b") as b:
+                v = _sample(p, top, bins[0], i, a, counts[0], rows)
+                h = _sample(p, left, bins[1], j, b, counts[1], columns)
+                with p.when(both(v[0], h[0])):
+                    parts = [
+                        p.let(w * u * x[image, channel, r, c])
+                        for r, w in ((v[1], 1.0 - v[3]), (v[2], v[3]))
+                        for c, u in ((h[1], 1.0 - h[3]), (h[2], h[3]))
+                    ]
+                    if attributes["mode"] == "avg":
+                        best.add(parts[0] + parts[1] + parts[2] + parts[3])
+                    else:
+                        greatest = E.maximum(E.maximum(parts[0], parts[1]), E.maximum(parts[2], parts[3]))
+                        best.set(E.select(first.value, greatest, E.maximum(best.value, greatest)))
+                        first.set(False)
+                if attributes["mode"] == "max":
+                    with p.otherwise():
+                        best.set(E.select(first.value, 0.0, E.maximum(best.value, 0.0)))
+                        first.set(False)
+            result = best.value
+            y[roi, channel, i, j] = result / E.cast(total, y.dtype) if attributes["mode"] == "avg" else result
+
+
+def _sample(
+    p: Program, start: Expr, part: Expr, cell: Int, n: Int, count: Int, extent: Int
+) -> tuple[Expr, Int, Int, Expr]:
+    """(whether a sample lies on the image, the lower of its two pixels, the upper, how near the upper one)."""
+    dtype = start.dtype
+    step = part / E.cast(number(count, "int32"), dtype)
+    corner = start + part * E.cast(number(cell, "int32"), dtype)
+    place = p.let(corner + (E.cast(number(n, "int32"), dtype) + 0.5) * step, "place")
+    size = E.const(float(int(extent)), dtype)
+    inside = both(place >= -1.0, place <= size)
+    inner = p.let(E.minimum(E.maximum(place, 0.0), size - 1.0))
+    low = E.cast(inner, "int32")
+    return inside, p.index(low, extent), p.index(low + 1, extent), p.let(inner - E.unary("floor", inner))
+
+
+_ROIS = np.array([[0, 0, 4, 4], [1.5, 0.5, 6.2, 3.7], [-3, -2, 9, 11]], np.float32)
+_IMAGES = np.array([0, 1, 1], np.int64)
+_IMAGE = ("float32", (2, 2, 5, 6))
+OPERATORS: tuple[Operator, ...] = (
+    opaque(
+        "roi_align",
+        "Regions (x, y, x, y) of images [N, C, H, W], each cut into bins of which points are sampled bilinearly and "
+        "averaged; with `max`, the greatest of all weighted pixels, as ONNX has it. The third operand says of which "
+        "image a region is.",
+        _align_types,
+        _align,
+        (
+            Attribute("height", "int", "bins of a region"),
+            Attribute("width", "int", "bins of a region"),
+            Attribute("sampling_ratio", "int", "points of a bin along each side; 0: as many as it has pixels", 0),
+            Attribute("scale", "float", "of the regions' coordinates", 1.0),
+            Attribute("mode", "string", "what is made of the points", "avg", ("avg", "max")),
+            Attribute("half_pixel", "bool", "coordinates count from corners of pixels, not from their centers", True),
+        ),
+        cases=(
+            case(_IMAGE, _ROIS, _IMAGES, height=2, width=3),
+            case(_IMAGE, _ROIS, _IMAGES, height=2, width=2, sampling_ratio=2, scale=0.5, half_pixel=False),
+            case(_IMAGE, _ROIS, _IMAGES, height=3, width=2, mode="max"),
+        ),
+    ),
+)
