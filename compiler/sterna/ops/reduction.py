@@ -100,16 +100,21 @@ def _normalized(call: Call, logarithm: bool) -> Tensor:
     kind = "softmax"
     peak = over(call.stage("max"), x, (axis,), True, "max", family=kind)
 
-    def shifted(index: tuple[Int, ...]) -> Expr:
-        return widened(at(x, index)) - at(peak, _along(axis, index))
+    def step(value: Expr) -> Expr:
+        # ONNX defines softmax as a chain of operators: half floats are rounded after each of them.
+        return widened(E.cast(value, x.dtype))
 
-    powers = compute(call.stage("exp"), x.shape, lambda *i: E.unary("exp", shifted(i)), family=kind)
+    def shifted(index: tuple[Int, ...]) -> Expr:
+        return step(widened(at(x, index)) - at(peak, _along(axis, index)))
+
+    powers = compute(call.stage("exp"), x.shape, lambda *i: step(E.unary("exp", shifted(i))), family=kind)
     total = over(call.stage("sum"), powers, (axis,), True, "sum", family=kind)
 
     def final(*index: Int) -> Expr:
-        divisor = at(total, _along(axis, index))
-        value = shifted(index) - E.unary("log", divisor) if logarithm else at(powers, index) / divisor
-        return E.cast(value, x.dtype)
+        divisor = step(at(total, _along(axis, index)))
+        if logarithm:
+            return E.cast(shifted(index) - step(E.unary("log", divisor)), x.dtype)
+        return E.cast(at(powers, index) / divisor, x.dtype)
 
     return compute(call.name, x.shape, final, family=kind)
 
