@@ -12,8 +12,8 @@ from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir import dtypes
-from sterna.ir.graph import TensorType, Value
 from sterna.ir.division import divide_exactly
+from sterna.ir.graph import TensorType, Value
 from sterna.ir.integer import Int, IntLike, as_int, ceil_div, maximum, minimum
 from sterna.ops.types import broadcast
 
