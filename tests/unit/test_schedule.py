@@ -257,6 +257,7 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "vectorize: reduced": lambda: Schedule(row_sums(3, 8)).vectorize("out", "k"),
     "parallel: not outermost": lambda: inlined().parallel("out", "i1"),
     "parallel: not an output": lambda: Schedule(pointwise(4, 4)).parallel("mid", "i0"),
+    "parallel: reduced": lambda: (s := Schedule(row_sums(3, 8))).reorder("out", "k", "i") or s.parallel("out", "k"),
     "inline: an output": lambda: Schedule(pointwise(4, 4)).inline("out"),
     "inline: a reduction": lambda: Schedule(matmul(2, 3, 4)).inline("acc"),
     "compute_at: an output": lambda: Schedule(matmul(2, 3, 4)).compute_at("out", "acc", "i"),
@@ -352,8 +353,9 @@ def annotate(draw: Any, s: Schedule, stage: str, output: bool) -> None:
     state = s.stages[stage]
     if draw(st.booleans()) and state.leaves[-1] not in state.reduction_leaves:
         s.vectorize(stage, state.leaves[-1])
-    if output and draw(st.booleans()) and state.leaves[0] not in state.annotations:
-        s.parallel(stage, state.leaves[0])
+    outer = state.leaves[0]
+    if output and draw(st.booleans()) and outer not in state.annotations and outer not in state.reduction_leaves:
+        s.parallel(stage, outer)
     free = [leaf for leaf in state.leaves if leaf not in state.annotations]
     if free and draw(st.booleans()):
         s.unroll(stage, draw(st.sampled_from(free)))

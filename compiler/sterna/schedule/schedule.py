@@ -221,6 +221,8 @@ class Schedule:
         s = self._annotate("parallel", stage, axis, "parallel")
         if stage not in self.outputs or s.leaves[0] != axis:
             self._illegal(f"{axis} is not the outermost axis of an output", "reorder it outermost")
+        if axis in s.reduction_leaves:
+            self._illegal(f"{axis} is reduced; tasks must not write the same elements", "use rfactor")
 
     # -- storage and placement
     def inline(self, stage: str) -> None:
