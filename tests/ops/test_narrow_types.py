@@ -155,3 +155,63 @@ def test_quantized_convolution_and_product() -> None:
     a = {"a": u8(3, 5), "as": scalar(0.02), "az": scalar(131, "uint8")}
     b = {"b": i8(5, 4), "bs": scalar(0.03), "bz": scalar(0, "int8")}
     check("QLinearMatMul", {**a, **b, **quantities}, step=1)
+
+
+def f32(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+MICROSOFT: dict[str, tuple[dict[str, np.ndarray], dict[str, Any], float]] = {
+    "Gelu": ({"x": f32(3, 5)}, {}, 0),
+    "BiasGelu": ({"x": f32(3, 5), "b": f32(5)}, {}, 0),
+    "FastGelu": ({"x": f32(3, 5), "b": f32(5)}, {}, 0),
+    "QuickGelu": ({"x": f32(3, 5)}, {"alpha": 1.5}, 0),
+    "FusedGemm": (
+        {"a": f32(3, 4), "b": f32(4, 5), "c": f32(5)},
+        {"activation": "LeakyRelu", "activation_alpha": 0.1},
+        0,
+    ),
+    "FusedConv": ({"x": f32(1, 2, 5, 5), "w": f32(3, 2, 3, 3), "b": f32(3)}, {"activation": "Relu"}, 0),
+    "FusedMatMul": ({"a": f32(2, 4, 3), "b": f32(2, 4, 5)}, {"transA": 1, "alpha": 0.5}, 0),
+    "SkipLayerNormalization": ({"x": f32(2, 3, 8), "s": f32(2, 3, 8), "g": f32(8), "b": f32(8)}, {"epsilon": 1e-5}, 0),
+    "Attention": ({"x": f32(2, 4, 8), "w": f32(8, 24), "b": f32(24)}, {"num_heads": 2}, 0),
+    "MultiHeadAttention": ({"q": f32(2, 4, 8), "k": f32(2, 5, 8), "v": f32(2, 5, 8)}, {"num_heads": 2}, 0),
+    "MatMulNBits": (
+        {"x": f32(3, 40), "w": u8(6, 2, 16), "s": np.abs(f32(12)) * 0.1, "z": u8(6)},
+        {"N": 6, "K": 40, "bits": 4, "block_size": 32},
+        0,
+    ),
+    "DynamicQuantizeMatMul": (
+        {"x": f32(3, 5), "w": i8(5, 4), "s": scalar(0.02), "z": scalar(0, "int8"), "b": f32(4)},
+        {},
+        0,
+    ),
+    "MatMulIntegerToFloat": (
+        {
+            "a": u8(3, 5),
+            "b": i8(5, 4),
+            "as": scalar(0.02),
+            "bs": np.abs(f32(4)),
+            "az": scalar(9, "uint8"),
+            "bz": i8(4) * 0,
+        },
+        {},
+        0,
+    ),
+}
+_Q = {"s": scalar(0.05), "z": scalar(120, "uint8")}
+_R = {"ys": scalar(0.08), "yz": scalar(128, "uint8")}
+MICROSOFT |= {
+    "QLinearAdd": ({"a": u8(3, 5), **_Q, "b": u8(3, 5), "bs": scalar(0.03), "bz": scalar(99, "uint8"), **_R}, {}, 1),
+    "QLinearMul": ({"a": u8(3, 5), **_Q, "b": u8(5), "bs": scalar(0.03), "bz": scalar(99, "uint8"), **_R}, {}, 1),
+    "QLinearSigmoid": ({"x": u8(3, 5), **_Q, "ys": scalar(1 / 256), "yz": scalar(0, "uint8")}, {}, 1),
+    "QLinearLeakyRelu": ({"x": u8(3, 5), **_Q, **_R}, {"alpha": 0.2}, 1),
+    "QLinearGlobalAveragePool": ({"x": u8(1, 2, 4, 4), **_Q, **_R}, {"channels_last": 0}, 1),
+    "QLinearAveragePool": ({"x": u8(1, 2, 4, 4), **_Q, **_R}, {"kernel_shape": [2, 2], "strides": [2, 2]}, 1),
+}
+
+
+@pytest.mark.parametrize("op", MICROSOFT)
+def test_operators_of_onnx_runtime(op: str) -> None:
+    inputs, attributes, step = MICROSOFT[op]
+    check(op, inputs, "com.microsoft", step=step or 2e-4, **attributes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,9 @@ class Builder:
         return constant(self.name(name), array)
 
     def keep(self, node: Node) -> Node:
-        """Takes over a node of the old graph, which keeps its name."""
-        self._node_names.fresh(node.name)
+        """Takes over a node of the old graph, which keeps its name unless a new one has it already."""
+        name = self._node_names.fresh(node.name)
+        node = node if name == node.name else replace(node, name=name)
         self.nodes.append(node)
         return node
 

@@ -285,12 +285,21 @@ def identity(t: Translation) -> Value:
 
 
 def dropout(t: Translation) -> tuple[Value | None, ...]:
-    if t.has(2) and t.scalar_of(2, "a training mode"):
+    x = t.input(0)
+    ratio = t.optional(1)
+    idle = ratio is not None and ratio.data is not None and not ratio.data.any()
+    if t.has(2) and not t.known(2):
+        # Known at run time only: the bundle tests that nothing is dropped.
+        off = t.op("logical_not", t.reshape(t.input(2), ()))
+        rate = ratio if ratio is not None else t.scalar(0.5, "float32")
+        none = t.op("equal", t.reshape(rate, ()), t.scalar(0, rate.dtype))
+        x = t.agree(x, t.op("logical_or", off, none))
+    elif t.has(2) and t.scalar_of(2, "a training mode") and not idle:
         raise t.unsupported("in training mode", "export the model for inference")
     if len(t.used) > 1 and t.used[1]:
-        mask = t.op("expand", t.scalar(True, "bool"), shape=t.input(0).shape)
-        return (t.input(0), mask)
-    return (t.input(0), None)
+        mask = t.op("expand", t.scalar(True, "bool"), shape=x.shape)
+        return (x, mask)
+    return (x, None)
 
 
 # ---------------------------------------------------------------- ai.onnx.ml
