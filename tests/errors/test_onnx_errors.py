@@ -118,7 +118,7 @@ def test_unsupported_operators_and_unknown_shapes_come_together() -> None:
     nodes = [
         helper.make_node("StringNormalizer", ["x"], ["a"], name="one"),
         helper.make_node("StringNormalizer", ["x"], ["b"], name="two"),
-        helper.make_node("SequenceErase", ["a"], ["c"], name="three"),
+        helper.make_node("RegexFullMatch", ["a"], ["c"], name="three"),
         helper.make_node("Frobnicate", ["b"], ["d"], name="four", domain="com.acme"),
     ]
     inputs = [value("x", ["batch", 3, "?", 8])]

@@ -268,3 +268,35 @@ def test_operator_sets_before_7() -> None:
     found = interpret(read(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 1)])), {"x": x})["y"]
     total = x + b[:, None]
     np.testing.assert_array_equal(found, np.where(total < 0, total * b[:, None], total).reshape(6, 4).astype(np.int32))
+
+
+def test_sequences_are_resolved() -> None:
+    """Sequences, an optional, and an `If` whose condition is an input."""
+    inner = [
+        helper.make_graph(
+            [helper.make_node(op, ["b"], [f"{op}_y"])], op, [], [helper.make_tensor_value_info(f"{op}_y", 1, None)]
+        )
+        for op in ("Neg", "Abs")
+    ]
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["parts"], axis=1, keepdims=0),
+        helper.make_node("SequenceErase", ["parts", "one"], ["rest"]),
+        helper.make_node("SequenceInsert", ["rest", "a", "last"], ["more"]),
+        helper.make_node("ConcatFromSequence", ["more"], ["b"], axis=0, new_axis=1),
+        helper.make_node("SequenceLength", ["more"], ["length"]),
+        helper.make_node("If", ["flag"], ["y"], then_branch=inner[0], else_branch=inner[1]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "lists",
+        [helper.make_tensor_value_info(n, k, s) for n, k, s in (("x", 1, (2, 3)), ("a", 1, (2,)), ("flag", 9, ()))],
+        [helper.make_tensor_value_info("y", 1, (3, 2)), helper.make_tensor_value_info("length", 7, ())],
+        [onnx.numpy_helper.from_array(np.array(v), n) for n, v in (("one", 1), ("last", -1))],
+    )
+    x, a = numbers(2, 3), numbers(2, seed=1)
+    read_graph = read(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    stacked = np.stack([x[:, 0], a, x[:, 2]])
+    for flag, expected in ((True, -stacked), (False, np.abs(stacked))):
+        found = interpret(optimize(read_graph), {"x": x, "a": a, "flag": np.array(flag)})
+        np.testing.assert_array_equal(found["y"], expected)
+        assert found["length"] == 3

@@ -16,11 +16,12 @@ import onnx
 from onnx import inliner
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
-from sterna.frontends.onnx import declared, legacy, pinned, structure
+from sterna.frontends.onnx import declared, legacy, pinned, sequences, structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
 from sterna.frontends.onnx.operators import translators
+from sterna.frontends.onnx.sequences import TensorList
 from sterna.frontends.onnx.translation import Translation
 from sterna.frontends.onnx.unrolling import Unrolling
 from sterna.ir.graph import Graph, Node, Value, constant
@@ -79,13 +80,16 @@ class _Scope:
     def __init__(self, outer: _Scope | None = None):
         self.outer = outer
         self.values: dict[str, Value | None] = {}
+        self.lists: dict[str, TensorList] = {}
         self.declared: dict[str, tuple[int, ...]] = {}
         self.origins: dict[str, Source] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self.values or (self.outer is not None and name in self.outer)
+        return name in self.values or name in self.lists or (self.outer is not None and name in self.outer)
 
     def __getitem__(self, name: str) -> Value | None:
+        if name in self.lists:
+            raise error("E0104", f'the sequence or optional "{name}" stands where a tensor is needed')
         if name in self.values or self.outer is None:
             return self.values[name]
         return self.outer[name]
@@ -93,11 +97,17 @@ class _Scope:
     def get(self, name: str) -> Value | None:
         return self[name] if name in self else None  # noqa: SIM401  this is that method
 
+    def list_of(self, name: str) -> TensorList | None:
+        """The sequence or optional of a name, if it is one."""
+        if name in self.lists or name in self.values or self.outer is None:
+            return self.lists.get(name)
+        return self.outer.list_of(name)
+
     def origin(self, name: str) -> Source | None:
         return self.origins.get(name) or (self.outer.origin(name) if self.outer is not None else None)
 
     def names(self) -> set[str]:
-        return set(self.values) | (self.outer.names() if self.outer is not None else set())
+        return {*self.values, *self.lists} | (self.outer.names() if self.outer is not None else set())
 
 
 class _Reader:
@@ -123,7 +133,7 @@ class _Reader:
         positions, problems = structure.order(graph, given, self.where)
         self.fail_if(self.problems + problems)
         types, unknown = input_types(fed, shapes, dims, self.where)
-        missing = structure.unsupported(graph, positions, self.versions, translators().keys(), self.where)
+        missing = structure.unsupported(graph, positions, self.versions, sequences.known(translators()), self.where)
         self.fail_if(missing + unknown)
         inputs = tuple(Value(self.builder.name(value.name), types[value.name]) for value in fed)
         scope.values |= {value.name: value for value in inputs}
@@ -198,12 +208,20 @@ class _Reader:
         """Translates one node, or what it is expanded to."""
         for name in source.outputs:
             scope.origins[name] = source
-        inputs = [scope[name] if name else None for name in source.inputs]
-        if any(name and value is None for name, value in zip(source.inputs, inputs, strict=True)):
+        lists = [scope.list_of(name) for name in source.inputs]
+        resolved = source.domain == "" and (
+            source.op in sequences.OPERATORS or (source.op == "Identity" and any(lists))
+        )
+        inputs = [
+            scope[name] if name and (found is None or not resolved) else None
+            for name, found in zip(source.inputs, lists, strict=True)
+        ]
+        given = zip(source.inputs, inputs, lists, strict=True)
+        if any(name and value is None and (found is None or not resolved) for name, value, found in given):
             scope.values.update(dict.fromkeys(filter(None, source.outputs)))
             return
         translator = translators().get((source.domain, source.op))
-        if translator is not None:
+        if translator is not None or resolved:
             flags = [bool(name) and name in used for name in source.outputs]
             work = Translation(
                 source,
@@ -216,8 +234,16 @@ class _Reader:
             )
             if source.domain == "" and source.version < legacy.MODERN:
                 work = legacy.modern(work)
-            result = translator(work)
-            results = result if isinstance(result, tuple) else (result,)
+            if translator is None or resolved:
+                operands = [value if found is None else found for value, found in zip(inputs, lists, strict=True)]
+                made = sequences.translate(work, operands)
+                if isinstance(made, TensorList):
+                    scope.lists[source.outputs[0]] = made
+                    return
+                results: tuple[Value | None, ...] = (made,)
+            else:
+                result = translator(work)
+                results = result if isinstance(result, tuple) else (result,)
         elif source.op == "If" and source.domain == "":
             results = self.branch(source, inputs, scope)
         elif source.op in structure.CONTROL and source.domain == "":
@@ -250,14 +276,28 @@ class _Reader:
     def branch(self, source: Source, inputs: Sequence[Value | None], scope: _Scope) -> tuple[Value | None, ...]:
         """The branch of an `If` that a known condition takes."""
         condition = inputs[0] if inputs else None
-        if condition is None or condition.data is None or condition.data.size != 1:
-            raise error(
-                "E0104",
-                "If with a condition that is only known at run time is not supported",
-                f"input 0 {self.origin(source.inputs[0], scope)}",
-            )
+        if condition is None or int(condition.type.elements) != 1:
+            raise error("E0108", "If needs a condition of one element")
+        if condition.data is None:
+            return self.either(source, condition, scope)
         graph = source.attributes["then_branch" if condition.data.reshape(-1)[0] else "else_branch"]
         return self.nested(graph, _Scope(scope), graph.name or source.name)
+
+    def either(self, source: Source, condition: Value, scope: _Scope) -> tuple[Value | None, ...]:
+        """Both branches of an `If`, and a choice between their results at run time."""
+        branches = [source.attributes[key] for key in ("then_branch", "else_branch")]
+        first, second = (self.nested(graph, _Scope(scope), graph.name or source.name) for graph in branches)
+        chosen = self.builder.reshape(condition, ())
+        results: list[Value | None] = []
+        for a, b in zip(first, second, strict=True):
+            if a is not None and b is not None and a.type != b.type:
+                raise error(
+                    "E0104",
+                    f"If whose branches give {a.type} and {b.type} is not supported",
+                    f"input 0 {self.origin(source.inputs[0], scope)}",
+                )
+            results.append(None if a is None or b is None else self.builder.add("where", chosen, a, b))
+        return tuple(results)
 
     def unrolled(self, source: Source, inputs: Sequence[Value | None], scope: _Scope) -> tuple[Value | None, ...]:
         """The iterations of a `Loop` or `Scan`, one after the other."""
@@ -280,7 +320,7 @@ class _Reader:
         where = f"{self.where}, branch {name}"
         own = {tensor.name for tensor in graph.initializer}
         positions, problems = structure.order(graph, scope.names() | own, where)
-        problems += structure.unsupported(graph, positions, self.versions, translators().keys(), where)
+        problems += structure.unsupported(graph, positions, self.versions, sequences.known(translators()), where)
         self.fail_if(problems)
         self.body(graph, positions, scope)
         self.depth -= 1

@@ -19,6 +19,7 @@ from sterna.frontends.onnx.operators import (
     shapes,
     signal,
     spatial,
+    text,
     trees,
 )
 from sterna.frontends.onnx.translation import Translation, Translator
@@ -37,6 +38,7 @@ _MODULES = (
     shapes,
     signal,
     spatial,
+    text,
     trees,
 )
 MICROSOFT = "com.microsoft"

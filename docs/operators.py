@@ -1,0 +1,139 @@
+"""Writes docs/operators.md: which ONNX operators there are and how each is compiled, and the core operators.
+
+python docs/operators.py            # rewrites the page
+python docs/operators.py --check    # fails if it is not up to date
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from onnx import defs
+
+from sterna.errors import SternaError
+from sterna.frontends.onnx import structure
+from sterna.frontends.onnx.nodes import ML, schema
+from sterna.frontends.onnx.operators import MICROSOFT, translators
+from sterna.frontends.onnx.sequences import OPERATORS as SEQUENCES
+from sterna.ir import dtypes
+from sterna.ir.graph import tensor_type
+from sterna.ops import Operator, operators
+
+PAGE = Path(__file__).resolve().parent / "operators.md"
+OPSET = 25  # the newest that the page speaks of, so that it does not depend on the installed onnx package
+HEAD = """# Operators
+
+Written by `docs/operators.py` from the declarations in `compiler/sterna/ops`; a test holds it to them. Every core
+operator runs in the reference interpreter and with both code generators, C and LLVM.
+
+## ONNX operators
+Operator sets 1 to the newest that the installed `onnx` package knows ({count} operators here, those of set {opset}).
+*core*: it is the core operator named; *translated*: into core operators; *function*: expanded from ONNX's own
+definition of it; *compile time*: sequences, optionals and control flow, of which only tensors are left in the graph.
+
+| operator | since sets | how |
+| --- | --- | --- |
+"""
+
+
+def onnx_rows(domain: str) -> list[str]:
+    """A row per operator of a domain."""
+    names = sorted({s.name for s in defs.get_all_schemas_with_history() if s.domain == domain})
+    direct = {(m.domain, m.op): operator.name for operator in operators().values() for m in operator.onnx}
+    rows = []
+    for name in names:
+        versions = sorted(
+            {s.since_version for s in defs.get_all_schemas_with_history() if (s.domain, s.name) == (domain, name)}
+        )
+        versions = [v for v in versions if v <= OPSET]
+        if not versions:
+            continue
+        declared = schema(name, OPSET if not domain else versions[-1], domain)
+        if declared is None or (not domain and declared.deprecated):
+            continue
+        label = f"{domain}.{name}" if domain else name
+        rows.append(f"| {label} | {', '.join(map(str, versions))} | {_how(domain, name, direct, declared)} |")
+    return rows
+
+
+def _how(domain: str, name: str, direct: dict[tuple[str, str], str], declared: defs.OpSchema) -> str:
+    control = domain == "" and (name in SEQUENCES or name == "If" or name in structure.CONTROL)
+    if (domain, name) in translators():
+        known = direct.get((domain, name))
+        written = translators()[domain, name].__qualname__.startswith("_direct")
+        return f"core `{known}`" if known and written else "translated"
+    if control:
+        return "compile time"
+    if declared.has_function or declared.has_context_dependent_function:
+        return "function"
+    return "not supported"
+
+
+def types_of(operator: Operator) -> str:
+    """The element types that the first operand of the operator's test cases may have in the place of its own."""
+    accepted: dict[str, None] = {}
+    for case in operator.cases:
+        inputs = case.arrays()
+        first = next((a.dtype for a in inputs if a is not None), None)
+        for dtype in (*dtypes.ALL, *dtypes.NARROW) if first is not None else ():
+            kinds = tuple(
+                None if a is None else tensor_type(dtype if a.dtype == first else dtypes.from_numpy(a.dtype), a.shape)
+                for a in inputs
+            )
+            try:
+                operator.types(kinds, operator.complete(case.attributes))
+            except SternaError:
+                continue
+            accepted[dtype] = None
+    return _shortened([dtype for dtype in (*dtypes.ALL, *dtypes.NARROW) if dtype in accepted])
+
+
+def _shortened(found: list[str]) -> str:
+    groups = (
+        ("all types", (*dtypes.ALL, *dtypes.NARROW)),
+        ("numbers and bool", dtypes.ALL),
+        ("numbers", (*dtypes.FLOATS, *dtypes.SIGNED, *dtypes.UNSIGNED)),
+        ("floats, signed integers", (*dtypes.FLOATS, *dtypes.SIGNED)),
+        ("integers", (*dtypes.SIGNED, *dtypes.UNSIGNED)),
+        ("floats", dtypes.FLOATS),
+    )
+    return next((name for name, group in groups if set(found) == set(group)), ", ".join(found) or "-")
+
+
+def core_rows(table: Iterable[Operator]) -> list[str]:
+    rows = []
+    for operator in sorted(table, key=lambda o: o.name):
+        settings = ", ".join(attribute.name for attribute in operator.attributes) or "-"
+        doc = operator.doc.replace("|", "\\|")
+        rows.append(f"| `{operator.name}` | {doc} | {types_of(operator)} | {operator.fusion.value} | {settings} |")
+    return rows
+
+
+def page() -> str:
+    rows = [*onnx_rows(""), *onnx_rows(ML)]
+    microsoft = sorted(name for domain, name in translators() if domain == MICROSOFT)
+    parts = [
+        HEAD.format(count=len(rows), opset=OPSET) + "\n".join(rows),
+        "Of `com.microsoft`, which ONNX Runtime's optimizer and quantizer emit: " + ", ".join(microsoft) + ".",
+        "## Core operators\nTypes are those of the first operand.\n\n"
+        "| operator | what it computes | types | fusion | settings |\n| --- | --- | --- | --- | --- |\n"
+        + "\n".join(core_rows(operators().values())),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> int:
+    new = page()
+    if "--check" in sys.argv[1:]:
+        if not PAGE.is_file() or PAGE.read_text("utf-8") != new:
+            print("docs/operators.md is not up to date: run python docs/operators.py", file=sys.stderr)
+            return 1
+        return 0
+    PAGE.write_text(new, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
