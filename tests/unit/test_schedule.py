@@ -226,6 +226,20 @@ def test_names_stay_apart(generator: str) -> None:
     run(s, generator)
 
 
+def test_stages_placed_at_lanes() -> None:
+    """An axis of lanes within which something else is computed cannot be one vector: it is written out."""
+    s = Schedule(matmul(2, 8, 3))
+    s.vectorize("out", "j")
+    s.compute_at("acc", "out", "j", "stack")
+    s.reorder("acc", "k", "i", "j")
+    s.vectorize("acc", "j")
+    s.cache_read("w", "acc")
+    s.compute_at("w_local", "out", "j", "stack")
+    s.vectorize("w_local", "i1")
+    run(s)
+    run(s, "c")
+
+
 @pytest.mark.parametrize("columns", [5, 16, 23])
 def test_pack_stores_panels(columns: int) -> None:
     s = Schedule(matmul(6, columns, 10, constant=True))

@@ -27,7 +27,7 @@ def vectorize(stmt: P.Stmt) -> P.Stmt:
     try:
         return P.seq(*(_vector_stmt(s, stmt.symbol, lanes, stmt.width or lanes) for s in P.members(stmt.body)))
     except _NotLinearError:
-        return replace(stmt, kind="unrolled")
+        return P.map_children(replace(stmt, kind="unrolled"), vectorize)
 
 
 def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int, wanted: int) -> P.Stmt:
