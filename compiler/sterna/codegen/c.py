@@ -115,6 +115,16 @@ def _helpers(d: PlainC) -> list[dict[str, object]]:
     ]
 
 
+def _bare(text: str) -> str:
+    """A condition without the parentheses around all of it, which clang takes for a mistake."""
+    depth = 0
+    for n, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and n + 1 < len(text):
+            return text
+    return text[1:-1] if text.startswith("(") else text
+
+
 def _stem(dtype: str, lanes: int) -> str:
     return short(dtype) + (f"x{lanes}" if lanes > 1 else "")
 
@@ -198,7 +208,7 @@ class _Printer:
                 self.stmt(s.otherwise, depth + 1)
             self.line(depth, "}")
         elif isinstance(s, P.Branch):
-            self.line(depth, f"if ({self.value(s.condition)}) {{")
+            self.line(depth, f"if ({_bare(self.value(s.condition))}) {{")
             self.stmt(s.then, depth + 1)
             if s.otherwise is not None:
                 self.line(depth, "} else {")

@@ -52,7 +52,7 @@ def _align(p: Program, attributes: Attributes) -> None:
         total = E.maximum(number(counts[0], "int32") * number(counts[1], "int32"), 1)
         with p.loop(y.shape[2], "i") as i, p.loop(y.shape[3], "j") as j:
             best = p.variable("best", 0.0, y.dtype)
-            first = p.variable("first", True, "bool")
+            first = p.variable("first", True, "bool") if attributes["mode"] == "max" else best
             with p.loop(counts[0], "a") as a, p.loop(counts[1], "b") as b:
                 v = _sample(p, top, bins[0], i, a, counts[0], rows)
                 h = _sample(p, left, bins[1], j, b, counts[1], columns)
