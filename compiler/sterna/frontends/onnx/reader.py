@@ -292,8 +292,8 @@ class _Reader:
         for a, b in zip(first, second, strict=True):
             if a is not None and b is not None and a.type != b.type:
                 raise error(
-                    "E0104",
-                    f"If whose branches give {a.type} and {b.type} is not supported",
+                    "E0107",
+                    f"If whose branches give {a.type} and {b.type} needs a condition that is constant",
                     f"input 0 {self.origin(source.inputs[0], scope)}",
                 )
             results.append(None if a is None or b is None else self.builder.add("where", chosen, a, b))
