@@ -112,7 +112,9 @@ def _remainder(a: Expr, b: Expr, truncated: bool) -> Expr:
 
 
 def _float_remainder(a: Expr, b: Expr, truncated: bool) -> Expr:
-    rest = a - E.unary("trunc", a / b) * b
+    whole = E.unary("trunc", a / b)
+    # Where nothing is taken off, b may be infinite.
+    rest = E.select(E.compare("eq", whole, 0.0), a, a - whole * b)
     if truncated:
         return rest
     unlike = E.compare("lt", rest * b, 0.0)
@@ -317,6 +319,12 @@ OPERATORS: tuple[Operator, ...] = (
         cases=(
             case(("float32", (9,)), np.array(-2.5, np.float32)),
             case(("float32", (9,)), np.array(-2.5, np.float32), truncated=True),
+            Case(
+                (
+                    np.array([-1, 0, 1, np.inf, -np.inf, 2.5], np.float32),
+                    np.array([[np.inf], [-np.inf], [2], [0]], np.float32),
+                )
+            ),
         ),
     ),
     unary("neg", "-x", call("neg"), SIGNED_NUMBERS, onnx="Neg"),
