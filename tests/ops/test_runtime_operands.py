@@ -79,6 +79,7 @@ WRONG: dict[str, tuple[str, Arrays]] = {
     "tile": ("r", {"r": i64(1, 2, 2)}),
     "squeeze": ("a", {"a": i64(2)}),
     "slice": ("s", {"s": i64(-1, 4)}),
+    "slice-default": ("s", {"s": i64(0, 0)}),
     "pad": ("p", {"p": i64(1, 0, 2, 0, 1, 2)}),
     "sum": ("a", {"a": i64(1, 0)}),
     "range": ("b", {"b": np.array(-2, np.int64)}),
@@ -88,7 +89,7 @@ WRONG: dict[str, tuple[str, Arrays]] = {
 
 
 @pytest.mark.parametrize("generator", ["c", "llvm"])
-@pytest.mark.parametrize("name", ["reshape", "slice"])
+@pytest.mark.parametrize("name", ["reshape", "slice", "slice-default"])
 def test_compiled_bundle_refuses_what_does_not_agree(name: str, generator: str, tmp_path: Path) -> None:
     op, inputs, attributes = CASES[name]
     with build(read(model_of(op, inputs, **attributes)), tmp_path / "b", generator=generator) as bundle:

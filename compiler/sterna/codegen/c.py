@@ -287,7 +287,7 @@ class _Printer:
 
     def variable_type(self, v: P.Variable) -> str:
         if v.dtype == "bool":
-            return "int" if v.lanes == 1 or not self.vector else f"i{self.masks[v]}x{v.lanes}"
+            return "int" if v.lanes == 1 or not self.vector else self.d.type(f"int{self.masks[v]}", v.lanes)
         return self.d.type(v.dtype, v.lanes if self.vector else 1)
 
     def names(self, v: P.Variable) -> list[str]:
