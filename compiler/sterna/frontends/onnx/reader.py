@@ -16,6 +16,7 @@ import onnx
 from onnx import inliner
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
+from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx import declared, legacy, pinned, sequences, structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
@@ -24,7 +25,7 @@ from sterna.frontends.onnx.operators import translators
 from sterna.frontends.onnx.sequences import TensorList
 from sterna.frontends.onnx.translation import Translation
 from sterna.frontends.onnx.unrolling import Unrolling
-from sterna.ir.graph import Graph, Node, Value, constant
+from sterna.ir.graph import Graph, Value, constant
 from sterna.ops import Builder
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
@@ -145,7 +146,8 @@ class _Reader:
         assert len(outputs) == len(graph.output)
         if self.pins:
             self.test_pins(graph, inputs, outputs)
-        return self.renamed(graph, inputs, outputs)
+        names = tuple(value.name for value in graph.output)
+        return named_graph(graph.name or "model", self.builder.nodes, inputs, outputs, names, self.wanted)
 
     def test_pins(self, graph: onnx.GraphProto, inputs: Sequence[Value], outputs: list[Value]) -> None:
         """Lets the bundle test that pinned inputs are what the graph was made for, and tests that the results are.
@@ -390,47 +392,6 @@ class _Reader:
         result = onnx.FunctionProto()
         result.ParseFromString(text)
         return result if result.node else None
-
-    # ---------------------------------------------------------------- names
-    def renamed(self, graph: onnx.GraphProto, inputs: tuple[Value, ...], outputs: Sequence[Value]) -> Graph:
-        """The graph of what the outputs need, values named as the model's tensors."""
-        needed = set(outputs)
-        nodes: list[Node] = []
-        for node in reversed(self.builder.nodes):
-            if any(value in needed for value in node.outputs):
-                needed.update(node.operands)
-                nodes.append(node)
-        nodes.reverse()
-        fixed = set(inputs)
-        taken = {value.name for value in fixed}
-        new: dict[Value, Value] = {value: value for value in fixed}
-        for value, name in self.wanted.items():
-            if value in needed and value not in new and name not in taken:
-                taken.add(name)
-                new[value] = replace(value, name=name)
-        count: dict[str, int] = {}
-
-        def final(value: Value) -> Value:
-            known = new.get(value)
-            if known is None:
-                name = value.name
-                while name in taken:
-                    count[value.name] = count.get(value.name, 0) + 1
-                    name = f"{value.name}.{count[value.name]}"
-                taken.add(name)
-                known = new[value] = value if name == value.name else replace(value, name=name)
-            return known
-
-        kept = tuple(
-            replace(
-                node,
-                inputs=tuple(None if v is None else final(v) for v in node.inputs),
-                outputs=tuple(map(final, node.outputs)),
-            )
-            for node in nodes
-        )
-        names = tuple(value.name for value in graph.output)
-        return Graph(graph.name or "model", inputs, tuple(map(final, outputs)), kept, names)
 
 
 def _resolve(node: onnx.NodeProto, outer: Source) -> None:

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import SternaError, error
+from sterna.frontends.emitter import Emitter, axes_of, is_float
 from sterna.frontends.onnx.nodes import Source
-from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
 from sterna.ir.integer import Int, as_int
 from sterna.ops import Builder
-from sterna.ops.narrow import wide_type
 
 Translator = Callable[["Translation"], Value | tuple[Value | None, ...]]
 
 
-class Translation:
+class Translation(Emitter):
     """One node on its way.
 
     Args:
@@ -34,10 +33,10 @@ class Translation:
         self, node: Source, inputs: Sequence[Value | None], builder: Builder, *, origin: Callable[[int], str],
         used: Sequence[bool], sources: tuple[str, ...] = (), declared: Sequence[tuple[int, ...] | None] = (),
     ):  # fmt: skip
-        self.node, self.inputs, self.builder, self.used = node, tuple(inputs), builder, tuple(used)
+        super().__init__(builder, node.op, node.name, sources)
+        self.node, self.inputs, self.used = node, tuple(inputs), tuple(used)
         self.declared = tuple(declared)
         self.origin = origin
-        self.sources = sources or (node.name,)
 
     # -- what the node says
     @property
@@ -130,53 +129,6 @@ class Translation:
         """The error for a setting that is not supported (E0113)."""
         return error("E0113", f"{self.node.label} {what} is not supported", fix=fix)
 
-    # -- building
-    def op(self, operator: str, *inputs: Value | None, **attributes: Any) -> Value:
-        """A core operator with one result."""
-        return self.builder.add(
-            operator, *inputs, sources=self.sources, name=f"{self.node.name}/{operator}", **attributes
-        )
-
-    def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
-        return self.builder.reshape(x, shape, sources=self.sources, name=f"{self.node.name}/reshape")
-
-    def transpose(self, x: Value, order: Sequence[int]) -> Value:
-        return self.builder.transpose(x, order, sources=self.sources, name=f"{self.node.name}/transpose")
-
-    def constant(self, data: Any, dtype: str = "") -> Value:
-        return self.builder.constant(data, f"{self.node.name}/constant", dtype)
-
-    def scalar(self, value: Any, dtype: str) -> Value:
-        """A constant without dimensions, of the element type of `dtype`."""
-        return self.constant(value, dtype)
-
-    def dimensions(self, sizes: Sequence[Int]) -> Value:
-        """Sizes as an integer tensor; a constant if they are known."""
-        return self.op("dimensions", sizes=tuple(sizes))
-
-    def pad(self, x: Value, before: Sequence[int], after: Sequence[int], value: Any = 0) -> Value:
-        """`pad` with a constant, where there is anything to pad."""
-        if not any(before) and not any(after):
-            return x
-        return self.op("pad", x, before=tuple(before), after=tuple(after), value=value)
-
-    def agree(self, x: Value, *conditions: Value) -> Value:
-        """`x`, after a test at run time that all conditions (bools) hold everywhere; the kernel fails otherwise."""
-        for condition in conditions:
-            # The value depends on the test, so that nothing is computed from it where the test fails.
-            x = self.op("where", self.op("require", condition), x, self.scalar(0, x.dtype))
-        return x
-
-    def cast(self, x: Value, dtype: str, saturate: bool = True, rounding: str = "up") -> Value:
-        """`x` in another type; the last two say how floats of 8 bits are made (ONNX, Cast)."""
-        if x.dtype == dtype:
-            return x
-        if x.dtype in dtypes.NARROW:
-            return self.cast(self.op("decode", x, kind=x.dtype), dtype, saturate, rounding)
-        if dtype in dtypes.NARROW:
-            return self.op("encode", self.cast(x, wide_type(dtype)), to=dtype, saturate=saturate, rounding=rounding)
-        return self.op("cast", x, to=dtype)
-
     # -- layouts
     def channels_last(self, x: Value) -> Value:
         """(N, C, spatial...) as (N, spatial..., C)."""
@@ -186,38 +138,5 @@ class Translation:
         """(N, spatial..., C) as (N, C, spatial...)."""
         return self.transpose(x, (0, x.type.rank - 1, *range(1, x.type.rank - 1)))
 
-    def sizes(self, x: Value, rank: int) -> tuple[int, ...]:
-        """The sizes of an operand that must have so many dimensions.
 
-        Raises:
-            SternaError: E0107 or E0108.
-        """
-        if x.type.rank != rank:
-            raise error("E0108", f"{self.node.op} takes tensors of {rank} dimensions, not {x.type}")
-        return self.static(x)
-
-    def static(self, x: Value) -> tuple[int, ...]:
-        """The sizes of an operand that must be known now.
-
-        Raises:
-            SternaError: E0107, a dimension is only known at run time.
-        """
-        if not x.type.is_static:
-            raise error("E0107", f"{self.node.op} needs sizes that are constant", f"{x.name} is {x.type}")
-        return x.type.sizes
-
-
-def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Non-negative axes in the order given.
-
-    Raises:
-        SternaError: E0108, an axis does not exist.
-    """
-    for axis in axes:
-        if not -rank <= axis < rank:
-            raise error("E0108", f"axis {axis} does not exist in a tensor of {rank} dimensions")
-    return tuple(axis % rank for axis in axes)
-
-
-def is_float(value: Value) -> bool:
-    return dtypes.is_float(value.dtype)
+__all__ = ["Translation", "Translator", "axes_of", "is_float"]

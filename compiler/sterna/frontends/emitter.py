@@ -1,0 +1,107 @@
+"""What every front end builds core operators with while it translates one node of a source model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sterna.errors import error
+from sterna.ir import dtypes
+from sterna.ir.graph import Value
+from sterna.ir.integer import Int
+from sterna.ops import Builder
+from sterna.ops.narrow import wide_type
+
+
+class Emitter:
+    """Builds the core operators that stand for one node.
+
+    Args:
+        kind: the source operator, for messages.
+        name: the source node's name; what is made for it is named after it.
+        sources: names of the source model's nodes that the result comes from.
+    """
+
+    def __init__(self, builder: Builder, kind: str, name: str, sources: tuple[str, ...] = ()):
+        self.builder, self.kind, self.name = builder, kind, name
+        self.sources = sources or (name,)
+
+    def op(self, operator: str, *inputs: Value | None, **attributes: Any) -> Value:
+        """A core operator with one result."""
+        return self.builder.add(operator, *inputs, sources=self.sources, name=f"{self.name}/{operator}", **attributes)
+
+    def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
+        return self.builder.reshape(x, shape, sources=self.sources, name=f"{self.name}/reshape")
+
+    def transpose(self, x: Value, order: Sequence[int]) -> Value:
+        return self.builder.transpose(x, order, sources=self.sources, name=f"{self.name}/transpose")
+
+    def constant(self, data: Any, dtype: str = "") -> Value:
+        return self.builder.constant(data, f"{self.name}/constant", dtype)
+
+    def scalar(self, value: Any, dtype: str) -> Value:
+        """A constant without dimensions, of the element type of `dtype`."""
+        return self.constant(value, dtype)
+
+    def dimensions(self, sizes: Sequence[Int]) -> Value:
+        """Sizes as an integer tensor; a constant if they are known."""
+        return self.op("dimensions", sizes=tuple(sizes))
+
+    def pad(self, x: Value, before: Sequence[int], after: Sequence[int], value: Any = 0) -> Value:
+        """`pad` with a constant, where there is anything to pad."""
+        if not any(before) and not any(after):
+            return x
+        return self.op("pad", x, before=tuple(before), after=tuple(after), value=value)
+
+    def agree(self, x: Value, *conditions: Value) -> Value:
+        """`x`, after a test at run time that all conditions (bools) hold everywhere; the kernel fails otherwise."""
+        for condition in conditions:
+            # The value depends on the test, so that nothing is computed from it where the test fails.
+            x = self.op("where", self.op("require", condition), x, self.scalar(0, x.dtype))
+        return x
+
+    def cast(self, x: Value, dtype: str, saturate: bool = True, rounding: str = "up") -> Value:
+        """`x` in another type; the last two say how floats of 8 bits are made (ONNX, Cast)."""
+        if x.dtype == dtype:
+            return x
+        if x.dtype in dtypes.NARROW:
+            return self.cast(self.op("decode", x, kind=x.dtype), dtype, saturate, rounding)
+        if dtype in dtypes.NARROW:
+            return self.op("encode", self.cast(x, wide_type(dtype)), to=dtype, saturate=saturate, rounding=rounding)
+        return self.op("cast", x, to=dtype)
+
+    def sizes(self, x: Value, rank: int) -> tuple[int, ...]:
+        """The sizes of an operand that must have so many dimensions.
+
+        Raises:
+            SternaError: E0107 or E0108.
+        """
+        if x.type.rank != rank:
+            raise error("E0108", f"{self.kind} takes tensors of {rank} dimensions, not {x.type}")
+        return self.static(x)
+
+    def static(self, x: Value) -> tuple[int, ...]:
+        """The sizes of an operand that must be known now.
+
+        Raises:
+            SternaError: E0107, a dimension is only known at run time.
+        """
+        if not x.type.is_static:
+            raise error("E0107", f"{self.kind} needs sizes that are constant", f"{x.name} is {x.type}")
+        return x.type.sizes
+
+
+def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Non-negative axes in the order given.
+
+    Raises:
+        SternaError: E0108, an axis does not exist.
+    """
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise error("E0108", f"axis {axis} does not exist in a tensor of {rank} dimensions")
+    return tuple(axis % rank for axis in axes)
+
+
+def is_float(value: Value) -> bool:
+    return dtypes.is_float(value.dtype)

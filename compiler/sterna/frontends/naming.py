@@ -1,0 +1,60 @@
+"""The last step of every front end: a graph of what the outputs need, its values named as the model's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sterna.ir.graph import Graph, Node, Value
+
+
+def named_graph(
+    title: str,
+    made: Sequence[Node],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    output_names: Sequence[str],
+    wanted: Mapping[Value, str],
+) -> Graph:
+    """The graph of those nodes that the outputs need.
+
+    Args:
+        made: nodes, producers first; `inputs` keep their names.
+        wanted: the source model's name of a value; it is given where no other value has it.
+    """
+    needed = set(outputs)
+    nodes: list[Node] = []
+    for node in reversed(made):
+        if any(value in needed for value in node.outputs):
+            needed.update(node.operands)
+            nodes.append(node)
+    nodes.reverse()
+    fixed = set(inputs)
+    taken = {value.name for value in fixed}
+    new: dict[Value, Value] = {value: value for value in fixed}
+    for value, name in wanted.items():
+        if value in needed and value not in new and name not in taken:
+            taken.add(name)
+            new[value] = replace(value, name=name)
+    count: dict[str, int] = {}
+
+    def final(value: Value) -> Value:
+        known = new.get(value)
+        if known is None:
+            name = value.name
+            while name in taken:
+                count[value.name] = count.get(value.name, 0) + 1
+                name = f"{value.name}.{count[value.name]}"
+            taken.add(name)
+            known = new[value] = value if name == value.name else replace(value, name=name)
+        return known
+
+    kept = tuple(
+        replace(
+            node,
+            inputs=tuple(None if v is None else final(v) for v in node.inputs),
+            outputs=tuple(map(final, node.outputs)),
+        )
+        for node in nodes
+    )
+    return Graph(title, tuple(inputs), tuple(map(final, outputs)), kept, tuple(output_names))
