@@ -5,7 +5,9 @@
     ci/onnx-backend --kind node --match '^test_conv' --show
 
 One process imports everything and forks a child for each case, so that a crash is a failure and costs nothing else.
-Tolerances are the suite's own. Cases that cannot be run are listed in onnx-exclusions.txt, by name and with the reason.
+Tolerances are the suite's own. What an excluded case needs is out of scope (onnx-exclusions.txt); a known failure
+(onnx-failures.txt) is run and counted as one. Each stands there by name and with the reason, and the run fails if any
+other case fails, or, where all cases are run, if a known failure passes: the numbers are just those of the two files.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import resource
 import signal
 import sys
 import tempfile
 import time
 import traceback
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,31 +34,43 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
+from onnx.backend.test.runner import Runner
 
 import sterna
 from sterna.api import compile_to
 
 HERE = Path(__file__).resolve().parent
-KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
-LIMIT = 120  # seconds of one case
-BATCH_PROGRESS = 200
+EXCLUSIONS, FAILURES = HERE / "onnx-exclusions.txt", HERE / "onnx-failures.txt"
+KINDS = ("real", "node", "simple", "pytorch-operator", "pytorch-converted")
+LIMIT = 300  # seconds of one case
+PROGRESS = 200  # cases between two lines that say how far it is
+WARM = "test_softmax_example"  # compiled before the first fork, so that no child loads what all of them need
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended: "passed", "refused" (a SternaError), "wrong", "crashed" or "excluded"."""
+    """How a case ended: "passed", "refused" (a SternaError), "wrong", "crashed" or "excluded".
+
+    Args:
+        seconds: of processor time, compilers and linkers included.
+    """
 
     kind: str
     name: str
     operator: str
     state: str
     detail: str = ""
+    seconds: float = 0
+
+    @property
+    def failed(self) -> bool:
+        return self.state not in ("passed", "excluded")
 
 
-def exclusions() -> dict[str, str]:
+def reasons(path: Path) -> dict[str, str]:
     """Case -> reason, from lines of `name: reason`."""
     result = {}
-    for line in (HERE / "onnx-exclusions.txt").read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             name, _, reason = line.partition(":")
             result[name.strip()] = reason.strip()
@@ -71,96 +88,161 @@ def cases(kind: str) -> list[Any]:
         return list(collect_testcases(None))
 
 
-class NotATensorError(Exception):
-    """An input or output is a sequence, an optional or a map."""
+def in_part(name: str, part: tuple[int, int]) -> bool:
+    """Whether a case belongs to part K of N: by its name, so that new cases do not move the others."""
+    return zlib.crc32(name.encode()) % part[1] == part[0]
 
 
-def array(value: Any) -> np.ndarray:
+def element(value: Any) -> np.ndarray | None:
+    """A tensor of a case; None for an optional that is empty."""
     if isinstance(value, onnx.TensorProto):
         value = numpy_helper.to_array(value)
-    if not isinstance(value, (np.ndarray, np.generic, float, int)):
-        raise NotATensorError(type(value).__name__)
-    return np.asarray(value)
+    return None if value is None else np.asarray(value)
 
 
-def stored(path: Path, info: onnx.ValueInfoProto) -> np.ndarray:
-    if not info.type.HasField("tensor_type"):
-        raise NotATensorError(str(info.type.WhichOneof("value")))
+def tensors(name: str, value: Any) -> dict[str, np.ndarray | None]:
+    """An input or output by the names that a bundle knows: the elements of a sequence are tensors of their own."""
+    if isinstance(value, (list, tuple)):
+        return {f"{name}[{n}]": element(v) for n, v in enumerate(value)}
+    return {name: element(value)}
+
+
+def stored(path: Path, info: onnx.ValueInfoProto) -> Any:
+    """What a file of a case holds."""
+    kind = info.type.WhichOneof("value")
+    if kind == "optional_type":
+        kind = info.type.optional_type.elem_type.WhichOneof("value")
+    if kind == "sequence_type":
+        sequence = onnx.SequenceProto()
+        sequence.ParseFromString(path.read_bytes())
+        return numpy_helper.to_list(sequence)
     tensor = onnx.TensorProto()
     tensor.ParseFromString(path.read_bytes())
     return numpy_helper.to_array(tensor)
 
 
-def data_sets(case: Any, model: onnx.ModelProto) -> Iterator[tuple[dict[str, np.ndarray], list[np.ndarray]]]:
-    """Inputs by name, and outputs in order."""
+def data_sets(case: Any, model: onnx.ModelProto, path: Path | None) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Inputs and outputs by the model's names."""
     initialized = {tensor.name for tensor in model.graph.initializer}
+    fed = [value for value in model.graph.input if value.name not in initialized]
+    names = [value.name for value in model.graph.output]
     if case.data_sets:
         for inputs, outputs in case.data_sets:
-            names = [value.name for value in model.graph.input]
-            yield {n: array(a) for n, a in zip(names, inputs, strict=False)}, [array(a) for a in outputs]
+            given = zip((value.name for value in model.graph.input), inputs, strict=False)
+            yield dict(given), dict(zip(names, outputs, strict=True))
         return
-    fed = [value for value in model.graph.input if value.name not in initialized]
+    if case.kind == "real":  # the inputs that ONNX's runner makes up, and the results that are kept with the models
+        assert path is not None
+        results = [path.with_name(f"{path.stem}_output_{n}.pb") for n in range(len(names))]
+        yield (
+            {value.name: Runner.generate_dummy_data(value) for value in fed},
+            {value.name: stored(file, value) for value, file in zip(model.graph.output, results, strict=True)},
+        )
+        return
     for folder in sorted(Path(case.model_dir).glob("test_data_set_*")):
         inputs = {v.name: stored(folder / f"input_{n}.pb", v) for n, v in enumerate(fed)}
-        yield inputs, [stored(folder / f"output_{n}.pb", v) for n, v in enumerate(model.graph.output)]
+        yield inputs, {v.name: stored(folder / f"output_{n}.pb", v) for n, v in enumerate(model.graph.output)}
+
+
+def model_of(case: Any) -> tuple[onnx.ModelProto, Path | None]:
+    """A case's model, and its file if it has one."""
+    if case.model is not None:
+        return case.model, None
+    if case.kind == "real":
+        path = Path(onnx.__file__).parent.parent / case.url
+        if not case.url.startswith("onnx/backend/test/data/light/"):
+            raise AssertionError(f"{case.url} is not one of the models that come with the suite")
+    else:
+        path = Path(case.model_dir) / "model.onnx"
+    return onnx.load(path), path
 
 
 def check(case: Any, generator: str) -> None:
     """Compiles and runs a case.
 
     Raises:
-        SternaError, NotATensorError: it is refused. AssertionError: a result is wrong.
+        SternaError: it is refused. AssertionError: a result is wrong.
     """
-    model = case.model or onnx.load(Path(case.model_dir) / "model.onnx")
-    shapes: dict[str, tuple[int, ...]] | None = None
+    model, path = model_of(case)
+    shapes: dict[str, tuple[int, ...] | None] | None = None
     with tempfile.TemporaryDirectory() as folder:
-        for inputs, outputs in data_sets(case, model):
-            if shapes != (now := {name: a.shape for name, a in inputs.items()}):
-                path = compile_to(Path(folder) / f"bundle{len(shapes or ())}", model, shapes=now, generator=generator)
-                bundle, shapes = sterna.load(path), now
+        for number, (given, wanted) in enumerate(data_sets(case, model, path)):
+            inputs = {key: array for name, value in given.items() for key, array in tensors(name, value).items()}
+            outputs = {key: array for name, value in wanted.items() for key, array in tensors(name, value).items()}
+            if shapes != (now := {name: None if a is None else a.shape for name, a in inputs.items()}):
+                place = Path(folder) / f"bundle{number}"
+                bundle, shapes = sterna.load(compile_to(place, model, shapes=now, generator=generator)), now
             found = bundle.run({spec.name: inputs[spec.name] for spec in bundle.inputs})
-            for have, want in zip(found.values(), outputs, strict=True):
-                agree(have, want, case.rtol, case.atol)
+            assert list(found) == list(outputs), f"outputs {', '.join(found)}, not {', '.join(outputs)}"
+            for name, want in outputs.items():
+                agree(found[name], want, case.rtol, case.atol)
 
 
 def agree(have: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> None:
+    """The comparison of ONNX's runner (onnx/backend/test/runner)."""
     assert have.shape == want.shape, f"shape {have.shape}, not {want.shape}"
+    if want.dtype == object:
+        np.testing.assert_array_equal(have, want)
+        return
     assert have.dtype == want.dtype, f"elements of type {have.dtype}, not {want.dtype}"
+    if have.dtype.name == "bfloat16":
+        rtol = max(rtol, 2**-6)
     if have.dtype.kind not in "iub":  # ml_dtypes' types have no arithmetic of their own in assert_allclose
         have, want = have.astype(np.float64), want.astype(np.float64)
     np.testing.assert_allclose(have, want, rtol=rtol, atol=atol)
 
 
-def in_child(case: Any, generator: str) -> tuple[str, str]:
-    """The state and detail of a case that is run in a process of its own."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        signal.alarm(LIMIT)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                check(case, generator)
-            result = ("passed", "")
-        except sterna.SternaError as mistake:
-            result = ("refused", str(mistake.diagnostics[0]).split("\n")[0])
-        except NotATensorError as problem:
-            result = ("refused", f"an input or output is a {problem}")
-        except AssertionError as problem:
-            result = ("wrong", " ".join(str(problem).split())[:300])
-        except BaseException:
-            result = ("crashed", traceback.format_exc().strip().split("\n")[-1])
-        os.write(writing, json.dumps(result).encode()[:60000])
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        content = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if status != 0 or not content:
-        return "crashed", f"the process ended with {status}"
-    state, detail = json.loads(content)
-    return state, detail
+class Children:
+    """Cases that run in processes of their own, some at a time."""
+
+    def __init__(self, generator: str, jobs: int):
+        self.generator, self.jobs = generator, jobs
+        self.running: dict[int, tuple[Outcome, int]] = {}
+
+    def start(self, case: Any, kind: str, operator: str) -> Iterator[Outcome]:
+        """Starts a case; gives those that had to end before that."""
+        while len(self.running) >= self.jobs:
+            yield self.ended()
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            signal.alarm(LIMIT)
+            os.write(writing, json.dumps(outcome_of(case, self.generator)).encode()[:60000])
+            os._exit(0)
+        os.close(writing)
+        self.running[child] = (Outcome(kind, case.name, operator, "crashed"), reading)
+
+    def ended(self) -> Outcome:
+        """The outcome of the next case that ends."""
+        child, status, used = os.wait4(-1, 0)
+        outcome, reading = self.running.pop(child)
+        with os.fdopen(reading, "rb") as pipe:
+            content = pipe.read()
+        state, detail = "crashed", f"the process ended with {status}"
+        if status == 0 and content:
+            state, detail = json.loads(content)
+        seconds = used.ru_utime + used.ru_stime
+        return Outcome(outcome.kind, outcome.name, outcome.operator, state, detail, seconds)
+
+    def rest(self) -> Iterator[Outcome]:
+        while self.running:
+            yield self.ended()
+
+
+def outcome_of(case: Any, generator: str) -> tuple[str, str]:
+    """The state and detail of a case that is run in this process."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check(case, generator)
+    except sterna.SternaError as mistake:
+        return "refused", str(mistake.diagnostics[0]).split("\n")[0]
+    except AssertionError as problem:
+        return "wrong", " ".join(str(problem).split())[:300]
+    except BaseException:
+        return "crashed", traceback.format_exc().strip().split("\n")[-1]
+    return "passed", ""
 
 
 def operator_of(kind: str, case: Any) -> str:
@@ -188,45 +270,86 @@ def report(outcomes: list[Outcome]) -> None:
     print(f"all: {passed} of {len(outcomes)}, {100 * passed / max(len(outcomes), 1):.1f} %")
 
 
-def run(kinds: list[str], generator: str, part: tuple[int, int], match: str, show: bool) -> list[Outcome]:
-    import re  # noqa: PLC0415
+def unexpected(outcomes: list[Outcome]) -> list[str]:
+    """The failures that onnx-failures.txt does not list."""
+    known = reasons(FAILURES)
+    return [f"{o.name}: {o.state}: {o.detail}" for o in outcomes if o.failed and o.name not in known]
 
-    reasons = exclusions()
-    outcomes: list[Outcome] = []
+
+def stale(outcomes: list[Outcome]) -> list[str]:
+    """What is no longer true in the two files, from the outcomes of all cases."""
+    excluded, failing = reasons(EXCLUSIONS), reasons(FAILURES)
+    state = {o.name: o.state for o in outcomes}
+    problems = [f"{name} is no case of the suite" for name in {**excluded, **failing} if name not in state]
+    problems += [f"{name} is excluded and a known failure" for name in excluded if name in failing]
+    return problems + [
+        f"{name} passes: take it out of {FAILURES.name}" for name in failing if state.get(name) == "passed"
+    ]
+
+
+def run(
+    suite: list[tuple[str, Any]], generator: str, part: tuple[int, int], match: str, jobs: int, show: bool
+) -> list[Outcome]:
+    """The outcomes of the cases of one part whose names match, in the suite's order."""
+    excluded = reasons(EXCLUSIONS)
+    outcomes: dict[tuple[str, str], Outcome] = {}
     started = time.monotonic()
-    for kind in kinds:
-        for number, case in enumerate(cases(kind)):
-            if number % part[1] != part[0] or not re.search(match, case.name):
-                continue
-            operator = operator_of(kind, case)
-            if case.name in reasons:
-                outcomes.append(Outcome(kind, case.name, operator, "excluded", reasons[case.name]))
-                continue
-            state, detail = in_child(case, generator)
-            outcomes.append(Outcome(kind, case.name, operator, state, detail))
-            if show and state != "passed":
-                print(f"{case.name}: {state}: {detail}", flush=True)
-            if len(outcomes) % BATCH_PROGRESS == 0:
-                print(f"{len(outcomes)} cases, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    return outcomes
+    children = Children(generator, jobs)
+
+    def keep(outcome: Outcome) -> None:
+        outcomes[outcome.kind, outcome.name] = outcome
+        if show and outcome.failed:
+            print(f"{outcome.name}: {outcome.state}: {outcome.detail}", flush=True)
+        if len(outcomes) % PROGRESS == 0:
+            print(f"{len(outcomes)} cases, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+
+    chosen = [(kind, case) for kind, case in suite if in_part(case.name, part) and re.search(match, case.name)]
+    for kind, case in chosen:
+        operator = operator_of(kind, case)
+        if case.name in excluded:
+            keep(Outcome(kind, case.name, operator, "excluded", excluded[case.name]))
+            continue
+        for outcome in children.start(case, kind, operator):
+            keep(outcome)
+    for outcome in children.rest():
+        keep(outcome)
+    return [outcomes[kind, case.name] for kind, case in chosen]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", choices=KINDS, action="append", help="only this kind; may be given again")
     parser.add_argument("--generator", choices=("c", "llvm"), default="llvm")
-    parser.add_argument("--part", default="0/1", help="K/N: every Nth case, from the Kth on")
+    parser.add_argument("--part", default="0/1", help="K/N: the cases whose names' hash leaves K when divided by N")
     parser.add_argument("--match", default="", help="only cases whose name matches")
-    parser.add_argument("--show", action="store_true", help="name every failure")
-    parser.add_argument(
-        "--at-least", type=float, default=0, help="fail below so many percent of the cases not excluded"
-    )
+    parser.add_argument("--jobs", type=int, default=2, help="how many cases run at a time")
+    parser.add_argument("--show", action="store_true", help="name every failure as it happens")
+    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="list the N cases that took longest")
     given = parser.parse_args()
     first, _, parts = given.part.partition("/")
-    outcomes = run(given.kind or list(KINDS), given.generator, (int(first), int(parts)), given.match, given.show)
+    started = time.monotonic()
+    suite = [(kind, case) for kind in given.kind or KINDS for case in cases(kind)]
+    for kind, case in suite:
+        if kind == "node" and case.name == WARM:
+            outcome_of(case, given.generator)
+    outcomes = run(suite, given.generator, (int(first), int(parts)), given.match, given.jobs, given.show)
     report(outcomes)
-    kept = [o for o in outcomes if o.state != "excluded"]
-    return int(100 * sum(o.state == "passed" for o in kept) < given.at_least * len(kept))
+    for o in sorted(outcomes, key=lambda o: -o.seconds)[: given.slowest]:
+        print(f"{o.seconds:7.2f} s {o.name}")
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    seconds = sum(u.ru_utime + u.ru_stime for u in used)
+    print(f"{seconds:.0f} s of processor time, {time.monotonic() - started:.0f} s in all, with {given.generator}")
+    problems = unexpected(outcomes)
+    if not given.kind and not given.match and parts == "1" and given.generator == "llvm":
+        problems += stale(outcomes)
+    for problem in problems:
+        print(f"not as expected: {problem}")
+    passed = sum(o.state == "passed" for o in outcomes)
+    excluded = sum(o.state == "excluded" for o in outcomes)
+    known = sum(o.failed and o.name in reasons(FAILURES) for o in outcomes)
+    print(f"known failures: {known}, excluded: {excluded}; they are listed as skipped")
+    print(f"{passed} passed, {len(outcomes) - passed - excluded - known} failed, {known + excluded} skipped")
+    return int(bool(problems))
 
 
 if __name__ == "__main__":
