@@ -15,7 +15,7 @@ import pytest
 
 import handmade_bundle
 from sterna.errors import CODES, Diagnostic, SternaError, error, internal_error
-from sterna.runtime import Bundle, TensorSpec, cpu_has, hash64, library, load
+from sterna.runtime import Bundle, TensorSpec, building, cpu_has, hash64, library, load
 from sterna.runtime.inputs import dtype_from_name, match_inputs
 
 SHAPE = (handmade_bundle.ROWS, handmade_bundle.COLUMNS)
@@ -346,20 +346,21 @@ def test_cpu_features() -> None:
 
 def test_the_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STERNA_CACHE_DIR", str(tmp_path))
-    sources = library.runtime_sources()
+    sources = building.runtime_sources()
     assert sources is not None
-    path = library.build(sources)
+    path = building.build(sources)
     assert tmp_path in path.parents
     stamp = path.stat().st_mtime_ns
-    assert library.build(sources) == path
+    assert building.build(sources) == path
     assert path.stat().st_mtime_ns == stamp
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
 def test_a_runtime_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STERNA_CACHE_DIR", str(tmp_path / "cache"))
-    assert codes(library.build, tmp_path) == ("E0401",)
-    monkeypatch.setattr(library, "_PACKAGE", tmp_path / "a" / "b")
+    assert codes(building.build, tmp_path) == ("E0401",)
+    for module in (library, building):
+        monkeypatch.setattr(module, "_PACKAGE", tmp_path / "a" / "b")
     assert codes(library.find) == ("E0521",)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
-import statistics
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -326,7 +324,7 @@ class Bundle:
                     _text(info.kernel),
                     sources[index] if index < len(sources) else (),
                     info.tasks,
-                    int(statistics.median(measured)),
+                    int(np.median(measured)),
                     min(measured),
                 )
             )
@@ -434,7 +432,7 @@ class Bundle:
     def _opened(self, specs: list[TensorSpec], side: str | None) -> tuple[TensorSpec, ...]:
         names = tuple(self._bounds)
         try:
-            graph = json.loads((self._directory / "graph.json").read_bytes())
+            graph = self._graph()
             rows = graph["values"] if side is None else [graph["values"][index] for index in graph[side]]
             shapes = [tuple(d if isinstance(d, int) else Dimension(d, names) for d in row["dims"]) for row in rows]
             opened = tuple(replace(spec, shape=shape) for spec, shape in zip(specs, shapes, strict=True))
@@ -443,6 +441,12 @@ class Bundle:
         except (OSError, ValueError, LookupError, TypeError):
             pass
         raise error("E0505", "graph.json has changed since it was loaded", str(self._directory), fix="load it again")
+
+    def _graph(self) -> Any:
+        """graph.json, for what the C runtime has no use for."""
+        import json  # most programs that run a bundle never need it
+
+        return json.loads((self._directory / "graph.json").read_bytes())
 
     def _value_table(self) -> dict[str, tuple[int, TensorSpec]]:
         if self._values is None:
@@ -454,7 +458,7 @@ class Bundle:
     def _sources(self) -> list[tuple[str, ...]]:
         """The source model's names of every node; the C runtime has no use for them, so they are read here."""
         try:
-            nodes = json.loads((self._directory / "graph.json").read_bytes())["nodes"]
+            nodes = self._graph()["nodes"]
             return [tuple(str(source) for source in node.get("sources", ())) for node in nodes]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return []  # the files have changed since they were loaded

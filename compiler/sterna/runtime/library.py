@@ -1,21 +1,15 @@
-"""The C runtime as a shared library: finding it, building it in a source checkout, and its functions through ctypes."""
+"""The C runtime as a shared library: finding it, and its functions through ctypes."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import os
-import platform
-import shutil
-import subprocess
-import tempfile
 from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
 from sterna.errors import error
-from sterna.runtime.recipe import FLAGS, SOURCES, compile_command, library_name, zig_target
+from sterna.runtime.recipe import library_name
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -105,61 +99,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-def cache_directory() -> Path:
-    """Where what Sterna may build again is kept: $STERNA_CACHE_DIR, else the user's cache directory."""
-    given = os.environ.get("STERNA_CACHE_DIR")
-    if given:
-        return Path(given)
-    if platform.system() == "Windows" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"]) / "sterna" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sterna"
-
-
-def runtime_sources() -> Path | None:
-    """The folder runtime_c: in an installed package beside the modules, in a checkout beside compiler/."""
-    for folder in (_PACKAGE / "runtime_c", _PACKAGE.parent.parent / "runtime_c"):
-        if (folder / "include" / "sterna.h").is_file():
-            return folder
-    return None
-
-
-def _content_key(sources: Path, target: str) -> str:
-    digest = hashlib.sha256(repr((FLAGS, SOURCES, target)).encode())
-    for path in sorted([*sources.glob("*/*.c"), *sources.glob("*/*.h")]):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:20]
-
-
-def build(sources: Path, target: str | None = None) -> Path:
-    """Builds the runtime into the cache directory unless it is there already; returns the library's path.
-
-    Two processes may build at the same time: each writes its own file, and the renaming is atomic.
-    """
-    target = target or zig_target(platform.system(), platform.machine())
-    kept = cache_directory() / "runtime" / _content_key(sources, target) / library_name()
-    if kept.is_file():
-        return kept
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=kept.parent))
-    try:
-        fresh = scratch / kept.name
-        result = subprocess.run(
-            compile_command(sources, fresh, target), capture_output=True, text=True, check=False, cwd=scratch
-        )
-        if result.returncode != 0 or not fresh.is_file():
-            missing = "No module named" in result.stderr
-            raise error(
-                "E0401",
-                "the C runtime could not be compiled",
-                *result.stderr.strip().splitlines()[-5:],
-                fix="pip install ziglang" if missing else None,
-            )
-        fresh.replace(kept)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return kept
-
-
 def find() -> Path:
     """The runtime's shared library: the wheel's, or in a source checkout one built from runtime_c.
 
@@ -168,6 +107,8 @@ def find() -> Path:
     installed = _PACKAGE / "_lib" / library_name()
     if installed.is_file():
         return installed
+    from sterna.runtime.building import build, runtime_sources
+
     sources = runtime_sources()
     if sources is None:
         raise error(
