@@ -17,7 +17,7 @@ FAMILIES = {
     "host-c": "host, C generator",
     "host-llvm": "host, LLVM generator",
     "arm64": "arm64 (qemu-aarch64)",
-    "wasm32": "wasm32 (node)",
+    "wasm32": "wasm32 (node, wasmtime)",
     "cortex-m4": "cortex-m4 (qemu-system-arm)",
     "c99": "C99 (gcc)",
     "runtime": "C runtime (gcc, clang, cmake, sanitizers)",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
@@ -80,12 +81,16 @@ def compile_to(
     *,
     compiler: str = "zig",
     debug: bool = False,
+    all_variants: bool = False,
+    single_file: bool = False,
     observe: Observe | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Compiles a model for any target and writes the bundle; arguments as for `compile`.
 
     Args:
+        all_variants: the bundle holds the kernel libraries of all variants that the target names; the runtime picks.
+        single_file: a bundle of one file, with graph and weights in the kernel library (WebAssembly only).
         observe: called with (stage, text) after every stage of the compiler.
         progress: called with a few words at the start of every longer step.
 
@@ -101,6 +106,8 @@ def compile_to(
         threads,
         compiler=compiler,
         debug=debug,
+        all_variants=all_variants,
+        single_file=single_file,
         observe=observe,
         progress=progress,
     )
@@ -117,6 +124,8 @@ def compile_model(
     *,
     compiler: str = "zig",
     debug: bool = False,
+    all_variants: bool = False,
+    single_file: bool = False,
     observe: Observe | None = None,
     progress: Progress | None = None,
 ) -> Compiled:
@@ -128,4 +137,9 @@ def compile_model(
         progress("reading the model")
     graph = onnx_frontend.read(model, shapes, dims)
     name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
-    return compile_graph(graph, name, Options(machine, generator, compiler, threads, debug), observe, progress)
+    options = Options(machine, generator, compiler, threads, debug, single_file=single_file)
+    if all_variants:
+        if not machine.variants:
+            raise error("E0203", f"the target {machine.name} has no variants", fix="--target browser")
+        options = replace(options, variants=tuple(load_target(v) for v in machine.variants))
+    return compile_graph(graph, name, options, observe, progress)

@@ -53,6 +53,9 @@ class Options:
         compiler: for the C generator: "zig", "clang", "gcc" or a path.
         threads: how many threads the model will probably run on; a hint that never limits the bundle.
         debug: no memory is reused and in-place computation is off, so that every tensor between kernels can be read.
+        variants: targets whose libraries the bundle holds too, best first; their kernels are the same loop programs,
+            so that one graph and one set of weights serve all. The target itself may be among them.
+        single_file: the weights lie in the library, for a bundle of one file.
     """
 
     target: Target
@@ -60,6 +63,17 @@ class Options:
     compiler: str = "zig"
     threads: int = 1
     debug: bool = False
+    variants: tuple[Target, ...] = ()
+    single_file: bool = False
+
+
+@dataclass(frozen=True)
+class Library:
+    """A kernel library: its file's name in the bundle, what it was built for, its bytes."""
+
+    name: str
+    target: Target
+    data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,7 @@ class Compiled:
     Args:
         calls: the bundle's nodes; kernel_of: index of each call's kernel; kernels: distinct ones.
         params: contents of params.bin; params_at: (offset, size) of each call's block.
-        library: bytes of the kernel library, empty where the target has none.
+        libraries: the kernel library, none where the target has none; then those of the variants.
     """
 
     graph: Graph
@@ -91,7 +105,12 @@ class Compiled:
     params: bytes
     params_at: tuple[tuple[int, int], ...]
     source: str
-    library: bytes = field(repr=False, default=b"")
+    libraries: tuple[Library, ...] = ()
+
+    @property
+    def library(self) -> bytes:
+        """Bytes of the target's own kernel library, empty where it has none."""
+        return self.libraries[0].data if self.libraries else b""
 
 
 def compile_graph(
@@ -107,6 +126,7 @@ def compile_graph(
     """
     if options.generator not in GENERATORS:
         raise error("E0203", f'there is no generator "{options.generator}"', fix=f"one of {', '.join(GENERATORS)}")
+    _check_packaging(options)
     show = observe or (lambda stage, text: None)
     step = progress or (lambda what: None)
     step("optimizing the graph")
@@ -146,8 +166,26 @@ def compile_graph(
     source = c.generate(functions, options.target, model, comments)
     show("source", source)
     step(f"compiling {len(functions)} kernels")
-    library = build_library(functions, comments, model, options) if options.target.library else b""
-    return Compiled(graph, options, model, views, calls, kernels, kernel_of, plan, params, params_at, source, library)
+    libraries = []
+    for target in (options.target, *(v for v in options.variants if v != options.target)):
+        if target.library:
+            own = target is options.target
+            name = target.library if own else "{0}.{2}.{1}".format(*target.library.rsplit(".", 1), target.name)
+            data = build_library(functions, comments, model, replace(options, target=target), params)
+            libraries.append(Library(name, target, data))
+    return Compiled(
+        graph, options, model, views, calls, kernels, kernel_of, plan, params, params_at, source, tuple(libraries)
+    )
+
+
+def _check_packaging(options: Options) -> None:
+    target = options.target
+    if options.variants and options.single_file:
+        title = "a single file cannot hold several variants: each would carry the weights"
+        raise error("E0203", title, fix="leave out --single-file or --all-variants")
+    if options.single_file and not target.is_wasm:
+        fix = "--target browser, or without --single-file"
+        raise error("E0203", f"the target {target.name} has no single-file form", fix=fix)
 
 
 def dimensions(graph: Graph) -> tuple[Symbol, ...]:
@@ -240,7 +278,7 @@ def _identity(array: Array) -> tuple[object, ...]:
 
 
 def build_library(
-    functions: Sequence[Function], comments: Sequence[Sequence[str]], model: str, options: Options
+    functions: Sequence[Function], comments: Sequence[Sequence[str]], model: str, options: Options, params: bytes = b""
 ) -> bytes:
     """The kernel library, by the generator that was asked for."""
     target = options.target
@@ -254,7 +292,7 @@ def build_library(
         objects = [llvm.compile_module(functions, target, model)]
     else:
         objects = compile_many(c.generate_units(functions, target, model, comments, UNIT), target, options.compiler)
-    return link_library(objects, target, model)
+    return link_library(objects, target, model, params=params if options.single_file else None)
 
 
 def _schedule_text(kernel: Planned) -> str:

@@ -1,13 +1,16 @@
-"""The foreign machines that bundles are run on: an emulated 64-bit ARM, WebAssembly in Node, an emulated Cortex-M4."""
+"""The foreign machines that bundles are run on: emulated 64-bit ARM, WebAssembly in Node and wasmtime, Cortex-M4."""
 
 from __future__ import annotations
 
+import json
 import re
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tools import ROOT, ZIG, need, run
 
@@ -49,11 +52,60 @@ def run_arm64(
     return read_outputs(directory, outputs)
 
 
-def run_wasm(bundle: Path, inputs: Arrays, outputs: Arrays, directory: Path) -> list[np.ndarray]:
-    """Runs a bundle in Node."""
-    node = need("node", "runs WebAssembly")
-    run(node, HERE / "run_wasm.mjs", bundle, *write_inputs(directory, inputs), "out", cwd=directory)
+def run_wasm(bundle: Path, inputs: Arrays, outputs: Arrays, directory: Path, threads: int = 1) -> list[np.ndarray]:
+    """Runs a bundle in Node, by the JavaScript runtime."""
+    command = [need("node", "runs WebAssembly"), "--experimental-wasm-relaxed-simd", HERE / "run_wasm.mjs"]
+    run(*command, bundle, str(threads), *write_inputs(directory, inputs), "out", cwd=directory)
     return read_outputs(directory, outputs)
+
+
+def run_wasmtime(bundle: Path, inputs: Arrays) -> list[np.ndarray]:
+    """Runs a bundle for WASI in wasmtime: the host lays out the module's own memory and calls kernels by its table."""
+    wasmtime = pytest.importorskip("wasmtime")
+    graph = json.loads((bundle / "graph.json").read_text())
+    store = wasmtime.Store()
+    module = wasmtime.Module.from_file(store.engine, str(bundle / graph["library"]))
+    assert [str(i.module) for i in module.imports] == []
+    exports = wasmtime.Instance(store, module, []).exports(store)
+    memory, table = exports["memory"], exports["__indirect_function_table"]
+    end = exports["__heap_base"].value(store)
+
+    def take(data: bytes) -> int:
+        nonlocal end
+        at = -(-end // 64) * 64
+        end = at + len(data)
+        if (missing := end - memory.data_len(store)) > 0:
+            memory.grow(store, -(-missing // 65536))
+        memory.write(store, data, at)
+        return at
+
+    def words(values: Sequence[int]) -> int:
+        return take(struct.pack(f"<{len(values)}I", *values))
+
+    place = {"param": take((bundle / "params.bin").read_bytes()), "arena": take(bytes(graph["arena"]["bytes"]))}
+    scratch = take(bytes(graph["scratch_bytes"]))
+    values = graph["values"]
+    signature = {v: take(np.ascontiguousarray(a).tobytes()) for v, a in zip(graph["inputs"], inputs, strict=True)}
+    signature |= {v: take(bytes(values[v]["storage"]["bytes"])) for v in graph["outputs"]}
+
+    def address(v: int) -> int:
+        storage = values[v]["storage"]
+        return signature[v] if v in signature else place[storage["class"]] + storage["offset"]
+
+    record = exports[f"sterna_{graph['model']}_library"](store)
+    (kernels,) = struct.unpack("<I", memory.read(store, record + 16, record + 20))
+    for node in graph["nodes"]:
+        params = place["param"] + node["params_at"] if node["params_bytes"] else 0
+        buffers = [words([address(v) for v in node[side]]) for side in ("in", "out")]
+        call = words([40, 1, *buffers, params, scratch, 0, 0, 0, 0])
+        at = kernels + 20 * node["kernel"]
+        (function,) = struct.unpack("<I", memory.read(store, at, at + 4))
+        assert table.get(store, function)(store, call, 0, node["tasks"]) == 0
+    results = []
+    for v in graph["outputs"]:
+        data = memory.read(store, signature[v], signature[v] + values[v]["storage"]["bytes"])
+        results.append(np.frombuffer(bytes(data), values[v]["dtype"]).reshape(values[v]["dims"]))
+    return results
 
 
 MAIN = """#include "board.h"

@@ -20,6 +20,7 @@ from trained import sample
 
 MODELS = ("digits", "torch_digits_cnn", "mnist_cntk_f32", "mtcnn_rnet_f32")
 GENERATORS = ("c", "llvm")
+BROWSERS = ("browser", "browser-baseline", "browser-relaxed", "browser-threads", "browser-relaxed-threads")
 TOLERANCE = 1e-5
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 
@@ -38,9 +39,9 @@ class Reference:
     def compile(self, target: str, directory: Path, generator: str = "c") -> Path:
         return compile_to(directory / "bundle", self.file, target, shapes=self.shapes, generator=generator)
 
-    def check(self, found: list[np.ndarray]) -> None:
+    def check(self, found: list[np.ndarray], tolerance: float = TOLERANCE) -> None:
         for mine, other in zip(self.outputs, found, strict=True):
-            assert np.abs(mine - other).max() <= TOLERANCE * np.abs(mine).max()
+            assert np.abs(mine - other).max() <= tolerance * np.abs(mine).max()
 
 
 @pytest.fixture
@@ -70,10 +71,21 @@ def test_raspberry_pi(reference: Reference, generator: str, arm64_host: Path, tm
 
 @pytest.mark.family("wasm32")
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_wasm(reference: Reference, generator: str, tmp_path: Path) -> None:
-    """model.wasm in Node, by a script of thirty lines that reads graph.json."""
-    bundle = reference.compile("wasm32-simd", tmp_path, generator)
-    reference.check(machines.run_wasm(bundle, reference.inputs, reference.outputs, tmp_path))
+@pytest.mark.parametrize("target", BROWSERS)
+def test_browser(reference: Reference, target: str, generator: str, tmp_path: Path) -> None:
+    """model.wasm in Node; a fused multiply-add rounds once where the host may round twice."""
+    bundle = reference.compile(target, tmp_path, generator)
+    for threads in (1, 2) if "threads" in target else (1,):
+        found = machines.run_wasm(bundle, reference.inputs, reference.outputs, tmp_path, threads)
+        reference.check(found, TOLERANCE * (10 if "relaxed" in target else 1))
+
+
+@pytest.mark.family("wasm32")
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_wasi(reference: Reference, generator: str, tmp_path: Path) -> None:
+    """A module that imports nothing and brings its memory, in wasmtime."""
+    bundle = reference.compile("wasi", tmp_path, generator)
+    reference.check(machines.run_wasmtime(bundle, reference.inputs))
 
 
 @pytest.mark.family("cortex-m4")

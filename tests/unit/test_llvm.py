@@ -183,8 +183,9 @@ class Emulated:
 
 _HOST_JS = r"""
 import { readFileSync, writeFileSync } from "node:fs";
-const { instance } = await WebAssembly.instantiate(readFileSync("library.wasm"), {});
-const { memory, sterna_m_library, __heap_base, __indirect_function_table: table } = instance.exports;
+const memory = new WebAssembly.Memory({ initial: 16 });
+const { instance } = await WebAssembly.instantiate(readFileSync("library.wasm"), { env: { memory } });
+const { sterna_m_library, __heap_base, __indirect_function_table: table } = instance.exports;
 const jobs = readFileSync("in"), parts = [];
 let at = 0, heap = __heap_base.value;
 const word = () => { at += 4; return jobs.readUInt32LE(at - 4); };
@@ -221,7 +222,7 @@ class Node(Emulated):
     """Kernels of a WebAssembly module, run by Node."""
 
     def __init__(self, library: bytes, directory: Path):
-        self.directory, self.command = directory, ["node", "host.mjs"]
+        self.directory, self.command = directory, ["node", "--experimental-wasm-relaxed-simd", "host.mjs"]
         (directory / "library.wasm").write_bytes(library)
         (directory / "host.mjs").write_text(_HOST_JS)
 
@@ -422,10 +423,11 @@ def test_every_operation_emulated(
         _check_cases(Emulated(data, tmp_path, triple, emulator), CASES, lanes)
 
 
-def test_every_operation_webassembly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["browser", "browser-relaxed"])
+def test_every_operation_webassembly(name: str, tmp_path: Path) -> None:
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    target = load_target("wasm32-simd")
+    target = load_target(name)
     data = compile_module(_functions(CASES, (1, 4)), target, "m")
     with np.errstate(all="ignore"):
         _check_cases(Node(link_library([data], target, "m"), tmp_path), CASES, (1, 4))
@@ -683,7 +685,7 @@ def test_dense_with_tails(
 
 # ---------------------------------------------------------------- objects
 @pytest.mark.parametrize(
-    "name", ["arm64", "raspberrypi4", "wasm32-simd", "x86-64-v2", "x86-64-v3", "x86-64-v4", "cortex-m4"]
+    "name", ["arm64", "raspberrypi4", "browser", "x86-64-v2", "x86-64-v3", "x86-64-v4", "cortex-m4"]
 )
 def test_objects_need_nothing(name: str) -> None:
     target = load_target(name)

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from sterna.errors import SternaError
 from sterna.targets.target import Target, host, load_target
 from sterna.toolchain import compilers, zig
-from sterna.toolchain.check import Elf, check_library, check_objects, read_elf, wasm_imports
+from sterna.toolchain.check import Elf, check_library, check_objects, read_elf
 from sterna.toolchain.compilers import compile_c, compile_many
 from sterna.toolchain.doctor import toolchain_report
 from sterna.toolchain.link import export_name, link_library
+from sterna.toolchain.wasm import wasm_imports
 
 SOURCE = """
 static const float table[3] = {1, 2, 3};
@@ -55,14 +56,14 @@ def test_elf_libraries(name: str) -> None:
 
 
 def test_other_formats() -> None:
-    wasm, thumb = load_target("wasm32-simd"), load_target("cortex-m4")
-    assert wasm_imports(link_library([compile_c(SOURCE, wasm)], wasm, "m")) == ()
+    wasm, thumb = load_target("browser"), load_target("cortex-m4")
+    assert wasm_imports(link_library([compile_c(SOURCE, wasm)], wasm, "m")) == ("env.memory",)
     assert link_library([compile_c(SOURCE, thumb)], thumb, "m").startswith(b"!<arch>\n")
     assert link_library([compile_c(SOURCE, _windows())], _windows(), "m").startswith(b"MZ")
     assert link_library([compile_c(SOURCE, _macos())], _macos(), "m").startswith(b"\xcf\xfa\xed\xfe")
 
 
-@pytest.mark.parametrize("target", [host(), load_target("wasm32-simd"), load_target("cortex-m4"), _windows(), _macos()])
+@pytest.mark.parametrize("target", [host(), load_target("browser"), load_target("cortex-m4"), _windows(), _macos()])
 def test_the_same_source_gives_the_same_bytes(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STERNA_NO_CACHE", "1")
     libraries = [link_library([compile_c(SOURCE, target)], target, "m") for _ in range(2)]
@@ -147,7 +148,7 @@ def test_a_program_that_cannot_run(tmp_path: Path) -> None:
         compile_c(SOURCE, host(), str(program))
 
 
-@pytest.mark.parametrize("name", ["host", "arm64", "cortex-m4", "wasm32-simd"])
+@pytest.mark.parametrize("name", ["host", "arm64", "cortex-m4", "browser"])
 def test_undefined_symbols_are_refused(name: str) -> None:
     target = load_target(name)
     source = SOURCE.replace("twice(n)", "sinhf_of_a_library(n)").replace(

@@ -13,6 +13,7 @@ from sterna.ir.graph import Value
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.runtime import hash64
 from sterna.te.layout import most_elements
+from sterna.toolchain.wasm import exported_constant
 from sterna.version import __version__
 
 FORMAT = 1
@@ -65,8 +66,9 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
             "threads": compiled.options.threads,
             "debug": compiled.options.debug,
         },
-        "files": {name: {"bytes": len(data), "hash": hash64(data)} for name, data in files.items()},
+        "files": {name: _file(name, data) for name, data in files.items()},
         **({"library": target.library} if target.library else {}),
+        **({"variants": _variants(compiled)} if compiled.options.variants else {}),
         "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
         "scratch_bytes": -(-scratch // 64) * 64,
         **({"symbols": symbols} if symbols else {}),
@@ -76,6 +78,22 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         "outputs": outputs,
         "nodes": nodes,
     }
+
+
+def _file(name: str, data: bytes) -> dict[str, Any]:
+    row: dict[str, Any] = {"bytes": len(data), "hash": hash64(data)}
+    if name.endswith(".wasm"):
+        row["static_bytes"] = exported_constant(data, "__heap_base")
+    return row
+
+
+def _variants(compiled: Compiled) -> list[dict[str, Any]]:
+    """Libraries of the bundle and what they need, best first."""
+    of = {each.target.name: each for each in compiled.libraries}
+    return [
+        {"library": of[v.name].name, "target": v.name, "cpu_features": list(v.cpu_features)}
+        for v in compiled.options.variants
+    ]
 
 
 class _Values:

@@ -11,6 +11,10 @@ from sterna.bundle.c_files import model_header, params_source, static_model
 from sterna.bundle.graph_json import graph_json
 from sterna.driver import Compiled
 from sterna.errors import error
+from sterna.toolchain.wasm import with_custom_section
+
+#: Where graph.json stands in a bundle of one file.
+GRAPH_SECTION = "sterna.graph"
 
 
 def bundle_files(compiled: Compiled) -> dict[str, bytes]:
@@ -24,11 +28,13 @@ def bundle_files(compiled: Compiled) -> dict[str, bytes]:
         if compiled.library:
             files[target.library] = compiled.library
     else:
-        opened = {"params.bin": compiled.params}
-        if compiled.library:
-            opened[target.library] = compiled.library
-        files.update(opened)
-        files["graph.json"] = graph_json(compiled, opened)
+        opened = {"params.bin": compiled.params, **{each.name: each.data for each in compiled.libraries}}
+        graph = graph_json(compiled, opened)
+        if compiled.options.single_file:
+            files[target.library] = with_custom_section(compiled.library, GRAPH_SECTION, graph)
+        else:
+            files.update(opened)
+            files["graph.json"] = graph
     files["model.h"] = model_header(compiled).encode()
     return files
 

@@ -27,6 +27,11 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     "--output", "-o", type=click.Path(path_type=Path), metavar="DIRECTORY",
     help="Where the bundle goes. Default: the model's name, with the target's where it is not this machine.",
 )  # fmt: skip
+@click.option("--single-file", is_flag=True, help="WebAssembly: graph and weights in the one file of the kernels.")
+@click.option(
+    "--all-variants", is_flag=True,
+    help="WebAssembly: kernels for browsers without SIMD, with relaxed SIMD, with threads; the runtime picks.",
+)  # fmt: skip
 @click.option("--debug", is_flag=True, help="Keep every tensor between kernels readable, at the price of memory.")
 @click.option(
     "--dump-after", "dumps", multiple=True, metavar="STAGE", type=click.Choice([*STAGES, "all"]),
@@ -42,6 +47,8 @@ def command(
     cc: str,
     threads: int,
     output: Path | None,
+    single_file: bool,
+    all_variants: bool,
     debug: bool,
     dumps: tuple[str, ...],
     as_json: bool,
@@ -66,6 +73,8 @@ def command(
             threads,
             compiler=cc,
             debug=debug,
+            all_variants=all_variants,
+            single_file=single_file,
             observe=observe if dumps else None,
             progress=progress,
         )

@@ -180,7 +180,7 @@ class PlainC:
         return f"({condition} ? {a} : {b})"
 
     def fma(self, dtype: str, a: str, b: str, c: str, lanes: int) -> str:
-        if not self.target.fma:
+        if not self.target.fuses(dtypes.bits(dtype), lanes):
             return f"({c} + {a} * {b})"
         return f"{self.helper('fma', dtype, lanes)}({a}, {b}, {c})"
 

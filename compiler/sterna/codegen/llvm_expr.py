@@ -299,9 +299,25 @@ class Values:
         if dtype in SMALL_FLOATS:
             wide = [self.widen(dtype, lanes, x) for x in (a, b, c)]
             return self.narrow(dtype, lanes, self.fma("float32", lanes, *wide))
-        if dtypes.is_float(dtype) and self.target.fma and self._has_fma(dtype):
-            return self.intrinsic("fma", dtype, lanes, a, b, c)
+        if dtypes.is_float(dtype) and self.target.fuses(dtypes.bits(dtype), lanes):
+            if self.target.fma_bits:
+                return self._fma_of_width(self.target.fma_bits, dtype, lanes, a, b, c)
+            if self._has_fma(dtype):
+                return self.intrinsic("fma", dtype, lanes, a, b, c)
         return self.binary("add", dtype, lanes, self.binary("mul", dtype, lanes, a, b), c)
+
+    def _fma_of_width(self, bits: int, dtype: str, lanes: int, *operands: str) -> str:
+        """Relaxed SIMD: the one machine whose fused multiply-add is of one width, under a name of its own."""
+        part = bits // dtypes.bits(dtype)
+        if lanes == part:
+            k = kind(dtype, lanes)
+            return self.call(f"llvm.wasm.relaxed.madd.{_suffix(dtype, lanes)}", k, *((k, x) for x in operands))
+        half = lanes // 2
+        results = []
+        for first in (0, half):
+            taken = [self.shuffle(kind(dtype), lanes, x, x, list(range(first, first + half))) for x in operands]
+            results.append(self._fma_of_width(bits, dtype, half, *taken))
+        return self.shuffle(kind(dtype), half, results[0], results[1], list(range(lanes)))
 
     def _has_fma(self, dtype: str) -> bool:
         scalar = kind(dtype)

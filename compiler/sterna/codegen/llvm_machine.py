@@ -9,7 +9,8 @@ import llvmlite.binding as llvm
 
 from sterna.errors import internal_error
 from sterna.targets.target import Target
-from sterna.toolchain.check import read_elf, wasm_imports
+from sterna.toolchain.check import read_elf
+from sterna.toolchain.wasm import wasm_imports
 
 #: What every WebAssembly object imports until it is linked.
 _WASM_LINKING = {"env.__linear_memory", "env.__stack_pointer", "env.__indirect_function_table"}

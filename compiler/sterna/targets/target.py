@@ -34,12 +34,15 @@ class Target:
         cpu: as `zig cc -mcpu` wants it; llvm_cpu, llvm_features: as LLVM wants them.
         cpu_features: what the kernels need, in the names of `sterna.h`; the runtime checks them.
         vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
-        fma: whether a fused multiply-add is one instruction.
+        fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
+            and vectors of every width.
         pointer_bits, cores, l1_bytes, l2_bytes: sizes that strategies ask for.
         dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
         static: emit `model.c` and `params.c` for firmware in place of `graph.json`.
         c_flags: further compiler flags; link_flags: further linker flags.
+        variants: targets whose kernels `--all-variants` puts into one bundle, best first; they run the schedules of
+            this target, so that they share graph and weights.
         runs_on: how a library of this target is run here: "native", a qemu-user program, "node" ...; informative.
     """
 
@@ -54,6 +57,7 @@ class Target:
     vector_bits: int = 0
     vector_registers: int = 8
     fma: bool = False
+    fma_bits: int = 0
     pointer_bits: int = 64
     cores: int = 1
     l1_bytes: int = 32768
@@ -63,11 +67,22 @@ class Target:
     static: bool = False
     c_flags: tuple[str, ...] = ()
     link_flags: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     runs_on: str = ""
 
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""
         return max(1, self.vector_bits // dtype_bits)
+
+    def fuses(self, dtype_bits: int, lanes: int) -> bool:
+        """Whether a fused multiply-add of so many lanes is one instruction, or some of full width."""
+        parts, rest = divmod(dtype_bits * lanes, self.fma_bits or 1)
+        return self.fma and (not self.fma_bits or (rest == 0 and parts.bit_count() == 1))
+
+    @property
+    def is_wasm(self) -> bool:
+        """Whether kernel libraries are WebAssembly modules."""
+        return self.library.endswith(".wasm")
 
 
 def load_target(name: str) -> Target:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.targets.target import Target
+from sterna.toolchain.wasm import wasm_imports
 
 #: What firmware always has: a freestanding C compiler may call these, and its own library holds the rest.
 _FIRMWARE = frozenset({"memcpy", "memmove", "memset", "memcmp"})
@@ -107,60 +108,6 @@ def _symbols(data: bytes, wide: bool, offset: int, count: int, strings: int) -> 
 
 def _string(data: bytes, offset: int) -> str:
     return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
-
-
-def wasm_imports(data: bytes) -> tuple[str, ...]:
-    """The functions, tables, memories and globals, "module.name", that a linked WebAssembly module imports.
-
-    Raises:
-        ValueError: it is not a module, or is damaged.
-    """
-    if data[:8] != b"\0asm\1\0\0\0":
-        raise ValueError("not a WebAssembly module")
-    at = 8
-    try:
-        while at < len(data):
-            section = data[at]
-            size, at = _leb(data, at + 1)
-            if section == 2:
-                return tuple(_wasm_import_section(data, at))
-            at += size
-    except IndexError:
-        raise ValueError("a damaged WebAssembly module") from None
-    return ()
-
-
-def _wasm_import_section(data: bytes, at: int) -> Iterator[str]:
-    count, at = _leb(data, at)
-    for _ in range(count):
-        parts = []
-        for _ in range(2):
-            length, at = _leb(data, at)
-            parts.append(data[at : at + length].decode("utf-8", "replace"))
-            at += length
-        kind = data[at]
-        at += 1
-        if kind == 0:  # a function: its type
-            _, at = _leb(data, at)
-        elif kind == 3:  # a global: type and mutability
-            at += 2
-        else:  # a table has a type before its limits
-            at += kind == 1
-            limits = data[at]
-            _, at = _leb(data, at + 1)
-            if limits & 1:
-                _, at = _leb(data, at)
-        yield ".".join(parts)
-
-
-def _leb(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
 
 
 def check_objects(objects: Sequence[bytes], target: Target) -> None:

@@ -66,6 +66,18 @@ def compile_many(
         return list(pool.map(lambda source: compile_c(source, target, compiler, extra_flags), sources))
 
 
+def compile_data(data: bytes, symbol: str, target: Target) -> bytes:
+    """The object of a constant: `data`, 64-byte aligned, under a name that the linker can export."""
+    text = f""".section .rodata.{symbol},\\"\\",@\\n.globl {symbol}\\n.p2align 6\\n{symbol}:\\n.incbin \\"data\\"\\n"""
+    source = f'__asm__("{text}.size {symbol}, {len(data)}\\n");\n'
+    with tempfile.TemporaryDirectory(prefix="sterna-") as name:
+        directory = Path(name)
+        (directory / SOURCE).write_text(source, "utf-8")
+        (directory / "data").write_bytes(data)
+        run([*compiler_command("zig", target), "-c", SOURCE, "-o", OBJECT], directory, f"data of target {target.name}")
+        return (directory / OBJECT).read_bytes()
+
+
 def compiler_command(compiler: str, target: Target) -> list[str]:
     """The command line up to `-c source -o object`, with the program's path in front.
 

@@ -1,0 +1,28 @@
+/**
+ * Everything that this package throws, aborted loads aside.
+ *
+ * `code` is the same as in the compiler and the other runtimes: E05xx for a bundle, E06xx for inputs; docs/cli.md and
+ * `sterna.errors.CODES` list them.
+ */
+export class SternaError extends Error {
+  /**
+   * @param {string} code
+   * @param {string} message
+   * @param {ErrorOptions} [options]
+   */
+  constructor(code, message, options) {
+    super(`${code}: ${message}`, options);
+    this.name = "SternaError";
+    this.code = code;
+  }
+}
+
+/**
+ * @param {string} code
+ * @param {string} message
+ * @param {unknown} [cause]
+ * @returns {never}
+ */
+export function fail(code, message, cause) {
+  throw new SternaError(code, message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,217 @@
+import { fail } from "./errors.js";
+import { page } from "./graph.js";
+import { hash64 } from "./hash.js";
+
+/**
+ * @typedef {ArrayBuffer | Uint8Array} Bytes
+ * @typedef {{file: string, loaded: number, total: number | undefined}} Progress Bytes of one file; `total` where the
+ *   server says it.
+ * @typedef {{signal?: AbortSignal, onProgress?: (progress: Progress) => void}} FetchOptions
+ * @typedef {{graph: Bytes, params?: Bytes, module: WebAssembly.Module | Bytes}} Parts
+ * @typedef {string | URL | Response | Bytes | Parts} Source
+ * @typedef {{graph: Uint8Array, params: () => Promise<Uint8Array | undefined>,
+ *   library: (name: string) => Promise<WebAssembly.Module | Uint8Array>, whole: boolean}} Opened `whole`: everything lies
+ *   in the library.
+ */
+
+const GRAPH_SECTION = "sterna.graph";
+
+/**
+ * Finds the parts of a bundle. What is large is only asked for when it is wanted.
+ *
+ * @param {Source} source
+ * @param {FetchOptions} options
+ * @returns {Promise<Opened>}
+ */
+export async function open(source, options) {
+  if (typeof source === "string" || source instanceof URL) {
+    const url = await absolute(source);
+    if (/\.wasm$/.test(url.pathname)) return single(await read(url, "model.wasm", options));
+    if (!url.pathname.endsWith("/")) url.pathname = url.pathname.replace(/\/graph\.json$/, "") + "/";
+    const get = (/** @type {string} */ file) => read(new URL(file, url), file, options);
+    const params = get("params.bin");
+    params.catch(() => {}); // whoever asks for it hears of it
+    return { graph: await get("graph.json"), params: () => params, library: get, whole: false };
+  }
+  if (typeof Response === "function" && source instanceof Response)
+    return single(await body(source, "model.wasm", options));
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return single(toBytes(source));
+  const { graph, params, module } = /** @type {Parts} */ (source ?? {});
+  if (!isBytes(graph) || !(isBytes(params) || params === undefined) || !(isBytes(module) || module instanceof WebAssembly.Module))
+    fail("E0501", "a model is loaded from a URL, a Response, the bytes of a single-file bundle, or {graph, params, module}");
+  const library = module instanceof WebAssembly.Module ? module : toBytes(module);
+  return {
+    graph: toBytes(graph),
+    params: async () => params && toBytes(params),
+    library: async () => library,
+    whole: params === undefined,
+  };
+}
+
+/** @param {unknown} data */
+const isBytes = (data) => data instanceof ArrayBuffer || ArrayBuffer.isView(data);
+
+/** @param {any} data */
+const toBytes = (data) =>
+  data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+
+/**
+ * A bundle of one file: the graph is its last section, and covers what stands before it.
+ *
+ * @param {Uint8Array} bytes
+ * @returns {Opened}
+ */
+function single(bytes) {
+  checkMagic(bytes, "model.wasm");
+  let found;
+  for (let at = 8; at < bytes.length; ) {
+    const start = at;
+    const id = bytes[at++];
+    const number = () => {
+      let value = 0;
+      for (let shift = 0; ; shift += 7) {
+        const byte = bytes[at++];
+        if (byte === undefined || shift > 28) fail("E0505", "model.wasm: ends in the middle of a section");
+        value += (byte & 127) * 2 ** shift;
+        if (byte < 128) return value;
+      }
+    };
+    const end = number() + at;
+    if (end > bytes.length) fail("E0505", `model.wasm: has ${bytes.length} bytes; its sections need at least ${end}`);
+    if (id === 0) {
+      const length = number();
+      if (new TextDecoder().decode(bytes.slice(at, at + length)) === GRAPH_SECTION)
+        found = { graph: bytes.subarray(at + length, end), code: bytes.subarray(0, start) };
+    }
+    at = end;
+  }
+  if (!found) fail("E0504", "model.wasm: has no graph: it is no single-file bundle; load the directory it is in");
+  const { graph, code } = found;
+  return { graph, params: async () => undefined, library: async () => code, whole: true };
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {string} name
+ */
+function checkMagic(bytes, name) {
+  const start = [0, 97, 115, 109, 1, 0, 0, 0];
+  if (start.some((byte, i) => bytes[i] !== byte)) {
+    const given = JSON.stringify(new TextDecoder().decode(bytes.slice(0, 24)));
+    fail("E0503", `${name}: wanted WebAssembly, given ${given}${page(bytes)}`);
+  }
+}
+
+/**
+ * Refuses bytes that are not those that `graph.json` describes.
+ *
+ * @param {string} name
+ * @param {{bytes: number, hash: string}} entry
+ * @param {Uint8Array} bytes
+ */
+export async function checkFile(name, entry, bytes) {
+  if (bytes.length !== entry.bytes)
+    fail("E0505", `${name}: has ${bytes.length} bytes; it had ${entry.bytes} when it was compiled${page(bytes)}`);
+  const hash = await hash64(bytes);
+  if (hash !== entry.hash) fail("E0505", `${name}: hash is ${hash}; it was ${entry.hash} when it was compiled`);
+}
+
+/**
+ * Compiles a library, checked against its entry in `graph.json`.
+ *
+ * @param {string} name
+ * @param {{bytes: number, hash: string}} entry
+ * @param {WebAssembly.Module | Uint8Array} library
+ * @returns {Promise<WebAssembly.Module>}
+ */
+export async function compile(name, entry, library) {
+  if (library instanceof WebAssembly.Module) return library;
+  checkMagic(library, name);
+  await checkFile(name, entry, library);
+  try {
+    return await WebAssembly.compile(/** @type {BufferSource} */ (library));
+  } catch (problem) {
+    fail("E0508", `${name}: cannot be compiled: ${/** @type {Error} */ (problem).message}`, problem);
+  }
+}
+
+/**
+ * Text and URLs as an absolute URL; in Node and Deno a text without a scheme is a path.
+ *
+ * @param {string | URL} source
+ * @returns {Promise<URL>}
+ */
+async function absolute(source) {
+  const text = String(source);
+  if (/^[a-z][a-z\d+.-]+:/i.test(text)) return new URL(text);
+  if (globalThis.document ?? globalThis.location) return new URL(text, globalThis.document?.baseURI ?? location.href);
+  const { pathToFileURL } = await nodeModule("url");
+  return pathToFileURL(text);
+}
+
+/**
+ * A module of Node's own, which bundlers must not look for.
+ *
+ * @param {string} name
+ * @returns {Promise<any>}
+ */
+export function nodeModule(name) {
+  const specifier = `node:${name}`;
+  return import(/* @vite-ignore */ /* webpackIgnore: true */ specifier);
+}
+
+/**
+ * @param {URL} url
+ * @param {string} file
+ * @param {FetchOptions} options
+ * @returns {Promise<Uint8Array>}
+ */
+async function read(url, file, options) {
+  options.signal?.throwIfAborted();
+  if (url.protocol === "file:") {
+    const { readFile } = await nodeModule("fs/promises");
+    const data = await readFile(url, { signal: options.signal }).catch((/** @type {Error} */ problem) => {
+      options.signal?.throwIfAborted();
+      fail("E0503", `${file}: cannot be read: ${problem.message}`, problem);
+    });
+    options.onProgress?.({ file, loaded: data.length, total: data.length });
+    return data;
+  }
+  const response = await fetch(url, { signal: options.signal ?? null }).catch((problem) => {
+    options.signal?.throwIfAborted();
+    return fail("E0503", `${file}: cannot be fetched from ${url}: ${problem.message}`, problem);
+  });
+  return body(response, file, options);
+}
+
+/**
+ * @param {Response} response
+ * @param {string} file
+ * @param {FetchOptions} options
+ * @returns {Promise<Uint8Array>}
+ */
+async function body(response, file, { signal, onProgress }) {
+  if (!response.ok) fail("E0503", `${file}: ${response.url || "the server"} answered ${response.status} ${response.statusText}`);
+  if (!onProgress || !response.body) return new Uint8Array(await response.arrayBuffer());
+  // Of a compressed answer, the header counts other bytes than arrive here.
+  const length = response.headers.get("content-encoding") ? null : response.headers.get("content-length");
+  const total = length === null ? undefined : Number(length);
+  const parts = [];
+  let loaded = 0;
+  const reader = response.body.getReader();
+  for (;;) {
+    signal?.throwIfAborted();
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    loaded += value.length;
+    onProgress({ file, loaded, total });
+  }
+  const bytes = new Uint8Array(loaded);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}

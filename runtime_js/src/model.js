@@ -1,0 +1,400 @@
+import { fail } from "./errors.js";
+import { canShare, hasFeature } from "./features.js";
+import { readGraph, resize } from "./graph.js";
+import { checkFile, compile, open } from "./load.js";
+import { addressOf, layOut, readTable, writeRecords } from "./memory.js";
+import { arrayType, checkArray, gather } from "./tensors.js";
+import { Pool, TASKS } from "./threads.js";
+
+/**
+ * @typedef {import("./tensors.js").TypedArray} TypedArray
+ * @typedef {import("./load.js").Source} Source
+ * @typedef {import("./load.js").FetchOptions & {threads?: number}} LoadOptions `threads`: how many share the work, 1 if
+ *   not given.
+ * @typedef {{name: string, dtype: string, dims: number[]}} TensorInfo
+ * @typedef {{name: string, size: number, lo: number, hi: number}} DimInfo
+ * @typedef {{name: string, kernel: string, sources: string[], tasks: number, ms: number}} NodeTime
+ * @typedef {{name: string, dtype: string, dims: number[], offset: number, bytes: number, first: number, last: number}} Lifetime
+ *   A tensor of the arena: its bytes, and the first and last node that touches it.
+ * @typedef {TypedArray | Uint8ClampedArray | {data: TypedArray | Uint8ClampedArray, dims: number[]}} Input
+ */
+
+/** What only `Model.load` may pass to the constructor. */
+const key = Symbol("load");
+
+/**
+ * A compiled model. All of its memory is taken when it is loaded: nothing grows, and arrays that it gives out stay
+ * views of the same tensors until it is disposed of.
+ */
+export class Model {
+  /** @type {import("./graph.js").Graph} */ #graph;
+  /** @type {import("./memory.js").Layout} */ #layout;
+  /** @type {ArrayBufferLike} */ #buffer;
+  /** @type {((record: number, first: number, last: number) => number)[]} */ #kernels;
+  /** @type {number[]} */ #records;
+  /** @type {number[]} */ #mostTasks;
+  /** @type {Pool | undefined} */ #pool;
+  /** @type {string} */ #library;
+  #disposed = false;
+  #hasRun = false;
+
+  /**
+   * @param {typeof key} secret
+   * @param {any} parts
+   */
+  constructor(secret, { graph, layout, buffer, kernels, records, mostTasks, pool, library }) {
+    if (secret !== key) fail("E0501", "a model is made by Model.load");
+    this.#graph = graph;
+    this.#layout = layout;
+    this.#buffer = buffer;
+    this.#kernels = kernels;
+    this.#records = records;
+    this.#mostTasks = mostTasks;
+    this.#pool = pool;
+    this.#library = library;
+    this.#follow();
+  }
+
+  /**
+   * Loads a bundle that was compiled for `browser` or a target of its family.
+   *
+   * @param {Source} source the address of a bundle's directory or of a single-file bundle; a Response or the bytes of a
+   *   single file; or {graph, params, module}
+   * @param {LoadOptions} [options]
+   * @returns {Promise<Model>}
+   */
+  static async load(source, options = {}) {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    let { threads = 1 } = options;
+    if (!Number.isSafeInteger(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${threads}; wanted: 1 to 64`);
+    const opened = await open(source, options);
+    const graph = await readGraph(opened.graph);
+    const chosen = choose(graph, threads);
+    threads = chosen.threads;
+    const entry = graph.files[chosen.library];
+    const [given, params] = await Promise.all([opened.library(chosen.library), opened.params()]);
+    const module = await compile(chosen.library, entry, given);
+    signal?.throwIfAborted();
+
+    const layout = layOut(graph, entry.static_bytes ?? 0, threads, opened.whole);
+    const memory = makeMemory(layout.bytes, chosen.shared);
+    const { exports } = await instantiate(module, memory, chosen.library);
+    const { buffer } = memory;
+    if (opened.whole) {
+      const at = exports.sterna_params;
+      if (!(at instanceof WebAssembly.Global)) fail("E0501", `params is missing: ${chosen.library} does not hold the weights`);
+      layout.params = at.value;
+    } else {
+      if (!params) fail("E0501", "params is missing");
+      await checkFile("params.bin", graph.files["params.bin"], params);
+      new Uint8Array(buffer).set(params, layout.params);
+    }
+    const { functions, mostTasks } = readTable(exports, buffer, graph, chosen.library);
+    const records = writeRecords(buffer, graph, layout, threads);
+    const table = /** @type {WebAssembly.Table} */ (exports.__indirect_function_table);
+    const kernels = functions.map((index) => table.get(index));
+    const pool = threads > 1 ? await Pool.start(module, memory, layout, functions, records) : undefined;
+    if (signal?.aborted) pool?.stop();
+    signal?.throwIfAborted();
+    return new Model(key, { graph, layout, buffer, kernels, records: records[0], mostTasks, pool, library: chosen.library });
+  }
+
+  /** The model's name. */
+  get name() {
+    return this.#graph.model;
+  }
+
+  /** @returns {TensorInfo[]} at the present sizes, in the model's order */
+  get inputs() {
+    return this.#graph.inputs.map((v) => this.#info(v));
+  }
+
+  /** @returns {TensorInfo[]} */
+  get outputs() {
+    return this.#graph.outputs.map((v) => this.#info(v));
+  }
+
+  /** @returns {DimInfo[]} dimensions that were left open when the model was compiled */
+  get dims() {
+    const { symbols, sizes } = this.#graph;
+    return symbols.map(({ name, lo, hi }, n) => ({ name, size: sizes[n], lo, hi }));
+  }
+
+  /** How many threads share the work. */
+  get threads() {
+    return (this.#pool?.workers.length ?? 0) + 1;
+  }
+
+  /** Bytes: `total` is the linear memory, which never changes; `library` is the file whose kernels run. */
+  get memory() {
+    const { arenaBytes: arena, paramsBytes: params, scratchBytes: scratch } = this.#graph;
+    return { total: this.#buffer.byteLength, arena, params, scratch, library: this.#library };
+  }
+
+  /**
+   * Runs the model once.
+   *
+   * @param {Record<string, Input>} [inputs] by name, dense; those that are left out keep what was written into `input(name)`. With
+   *   `{data, dims}`, open dimensions take their sizes from `dims`.
+   * @returns {Record<string, TypedArray>} the outputs by name: views, overwritten by the next run
+   */
+  run(inputs = {}) {
+    this.#write(inputs);
+    for (let n = 0; n < this.#kernels.length; n++) this.#runNode(n);
+    this.#hasRun = true;
+    return Object.fromEntries(this.#graph.outputs.map((v) => [this.#graph.values[v].name, this.#view(v)]));
+  }
+
+  /**
+   * The memory of an input, to write into without a copy.
+   *
+   * @param {string} name
+   * @returns {TypedArray}
+   */
+  input(name) {
+    return this.#view(this.#find(this.#graph.inputs, "input", name));
+  }
+
+  /**
+   * The memory of an output.
+   *
+   * @param {string} name
+   * @returns {TypedArray}
+   */
+  output(name) {
+    return this.#view(this.#find(this.#graph.outputs, "output", name));
+  }
+
+  /**
+   * A copy of any tensor of the last run that is still in memory; a bundle compiled with `--debug` keeps them all.
+   *
+   * @param {string} name
+   * @returns {TypedArray}
+   */
+  tensor(name) {
+    this.#check();
+    const { values } = this.#graph;
+    const index = values.findIndex((v) => v.name === name);
+    if (index < 0) fail("E0509", `the model has no tensor "${name}"`);
+    const value = values[index];
+    if (value.fleeting) fail("E0510", `"${name}" does not outlive its last use: its memory is used again; compile with --debug to keep it`);
+    if (!this.#hasRun && value.class !== "input") fail("E0510", `"${name}" has no value before the first run at these sizes`);
+    const type = /** @type {any} */ (arrayType(value.dtype));
+    const at = addressOf(this.#graph, this.#layout, index);
+    return gather(new type(this.#buffer, at, Math.floor(value.bytes / value.elementBytes)), value);
+  }
+
+  /**
+   * Sets open dimensions. Outputs and earlier inputs have no value after that.
+   *
+   * @param {Record<string, number>} sizes by name; those that are left out stay
+   */
+  setDims(sizes) {
+    this.#check();
+    const { symbols, sizes: before } = this.#graph;
+    const next = [...before];
+    for (const [name, size] of Object.entries(sizes)) {
+      const n = symbols.findIndex((s) => s.name === name);
+      if (n < 0) fail("E0501", `the model has no dimension "${name}"; it has: ${symbols.map((s) => s.name).join(", ") || "none"}`);
+      const { lo, hi } = symbols[n];
+      if (!Number.isSafeInteger(size) || size < lo || size > hi) fail("E0501", `dimension "${name}" is ${size}; the model takes ${lo} to ${hi}`);
+      next[n] = size;
+    }
+    if (next.every((size, n) => size === before[n])) return;
+    resize(this.#graph, next);
+    try {
+      this.#follow();
+    } catch (problem) {
+      resize(this.#graph, before);
+      this.#follow();
+      throw problem;
+    }
+    this.#hasRun = false;
+  }
+
+  /**
+   * Milliseconds that every node takes: the mean of some runs, since the clocks of browsers are coarse.
+   *
+   * @param {Record<string, Input>} [inputs]
+   * @param {{runs?: number}} [options]
+   * @returns {NodeTime[]} in execution order
+   */
+  profile(inputs = {}, { runs = 20 } = {}) {
+    this.#write(inputs);
+    const { nodes, kernels } = this.#graph;
+    const total = nodes.map(() => 0);
+    for (let run = 0; run < runs; run++)
+      for (let n = 0; n < nodes.length; n++) {
+        const start = performance.now();
+        this.#runNode(n);
+        total[n] += performance.now() - start;
+      }
+    this.#hasRun = true;
+    return nodes.map(({ name, kernel, sources, tasks }, n) => ({ name, kernel: kernels[kernel], sources, tasks, ms: total[n] / runs }));
+  }
+
+  /**
+   * What lies where in the arena, and when.
+   *
+   * @returns {Lifetime[]}
+   */
+  plan() {
+    const { nodes, values } = this.#graph;
+    return values.flatMap(({ name, dtype, dims, offset, bytes, class: kind }, index) => {
+      const used = nodes.flatMap((node, n) => (node.in.includes(index) || node.out.includes(index) ? [n] : []));
+      return kind === "arena" && used.length
+        ? [{ name, dtype, dims: [...dims], offset, bytes, first: used[0], last: used[used.length - 1] }]
+        : [];
+    });
+  }
+
+  /** Frees memory and threads. Views that were given out must not be used any more; every later call says so. */
+  dispose() {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#pool?.stop();
+    this.#pool = undefined;
+    this.#kernels = [];
+    this.#buffer = new ArrayBuffer(0);
+  }
+
+  #check() {
+    if (this.#disposed) fail("E0520", `the model "${this.name}" has been disposed of`);
+  }
+
+  /** @param {number} n */
+  #runNode(n) {
+    const { tasks } = this.#graph.nodes[n];
+    const kernel = this.#kernels[n];
+    const record = this.#records[n];
+    let status = 0;
+    if (this.#pool && tasks > 1) status = this.#pool.run(n, tasks, (first, last) => kernel(record, first, last));
+    else if (tasks > 0) status = kernel(record, 0, tasks);
+    if (status < 0) {
+      const { name, kernel: k } = this.#graph.nodes[n];
+      fail("E0511", `node "${name}": kernel "${this.#graph.kernels[k]}" returned ${status}`);
+    }
+  }
+
+  /** @param {Record<string, Input>} inputs */
+  #write(inputs) {
+    this.#check();
+    const { inputs: wanted, values } = this.#graph;
+    const given = Object.entries(inputs).map(([name, input]) => {
+      const index = this.#find(wanted, "input", name);
+      const shaped = input !== null && typeof input === "object" && "dims" in input;
+      return { name, index, data: shaped ? input.data : input, dims: shaped ? input.dims : undefined };
+    });
+    /** @type {Record<string, number>} */
+    const sizes = {};
+    for (const { index, dims } of given)
+      values[index].row.dims.forEach((/** @type {any} */ e, /** @type {number} */ axis) => {
+        if (dims && Array.isArray(e) && e[0] === "d") sizes[this.#graph.symbols[e[1]].name] = dims[axis];
+      });
+    if (Object.keys(sizes).length) this.setDims(sizes);
+    for (const { name, index, data, dims } of given) {
+      const own = values[index].dims;
+      if (dims && (dims.length !== own.length || dims.some((n, i) => n !== own[i])))
+        fail("E0604", `input "${name}" wants [${own.join(", ")}]; given: [${dims.join(", ")}]`);
+      this.#view(index).set(/** @type {any} */ (checkArray(name, values[index], data)));
+    }
+  }
+
+  /**
+   * @param {number[]} list
+   * @param {string} side
+   * @param {string} name
+   */
+  #find(list, side, name) {
+    const index = list.find((v) => this.#graph.values[v].name === name);
+    const known = list.map((v) => `"${this.#graph.values[v].name}"`).join(", ");
+    return index ?? fail(side === "input" ? "E0602" : "E0509", `the model has no ${side} "${name}"; it has: ${known}`);
+  }
+
+  /**
+   * @param {number} index
+   * @returns {TypedArray}
+   */
+  #view(index) {
+    this.#check();
+    const { dtype, dims } = this.#graph.values[index];
+    const type = /** @type {any} */ (arrayType(dtype));
+    return new type(this.#buffer, this.#layout.signature.get(index), dims.reduce((a, b) => a * b, 1));
+  }
+
+  /** @param {number} index */
+  #info(index) {
+    const { name, dtype, dims } = this.#graph.values[index];
+    return { name, dtype, dims: [...dims] };
+  }
+
+  /** What kernels and threads read follows the present sizes. */
+  #follow() {
+    const { nodes, sizes } = this.#graph;
+    nodes.forEach(({ name, tasks, open }, n) => {
+      const most = this.#mostTasks[n];
+      if (open ? tasks > most : tasks !== most || !most)
+        fail("E0508", `node "${name}" has ${tasks} tasks; its kernel in ${this.#library} has ${most}`);
+    });
+    new BigInt64Array(this.#buffer, this.#layout.sizes, sizes.length).set(sizes.map(BigInt));
+    new Int32Array(this.#buffer, this.#layout.control + 4 * TASKS, nodes.length).set(nodes.map((n) => n.tasks));
+  }
+}
+
+// `using model = await Model.load(...)`, where the language has it.
+if (Symbol.dispose) /** @type {any} */ (Model.prototype)[Symbol.dispose] = Model.prototype.dispose;
+
+/**
+ * The best library of the bundle that this engine can run, and how many threads it will have.
+ *
+ * @param {import("./graph.js").Graph} graph
+ * @param {number} threads
+ */
+function choose(graph, threads) {
+  const runs = graph.variants.filter(({ cpu_features: f }) => f.every((name) => hasFeature(name)));
+  const shared = (/** @type {{cpu_features: string[]}} */ v) => v.cpu_features.includes("threads");
+  const fitting = runs.find((v) => shared(v) === threads > 1) ?? runs[0];
+  if (!fitting) {
+    const missing = [...new Set(graph.variants.flatMap((v) => v.cpu_features))].filter((f) => !hasFeature(f));
+    const why = missing.includes("threads") && typeof SharedArrayBuffer === "function" ? isolation : "";
+    fail("E0507", `the kernels need ${missing.join(", ")}, which this engine does not have${why}; compile with --all-variants`);
+  }
+  const reached = shared(fitting) ? threads : 1;
+  if (reached < threads)
+    console.warn(
+      `sterna: one thread instead of ${threads}: ` +
+        (canShare() ? "the bundle has no kernels for threads; compile with --all-variants" : `memory cannot be shared here${isolation}`),
+    );
+  return { library: fitting.library, shared: shared(fitting), threads: reached };
+}
+
+const isolation =
+  "; the page is not cross-origin isolated: serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp";
+
+/**
+ * @param {number} bytes
+ * @param {boolean} shared
+ */
+function makeMemory(bytes, shared) {
+  try {
+    return new WebAssembly.Memory({ initial: bytes / 65536, maximum: bytes / 65536, shared });
+  } catch (problem) {
+    return fail("E0502", `no memory of ${bytes} bytes is to be had: ${/** @type {Error} */ (problem).message}`, problem);
+  }
+}
+
+/**
+ * @param {WebAssembly.Module} module
+ * @param {WebAssembly.Memory} memory
+ * @param {string} name
+ */
+async function instantiate(module, memory, name) {
+  const wanted = WebAssembly.Module.imports(module).map((i) => `${i.module}.${i.name}`);
+  if (wanted.join() !== "env.memory") fail("E0508", `${name}: imports ${wanted.join(", ") || "nothing"}; wanted: env.memory alone`);
+  try {
+    return await WebAssembly.instantiate(module, { env: { memory } });
+  } catch (problem) {
+    return fail("E0508", `${name}: cannot be instantiated: ${/** @type {Error} */ (problem).message}`, problem);
+  }
+}

@@ -1,0 +1,81 @@
+import { fail } from "./errors.js";
+
+/**
+ * Arrays by dtype. Half floats and bfloat16 are their bits, bools bytes, narrower types one byte each.
+ */
+const ARRAYS = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  bfloat16: Uint16Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+};
+const BYTE_TYPES = /^(float8_(e4m3fn|e4m3fnuz|e5m2|e5m2fnuz|e8m0fnu)|float4_e2m1fn|u?int[24])$/;
+
+/**
+ * @typedef {Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array
+ *   | Uint16Array | Uint32Array | BigUint64Array} TypedArray
+ */
+
+/**
+ * The kind of typed array that holds elements of a dtype; undefined for a dtype that does not exist.
+ *
+ * @param {string} dtype
+ * @returns {(new (buffer: ArrayBufferLike, at: number, length: number) => TypedArray) & {BYTES_PER_ELEMENT: number,
+ *   name: string} | undefined}
+ */
+export function arrayType(dtype) {
+  const found = Object.hasOwn(ARRAYS, dtype) ? ARRAYS[/** @type {keyof typeof ARRAYS} */ (dtype)] : undefined;
+  return /** @type {any} */ (found ?? (BYTE_TYPES.test(dtype) ? Uint8Array : undefined));
+}
+
+/**
+ * Refuses an array that is not of the type or length of an input.
+ *
+ * @param {string} name
+ * @param {{dtype: string, dims: number[]}} tensor
+ * @param {unknown} data
+ * @returns {TypedArray}
+ */
+export function checkArray(name, { dtype, dims }, data) {
+  const wanted = /** @type {Function} */ (arrayType(dtype));
+  const given = data?.constructor?.name ?? String(data);
+  if (!(data instanceof wanted) && !(wanted === Uint8Array && data instanceof Uint8ClampedArray))
+    fail("E0603", `input "${name}" is ${dtype} and wants ${/[AEIOU]/.test(wanted.name[0]) ? "an" : "a"} ${wanted.name}; given: ${given}`);
+  const { length } = /** @type {TypedArray} */ (data);
+  const elements = dims.reduce((a, b) => a * b, 1);
+  if (length !== elements)
+    fail("E0604", `input "${name}" is [${dims.join(", ")}] and wants ${elements} elements; given: ${length}`);
+  return /** @type {TypedArray} */ (data);
+}
+
+/**
+ * A dense copy of a tensor that lies in a buffer with strides.
+ *
+ * @param {TypedArray} buffer
+ * @param {{dims: number[], strides: number[], origin: number}} place
+ * @returns {TypedArray}
+ */
+export function gather(buffer, { dims, strides, origin }) {
+  const out = /** @type {any} */ (buffer.slice(0, 0)).constructor;
+  const result = new out(dims.reduce((a, b) => a * b, 1));
+  const rank = dims.length;
+  const inner = rank ? dims[rank - 1] : 1;
+  const step = rank ? strides[rank - 1] : 1;
+  const counter = new Array(Math.max(0, rank - 1)).fill(0);
+  for (let at = 0; at < result.length; at += inner) {
+    const from = counter.reduce((sum, n, axis) => sum + n * strides[axis], origin);
+    if (step === 1) result.set(buffer.subarray(from, from + inner), at);
+    else for (let n = 0; n < inner; n++) result[at + n] = buffer[from + n * step];
+    for (let axis = rank - 2; axis >= 0 && ++counter[axis] === dims[axis]; axis--) counter[axis] = 0;
+  }
+  return result;
+}
