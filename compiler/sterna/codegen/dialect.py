@@ -297,6 +297,7 @@ class VectorC(PlainC):
         if dtypes.is_float(source) and dtypes.is_integer(dtype):
             self.helpers[("to_integer", source, lanes)] = None
             self.type(dtype, lanes)
+            self.mask(dtypes.bits(source), lanes)
             return f"{self.helper(f'to_{short(dtype)}', source, lanes)}({a})"
         return f"__builtin_convertvector({a}, {self.type(dtype, lanes)})"
 

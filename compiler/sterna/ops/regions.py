@@ -91,6 +91,53 @@ def _sample(
     return inside, p.index(low, extent), p.index(low + 1, extent), p.let(inner - E.unary("floor", inner))
 
 
+def _pool_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    x, rois = present(types, 0, 1)
+    dtype = same_dtype((x, rois))
+    check_dtype(dtype, ("float32", "float64"))
+    if x.rank != 4 or rois.rank != 2 or rois.shape[1] != 5:
+        raise unfit(f"regions {rois} of {x}")
+    return (TensorType(dtype, (rois.shape[0], x.shape[1], as_int(attributes["height"]), as_int(attributes["width"]))),)
+
+
+def _pool(p: Program, attributes: Attributes) -> None:
+    """R. Girshick, "Fast R-CNN" (2015), section 2.1: bins of whole pixels, which may overlap by one."""
+    x, rois, y = p.input(0), p.input(1), p.output
+    with p.tasks(product(y.shape[:2]), "task") as task:
+        roi, channel = unflatten(task, y.shape[:2])
+        image = p.index(E.cast(rois[roi, 0], "int32"), x.shape[0])
+
+        def pixel(k: int) -> Expr:
+            return p.let(E.unary("floor", rois[roi, k] * attributes["scale"] + 0.5), "edge")
+
+        left, top, right, bottom = (pixel(k) for k in range(1, 5))
+        parts = [
+            p.let(E.maximum(high - low + 1.0, 1.0) / float(int(cells)), "part")
+            for low, high, cells in ((top, bottom, y.shape[2]), (left, right, y.shape[3]))
+        ]
+        with p.loop(y.shape[2], "i") as i, p.loop(y.shape[3], "j") as j:
+            rows = _bin(p, top, parts[0], i, x.shape[2])
+            columns = _bin(p, left, parts[1], j, x.shape[3])
+            best = p.variable("best", float("-inf"), y.dtype)
+            with p.loop(rows[1], "a") as a, p.loop(columns[1], "b") as b:
+                row, column = p.index(rows[0] + a, x.shape[2]), p.index(columns[0] + b, x.shape[3])
+                best.set(E.maximum(best.value, x[image, channel, row, column]))
+            empty = E.compare("eq", number(rows[1] * columns[1], "int32"), 0)
+            y[roi, channel, i, j] = E.select(empty, 0.0, best.value)
+
+
+def _bin(p: Program, start: Expr, part: Expr, cell: Int, extent: Int) -> tuple[Int, Int]:
+    """The first pixel of a bin, and how many of its pixels lie on the image."""
+    n = E.cast(number(cell, "int32"), start.dtype)
+    size = float(int(extent))
+
+    def clipped(edge: Expr) -> Expr:
+        return p.let(E.cast(E.minimum(E.maximum(start + edge, 0.0), size), "int32"))
+
+    first, end = clipped(E.unary("floor", n * part)), clipped(E.unary("ceil", (n + 1.0) * part))
+    return p.index(first, extent), p.bound(end - first, extent)
+
+
 _ROIS = np.array([[0, 0, 4, 4], [1.5, 0.5, 6.2, 3.7], [-3, -2, 9, 11]], np.float32)
 _IMAGES = np.array([0, 1, 1], np.int64)
 _IMAGE = ("float32", (2, 2, 5, 6))
@@ -114,6 +161,22 @@ OPERATORS: tuple[Operator, ...] = (
             case(_IMAGE, _ROIS, _IMAGES, height=2, width=3),
             case(_IMAGE, _ROIS, _IMAGES, height=2, width=2, sampling_ratio=2, scale=0.5, half_pixel=False),
             case(_IMAGE, _ROIS, _IMAGES, height=3, width=2, mode="max"),
+        ),
+    ),
+    opaque(
+        "roi_pool",
+        "Regions (image, x, y, x, y, the last pixels included) of images [N, C, H, W], each cut into bins of whole "
+        "pixels of which the greatest counts; 0 where a bin does not lie on the image.",
+        _pool_types,
+        _pool,
+        (
+            Attribute("height", "int", "bins of a region"),
+            Attribute("width", "int", "bins of a region"),
+            Attribute("scale", "float", "of the regions' coordinates", 1.0),
+        ),
+        cases=(
+            case(_IMAGE, np.column_stack([_IMAGES, _ROIS]).astype(np.float32), height=2, width=3),
+            case(_IMAGE, np.column_stack([_IMAGES, _ROIS * 2]).astype(np.float32), height=3, width=2, scale=0.5),
         ),
     ),
 )

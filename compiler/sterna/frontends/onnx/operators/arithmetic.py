@@ -57,15 +57,33 @@ def _per_channel(t: Translation, value: Value, rank: int) -> Value:
 
 def batch_normalization(t: Translation) -> tuple[Value | None, ...]:
     x, scale, bias, mean, variance = (t.input(n) for n in range(5))
-    if t.attribute("training_mode", 0) or any(t.used[1:]):
+    training = bool(t.attribute("training_mode", 0))
+    if any(t.used[1:]) and not training:
         raise t.unsupported("in training mode", "export the model for inference")
     if t.attribute("spatial", 1) != 1:
         raise t.unsupported("with spatial = 0")
+    running: tuple[Value | None, ...] = (None,)
+    if training:
+        # The statistics of this batch normalize it; the running ones move towards them.
+        given, share = (mean, variance), t.attribute("momentum", 0.9)
+        mean, variance = _batch_statistics(t, t.cast(x, mean.dtype))
+        old, new = t.scalar(share, mean.dtype), t.scalar(1 - share, mean.dtype)
+        pairs = zip(given, (mean, variance), strict=True)
+        running = tuple(t.op("add", t.op("mul", a, old), t.op("mul", b, new)) for a, b in pairs)
     root = t.op("sqrt", t.op("add", variance, t.scalar(t.attribute("epsilon", 1e-5), variance.dtype)))
     factor = t.cast(t.op("div", scale, t.cast(root, scale.dtype)), x.dtype)
     shift = t.op("sub", t.cast(bias, x.dtype), t.op("mul", t.cast(mean, x.dtype), factor))
     rank = max(x.type.rank, 2)
-    return (t.op("add", t.op("mul", x, _per_channel(t, factor, rank)), _per_channel(t, shift, rank)), None)
+    return (t.op("add", t.op("mul", x, _per_channel(t, factor, rank)), _per_channel(t, shift, rank)), *running)
+
+
+def _batch_statistics(t: Translation, x: Value) -> tuple[Value, Value]:
+    """Mean and variance of every channel."""
+    axes = (0, *range(2, x.type.rank))
+    mean = t.op("reduce_mean", x, axes=axes, keep_dims=True)
+    distance = t.op("sub", x, mean)
+    variance = t.op("reduce_mean", t.op("mul", distance, distance), axes=axes, keep_dims=False)
+    return t.reshape(mean, variance.shape), variance
 
 
 def instance_normalization(t: Translation) -> Value:

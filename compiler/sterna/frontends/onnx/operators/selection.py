@@ -164,8 +164,20 @@ def roi_align(t: Translation) -> Value:
     )  # fmt: skip
 
 
+def max_roi_pool(t: Translation) -> Value:
+    x, rois = t.input(0), t.input(1)
+    height, width = t.attribute("pooled_shape")
+    wide = "float64" if x.dtype == "float64" else "float32"
+    y = t.op(
+        "roi_pool", t.cast(x, wide), t.cast(rois, wide),
+        height=height, width=width, scale=t.attribute("spatial_scale", 1.0),
+    )  # fmt: skip
+    return t.cast(y, x.dtype)
+
+
 TRANSLATORS: dict[str, Translator] = {
     "Compress": compress,
+    "MaxRoiPool": max_roi_pool,
     "MaxUnpool": max_unpool,
     "NonMaxSuppression": non_max_suppression,
     "NonZero": non_zero,
