@@ -9,9 +9,11 @@ from types import MappingProxyType
 from sterna.frontends.onnx.nodes import ML
 from sterna.frontends.onnx.operators import (
     arithmetic,
+    attention,
     classical,
     convolution,
     microsoft,
+    microsoft_quantized,
     quantization,
     random,
     recurrent,
@@ -29,9 +31,11 @@ from sterna.ops import Onnx, Operator, operators
 
 _MODULES = (
     arithmetic,
+    attention,
     classical,
     convolution,
     microsoft,
+    microsoft_quantized,
     quantization,
     random,
     recurrent,

@@ -5,17 +5,15 @@ Their definitions: ContribOperators.md of ONNX Runtime.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.onnx.operators import arithmetic, convolution
+from sterna.frontends.onnx.operators import arithmetic, convolution, selection, shapes, spatial
+from sterna.frontends.onnx.operators.attention import part, root_normalized
 from sterna.frontends.onnx.operators.quantization import TRANSLATORS as QUANTIZATION
-from sterna.frontends.onnx.operators.quantization import dynamically_quantized, product, quantized, real
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir.graph import Value
 
@@ -29,7 +27,7 @@ _ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def _plain(t: Translation, inputs: list[Value | None], **attributes: Any) -> Translation:
+def plain(t: Translation, inputs: list[Value | None], **attributes: Any) -> Translation:
     """The node with other operands and attributes."""
     node = replace(t.node, attributes={**t.node.attributes, **attributes}, version=13, given=frozenset(attributes))
     return Translation(node, inputs, t.builder, origin=t.origin, used=t.used, sources=t.sources, declared=t.declared)
@@ -62,19 +60,22 @@ def fused_gemm(t: Translation) -> Value:
 
 
 def fused_matmul(t: Translation) -> Value:
-    a, b = t.input(0), t.input(1)
-    for key in ("transBatchA", "transBatchB"):
-        if t.attribute(key, 0):
-            raise t.unsupported(f"with {key}")
-    a, b = _turned(t, a, t.attribute("transA", 0)), _turned(t, b, t.attribute("transB", 0))
-    y = arithmetic.matmul(_plain(t, [a, b]))
+    a, b = (_turned(t, t.input(n), t.attribute(f"trans{key}", 0), t.attribute(f"transBatch{key}", 0))
+            for n, key in enumerate("AB"))  # fmt: skip
+    y = arithmetic.matmul(plain(t, [a, b]))
     alpha = t.attribute("alpha", 1.0)
-    return y if alpha == 1.0 else t.op("mul", y, t.scalar(alpha, y.dtype))
+    return _activated(t, y if alpha == 1.0 else t.op("mul", y, t.scalar(alpha, y.dtype)))
 
 
-def _turned(t: Translation, x: Value, turned: int) -> Value:
+def _turned(t: Translation, x: Value, turned: int, first_to_rows: int) -> Value:
+    """The last two dimensions exchanged; before that, the first one moved behind those of the batch."""
     rank = x.type.rank
-    return t.transpose(x, (*range(rank - 2), rank - 1, rank - 2)) if turned and rank > 1 else x
+    if rank < 2:
+        return x
+    order = [*range(1, rank - 1), 0, rank - 1] if first_to_rows else list(range(rank))
+    if turned:
+        order[-2], order[-1] = order[-1], order[-2]
+    return x if order == list(range(rank)) else t.transpose(x, order)
 
 
 # ---------------------------------------------------------------- activations
@@ -97,16 +98,22 @@ def quick_gelu(t: Translation) -> Value:
     return t.op("mul", x, t.op("sigmoid", t.op("mul", x, alpha)))
 
 
+def bias_split_gelu(t: Translation) -> Value:
+    """The first half of the channels times gelu of the other."""
+    x = t.op("add", t.input(0), t.input(1))
+    half = t.static(x)[-1] // 2
+    left, right = (part(t, x, -1, n * half, half) for n in range(2))
+    return t.op("mul", left, t.op("gelu", right))
+
+
+def bias_add(t: Translation) -> Value:
+    return t.op("add", t.op("add", t.input(0), t.input(1)), t.input(2))
+
+
 # ---------------------------------------------------------------- normalization and embedding
 def _normalized(t: Translation, x: Value, gamma: Value, beta: Value | None, epsilon: float) -> Value:
     y = t.op("mul", t.op("layer_norm", x, axis=-1, epsilon=epsilon), gamma)
     return y if beta is None else t.op("add", y, beta)
-
-
-def _root_normalized(t: Translation, x: Value, gamma: Value, epsilon: float) -> Value:
-    mean = t.op("reduce_mean", t.op("mul", x, x), axes=(x.type.rank - 1,), keep_dims=True)
-    root = t.op("sqrt", t.op("add", mean, t.scalar(epsilon, x.dtype)))
-    return t.op("mul", t.op("div", x, root), gamma)
 
 
 def skip_layer_normalization(t: Translation) -> tuple[Value | None, ...]:
@@ -122,17 +129,18 @@ def simplified_layer_normalization(t: Translation) -> Value:
     x = t.input(0)
     if t.attribute("axis", -1) not in (-1, x.type.rank - 1):
         raise t.unsupported("over several dimensions")
-    return _root_normalized(t, x, t.input(1), t.attribute("epsilon", 1e-5))
+    return root_normalized(t, x, t.input(1), t.attribute("epsilon", 1e-5))
 
 
 def skip_simplified_layer_normalization(t: Translation) -> tuple[Value | None, ...]:
     total = t.op("add", t.input(0), t.input(1))
     if t.has(3):
         total = t.op("add", total, t.input(3))
-    return (_root_normalized(t, total, t.input(2), t.attribute("epsilon", 1e-5)), None, None, total)
+    return (root_normalized(t, total, t.input(2), t.attribute("epsilon", 1e-5)), None, None, total)
 
 
-def embed_layer_normalization(t: Translation) -> tuple[Value | None, ...]:
+def embedded(t: Translation) -> tuple[Value | None, ...]:
+    """The normalized sum of the embeddings of words, places and segments; how many words count; the sum."""
     ids, segments, words, places, kinds, gamma, beta = (t.optional(n) for n in range(7))
     if ids is None or words is None or places is None or gamma is None or beta is None:
         raise error("E0103", "an operand is missing")
@@ -150,235 +158,200 @@ def embed_layer_normalization(t: Translation) -> tuple[Value | None, ...]:
     return (y, count, total)
 
 
-# ---------------------------------------------------------------- attention
-def _attended(t: Translation, q: Value, k: Value, v: Value, bias: Value | None, scale: float) -> Value:
-    """softmax(q k^T scale + bias) v of tensors (batch, heads, length, size), as (batch, length, heads * size)."""
-    scores = t.op("matmul", q, t.transpose(k, (0, 1, 3, 2)))
-    scores = t.op("mul", scores, t.scalar(scale, scores.dtype))
-    if bias is not None:
-        scores = t.op("add", scores, bias)
-    y = t.op("matmul", t.op("softmax", scores, axis=-1), v)
-    batch, heads, length, size = t.static(y)
-    return t.reshape(t.transpose(y, (0, 2, 1, 3)), (batch, length, heads * size))
+# ---------------------------------------------------------------- images, distances, matrices
+def crop_and_resize(t: Translation) -> Value:
+    """Boxes (y1, x1, y2, x2), in shares of the image, resampled to one size; beyond the image is a given value."""
+    x, boxes, image = t.input(0), t.input(1), t.input(2)
+    n, c, *extents = t.sizes(x, 4)
+    count, sizes = t.sizes(boxes, 2)[0], t.integers(3, "a crop size")
+    mode = t.attribute("mode", "bilinear")
+    if mode not in ("bilinear", "nearest") or len(sizes) != 2 or min(sizes) < 1:
+        raise error("E0109", f"mode {mode}, a crop of {sizes}")
 
+    def do(op: str, a: Value, b: Value | float) -> Value:
+        return t.op(op, a, b if isinstance(b, Value) else t.scalar(b, a.dtype))
 
-def _heads(t: Translation, x: Value, heads: int) -> Value:
-    batch, length, width = t.sizes(x, 3)
-    if heads < 1 or width % heads:
-        raise error("E0109", f"{width} elements do not make {heads} heads")
-    return t.transpose(t.reshape(x, (batch, length, heads, width // heads)), (0, 2, 1, 3))
+    def places(axis: int) -> Value:
+        """(boxes, size of the crop): the position in the image."""
+        begin, end = (part(t, boxes, 1, axis + k, 1) for k in (0, 2))
+        last = float(extents[axis] - 1)
+        if sizes[axis] == 1:
+            return do("mul", do("mul", do("add", begin, end), 0.5), last)
+        step = do("div", do("mul", do("sub", end, begin), last), float(sizes[axis] - 1))
+        return do("add", do("mul", begin, last), do("mul", step, t.constant(np.arange(sizes[axis]), boxes.dtype)))
 
+    shapes_ = ((count, sizes[0], 1), (count, 1, sizes[1]))
+    at = [t.reshape(places(axis), shapes_[axis]) for axis in range(2)]
+    rows = t.reshape(t.channels_last(x), (n * extents[0] * extents[1], c))
+    first = do("mul", t.reshape(t.cast(image, "int64"), (count, 1, 1)), extents[0] * extents[1])
 
-def _mask_bias(t: Translation, mask: Value | None, dtype: str, length: int, total: int) -> Value | None:
-    """What is added to the scores where a mask (batch, total) or (batch, length, total) is 0."""
-    if mask is None:
-        return None
-    if mask.type.rank == 1:
-        count = int(mask.type.elements)
-        column = t.reshape(t.cast(mask, "int64"), (count, 1))
-        kept = t.op("less", t.constant(np.arange(total)[None, :], "int64"), column)
-        kept = t.reshape(kept, (count, 1, 1, total))
-    elif mask.type.rank == 2:
-        kept = t.reshape(t.cast(mask, "bool"), (*mask.shape[:1], 1, 1, total))
-    elif mask.type.rank == 3:
-        kept = t.reshape(t.cast(mask, "bool"), (*mask.shape[:1], 1, length, total))
+    def picked(near: list[Value]) -> Value:
+        """The elements at integer positions."""
+        y, x_ = (t.cast(t.op("clip", p, min=0.0, max=float(extents[axis] - 1)), "int64") for axis, p in enumerate(near))
+        return t.op("gather", rows, do("add", do("add", do("mul", y, extents[1]), x_), first), axis=0)
+
+    if mode == "nearest":
+        result = picked([t.op("floor", do("add", p, 0.5)) for p in at])
     else:
-        raise t.unsupported(f"with a mask of {mask.type}")
-    far = t.attribute("mask_filter_value", -10000.0)
-    return t.op("where", kept, t.scalar(0, dtype), t.scalar(far, dtype))
+        low = [t.op("floor", p) for p in at]
+        high = [t.op("ceil", p) for p in at]
+        share = [
+            t.reshape(do("sub", p, q), (*shapes_[axis], 1)) for axis, (p, q) in enumerate(zip(at, low, strict=True))
+        ]
+
+        def between(a: Value, b: Value, weight: Value) -> Value:
+            return do("add", a, do("mul", do("sub", b, a), weight))
+
+        lines = [between(picked([y, low[1]]), picked([y, high[1]]), share[1]) for y in (low[0], high[0])]
+        result = between(lines[0], lines[1], share[0])
+    inside = None
+    for axis, p in enumerate(at):
+        within = t.op(
+            "logical_and",
+            t.op("less_equal", t.scalar(0, p.dtype), p),
+            t.op("less_equal", p, t.scalar(extents[axis] - 1, p.dtype)),
+        )
+        inside = within if inside is None else t.op("logical_and", inside, within)
+    assert inside is not None
+    other = t.scalar(t.attribute("extrapolation_value", 0.0), x.dtype)
+    kept = t.op("where", t.reshape(inside, (count, *sizes, 1)), result, other)
+    return t.channels_first(kept)
 
 
-def _causal(t: Translation, bias: Value | None, dtype: str, length: int, total: int) -> Value | None:
-    if not t.attribute("unidirectional", 0):
-        return bias
-    seen = np.tri(length, total, total - length, dtype=bool)
-    hidden = t.constant(np.where(seen, 0.0, float(np.finfo(np.float32).min)), dtype)
-    return hidden if bias is None else t.op("add", bias, hidden)
+def distances(t: Translation) -> Value:
+    """The distance of every row of one matrix to every row of another."""
+    a, b = t.input(0), t.input(1)
+    metric = t.attribute("metric", "sqeuclidean")
+    if a.type.rank != 2 or b.type.rank != 2 or metric not in ("sqeuclidean", "euclidean"):
+        raise t.unsupported(f"of {a.type} and {b.type} with the metric {metric}")
+    left, right = t.reshape(a, (a.shape[0], 1, a.shape[1])), t.reshape(b, (1, *b.shape))
+    difference = t.op("sub", left, right)
+    y = t.op("reduce_sum", t.op("mul", difference, difference), axes=(2,), keep_dims=False)
+    return t.op("sqrt", y) if metric == "euclidean" else y
 
 
-def attention(t: Translation) -> tuple[Value | None, ...]:
-    x, w = t.input(0), t.input(1)
-    heads = t.attribute("num_heads", 0)
-    if t.has(4) or (len(t.used) > 1 and any(t.used[1:])):
-        raise t.unsupported("with past keys and values")
-    width = t.static(w)[1]
-    sizes = t.attribute("qkv_hidden_sizes") or (width // 3,) * 3
-    y = arithmetic.matmul(_plain(t, [x, w]))
-    if t.has(2):
-        y = t.op("add", y, t.input(2))
-    batch, length, _ = t.sizes(y, 3)
-    parts, begin = [], 0
-    for size in sizes:
-        part = t.op("slice", y, starts=(0, 0, begin), sizes=(batch, length, size), steps=(1, 1, 1))
-        parts.append(_heads(t, part, heads))
-        begin += size
-    q, k, v = parts
-    bias = _causal(t, _mask_bias(t, t.optional(3), y.dtype, length, length), y.dtype, length, length)
-    if t.has(5):
-        bias = t.input(5) if bias is None else t.op("add", t.input(5), bias)
-    scale = t.attribute("scale", 0.0) or 1 / math.sqrt(t.static(q)[3])
-    return (_attended(t, q, k, v, bias, scale), None)
+def inverse(t: Translation) -> Value:
+    """Gauss-Jordan elimination with partial pivoting, its steps written out."""
+    x = t.input(0)
+    *batch, rows, columns = t.static(x)
+    if rows != columns or not 1 <= rows <= spatial.LARGEST_MATRIX:
+        raise t.unsupported(f"of {x.type}")
+    identity = t.op("expand", t.constant(np.eye(rows), x.dtype), shape=(*batch, rows, rows))
+    m, place = t.op("concat", x, identity, axis=len(batch) + 1), t.constant(np.arange(rows)[:, None])
+    row_axis, zero = len(batch), t.scalar(0, x.dtype)
+
+    def row(chosen: Value) -> Value:
+        return t.op("reduce_sum", t.op("where", chosen, m, zero), axes=(row_axis,), keep_dims=True)
+
+    for c in range(rows):
+        here = t.op("equal", place, t.scalar(c, "int64"))
+        size = t.op("abs", part(t, m, -1, c, 1))
+        size = t.op("where", t.op("less", place, t.scalar(c, "int64")), t.scalar(-1, x.dtype), size)
+        best = t.op("equal", place, t.cast(t.op("arg_max", size, axis=row_axis, keep_dims=True), "int64"))
+        own, pivot = row(here), row(best)
+        m = t.op("where", here, pivot, t.op("where", best, own, m))
+        pivot = t.op("div", pivot, part(t, pivot, -1, c, 1))
+        rest = t.op("sub", m, t.op("mul", part(t, m, -1, c, 1), pivot))
+        m = t.op("where", here, pivot, rest)
+    return part(t, m, -1, rows, rows)
 
 
-def multi_head_attention(t: Translation) -> tuple[Value | None, ...]:
-    heads = t.attribute("num_heads", 0)
-    if not (t.has(1) and t.has(2)) or t.has(6) or t.has(7) or any(t.used[1:]):
-        raise t.unsupported("with packed or past keys and values")
-    q, k, v = t.input(0), t.input(1), t.input(2)
-    if t.has(3):
-        widths = [t.static(x)[-1] for x in (q, k, v)] if v.type.rank == 3 else [t.static(q)[-1]] * 3
-        begin, parts = 0, []
-        for x, width in zip((q, k, v), widths, strict=True):
-            part = t.op("slice", t.input(3), starts=(begin,), sizes=(width,), steps=(1,))
-            parts.append(t.op("add", x, part) if x.type.rank == 3 else x)
-            begin += width
-        q, k, v = parts
-    q, k, v = (_heads(t, x, heads) if x.type.rank == 3 else x for x in (q, k, v))
-    length, total = t.static(q)[2], t.static(k)[2]
-    bias = _causal(t, _mask_bias(t, t.optional(4), q.dtype, length, total), q.dtype, length, total)
-    if t.has(5):
-        bias = t.input(5) if bias is None else t.op("add", t.input(5), bias)
-    scale = t.attribute("scale", 0.0) or 1 / math.sqrt(t.static(q)[3])
-    return (_attended(t, q, k, v, bias, scale), None, None)
+# ---------------------------------------------------------------- as ONNX has them
+def _as_onnx(translate: Translator) -> Translator:
+    """An operator that ONNX took over, in its form of today."""
+    return lambda t: translate(plain(t, list(t.inputs)))
 
 
-# ---------------------------------------------------------------- quantized
-def _scalar(t: Translation, value: Value | None) -> Value | None:
-    return t.reshape(value, ()) if value is not None and value.type.elements == 1 else value
+def arange(t: Translation) -> Value:
+    """Range, whose step may be left out."""
+    step = t.optional(2) or t.scalar(1, t.input(0).dtype)
+    return shapes.arange(plain(t, [t.input(0), t.input(1), step]))
 
 
-def _real(t: Translation, position: int) -> Value:
-    """The quantized operand with the scale and zero point behind it."""
-    scale = _scalar(t, t.input(position + 1))
-    assert scale is not None
-    return real(t, t.input(position), scale, _scalar(t, t.optional(position + 2)))
+def unique(t: Translation) -> tuple[Value | None, ...]:
+    """Values in the order of their first appearance, where each element is among them, and how many there are."""
+    values, _, places, counts = selection.unique(plain(t, list(t.inputs), sorted=0))
+    return (values, places, counts)
 
 
-def _rounded(t: Translation, y: Value, position: int, dtype: str) -> Value:
-    """The result with the scale and zero point at a position."""
-    scale, zero = _scalar(t, t.input(position)), _scalar(t, t.optional(position + 1))
-    assert scale is not None
-    return quantized(t, t.op("div", y, scale), zero, zero.dtype if zero is not None else dtype)
+def expand_dims(t: Translation) -> Value:
+    x, axis = t.input(0), t.integer_of(1, "an axis")
+    at = axis if axis >= 0 else axis + x.type.rank + 1
+    if not 0 <= at <= x.type.rank:
+        raise error("E0108", f"axis {axis} of {x.type}")
+    return t.reshape(x, (*x.shape[:at], 1, *x.shape[at:]))
 
 
-def _qlinear(make: Callable[[Translation, Value], Value]) -> Translator:
-    """An operator of one quantized operand."""
-    return lambda t: _rounded(t, make(t, _real(t, 0)), 3, t.input(0).dtype)
+def is_all_finite(t: Translation) -> Value:
+    if t.attribute("isinf_only", 0) and t.attribute("isnan_only", 0):
+        raise error("E0109", "isinf_only and isnan_only exclude each other")
+    result = None
+    for n in range(len(t.inputs)):
+        x = t.input(n)
+        tests = [
+            name for name, other in (("is_nan", "isinf_only"), ("is_inf", "isnan_only")) if not t.attribute(other, 0)
+        ]
+        for name in tests:
+            found = t.cast(t.op(name, x), "int32")
+            most = t.op("reduce_max", found, axes=tuple(range(x.type.rank)), keep_dims=False)
+            result = most if result is None else t.op("maximum", result, most)
+    if result is None:
+        raise error("E0103", "an operand is missing")
+    return t.op("equal", t.reshape(result, ()), t.scalar(0, "int32"))
 
 
-def _qlinear_binary(operator: str) -> Translator:
-    return lambda t: _rounded(t, t.op(operator, _real(t, 0), _real(t, 3)), 6, t.input(0).dtype)
+def matmul_integer16(t: Translation) -> Value:
+    return arithmetic.matmul(plain(t, [t.cast(t.input(n), "int32") for n in range(2)]))
 
 
-def _pooled(t: Translation, x: Value) -> Value:
-    if t.attribute("channels_last", 0):
-        return t.channels_last(convolution.average_pool(_plain(t, [t.channels_first(x)])))
-    return convolution.average_pool(_plain(t, [x]))
-
-
-def _pooled_globally(t: Translation, x: Value) -> Value:
-    first = 1 if t.attribute("channels_last", 0) else 2
-    return t.op("reduce_mean", x, axes=tuple(range(first, first + x.type.rank - 2)), keep_dims=True)
-
-
-def qlinear_concat(t: Translation) -> Value:
-    dtype = t.input(1).dtype
-    parts = []
-    for n in range(2, len(t.inputs), 3):
-        parts.append(_rounded(t, _real(t, n), 0, dtype))
-    return t.op("concat", *parts, axis=t.attribute("axis"))
-
-
-def qlinear_softmax(t: Translation) -> Value:
-    x = _real(t, 0)
-    (axis,) = axes_of((t.attribute("axis", -1),), x.type.rank)
-    return _rounded(t, t.op("softmax", x, axis=axis), 3, t.input(0).dtype)
-
-
-def _scaled_product(
-    t: Translation, a: Value, b: Value, zeros: tuple[Value | None, Value | None], scale: Value
-) -> Value:
-    return t.op("mul", t.cast(product(t, a, b, *zeros), "float32"), scale)
-
-
-def dynamic_quantize_matmul(t: Translation) -> Value:
-    a, scale, zero = dynamically_quantized(t, t.input(0))
-    factor = t.op("mul", scale, _last(t, t.input(2)))
-    y = _scaled_product(t, a, t.input(1), (zero, _scalar(t, t.optional(3))), factor)
-    return t.op("add", y, t.input(4)) if t.has(4) else y
-
-
-def _last(t: Translation, value: Value) -> Value:
-    return t.reshape(value, ()) if value.type.elements == 1 else value
-
-
-def matmul_integer_to_float(t: Translation) -> Value:
-    scale = t.op("mul", _last(t, t.input(2)), _last(t, t.input(3)))
-    y = _scaled_product(t, t.input(0), t.input(1), (t.optional(4), _scalar(t, t.optional(5))), scale)
-    return t.op("add", y, t.input(6)) if t.has(6) else y
-
-
-def matmul_nbits(t: Translation) -> Value:
-    """The product with weights (N, blocks, bytes) of few bits, one scale per block of K."""
-    x, packed, scales = t.input(0), t.array(1, "weights"), t.input(2)
-    bits, block = t.attribute("bits", 4), t.attribute("block_size", 32)
-    n, k = t.attribute("N"), t.attribute("K")
-    if t.has(4) or bits not in (2, 4, 8) or not n or not k:
-        raise t.unsupported(f"of {bits} bits or with an order of groups")
-    blocks = -(-k // block)
-
-    def unpacked(data: np.ndarray, count: int) -> np.ndarray:
-        parts = np.stack([(data >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)], axis=-1)
-        return parts.reshape(n, -1)[:, :count]
-
-    weight = t.constant(unpacked(packed.reshape(n, -1), blocks * block).reshape(n, blocks, block).astype(np.uint8))
-    wide = t.cast(weight, x.dtype)
-    if t.has(3) and t.input(3).dtype == x.dtype:
-        zero = t.reshape(t.input(3), (n, blocks, 1))
-    elif t.has(3):
-        zeros = unpacked(t.array(3, "zero points").reshape(n, -1), blocks).reshape(n, blocks, 1)
-        zero = t.constant(zeros, x.dtype)
-    else:
-        zero = t.scalar(1 << (bits - 1), x.dtype)
-    wide = t.op("mul", t.op("sub", wide, zero), t.reshape(t.cast(scales, x.dtype), (n, blocks, 1)))
-    flat = t.reshape(wide, (n, blocks * block))
-    if blocks * block != k:
-        flat = t.op("slice", flat, starts=(0, 0), sizes=(n, k), steps=(1, 1))
-    y = arithmetic.matmul(_plain(t, [x, t.transpose(flat, (1, 0))]))
-    return t.op("add", y, t.input(5)) if t.has(5) else y
+def unfold(t: Translation) -> Value:
+    """Windows along one dimension, their elements in a new last dimension."""
+    x, step, size = t.input(0), t.attribute("step", 1), t.attribute("size")
+    (axis,) = axes_of((t.attribute("dim", -1),), x.type.rank)
+    extent = t.static(x)[axis]
+    if not size or not 1 <= size <= extent or step < 1:
+        raise error("E0109", f"windows of {size} by {step} in {extent} elements")
+    starts = np.arange((extent - size) // step + 1) * step
+    y = t.op("gather", x, t.constant(starts[:, None] + np.arange(size)[None, :]), axis=axis)
+    rank = x.type.rank
+    return t.transpose(y, [*range(axis + 1), *range(axis + 2, rank + 1), axis + 1])
 
 
 def _per_axis(name: str) -> Translator:
     """QuantizeLinear and DequantizeLinear, as ONNX has them since operator set 13."""
-    return lambda t: QUANTIZATION[name](_plain(t, list(t.inputs), axis=t.attribute("axis", 1)))
+    return lambda t: QUANTIZATION[name](plain(t, list(t.inputs), axis=t.attribute("axis", 1)))
 
 
 MICROSOFT_TRANSLATORS: dict[str, Translator] = {
-    "Attention": attention,
+    "BiasAdd": bias_add,
     "BiasGelu": bias_gelu,
+    "BiasSplitGelu": bias_split_gelu,
+    "CDist": distances,
+    "CropAndResize": crop_and_resize,
     "DequantizeLinear": _per_axis("DequantizeLinear"),
-    "DynamicQuantizeMatMul": dynamic_quantize_matmul,
-    "EmbedLayerNormalization": embed_layer_normalization,
+    "EmbedLayerNormalization": embedded,
+    "ExpandDims": expand_dims,
     "FastGelu": fast_gelu,
     "FusedConv": fused_conv,
     "FusedGemm": fused_gemm,
     "FusedMatMul": fused_matmul,
+    "FusedMatMulActivation": fused_matmul,
+    "GatherND": _as_onnx(lambda t: t.op("gather_nd", t.input(0), t.input(1))),
     "Gelu": gelu,
-    "MatMulIntegerToFloat": matmul_integer_to_float,
-    "MatMulNBits": matmul_nbits,
-    "MultiHeadAttention": multi_head_attention,
-    "QLinearAdd": _qlinear_binary("add"),
-    "QLinearAveragePool": _qlinear(_pooled),
-    "QLinearConcat": qlinear_concat,
-    "QLinearGlobalAveragePool": _qlinear(_pooled_globally),
-    "QLinearLeakyRelu": _qlinear(lambda t, x: t.op("leaky_relu", x, alpha=t.attribute("alpha", 0.01))),
-    "QLinearMul": _qlinear_binary("mul"),
-    "QLinearSigmoid": _qlinear(lambda t, x: t.op("sigmoid", x)),
-    "QLinearSoftmax": qlinear_softmax,
+    "GridSample": _as_onnx(spatial.grid_sample),
+    "Inverse": inverse,
+    "IsAllFinite": is_all_finite,
+    "MatMulInteger16": matmul_integer16,
+    "Pad": _as_onnx(shapes.pad),
     "QuantizeLinear": _per_axis("QuantizeLinear"),
     "QuickGelu": quick_gelu,
+    "Range": arange,
     "SkipLayerNormalization": skip_layer_normalization,
     "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,
+    "TransposeMatMul": fused_matmul,
+    "Trilu": _as_onnx(shapes.trilu),
+    "UnfoldTensor": unfold,
+    "Unique": unique,
 }
 #: Standard in ONNX Runtime, unknown to ONNX.
 TRANSLATORS: dict[str, Translator] = {"SimplifiedLayerNormalization": simplified_layer_normalization}

@@ -1,0 +1,314 @@
+"""ONNX Runtime's own quantized operators (com.microsoft), which its quantizer puts into models.
+
+Their definitions: ContribOperators.md of ONNX Runtime. Weights of few bits stay so until they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.onnx.operators import arithmetic, convolution, recurrent
+from sterna.frontends.onnx.operators import quantization as Q
+from sterna.frontends.onnx.operators.microsoft import embedded, plain
+from sterna.frontends.onnx.operators.quantization import dynamically_quantized, product, quantized, real
+from sterna.frontends.onnx.translation import Translation, Translator, axes_of
+from sterna.ir.graph import Array, Value
+
+#: What a number of 4 bits stands for (bitsandbytes): FP4, NF4 (Dettmers et al., QLoRA, appendix E).
+_FOUR_BITS = (
+    (0, 0.00520833, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25),
+    (
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+        -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+        0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+    ),
+)  # fmt: skip
+
+
+def _scalar(t: Translation, value: Value | None) -> Value | None:
+    return t.reshape(value, ()) if value is not None and value.type.elements == 1 else value
+
+
+def _real(t: Translation, position: int) -> Value:
+    """The quantized operand with the scale and zero point behind it."""
+    scale = _scalar(t, t.input(position + 1))
+    assert scale is not None
+    return real(t, t.input(position), scale, _scalar(t, t.optional(position + 2)))
+
+
+def _rounded(t: Translation, y: Value, position: int, dtype: str) -> Value:
+    """The result with the scale and zero point at a position."""
+    scale, zero = _scalar(t, t.input(position)), _scalar(t, t.optional(position + 1))
+    assert scale is not None
+    return quantized(t, t.op("div", y, scale), zero, zero.dtype if zero is not None else dtype)
+
+
+def _qlinear(make: Callable[[Translation, Value], Value]) -> Translator:
+    """An operator of one quantized operand."""
+    return lambda t: _rounded(t, make(t, _real(t, 0)), 3, t.input(0).dtype)
+
+
+def _qlinear_binary(operator: str) -> Translator:
+    return lambda t: _rounded(t, t.op(operator, _real(t, 0), _real(t, 3)), 6, t.input(0).dtype)
+
+
+def _pooled(t: Translation, x: Value) -> Value:
+    if t.attribute("channels_last", 0):
+        return t.channels_last(convolution.average_pool(plain(t, [t.channels_first(x)])))
+    return convolution.average_pool(plain(t, [x]))
+
+
+def _pooled_globally(t: Translation, x: Value) -> Value:
+    first = 1 if t.attribute("channels_last", 0) else 2
+    return t.op("reduce_mean", x, axes=tuple(range(first, first + x.type.rank - 2)), keep_dims=True)
+
+
+def qlinear_concat(t: Translation) -> Value:
+    dtype = t.input(1).dtype
+    parts = []
+    for n in range(2, len(t.inputs), 3):
+        parts.append(_rounded(t, _real(t, n), 0, dtype))
+    return t.op("concat", *parts, axis=t.attribute("axis"))
+
+
+def qlinear_softmax(t: Translation) -> Value:
+    x = _real(t, 0)
+    (axis,) = axes_of((t.attribute("axis", -1),), x.type.rank)
+    return _rounded(t, t.op("softmax", x, axis=axis), 3, t.input(0).dtype)
+
+
+def _scaled_product(
+    t: Translation, a: Value, b: Value, zeros: tuple[Value | None, Value | None], scale: Value
+) -> Value:
+    return t.op("mul", t.cast(product(t, a, b, *zeros), "float32"), scale)
+
+
+def dynamic_quantize_matmul(t: Translation) -> Value:
+    a, scale, zero = dynamically_quantized(t, t.input(0))
+    factor = t.op("mul", scale, _last(t, t.input(2)))
+    y = _scaled_product(t, a, t.input(1), (zero, _scalar(t, t.optional(3))), factor)
+    return t.op("add", y, t.input(4)) if t.has(4) else y
+
+
+def _last(t: Translation, value: Value) -> Value:
+    return t.reshape(value, ()) if value.type.elements == 1 else value
+
+
+def matmul_integer_to_float(t: Translation) -> Value:
+    scale = t.op("mul", _last(t, t.input(2)), _last(t, t.input(3)))
+    y = _scaled_product(t, t.input(0), t.input(1), (t.optional(4), _scalar(t, t.optional(5))), scale)
+    return t.op("add", y, t.input(6)) if t.has(6) else y
+
+
+def gemm(t: Translation) -> Value:
+    """A product of matrices; a float unless the result has a scale. C counts in steps of the product of the scales."""
+    a, b = t.input(0), t.input(3)
+    zeros = [_scalar(t, t.optional(2)), _scalar(t, t.optional(5))]
+    if t.attribute("transB", 0):
+        # The zero points of B go with its columns, which are rows here.
+        b = t.transpose(b, (1, 0))
+    if t.attribute("transA", 0):
+        a = t.transpose(a, (1, 0))
+    y = product(t, a, b, *zeros)
+    if t.has(6):
+        y = t.op("add", y, t.cast(t.input(6), "int32"))
+    scale = t.op("mul", _last(t, t.input(1)), _last(t, t.input(4)))
+    alpha = t.attribute("alpha", 1.0)
+    if alpha != 1.0:
+        scale = t.op("mul", scale, t.scalar(alpha, scale.dtype))
+    y = t.op("mul", t.cast(y, scale.dtype), scale)
+    return _rounded(t, y, 7, a.dtype) if t.has(7) else y
+
+
+def where(t: Translation) -> Value:
+    return _rounded(t, t.op("where", t.input(0), _real(t, 1), _real(t, 4)), 7, t.input(1).dtype)
+
+
+def reduce_mean(t: Translation) -> Value:
+    x = _real(t, 0)
+    given = t.attribute("axes")
+    axes = axes_of(given, x.type.rank) if given else tuple(range(x.type.rank))
+    y = t.op("reduce_mean", x, axes=axes, keep_dims=bool(t.attribute("keepdims", 1)))
+    return _rounded(t, y, 3, t.input(0).dtype)
+
+
+def conv(t: Translation) -> Value:
+    """QLinearConv, whose activations may be channels-last."""
+    if not t.attribute("channels_last", 0):
+        return Q.qlinear_conv(t)
+    return t.channels_last(Q.qlinear_conv(plain(t, [t.channels_first(t.input(0)), *t.inputs[1:]])))
+
+
+def nhwc_max_pool(t: Translation) -> Value:
+    (y, _) = convolution.max_pool(plain(t, [t.channels_first(t.input(0))]))
+    assert y is not None
+    return t.channels_last(y)
+
+
+def embed_layer_normalization(t: Translation) -> tuple[Value | None, ...]:
+    """EmbedLayerNormalization of tables in few bits."""
+
+    def table(position: int) -> Value | None:
+        """The operand, with its scale and zero point at fixed distances behind it."""
+        if not t.has(position):
+            return None
+        order = (2, 3, 4, 5, 6).index(position)
+        scale, zero = _scalar(t, t.input(8 + order)), _scalar(t, t.optional(13 + order))
+        assert scale is not None
+        return real(t, t.input(position), scale, zero)
+
+    operands = [t.optional(0), t.optional(1), *(table(n) for n in range(2, 7)), t.optional(7)]
+    return embedded(plain(t, operands))[:2]
+
+
+def lstm(t: Translation) -> tuple[Value | None, ...]:
+    """An LSTM of weights in few bits, (directions, inputs, gates).
+
+    ONNX Runtime rounds inputs and states to 8 bits too, with a scale of their own in every step, which costs
+    accuracy: here they stay floats.
+    """
+
+    def weight(position: int, scale: int) -> Value:
+        w, s, z = t.input(position), t.input(scale), t.optional(scale + 1)
+        directions, _, gates = t.sizes(w, 3)
+
+        def spread(x: Value) -> Value:
+            return t.reshape(x, (directions, 1, gates if x.type.elements == directions * gates else 1))
+
+        return t.transpose(real(t, w, spread(s), None if z is None else spread(z)), (0, 2, 1))
+
+    operands = [t.input(0), weight(1, 8), weight(2, 10), *(t.optional(n) for n in range(3, 8))]
+    return recurrent.TRANSLATORS["LSTM"](replaced(t, operands))  # type: ignore[return-value]
+
+
+def replaced(t: Translation, inputs: list[Value | None]) -> Translation:
+    """The node with other operands, its attributes as they are."""
+    return Translation(
+        replace(t.node, version=14), inputs, t.builder, origin=t.origin, used=t.used, sources=t.sources,
+        declared=t.declared,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- weights in blocks
+def _unpacked(data: Array, bits: int, count: int) -> Array:
+    """(rows, bytes) as (rows, count) numbers of a few bits, those in the lowest bits first."""
+    parts = np.stack([(data >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)], axis=-1)
+    return np.ascontiguousarray(parts.reshape(len(data), -1)[:, :count].astype(np.uint8))
+
+
+def matmul_nbits(t: Translation) -> Value:
+    """The product with weights (N, blocks, bytes) of few bits, one scale per block of K, or per `g_idx` of it."""
+    x, packed, scales = t.input(0), t.array(1, "weights"), t.input(2)
+    bits, block = t.attribute("bits", 4), t.attribute("block_size", 32)
+    n, k = t.attribute("N"), t.attribute("K")
+    if bits not in (2, 4, 8) or not n or not k:
+        raise t.unsupported(f"of {bits} bits")
+    blocks = -(-k // block)
+    weight = t.cast(t.constant(_unpacked(packed.reshape(n, -1), bits, blocks * block)), x.dtype)
+    scale = t.reshape(t.cast(scales, x.dtype), (n, blocks))
+    if t.has(3) and t.input(3).dtype == x.dtype:
+        zero = t.reshape(t.input(3), (n, blocks))
+    elif t.has(3):
+        zero = t.constant(_unpacked(t.array(3, "zero points").reshape(n, -1), bits, blocks), x.dtype)
+    else:
+        zero = t.op("expand", t.scalar(1 << (bits - 1), x.dtype), shape=(n, blocks))
+    if t.has(4):
+        group = t.constant(np.resize(t.array(4, "groups").astype(np.int64), blocks * block))
+        zero, scale = (t.op("gather", value, group, axis=1) for value in (zero, scale))
+        wide = t.op("mul", t.op("sub", weight, zero), scale)
+    else:
+        zero, scale = (t.reshape(value, (n, blocks, 1)) for value in (zero, scale))
+        wide = t.op("mul", t.op("sub", t.reshape(weight, (n, blocks, block)), zero), scale)
+        wide = t.reshape(wide, (n, blocks * block))
+    if blocks * block != k:
+        wide = t.op("slice", wide, starts=(0, 0), sizes=(n, k), steps=(1, 1))
+    y = arithmetic.matmul(plain(t, [x, t.transpose(wide, (1, 0))]))
+    return t.op("add", y, t.input(5)) if t.has(5) else y
+
+
+def matmul_bnb4(t: Translation) -> Value:
+    """The product with weights of 4 bits that number the values of a table, one scale per block."""
+    x, packed, scales = t.input(0), t.array(1, "weights"), t.input(2)
+    n, k, block = t.attribute("N"), t.attribute("K"), t.attribute("block_size")
+    kind = t.attribute("quant_type", 1)
+    if not n or not k or not block or kind not in (0, 1) or packed.size * 2 < n * k:
+        raise error("E0109", f"{packed.size} bytes for {n} x {k} weights in blocks of {block}")
+    if not t.attribute("transB", 1):
+        raise t.unsupported("without transB")
+    table = np.array(_FOUR_BITS[kind], np.float32)
+    table = np.concatenate([table, -table]) if kind == 0 else table
+    codes = np.stack([packed.reshape(-1) >> 4, packed.reshape(-1) & 15], axis=-1).reshape(-1)[: n * k]
+    values = t.op("gather", t.constant(table, x.dtype), t.constant(codes.reshape(n, k).astype(np.int32)), axis=0)
+    place = (np.arange(n * k) // block).reshape(n, k)
+    scale = t.op("gather", t.reshape(t.cast(scales, x.dtype), (int(scales.type.elements),)), t.constant(place), axis=0)
+    return arithmetic.matmul(plain(t, [x, t.transpose(t.op("mul", values, scale), (1, 0))]))
+
+
+def gather_block_quantized(t: Translation) -> Value:
+    """Rows of a table in few bits, widened; scales go with blocks of another axis."""
+    data, indices, scales = t.input(0), t.input(1), t.input(2)
+    rank, bits, block = data.type.rank, t.attribute("bits", 4), t.attribute("block_size", 128)
+    (axis,) = axes_of((t.attribute("gather_axis", 0),), rank)
+    (along,) = axes_of((t.attribute("quantize_axis", 1),), rank)
+    if axis == along:
+        raise t.unsupported("along the axis of its blocks")
+    sizes, zero = list(t.static(data)), t.optional(3)
+    default = 0
+    if data.dtype == "uint8":
+        default = 1 << (bits - 1)
+        if bits != 8:
+            if bits not in (2, 4) or along != rank - 1:
+                raise t.unsupported(f"of {bits} bits along dimension {along}")
+            packed = t.array(0, "a table")
+            sizes[-1] *= 8 // bits
+            data = t.constant(_unpacked(packed.reshape(-1, packed.shape[-1]), bits, sizes[-1]).reshape(sizes))
+            if zero is not None:
+                given, blocks = t.array(3, "zero points"), t.static(scales)
+                plainly = _unpacked(given.reshape(-1, given.shape[-1]), bits, blocks[-1])
+                zero = t.constant(plainly.reshape(blocks))
+
+    def chosen(x: Value) -> Value:
+        return t.op("gather", x, t.cast(indices, "int64"), axis=axis)
+
+    # The indices stand in the place of their axis; those before it keep theirs.
+    at = along if along < axis else along + indices.type.rank - 1
+    rows = chosen(t.cast(data, "uint8" if data.dtype == "uint8" else "int8"))
+    extent = t.static(rows)[at]
+
+    def spread(x: Value) -> Value:
+        return t.op("gather", chosen(x), t.constant(np.arange(extent) // block), axis=at)
+
+    wide = t.cast(rows, "int32")
+    if zero is not None:
+        wide = t.op("sub", wide, spread(t.cast(zero, "int32")))
+    elif default:
+        wide = t.op("sub", wide, t.scalar(default, "int32"))
+    return t.op("mul", t.cast(wide, scales.dtype), spread(scales))
+
+
+MICROSOFT_TRANSLATORS: dict[str, Translator] = {
+    "DynamicQuantizeLSTM": lstm,
+    "DynamicQuantizeMatMul": dynamic_quantize_matmul,
+    "GatherBlockQuantized": gather_block_quantized,
+    "MatMulBnb4": matmul_bnb4,
+    "MatMulIntegerToFloat": matmul_integer_to_float,
+    "MatMulNBits": matmul_nbits,
+    "NhwcMaxPool": nhwc_max_pool,
+    "QEmbedLayerNormalization": embed_layer_normalization,
+    "QGemm": gemm,
+    "QLinearAdd": _qlinear_binary("add"),
+    "QLinearAveragePool": _qlinear(_pooled),
+    "QLinearConcat": qlinear_concat,
+    "QLinearConv": conv,
+    "QLinearGlobalAveragePool": _qlinear(_pooled_globally),
+    "QLinearLeakyRelu": _qlinear(lambda t, x: t.op("leaky_relu", x, alpha=t.attribute("alpha", 0.01))),
+    "QLinearMul": _qlinear_binary("mul"),
+    "QLinearReduceMean": reduce_mean,
+    "QLinearSigmoid": _qlinear(lambda t, x: t.op("sigmoid", x)),
+    "QLinearSoftmax": qlinear_softmax,
+    "QLinearWhere": where,
+}
