@@ -36,7 +36,7 @@ class Target:
         vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
             and vectors of every width.
-        pointer_bits, cores, l1_bytes, l2_bytes: sizes that strategies ask for.
+        pointer_bits, cores, l1_bytes, l1_ways, l2_bytes: sizes that strategies ask for; l1_bytes is 0 without a cache.
         dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
         static: emit `model.c` and `params.c` for firmware in place of `graph.json`.
@@ -61,6 +61,7 @@ class Target:
     pointer_bits: int = 64
     cores: int = 1
     l1_bytes: int = 32768
+    l1_ways: int = 8
     l2_bytes: int = 262144
     dialect: str = "vector"
     library: str = "model.so"

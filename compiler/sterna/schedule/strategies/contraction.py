@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import gcd
 
+from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
@@ -27,6 +29,9 @@ from sterna.schedule.strategies.analysis import (
 )
 from sterna.te.expr import Load
 from sterna.te.tensor import Axis, Kernel, Tensor
+
+#: Bytes of a cache line, on every machine with a first cache that there is a target for.
+CACHE_LINE = 64
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         context.target.vector_registers,
         context.target.fma,
         lanes,
+        _rows_in_cache(shape, context) if shape.rows else 1,
     )
     nr = nv * lanes
     out_axes = s.stages[out].tensor.axes
@@ -133,9 +139,28 @@ def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
     )
 
 
+def _rows_in_cache(shape: _Shape, context: Context) -> int:
+    """How many rows of the left operand can be walked side by side without throwing one another out of the first cache.
+
+    Lines whose addresses differ by a multiple of the size of one way fall into the same set, which holds one line a
+    way. A tile reads one line of every row again and again; rows of 1,024 floats, say, all share a set.
+    """
+    target = context.target
+    if not target.l1_bytes:
+        return 1 << 30
+    stride = stride_of(shape.left, shape.rows[-1], context.strides)
+    if stride is None:
+        return 1 << 30
+    way = target.l1_bytes // target.l1_ways
+    apart = abs(stride) * dtypes.size(shape.left.tensor.dtype)
+    return target.l1_ways * (way // gcd(way, apart)) if apart >= CACHE_LINE else 1 << 30
+
+
 @lru_cache(maxsize=4096)
-def tile_shape(rows: int, vectors: int, depth: int, registers: int, fma: bool, lanes: int) -> tuple[int, int]:
-    """(MR, NV): the tile of the least estimated time over all its full and partial instances.
+def tile_shape(
+    rows: int, vectors: int, depth: int, registers: int, fma: bool, lanes: int, most_rows: int
+) -> tuple[int, int]:
+    """(MR, NV): the tile of the least estimated time over all its full and partial instances, MR at most `most_rows`.
 
     A step of the reduction is bound by its multiply-adds (two per cycle; twice the operations without fma) or by its
     loads (two per cycle); a tile costs a few cycles to begin and to store.
@@ -143,7 +168,7 @@ def tile_shape(rows: int, vectors: int, depth: int, registers: int, fma: bool, l
     best: tuple[float, int, int] | None = None
     ports = 2.0 if fma else 1.0
     for nv in range(1, min(vectors, 8) + 1):
-        for mr in range(1, min(rows, registers) + 1):
+        for mr in range(1, min(rows, registers, most_rows) + 1):
             if mr * nv + nv + 1 > registers and mr * nv > 1:
                 break
             cost = 0.0
