@@ -97,10 +97,15 @@ def compiled_schedule(
 
 
 def run_schedule(
-    schedule: Schedule, inputs: Arrays, constants: Sequence[np.ndarray] = (), generator: str = "llvm", threads: int = 1
+    schedule: Schedule,
+    inputs: Arrays,
+    constants: Sequence[np.ndarray] = (),
+    generator: str = "llvm",
+    threads: int = 1,
+    target: Target | None = None,
 ) -> dict[str, np.ndarray]:
     """What a scheduled kernel computes on this machine."""
     with tempfile.TemporaryDirectory() as folder:
-        bundle = write_bundle(compiled_schedule(schedule, constants, generator), Path(folder) / "bundle")
+        bundle = write_bundle(compiled_schedule(schedule, constants, generator, target), Path(folder) / "bundle")
         with load(bundle, threads) as loaded:
             return loaded.run(inputs)

@@ -256,12 +256,10 @@ def pack_params(
             schedule = kernels[k].schedule
             size = 0
             buffers = kernels[k].function.params
-            names = [p.name for p in (call.kernel if isinstance(call.kernel, Kernel) else kernels[k].function).params]
-            for array, name, buffer in zip(call.constants, names, buffers, strict=True):
-                packing = schedule.packings.get(name) if schedule else None
-                packed = packing.apply(array) if packing else np.ascontiguousarray(array)
+            stored = schedule.stored(call.constants) if schedule else call.constants
+            for array, buffer in zip(stored, buffers, strict=True):
                 chunks.append(b"\0" * (buffer.slot - size))
-                data = packed.tobytes()
+                data = np.ascontiguousarray(array).tobytes()
                 chunks.append(data)
                 size = buffer.slot + len(data)
             padding = -size % 64

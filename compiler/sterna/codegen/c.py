@@ -78,6 +78,7 @@ def _unit(
         model=model,
         kernels=kernels,
         helpers=_helpers(d),
+        intrinsics=[(i, d.operand_types(i)) for i in d.intrinsics.values()] if isinstance(d, VectorC) else [],
         features=" ".join(target.cpu_features),
         vector=isinstance(d, VectorC),
         target=target,
@@ -317,7 +318,12 @@ class _Printer:
             assert isinstance(d, VectorC)
             if e.dtype == "bool":
                 return d.broadcast("int8", f"(int8_t)-({self.value(e.a)})", lanes)
+            if e.a.lanes > 1:
+                return d.repeat(e.dtype, self.value(e.a), e.a.lanes, lanes)
             return d.broadcast(e.dtype, self.value(e.a), lanes)
+        if isinstance(e, P.Apply):
+            assert isinstance(d, VectorC)
+            return d.apply(e.intrinsic, [self.value(operand) for operand in e.operands])
         if isinstance(e, P.Lane):
             return f"{self.value(e.a)}[{e.lane}]"
         if isinstance(e, P.Assemble):

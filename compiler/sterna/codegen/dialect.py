@@ -8,10 +8,11 @@ are collected in `helpers` and written by the template that owns the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Symbol
 from sterna.targets.target import Target
@@ -52,6 +53,7 @@ class PlainC:
         self.target = target
         self.index_type = "int64_t" if target.pointer_bits == 64 else "int32_t"
         self.helpers: dict[tuple[str, str, int], None] = {}
+        self.intrinsics: dict[str, Intrinsic] = {}
         #: C names of the dimensions that the current kernel reads.
         self.dimensions: dict[Symbol, str] = {}
 
@@ -229,6 +231,23 @@ class VectorC(PlainC):
     def broadcast(self, dtype: str, a: str, lanes: int) -> str:
         self.type(dtype, lanes)
         return f"{self.helper('splat', dtype, lanes)}({a})"
+
+    def repeat(self, dtype: str, a: str, count: int, lanes: int) -> str:
+        """The `count` lanes of a vector over and over."""
+        word = f"int{count * dtypes.bits(dtype)}"
+        scalar = f"({C_TYPE[word]})({a})"
+        return f"({self.type(dtype, lanes)}){self.broadcast(word, scalar, lanes // count)}"
+
+    def apply(self, intrinsic: Intrinsic, operands: Sequence[str]) -> str:
+        """A call of an intrinsic's function, which the file will define."""
+        self.intrinsics[intrinsic.name] = intrinsic
+        self.operand_types(intrinsic)
+        return f"{intrinsic.function}({', '.join(operands)})"
+
+    def operand_types(self, intrinsic: Intrinsic) -> dict[str, str]:
+        """The vector types of an intrinsic's result and operands."""
+        a, b = (self.type(dtype, intrinsic.lanes * intrinsic.group) for dtype in intrinsic.operands)
+        return {"result": self.type(intrinsic.dtype, intrinsic.lanes), "a": a, "b": b}
 
     def index_value(self, index: str, dtype: str, lanes: int, stride: int) -> str:
         if lanes == 1:

@@ -7,14 +7,18 @@ returns the table of kernels, and needs none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import llvmlite
 import llvmlite.binding as llvm
 
+from sterna.codegen.llvm_expr import operand_kinds
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
+from sterna.codegen.render import render_template
 from sterna.errors import internal_error
+from sterna.intrinsics import Intrinsic
 from sterna.loops.program import Function, most
 from sterna.targets.target import Target
 from sterna.toolchain import cache as caching
@@ -37,6 +41,7 @@ def compile_module(functions: Sequence[Function], target: Target, model: str) ->
 def module_text(functions: Sequence[Function], target: Target, model: str) -> str:
     """The kernels as LLVM assembly, before optimization."""
     declarations: set[str] = set()
+    intrinsics: dict[str, Intrinsic] = {}
     nodes: list[str] = []
     shared: dict[str, str] = {}
 
@@ -49,12 +54,16 @@ def module_text(functions: Sequence[Function], target: Target, model: str) -> st
         return f"!{len(nodes) - 1}"
 
     names = [f"@kernel{n}_{f.name}" for n, f in enumerate(functions)]
-    bodies = [FunctionWriter(f, target, declarations, metadata).text(n) for f, n in zip(functions, names, strict=True)]
+    bodies = [
+        FunctionWriter(f, target, declarations, intrinsics, metadata).text(n)
+        for f, n in zip(functions, names, strict=True)
+    ]
+    lowerings = [_intrinsic(i, declarations) for i in intrinsics.values()]
     tables = _tables(functions, names, target, model)
     numbered = [_node(n, text) for n, text in enumerate(nodes)]
     head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{full_triple(target)}"'
     return "\n\n".join(
-        [head, *bodies, tables, "\n".join(sorted(declarations)), _attributes(target), "\n".join(numbered)]
+        [head, *lowerings, *bodies, tables, "\n".join(sorted(declarations)), _attributes(target), "\n".join(numbered)]
     )
 
 
@@ -75,6 +84,17 @@ def emit_object(text: str, target: Target) -> bytes:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return bytes(machine.emit_object(module))
+
+
+def _intrinsic(intrinsic: Intrinsic, declarations: set[str]) -> str:
+    """The definition of an intrinsic's function, which is always inlined."""
+    result, a, b = operand_kinds(intrinsic)
+    body = render_template("intrinsics/llvm.j2", i=intrinsic, t={"result": result, "a": a, "b": b}).strip("\n")
+    for called, name, operands in re.findall(r"call (.+?) (@llvm\.[\w.]+)\((.*)\)", body):
+        kinds = re.sub(r" %\w+", "", operands)
+        declarations.add(f"declare {called} {name}({kinds})")
+    head = f"define internal {result} @{intrinsic.function}({result} %a0, {a} %a1, {b} %a2) alwaysinline #0"
+    return f"{head} {{\n{body}\n  ret {result} %r\n}}"
 
 
 def _tables(functions: Sequence[Function], names: list[str], target: Target, model: str) -> str:

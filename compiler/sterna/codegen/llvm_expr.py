@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from sterna.codegen.llvm_machine import architecture, has_instruction
 from sterna.errors import internal_error
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.targets.target import Target
 
@@ -89,6 +90,12 @@ def _bfloat16_bits(value: float) -> int:
     return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
 
 
+def operand_kinds(intrinsic: Intrinsic) -> tuple[str, str, str]:
+    """The types of an intrinsic's accumulators and operands."""
+    a, b = (kind(dtype, intrinsic.lanes * intrinsic.group) for dtype in intrinsic.operands)
+    return kind(intrinsic.dtype, intrinsic.lanes), a, b
+
+
 def splat(scalar_kind: str, scalar: str, lanes: int) -> str:
     return "<" + ", ".join([f"{scalar_kind} {scalar}"] * lanes) + ">"
 
@@ -100,9 +107,10 @@ def shuffle_mask(lanes: list[int]) -> str:
 class Values:
     """Emits the operations of `te.expr` into the lines of a function."""
 
-    def __init__(self, target: Target, declarations: set[str]):
+    def __init__(self, target: Target, declarations: set[str], intrinsics: dict[str, Intrinsic]):
         self.target = target
         self.declarations = declarations
+        self.intrinsics = intrinsics
         self.lines: list[str] = []
         self.count = 0
         # These have NaN-propagating extrema and saturating conversions as single instructions.
@@ -443,7 +451,20 @@ class Values:
     def _and(self, a: str, mask: int, lanes: int) -> str:
         return self.op(f"and {kind('int32', lanes)} {a}, {constant(mask, 'int32', lanes)}")
 
+    # -- intrinsics
+    def apply(self, intrinsic: Intrinsic, operands: list[str]) -> str:
+        """A call of an intrinsic's function, which the module will define."""
+        self.intrinsics[intrinsic.name] = intrinsic
+        kinds = operand_kinds(intrinsic)
+        arguments = ", ".join(f"{k} {value}" for k, value in zip(kinds, operands, strict=True))
+        return self.op(f"call {kinds[0]} @{intrinsic.function}({arguments})")
+
     # -- lanes
+    def repeat(self, dtype: str, count: int, lanes: int, a: str) -> str:
+        """The `count` lanes of a vector over and over."""
+        vector, order = kind(dtype, count), [n % count for n in range(lanes)]
+        return self.op(f"shufflevector {vector} {a}, {vector} poison, {shuffle_mask(order)}")
+
     def broadcast(self, dtype: str, lanes: int, a: str) -> str:
         scalar, vector = kind(dtype), kind(dtype, lanes)
         first = self.op(f"insertelement {vector} poison, {scalar} {a}, i32 0")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from sterna.codegen.llvm_expr import Values, constant, kind, memory_kind, shuffle_mask
 from sterna.codegen.llvm_machine import architecture
 from sterna.errors import internal_error
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.loops import program as P
@@ -29,9 +30,16 @@ _CALL = {
 class FunctionWriter:
     """Writes the text of one function. `metadata` gives the numbers of nodes that the module has to define."""
 
-    def __init__(self, function: Function, target: Target, declarations: set[str], metadata: Callable[[str], str]):
+    def __init__(
+        self,
+        function: Function,
+        target: Target,
+        declarations: set[str],
+        intrinsics: dict[str, Intrinsic],
+        metadata: Callable[[str], str],
+    ):
         self.function, self.target, self.metadata = function, target, metadata
-        self.values = Values(target, declarations)
+        self.values = Values(target, declarations, intrinsics)
         self.op = self.values.op
         self.entry: list[str] = []
         self.label = "start"
@@ -219,7 +227,11 @@ class FunctionWriter:
         if isinstance(e, E.Unary):
             return v.unary(e.op, e.a.dtype, lanes, self.value(e.a))
         if isinstance(e, P.Broadcast):
+            if e.a.lanes > 1:
+                return v.repeat(e.dtype, e.a.lanes, lanes, self.value(e.a))
             return v.broadcast(e.dtype, lanes, self.value(e.a))
+        if isinstance(e, P.Apply):
+            return v.apply(e.intrinsic, [self.value(operand) for operand in e.operands])
         if isinstance(e, E.Compare):
             return v.compare(e.op, e.a.dtype, lanes, self.value(e.a), self.value(e.b))
         if isinstance(e, E.Select):

@@ -17,7 +17,7 @@ from sterna.ir.integer import Atom, Int, Symbol
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
-from sterna.te.interpreter import operation
+from sterna.te.interpreter import evaluate_stage, operation
 from sterna.te.position import IndexAtom
 
 Array = np.ndarray[Any, Any]
@@ -123,7 +123,9 @@ class _Run:
             return self.load(e)
         operands = [self.value(child) for child in e.children()]
         if isinstance(e, P.Broadcast):
-            result: Any = np.full(e.lanes, operands[0])
+            result: Any = np.resize(operands[0], e.lanes)
+        elif isinstance(e, P.Apply):
+            result = self.apply(e, operands)
         elif isinstance(e, P.Lane):
             result = operands[0][e.lane]
         elif isinstance(e, P.Blend):
@@ -133,6 +135,14 @@ class _Run:
         else:
             result = operation(e, operands)
         return np.asarray(result).astype(dtypes.to_numpy(e.dtype), copy=False)
+
+    def apply(self, e: P.Apply, operands: list[Array]) -> Any:
+        """An intrinsic, by its behaviour."""
+        intrinsic = e.intrinsic
+        factors = (load.tensor.name for load in intrinsic.factors)
+        shape = (intrinsic.lanes, intrinsic.group)
+        arrays = {name: value.reshape(shape) for name, value in zip(factors, operands[1:], strict=True)}
+        return operands[0] + evaluate_stage(intrinsic.behaviour, arrays)
 
     def load(self, e: E.Load) -> Any:
         buffer = e.tensor

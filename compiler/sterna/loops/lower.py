@@ -23,7 +23,8 @@ from sterna.loops import program as P
 from sterna.loops.nest import Nest, Region, Remainder
 from sterna.loops.program import Buffer, Function, Stmt, seq
 from sterna.loops.regions import infer_regions
-from sterna.schedule.schedule import Packing, RaggedTail, Schedule, StageState
+from sterna.loops.tensorize import ScatteredOperandError, tensorized
+from sterna.schedule.schedule import Packing, RaggedTail, Schedule, Split, StageState, factors
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.layout import Layout, dense_strides, most_elements
@@ -125,7 +126,7 @@ class Lowering:
 
     def _params(self) -> tuple[Buffer, ...]:
         buffers, offset = [], 0
-        for p in self.kernel.params:
+        for p in (*self.kernel.params, *(d.stage for d in self.schedule.derived.values())):
             packing: Packing | None = self.schedule.packings.get(p.name)
             stored = packing.packed if packing else p
             elements = most_elements(stored.shape)
@@ -133,7 +134,7 @@ class Lowering:
             buffer = Buffer(stored.name, p.dtype, stored.shape, strides, elements, "param", ZERO, offset)
             self.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
             buffers.append(buffer)
-            offset += -(-elements * dtypes.size(p.dtype) // ALIGNMENT) * ALIGNMENT
+            offset += -(-elements * dtypes.size(stored.dtype) // ALIGNMENT) * ALIGNMENT
         return tuple(buffers)
 
     # -- the DAG after inlining
@@ -179,6 +180,8 @@ class Lowering:
         if level == len(s.leaves):
             return self._store(nest, phase)
         leaf = s.leaves[level]
+        if s.tensorized is not None and leaf == s.tensorized.lane:
+            return self._tensorized(nest, level, phase)
         if nest.settled(leaf):
             return self._placed(nest, leaf, level, phase)
         if leaf in s.reduction_leaves:
@@ -217,7 +220,10 @@ class Lowering:
 
     @staticmethod
     def _width(nest: Nest, leaf: str, extent: Int) -> int | None:
-        """The lanes of a factored reduction's vectors, which its tail must share."""
+        """The lanes of vectors that a tail must share: those of a factored reduction, or what the schedule says."""
+        if leaf in nest.stage.whole:
+            factor = next(r.factor for r in nest.stage.relations if isinstance(r, Split) and r.inner == leaf)
+            return factor if extent != factor else None
         if not any(isinstance(r, RaggedTail) for r in nest.stage.relations):
             return None
         nominal = nest.nominal_extent(leaf)
@@ -315,6 +321,37 @@ class Lowering:
         name = f"{nest.stage.name}_best"
         buffer = Buffer(self._unique(name), body.a.dtype, (ONE,), (ONE,), 1, "register")
         return [P.Alloc(buffer)], {name: Place(buffer, (ZERO,))}
+
+    def _tensorized(self, nest: Nest, level: int, phase: str | None) -> Stmt:
+        """The innermost loops as an intrinsic. The first values of its accumulators are plain vectors."""
+        s = nest.stage
+        assert s.tensorized is not None
+        intrinsic, lane, group = s.tensorized.intrinsic, s.tensorized.lane, s.tensorized.group
+        lanes, depth = nest.extent(lane), nest.extent(group)
+        if not lanes.is_const or not depth.is_const:
+            self._refuse(f"{lane} or {group} of stage {s.name} has no constant size", "split by a constant")
+        across = self._symbol(s, lane, intrinsic.lanes)
+        if phase == "init":
+            nest.bound[lane] = of(across)
+            body = self._level(nest, level + 1, phase)
+            return P.For(across, lanes, "vectorized", body, intrinsic.lanes if lanes != intrinsic.lanes else None)
+        along = self._symbol(s, group, intrinsic.group)
+        nest.bound[lane], nest.bound[group] = of(across), of(along)
+        values = self._axis_values(nest)
+        found = factors(self.bodies[s.name])
+        assert found is not None
+        pair = found[::-1] if s.tensorized.swapped else found
+        scalars = [self._resolve(e, values) for e in pair]
+        try:
+            return tensorized(
+                self._write(s.name, tuple(values[a] for a in s.tensor.axes), E.const(0, s.tensor.dtype)),
+                scalars,
+                intrinsic,
+                (across, int(lanes)),
+                (along, int(depth)),
+            )
+        except ScatteredOperandError as problem:
+            self._refuse(f"{intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
 
     # -- storage
     def _allocate(self, s: StageState, region: Region) -> Buffer:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from sterna.intrinsics import Intrinsic
 from sterna.ir.integer import ZERO, Int, Symbol
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
@@ -102,7 +103,7 @@ class Lane(Expr):
 
 @dataclass(frozen=True)
 class Broadcast(Expr):
-    """A scalar in every lane."""
+    """A scalar in every lane; of a vector, its lanes over and over."""
 
     a: Expr = None  # type: ignore[assignment]
     __hash__ = Expr.__hash__
@@ -115,6 +116,24 @@ class Broadcast(Expr):
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
         return replace(self, a=children[0])
+
+
+@dataclass(frozen=True)
+class Apply(Expr):
+    """What a hardware intrinsic makes of its operands: accumulators, then those of its behaviour, flat."""
+
+    intrinsic: Intrinsic = None  # type: ignore[assignment]
+    operands: tuple[Expr, ...] = ()
+    __hash__ = Expr.__hash__
+
+    def text(self, show: Callable[[Expr], str]) -> str:
+        return f"{self.intrinsic.name}({', '.join(map(show, self.operands))})"
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.operands
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, operands=children)
 
 
 @dataclass(frozen=True)

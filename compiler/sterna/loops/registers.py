@@ -124,8 +124,10 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
         if a.lanes > 1:
             reach[(a.start, a.lanes)] = max(reach[(a.start, a.lanes)], a.active)
     for start, lanes in vectors:
-        variable = P.Variable(f"{buffer.name}_{start}" if buffer.elements > lanes else buffer.name, buffer.dtype, lanes)
-        for element in range(start, start + reach[(start, lanes)]):
+        end = start + reach[(start, lanes)]
+        alone = end - start == buffer.elements
+        variable = P.Variable(buffer.name if alone else f"{buffer.name}_{start}", buffer.dtype, lanes)
+        for element in range(start, end):
             if element in owner:
                 _refuse(function, buffer, f"vectors at {owner[element][0]} and {start} overlap")
             owner[element] = (start, lanes)

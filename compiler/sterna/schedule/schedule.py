@@ -16,21 +16,24 @@ Axes are named by strings: those of the stage's tensor expression, and those tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
+from sterna.intrinsics import INTRINSICS, Intrinsic
+from sterna.ir import dtypes
 from sterna.ir.integer import Int, as_int, of
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.interpreter import evaluate_stage
 from sterna.te.tensor import Axis, Kernel, Tensor
 
 #: "state": where the next state of a recurrence belongs, which outlives the step.
 SCOPES = ("register", "stack", "scratch", "state")
-ANNOTATIONS = ("unrolled", "vectorized", "parallel")
+ANNOTATIONS = ("unrolled", "vectorized", "parallel", "tensorized")
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,26 @@ class RaggedTail:
     rest: int
 
 
+@dataclass(frozen=True)
+class Tensorized:
+    """The two innermost axes of a stage as one intrinsic: its lanes, and the group that each lane adds up.
+
+    `swapped`: the right factor of the stage is the intrinsic's left operand.
+    """
+
+    intrinsic: Intrinsic
+    lane: str
+    group: str
+    swapped: bool
+
+
 @dataclass
 class StageState:
-    """What the steps so far have decided about one stage."""
+    """What the steps so far have decided about one stage.
+
+    Args:
+        whole: vectorized axes that take all lanes of their vectors even where a tail has fewer iterations.
+    """
 
     tensor: Tensor
     body: Expr
@@ -87,6 +107,8 @@ class StageState:
     attach: tuple[str, str] | None = None
     inlined: bool = False
     scope: str | None = None
+    whole: set[str] = field(default_factory=set)
+    tensorized: Tensorized | None = None
 
     @property
     def name(self) -> str:
@@ -142,6 +164,17 @@ class Packing:
         return tuple(parts[part](indices[d], factors.get(d, 1)) for d, part in self.order)
 
 
+@dataclass(frozen=True)
+class Derived:
+    """A constant computed at compile time from other constants: the stage that says how."""
+
+    stage: Tensor
+
+    def apply(self, constants: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The constant, from those of the kernel by name."""
+        return evaluate_stage(self.stage, constants)
+
+
 class Schedule:
     """A kernel and the steps applied to it. See the module's docstring."""
 
@@ -150,6 +183,7 @@ class Schedule:
         self.steps: tuple[Step, ...] = ()
         self.stages: dict[str, StageState] = {}
         self.packings: dict[str, Packing] = {}
+        self.derived: dict[str, Derived] = {}
         for tensor in kernel.stages:
             assert tensor.body is not None
             names = [a.name for a in tensor.all_axes]
@@ -208,9 +242,15 @@ class Schedule:
     def unroll(self, stage: str, axis: str) -> None:
         self._annotate("unroll", stage, axis, "unrolled")
 
-    def vectorize(self, stage: str, axis: str) -> None:
-        """Makes the axis the lanes of vectors; it must be the innermost."""
-        s = self._annotate("vectorize", stage, axis, "vectorized")
+    def vectorize(self, stage: str, axis: str, whole: bool = False) -> None:
+        """Makes the axis the lanes of vectors; it must be the innermost.
+
+        Args:
+            whole: the vectors of a tail are as wide as the others, with only their first lanes active.
+        """
+        s = self._annotate("vectorize", stage, axis, "vectorized", *((True,) if whole else ()))
+        if whole:
+            s.whole.add(axis)
         if axis in s.reduction_leaves:
             self._illegal(
                 f"{axis} is reduced; lanes of a vector are independent", "use rfactor, then vectorize its new axis"
@@ -223,6 +263,31 @@ class Schedule:
             self._illegal(f"{axis} is not the outermost axis of an output", "reorder it outermost")
         if axis in s.reduction_leaves:
             self._illegal(f"{axis} is reduced; tasks must not write the same elements", "use rfactor")
+
+    def tensorize(self, stage: str, lane: str, group: str, intrinsic: str) -> None:
+        """Computes the two innermost axes by a hardware intrinsic: `lane` of as many iterations as it has lanes (fewer
+        in a tail, whose other lanes are idle), and `group`, reduced, of as many as it adds up per lane.
+
+        The stage must be what the intrinsic's behaviour says. Where a factor has a narrower type than the operand it is
+        widened; a tail of the group reads zeros.
+        """
+        s: StageState = self._step("tensorize", stage, lane, group, intrinsic)
+        self._leaf(s, lane)
+        self._leaf(s, group)
+        declared = INTRINSICS.get(intrinsic)
+        if declared is None:
+            self._illegal(f"there is no intrinsic {intrinsic}", f"one of {', '.join(INTRINSICS)}")
+        if s.leaves[-2:] != [lane, group] or lane in s.reduction_leaves or group not in s.reduction_leaves:
+            self._illegal(f"{lane} and {group} are not the innermost axes of {s.leaves}, the second reduced", "reorder")
+        for axis, size in ((lane, declared.lanes), (group, declared.group)):
+            split = next((r for r in s.relations if isinstance(r, Split) and r.inner == axis), None)
+            if split is None or split.factor != size:
+                self._illegal(f"{axis} does not have {size} iterations", f"split an axis by {size}")
+        swapped = matching(s.body, declared)
+        if swapped is None:
+            self._illegal(f"{stage} does not compute what {intrinsic} does", "tensorize a sum of products of its types")
+        s.annotations[lane] = s.annotations[group] = "tensorized"
+        s.tensorized = Tensorized(declared, lane, group, swapped)
 
     # -- storage and placement
     def inline(self, stage: str) -> None:
@@ -333,6 +398,69 @@ class Schedule:
                 s.body, tensor, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices))
             )
 
+    def offset(self, stage: str, tensor: str) -> None:
+        """Reads a factor of a sum of products, bytes of one signedness, as bytes of the other.
+
+        An int8 x is the uint8 (x xor 128) less 128, and a uint8 the int8 (x xor 128) plus 128; so the sum over x w is
+        that over (x xor 128) w less (plus) 128 times the sum of w. The latter is computed at compile time (w must be a
+        constant) and added where the stage is read.
+        """
+        s: StageState = self._step("offset", stage, tensor)
+        found = factors(s.body)
+        reduction = s.body
+        if found is None or not isinstance(reduction, Reduce):
+            self._illegal(f"{stage} is not a sum of products of integers", "offset applies to those")
+        sides = [n for n, e in enumerate(found) if isinstance(e, Load) and e.tensor.name == tensor]
+        if len(sides) != 1 or found[sides[0]].dtype not in ("int8", "uint8"):
+            self._illegal(f"{tensor} is not one factor of {stage}, of bytes", "name the factor to be read otherwise")
+        x, w = found[sides[0]], found[1 - sides[0]]
+        if not isinstance(w, Load) or w.tensor not in self.kernel.params:
+            self._illegal("the other factor is not a constant", "offset before it is packed, and where it is constant")
+        if stage in self.outputs:
+            self._illegal("an output has no reader that could add the difference", "use cache_write")
+        signed = x.dtype == "int8"
+        other = "uint8" if signed else "int8"
+        flipped = E.binary("xor", E.cast(x, other), E.const(128 if signed else -128, other))
+        wide = tuple(E.cast(e, reduction.dtype) for e in (flipped, w))
+        s.body = replace(reduction, a=E.binary("mul", *wide))
+        self._add_difference(s, w, reduction, -128 if signed else 128)
+
+    def _add_difference(self, s: StageState, w: Load, reduction: Reduce, factor: int) -> None:
+        """Lets every reader of a stage add `factor` times the sum of a constant."""
+        kept = tuple(a for a in s.tensor.axes if any(a in i.symbols() for i in w.indices))
+        axes = {a: Axis(a.name, a.extent, a.reduction) for a in (*kept, *reduction.axes)}
+        weight = E.substitute_index(E.cast(w, reduction.dtype), {a: of(b) for a, b in axes.items()})
+        total = Reduce(
+            reduction.dtype,
+            combiner="sum",
+            a=weight * E.const(factor, reduction.dtype),
+            axes=tuple(axes[a] for a in reduction.axes),
+        )
+        shape = tuple(a.extent for a in kept) or (as_int(1),)
+        lead = tuple(axes[a] for a in kept) or (Axis("one", 1),)
+        name = f"{s.name}_offset"
+        self.derived[name] = Derived(Tensor(name, shape, reduction.dtype, lead, total))
+        given = Tensor(name, shape, reduction.dtype)
+        positions = [s.tensor.axes.index(a) for a in kept]
+
+        def corrected(load: Load) -> Expr:
+            at = tuple(load.indices[p] for p in positions) or (as_int(0),)
+            return E.binary("add", load, given[at])
+
+        for reader in self.stages.values():
+            if reader is not s:
+                reader.body = _redirect(reader.body, s.name, corrected)
+
+    def stored(self, constants: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The constants as the loops read them: packed, and those that are derived behind them.
+
+        Args:
+            constants: one for every parameter of the kernel.
+        """
+        given = {p.name: array for p, array in zip(self.kernel.params, constants, strict=True)}
+        packed = [self.packings[n].apply(a) if n in self.packings else a for n, a in given.items()]
+        return [*packed, *(d.apply(given) for d in self.derived.values())]
+
     # -- as data
     @staticmethod
     def apply(kernel: Kernel, steps: Iterable[Step]) -> Schedule:
@@ -377,8 +505,8 @@ class Schedule:
         self.steps += (Step(primitive, stage, arguments),)
         return self._stage(stage) if known else None
 
-    def _annotate(self, primitive: str, stage: str, axis: str, annotation: str) -> StageState:
-        s: StageState = self._step(primitive, stage, axis)
+    def _annotate(self, primitive: str, stage: str, axis: str, annotation: str, *more: Any) -> StageState:
+        s: StageState = self._step(primitive, stage, axis, *more)
         self._leaf(s, axis)
         if axis in s.annotations:
             self._illegal(f"{axis} is {s.annotations[axis]} already", "annotate an axis once")
@@ -403,6 +531,7 @@ PRIMITIVES = (
     "reorder",
     "unroll",
     "vectorize",
+    "tensorize",
     "parallel",
     "inline",
     "compute_at",
@@ -410,8 +539,42 @@ PRIMITIVES = (
     "cache_write",
     "rfactor",
     "pack",
+    "offset",
 )
 
 
-def _redirect(body: Expr, tensor: str, change: Callable[[Load], Load]) -> Expr:
+def factors(body: Expr) -> tuple[Expr, Expr] | None:
+    """What a sum of products of two integers multiplies, before either is widened."""
+    if not isinstance(body, Reduce) or body.combiner != "sum":
+        return None
+    product = body.a
+    if not isinstance(product, E.Binary) or product.op != "mul" or not dtypes.is_integer(product.dtype):
+        return None
+
+    def narrow(e: Expr) -> Expr:
+        wide = isinstance(e, E.Cast) and dtypes.is_integer(e.a.dtype) and contains(e.dtype, e.a.dtype)
+        return e.a if wide and isinstance(e, E.Cast) else e
+
+    return narrow(product.a), narrow(product.b)
+
+
+def contains(wide: str, narrow: str) -> bool:
+    """Whether an integer type has every value of another."""
+    (a, b), (c, d) = dtypes.limits(wide), dtypes.limits(narrow)
+    return a <= c and d <= b
+
+
+def matching(body: Expr, intrinsic: Intrinsic) -> bool | None:
+    """Whether a stage's body is an intrinsic's behaviour: False as it stands, True with its factors swapped, None
+    if it is not."""
+    found = factors(body)
+    if found is None or body.dtype != intrinsic.dtype:
+        return None
+    for swapped, pair in ((False, found), (True, found[::-1])):
+        if all(contains(wanted, e.dtype) for wanted, e in zip(intrinsic.operands, pair, strict=True)):
+            return swapped
+    return None
+
+
+def _redirect(body: Expr, tensor: str, change: Callable[[Load], Expr]) -> Expr:
     return E.rewrite(body, lambda node: change(node) if isinstance(node, Load) and node.tensor.name == tensor else None)

@@ -18,6 +18,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from sterna.errors import Diagnostic, SternaError
+from sterna.intrinsics import INTRINSICS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,6 +37,7 @@ class Target:
         vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
             and vectors of every width.
+        int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
         pointer_bits, cores, l1_bytes, l1_ways, l2_bytes: sizes that strategies ask for; l1_bytes is 0 without a cache.
         dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
@@ -58,6 +60,7 @@ class Target:
     vector_registers: int = 8
     fma: bool = False
     fma_bits: int = 0
+    int_dot: tuple[str, ...] = ()
     pointer_bits: int = 64
     cores: int = 1
     l1_bytes: int = 32768
@@ -121,7 +124,7 @@ def host() -> Target:
     features = {k for k, on in dict(llvm.get_host_cpu_features()).items() if on}
     machine = platform.machine().lower()
     if machine in ("x86_64", "amd64"):
-        level = "x86-64-v4" if features >= _V4 else "x86-64-v3" if features >= _V3 else "x86-64-v2"
+        level = next((name for name, needed in _LEVELS if features >= needed), "x86-64-v2")
         base = load_target(level)
     elif machine in ("aarch64", "arm64"):
         base = load_target("arm64")
@@ -142,6 +145,12 @@ def host() -> Target:
 
 _V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
+_LEVELS = (
+    ("x86-64-v4-vnni", _V4 | {"avx512vnni"}),
+    ("x86-64-v4", _V4),
+    ("x86-64-v3-vnni", _V3 | {"avxvnni"}),
+    ("x86-64-v3", _V3),
+)
 
 
 def _system(machine: str) -> tuple[str, str, str]:
@@ -200,6 +209,10 @@ def _read(path: Path) -> Target:
         raise SternaError(problems)
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     values.setdefault("name", path.stem)
+    strange = sorted(set(values.get("int_dot", ())) - set(INTRINSICS))
+    if strange:
+        fix = f"int_dot takes {', '.join(INTRINSICS)}"
+        raise SternaError([Diagnostic("E0202", f"there is no intrinsic {name}", where, fix) for name in strange])
     if base is not None:
         return replace(load_target(str(base)), **values)
     missing = [k for k in ("description", "triple", "llvm_triple") if k not in values]

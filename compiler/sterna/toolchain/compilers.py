@@ -139,7 +139,8 @@ def _gcc_machine(target: Target) -> list[str]:
     """gcc's words for the target's processor; everything gcc is not told follows from how it was built."""
     architecture = target.llvm_triple.split("-")[0]
     if architecture == "x86_64":
-        return [f"-march={target.llvm_cpu}"] if target.llvm_cpu else []
+        more = [f"-m{feature[1:]}" for feature in target.llvm_features if feature.startswith("+")]
+        return [f"-march={target.llvm_cpu}", *more] if target.llvm_cpu else []
     if architecture.startswith("thumb"):
         hard = "hard" if target.llvm_triple.endswith("hf") else "soft"
         return ["-mthumb", f"-mcpu={target.llvm_cpu}", f"-mfloat-abi={hard}"]

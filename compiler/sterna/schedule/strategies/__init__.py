@@ -6,7 +6,7 @@ A strategy names no target and no operator: it looks at how the stages reduce an
 from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import contraction, elementwise, recurrence, rows, window
+from sterna.schedule.strategies import contraction, dot, elementwise, recurrence, rows, window
 from sterna.schedule.strategies.analysis import Context
 from sterna.te.tensor import Kernel
 
@@ -17,7 +17,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     Order matters: a recurrence holds contractions, a contraction is also a reduction, and everything can be computed
     row by row.
     """
-    for family in (recurrence.propose, contraction.propose, window.propose, elementwise.propose):
+    for family in (recurrence.propose, dot.propose, contraction.propose, window.propose, elementwise.propose):
         schedule = family(kernel, context)
         if schedule is not None:
             return schedule

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int, ceil_div
-from sterna.schedule.schedule import Fuse, Schedule, Split, StageState
+from sterna.schedule.schedule import Fuse, Schedule, Split, StageState, factors
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
@@ -111,11 +111,11 @@ def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[Int]]) -> i
 
 
 def contraction_operands(t: Tensor) -> tuple[Load, Load] | None:
-    """The two loads of a sum of products, if the stage is one."""
+    """The two loads of a sum of products, if the stage is one; integers may be widened before they are multiplied."""
     r = t.reduction
     if r is None or r.combiner != "sum" or not isinstance(r.a, E.Binary) or r.a.op != "mul":
         return None
-    a, b = r.a.a, r.a.b
+    a, b = factors(r) or (r.a.a, r.a.b)
     return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
 
 

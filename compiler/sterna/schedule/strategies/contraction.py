@@ -35,7 +35,7 @@ CACHE_LINE = 64
 
 
 @dataclass(frozen=True)
-class _Shape:
+class Shape:
     """How the axes of a contraction are used: `columns` by the right operand alone, `rows` by the left one."""
 
     stage: Tensor
@@ -48,7 +48,7 @@ class _Shape:
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
     """The schedule of a kernel with one contraction and element-wise stages around it, else None."""
-    shape = _analyse(kernel, context)
+    shape = analyse(kernel, context)
     if shape is None:
         return None
     s = Schedule(kernel)
@@ -83,7 +83,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         rows[-1] = outer
         inner = [unrolled]
     s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
-    place = _tasks(s, out, column_outer, rows, shape, (mr, nr), context)
+    place = make_tasks(s, out, column_outer, rows, shape, (mr, nr), context)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, column_vector)
@@ -97,12 +97,12 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         s.unroll(acc, row.name)
     s.unroll(acc, vector)
     s.vectorize(acc, lane)
-    _unroll_short(s, acc, shape, mr * nv)
+    unroll_short(s, acc, shape, mr * nv)
     _pack(s, kernel, shape, nr)
     return s
 
 
-def _analyse(kernel: Kernel, context: Context) -> _Shape | None:
+def analyse(kernel: Kernel, context: Context) -> Shape | None:
     found = reductions(kernel)
     if len(found) != 1 or len(kernel.outputs) != 1:
         return None
@@ -124,7 +124,7 @@ def _analyse(kernel: Kernel, context: Context) -> _Shape | None:
         if not packable and stride_of(right, columns, context.strides) != 1:
             continue
         assert stage.reduction is not None
-        return _Shape(stage, left, right, columns, stage.axes[:-1], stage.reduction.axes)
+        return Shape(stage, left, right, columns, stage.axes[:-1], stage.reduction.axes)
     return None
 
 
@@ -184,8 +184,8 @@ def tile_shape(
     return best[1], best[2]
 
 
-def _tasks(
-    s: Schedule, out: str, column_outer: str, rows: list[str], shape: _Shape, tile: tuple[int, int], context: Context
+def make_tasks(
+    s: Schedule, out: str, column_outer: str, rows: list[str], shape: Shape, tile: tuple[int, int], context: Context
 ) -> str:
     """Makes the outer axes the tasks, coarse enough to be worth handing out; returns the axis of one tile.
 
@@ -212,7 +212,7 @@ def _tasks(
     return place if place and place != column_outer else fused
 
 
-def _unroll_short(s: Schedule, acc: str, shape: _Shape, accumulators: int) -> None:
+def unroll_short(s: Schedule, acc: str, shape: Shape, accumulators: int) -> None:
     """Writes out the innermost reduction loops while the body stays small."""
     budget = 96
     total = accumulators
@@ -223,7 +223,7 @@ def _unroll_short(s: Schedule, acc: str, shape: _Shape, accumulators: int) -> No
         s.unroll(acc, axis.name)
 
 
-def _pack(s: Schedule, kernel: Kernel, shape: _Shape, nr: int) -> None:
+def _pack(s: Schedule, kernel: Kernel, shape: Shape, nr: int) -> None:
     """Stores a constant right operand in panels of NR columns, in the order in which a tile reads them."""
     right = shape.right.tensor
     if not any(p is right for p in kernel.params):

@@ -1,0 +1,116 @@
+"""Sums of products of bytes by the target's dot products: matrix products, convolutions and dense layers of integers.
+
+The register tile of `contraction`, with groups of neighbouring elements of the reduction added up by one intrinsic: the
+weights are packed so that the group of each column lies together, and the activations of a group are repeated in all
+lanes. What the reduction lacks of a whole group is zero in the packed weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sterna.intrinsics import INTRINSICS, Intrinsic
+from sterna.schedule.schedule import Schedule, contains
+from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
+from sterna.schedule.strategies.contraction import Shape, analyse, make_tasks, tile_shape
+from sterna.te.tensor import Axis, Kernel
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How an intrinsic computes a contraction.
+
+    Args:
+        group: the reduced axis whose neighbours it adds up.
+        offset: whether the activations are read as of the other signedness.
+    """
+
+    intrinsic: Intrinsic
+    shape: Shape
+    group: Axis
+    offset: bool
+
+
+def propose(kernel: Kernel, context: Context) -> Schedule | None:
+    """The schedule of a kernel with one contraction of bytes by constant ones, if the target has dot products."""
+    fit = _fit(kernel, context)
+    if fit is None:
+        return None
+    shape, intrinsic = fit.shape, fit.intrinsic
+    lanes, depth = intrinsic.lanes, intrinsic.group
+    s = Schedule(kernel)
+    acc = shape.stage.name
+    if acc in s.outputs:
+        out = acc
+        acc = s.cache_write(acc)
+    else:
+        out = s.outputs[0]
+    if fit.offset:
+        s.offset(acc, shape.left.tensor.name)
+    inline_elementwise(s)
+    mr, nv = tile_shape(
+        size(shape.rows[-1].extent) if shape.rows else 1,
+        -(-size(shape.columns.extent) // lanes),
+        -(-product([a.extent for a in shape.inner]) // depth),
+        context.target.vector_registers,
+        context.target.fma,
+        lanes,
+    )
+    nr = nv * lanes
+    names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    column_outer, column_inner = s.split(out, names[shape.columns.name], nr)
+    column_vector, column_lane = s.split(out, column_inner, lanes)
+    rows = [names[r.name] for r in shape.rows]
+    inner: list[str] = []
+    if rows:
+        rows[-1], unrolled = s.split(out, rows[-1], mr)
+        inner = [unrolled]
+    s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
+    place = make_tasks(s, out, column_outer, rows, shape, (mr, nr), context)
+    for axis in inner:
+        s.unroll(out, axis)
+    s.unroll(out, column_vector)
+    s.vectorize(out, column_lane, whole=True)
+    s.compute_at(acc, out, place, "register")
+    vector, lane = s.split(acc, shape.columns.name, lanes)
+    groups, group = s.split(acc, fit.group.name, depth)
+    reduced = [groups if a is fit.group else a.name for a in shape.inner]
+    s.reorder(acc, *reduced, *(r.name for r in shape.rows), vector, lane, group)
+    for row in shape.rows:
+        s.unroll(acc, row.name)
+    s.unroll(acc, vector)
+    s.tensorize(acc, lane, group, intrinsic.name)
+    _pack(s, fit, nr)
+    return s
+
+
+def _fit(kernel: Kernel, context: Context) -> _Fit | None:
+    shape = analyse(kernel, context)
+    if shape is None or shape.stage.dtype != "int32" or shape.right.tensor not in kernel.params:
+        return None
+    reduced = [a for a in shape.inner if stride_of(shape.left, a, context.strides) == 1]
+    if len(reduced) != 1 or any(shape.columns in i.symbols() for i in shape.left.indices):
+        return None
+    (group,) = reduced
+    # Both must be dimensions of the weights as they are, so that they can be packed.
+    if any(a.var not in shape.right.indices for a in (group, shape.columns)):
+        return None
+    for name in context.target.int_dot:
+        intrinsic = INTRINSICS[name]
+        left, right = intrinsic.operands
+        if size(group.extent) == 1 or not contains(right, shape.right.dtype):
+            continue
+        if contains(left, shape.left.dtype):
+            return _Fit(intrinsic, shape, group, offset=False)
+        if {left, shape.left.dtype} == {"int8", "uint8"}:
+            return _Fit(intrinsic, shape, group, offset=True)
+    return None
+
+
+def _pack(s: Schedule, fit: _Fit, nr: int) -> None:
+    """Stores the weights in panels of NR columns, in the order in which a tile reads them, groups innermost."""
+    right = fit.shape.right
+    column, group = (right.indices.index(a.var) for a in (fit.shape.columns, fit.group))
+    rest = [(d, "") for d in range(len(right.indices)) if d not in (column, group)]
+    order = [(column, "o"), *rest, (group, "o"), (column, "i"), (group, "i")]
+    s.pack(right.tensor.name, {column: nr, group: fit.intrinsic.group}, order)

@@ -1,0 +1,198 @@
+"""Hardware intrinsics: every lowering computes what its declaration says, and `tensorize` uses them rightly."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compiling import compiled_schedule, run_schedule
+from sterna.errors import SternaError
+from sterna.intrinsics import INTRINSICS, Intrinsic
+from sterna.ir import dtypes
+from sterna.loops.finish import finish
+from sterna.loops.interpreter import run_function
+from sterna.loops.lower import lower
+from sterna.loops.printer import print_function
+from sterna.schedule.schedule import Schedule, Step
+from sterna.schedule.strategies import Context, propose
+from sterna.targets.target import Target, host, load_target, target_names
+from sterna.te import expr as E
+from sterna.te.interpreter import run_kernel
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from sterna.toolchain.compilers import compile_c, find_program
+
+#: Targets of this kind of machine that name intrinsics, narrower ones than this machine's included.
+FAMILY = "x86_64" if platform.machine() in ("x86_64", "AMD64") else "aarch64"
+
+
+def able() -> Iterator[tuple[Target, str]]:
+    """Targets whose code this machine runs, with each intrinsic that they name."""
+    here = set(host().cpu_features)
+    for name in target_names():
+        target = load_target(name)
+        if target.triple.startswith(FAMILY) and set(target.cpu_features) <= here:
+            for intrinsic in target.int_dot:
+                yield target, intrinsic
+
+
+ABLE = [pytest.param(t, i, id=f"{t.name}-{i}") for t, i in able()]
+
+
+def product(m: int, n: int, depth: int, left: str, right: str = "int8") -> Kernel:
+    """x w + b of small integers."""
+    x, w = placeholder("x", (m, depth), left), placeholder("w", (depth, n), right)
+    b = placeholder("b", (n,), "int32")
+    k = reduce_axis("k", depth)
+    acc = compute("acc", (m, n), lambda i, j: total(E.cast(x[i, k.var], "int32") * E.cast(w[k.var, j], "int32"), k))
+    out = compute("out", (m, n), lambda i, j: acc[i, j] + b[j])
+    return Kernel("product", (x,), (w, b), (out,))
+
+
+def arrays(kernel: Kernel, seed: int) -> dict[str, np.ndarray]:
+    """Random elements, the extreme ones as often as all others together."""
+    random = np.random.default_rng(seed)
+    made = {}
+    for t in (*kernel.inputs, *kernel.params):
+        low, high = dtypes.limits(t.dtype) if t.dtype != "int32" else (-1000, 1000)
+        shape = [int(n) for n in t.shape]
+        values = random.integers(low, high, shape, endpoint=True)
+        made[t.name] = np.where(random.random(shape) < 0.5, values, random.choice([low, high], shape)).astype(t.dtype)
+    return made
+
+
+def tiled(kernel: Kernel, intrinsic: Intrinsic, rows: int = 2) -> Schedule:
+    """A tile of `rows` by one vector, whatever the target."""
+    s = Schedule(kernel)
+    left, _ = intrinsic.operands
+    if kernel.inputs[0].dtype != left:
+        s.offset("acc", "x")
+    s.split("out", "j", intrinsic.lanes)
+    s.split("out", "i", rows)
+    s.reorder("out", "j.o", "i.o", "i.i", "j.i")
+    s.unroll("out", "i.i")
+    s.vectorize("out", "j.i", whole=True)
+    s.compute_at("acc", "out", "i.o", "register")
+    s.split("acc", "j", intrinsic.lanes)
+    s.split("acc", "k", intrinsic.group)
+    s.reorder("acc", "k.o", "i", "j.o", "j.i", "k.i")
+    s.unroll("acc", "i")
+    s.unroll("acc", "j.o")
+    s.tensorize("acc", "j.i", "k.i", intrinsic.name)
+    s.pack("w", {1: intrinsic.lanes, 0: intrinsic.group}, [(1, "o"), (0, "o"), (1, "i"), (0, "i")])
+    return s
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize(("target", "name"), ABLE)
+def test_a_lowering_computes_its_behaviour(target: Target, name: str, generator: str) -> None:
+    """Every byte in every place: extreme values, whole groups and lanes and all their tails."""
+    intrinsic = INTRINSICS[name]
+    for seed, (m, n, depth) in enumerate([(5, 3 * intrinsic.lanes + 1, 37), (2, 64, 256), (1, 1, 1)]):
+        for left in dict.fromkeys((intrinsic.operands[0], "int8", "uint8")):
+            kernel = product(m, n, depth, left)
+            feeds = arrays(kernel, seed)
+            schedule = tiled(kernel, intrinsic)
+            found = run_schedule(
+                schedule, {"x": feeds["x"]}, [feeds[p.name] for p in kernel.params], generator, target=target
+            )
+            np.testing.assert_array_equal(found["out"], run_kernel(kernel, feeds)["out"])
+
+
+@pytest.mark.parametrize("name", INTRINSICS)
+def test_the_loop_interpreter_runs_behaviours(name: str) -> None:
+    """No machine needed: the loop program, its vectors and its tails, by the declaration."""
+    intrinsic = INTRINSICS[name]
+    for left in ("int8", "uint8"):
+        kernel = product(3, intrinsic.lanes + 3, 9, left)
+        feeds = arrays(kernel, 1)
+        schedule = tiled(kernel, intrinsic)
+        function = lower(schedule)
+        stored = schedule.stored([feeds[p.name] for p in kernel.params])
+        for program in (function, finish(function)):
+            memory = {b.name: a.reshape(-1) for b, a in zip(program.params, stored, strict=True)}
+            memory |= {"x": feeds["x"].reshape(-1), "out": np.zeros(3 * (intrinsic.lanes + 3), np.int32)}
+            run_function(program, memory)
+            np.testing.assert_array_equal(memory["out"], run_kernel(kernel, feeds)["out"].reshape(-1))
+        assert name in print_function(function)
+
+
+def test_steps_are_data() -> None:
+    intrinsic = INTRINSICS["vpdpbusd.512"]
+    kernel = product(4, 20, 10, "int8")
+    schedule = tiled(kernel, intrinsic)
+    assert Step("tensorize", "acc", ("j.i", "k.i", "vpdpbusd.512")) in schedule.steps
+    again = Schedule.apply(kernel, Schedule.from_json(schedule.to_json()))
+    assert again.steps == schedule.steps
+    assert print_function(lower(again)) == print_function(lower(schedule))
+
+
+def refusal(kernel: Kernel, *steps: Step) -> str:
+    with pytest.raises(SternaError) as caught:
+        Schedule.apply(kernel, steps)
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "E0302"
+    return problem.title
+
+
+SPLITS = (
+    Step("split", "acc", ("j", 16)),
+    Step("split", "acc", ("k", 4)),
+    Step("reorder", "acc", ("j.o", "k.o", "j.i", "k.i")),
+)
+
+
+def test_what_tensorize_refuses() -> None:
+    kernel = product(4, 32, 16, "uint8")
+    step = Step("tensorize", "acc", ("j.i", "k.i", "vpdpbusd.512"))
+    assert "no intrinsic" in refusal(kernel, *SPLITS, Step("tensorize", "acc", ("j.i", "k.i", "none")))
+    assert "innermost" in refusal(kernel, *SPLITS[:2], step)
+    assert "does not have 16 iterations" in refusal(kernel, Step("split", "acc", ("j", 8)), *SPLITS[1:], step)
+    assert "does not compute" in refusal(product(4, 32, 16, "int8"), *SPLITS, step)
+    assert "does not compute" in refusal(product(4, 32, 16, "uint8", "uint8"), *SPLITS, step)
+    assert Schedule.apply(kernel, (*SPLITS, step)).stages["acc"].tensorized is not None
+
+
+def test_what_offset_refuses() -> None:
+    kernel = product(4, 32, 16, "int8")
+    assert "not one factor" in refusal(kernel, Step("offset", "acc", ("b",)))
+    assert "not a sum of products" in refusal(kernel, Step("offset", "out", ("x",)))
+    free = Kernel("free", (*kernel.inputs, kernel.params[0]), kernel.params[1:], kernel.outputs)
+    assert "not a constant" in refusal(free, Step("offset", "acc", ("x",)))
+    alone = Kernel("alone", kernel.inputs, kernel.params[:1], (kernel.tensor("acc"),))
+    assert "no reader" in refusal(alone, Step("offset", "acc", ("x",)))
+
+
+def test_an_operand_must_lie_as_a_vector_wants_it() -> None:
+    """Weights that are not packed have the lanes of one element of the group side by side, not the group."""
+    schedule = tiled(product(4, 32, 16, "uint8"), INTRINSICS["vpdpbusd.512"])
+    unpacked = Schedule.apply(schedule.kernel, schedule.steps[:-1])
+    with pytest.raises(SternaError, match="E0303"):
+        lower(unpacked)
+
+
+def test_strategies_take_what_the_target_has() -> None:
+    target = load_target("x86-64-v4-vnni")
+    for left in ("int8", "uint8"):
+        kernel = product(64, 64, 64, left)
+        chosen = [s.primitive for s in propose(kernel, Context(target)).steps]
+        assert "tensorize" in chosen
+        assert ("offset" in chosen) == (left == "int8")
+        without = propose(kernel, Context(replace(target, int_dot=())))
+        assert "tensorize" not in [s.primitive for s in without.steps]
+
+
+@pytest.mark.parametrize("compiler", ["clang", "gcc"])
+def test_other_compilers_have_the_builtins(compiler: str) -> None:
+    if find_program(compiler) is None or FAMILY != "x86_64":
+        pytest.skip(f"no {compiler} for x86-64 here")
+    target = load_target("x86-64-v4-vnni")
+    kernel = product(4, 32, 16, "uint8")
+    feeds = arrays(kernel, 0)
+    made = compiled_schedule(
+        tiled(kernel, INTRINSICS["vpdpbusd.512"]), [feeds[p.name] for p in kernel.params], "llvm", target
+    )
+    assert compile_c(made.source, target, compiler)
