@@ -21,10 +21,10 @@ from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.loops.program import Function, used_dims
-from sterna.passes.fuse import fuse
-from sterna.passes.kernels import Call, build_calls
+from sterna.passes.kernels import Call
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
 from sterna.passes.pipeline import PASSES, optimize
+from sterna.passes.steps import Control, build_steps, print_steps
 from sterna.passes.views import Views, plan_views
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
@@ -89,7 +89,7 @@ class Compiled:
     """Everything a bundle is written from.
 
     Args:
-        calls: the bundle's nodes; kernel_of: index of each call's kernel; kernels: distinct ones.
+        calls: the bundle's nodes; control: of them; kernel_of: index of each call's kernel; kernels: distinct ones.
         params: contents of params.bin; params_at: (offset, size) of each call's block.
         libraries: the kernel library, none where the target has none; then those of the variants.
     """
@@ -106,6 +106,7 @@ class Compiled:
     params_at: tuple[tuple[int, int], ...]
     source: str
     libraries: tuple[Library, ...] = ()
+    control: tuple[Control, ...] = ()
 
     @property
     def library(self) -> bytes:
@@ -141,9 +142,12 @@ def compile_graph(
             fix=" ".join(f"--dim {s.name}={s.hi}" for s in open_dims),
         )
     views = plan_views(graph)
-    calls = build_calls(graph, fuse(graph, views), views)
+    steps = build_steps(graph, views)
+    plan = plan_memory(graph, steps.calls, views, keep_all=options.debug, control=steps.control)
+    steps = steps.without(lambda call: plan.needless(call, views))
+    calls = steps.calls
     if observe is not None:
-        show("fuse", "\n".join(f"{c.name}: {c.kernel.name} <- {', '.join(c.sources)}" for c in calls) + "\n")
+        show("fuse", print_steps(steps))
         show("te", "\n".join(print_kernel(c.kernel) for c in calls if isinstance(c.kernel, Kernel)))
     step("scheduling and lowering kernels")
     kernels, kernel_of = plan_kernels(calls, options.target, dimensions(graph))
@@ -152,7 +156,6 @@ def compile_graph(
         first = {k: call for call, k in reversed(list(zip(calls, kernel_of, strict=True)))}
         show("lower", "\n".join(print_function(_lowered(first[n], k.schedule)) for n, k in enumerate(kernels)))
         show("loops", "\n".join(print_function(k.function) for k in kernels))
-    plan = plan_memory(graph, calls, views, keep_all=options.debug)
     if observe is not None:
         show("memory", _memory_text(plan))
     step("packing weights")
@@ -174,7 +177,19 @@ def compile_graph(
             data = build_library(functions, comments, model, replace(options, target=target), params)
             libraries.append(Library(name, target, data))
     return Compiled(
-        graph, options, model, views, calls, kernels, kernel_of, plan, params, params_at, source, tuple(libraries)
+        graph,
+        options,
+        model,
+        views,
+        calls,
+        kernels,
+        kernel_of,
+        plan,
+        params,
+        params_at,
+        source,
+        tuple(libraries),
+        steps.control,
     )
 
 

@@ -23,7 +23,9 @@
 #include "sterna_kernel.h"
 
 #define STERNA_VERSION "0.1.0"
-#define STERNA_FORMAT 1u /* version of graph.json that this runtime reads */
+/* Versions of graph.json that this runtime reads; 2 is 1 with control flow. */
+#define STERNA_OLDEST_FORMAT 1u
+#define STERNA_FORMAT 2u
 
 #if defined(STERNA_SHARED) && defined(_WIN32)
 #ifdef STERNA_BUILDING

@@ -144,20 +144,6 @@ static sterna_status read_signature(const char *text, size_t list, storage_class
 
 /* ---- Nodes ---- */
 
-static void *address(const sterna_model *model, const value *v) {
-  switch (v->storage) {
-    case CLASS_INPUT:
-      return model->inputs[v->signature].bound;
-    case CLASS_OUTPUT:
-      return model->outputs[v->signature].bound;
-    case CLASS_ARENA:
-      return model->arena + v->offset;
-    default:
-      /* Only ever read: read_node refuses a parameter among a node's outputs. */
-      return (void *)((uintptr_t)model->params + (uintptr_t)v->offset);
-  }
-}
-
 static binding *binding_of(const sterna_model *model, const value *v) {
   if (v->storage == CLASS_INPUT) return &model->inputs[v->signature];
   return v->storage == CLASS_OUTPUT ? &model->outputs[v->signature] : NULL;
@@ -218,7 +204,7 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
       BAD("node %u (\"%s\"): an input is not one of the %u values", index, n->name, (unsigned)model->n_values);
     binding *bound = binding_of(model, &model->values[which]);
     if (bound != NULL) bound->n_in++;
-    *in++ = address(model, &model->values[which]);
+    *in++ = value_address(model, &model->values[which]);
   }
   for (size_t entry = json_first(text, member[3]); entry != JSON_NONE; entry = json_next(text, entry)) {
     uint32_t which;
@@ -229,7 +215,7 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
       BAD("node %u (\"%s\") writes to \"%s\", which is only for reading", index, n->name, v->tensor.name);
     binding *bound = binding_of(model, v);
     if (bound != NULL) bound->n_out++;
-    *out++ = address(model, v);
+    *out++ = value_address(model, v);
   }
   n->function = kernel->function;
   n->needs_barrier = (kernel->flags & STERNA_KERNEL_NEEDS_BARRIER) != 0;
@@ -364,5 +350,5 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
     out += json_count(text, member[1]);
   }
   if (!collect_bindings(graph, model)) return fail(error, STERNA_RESOURCES, "out of memory for the call records");
-  return STERNA_OK;
+  return control_open(text, graph->control_at, model, error);
 }

@@ -29,6 +29,10 @@
 #define graph_open sterna_graph_open
 #define graph_build sterna_graph_build
 #define graph_check_file sterna_graph_check_file
+#define control_open sterna_control_open
+#define control_run sterna_control_run
+#define run_node sterna_run_node
+#define value_address sterna_value_address
 
 #define ALIGNMENT 64u /* of the arena, of scratch, of blocks of parameters: a cache line and a 512-bit vector */
 
@@ -141,13 +145,24 @@ typedef struct binding {
 
 typedef struct formula formula;
 
+/* A choice between two ranges of nodes, or a loop over one. */
+typedef struct control {
+  bool is_loop;
+  uint32_t first, middle, last; /* nodes: a choice's second range begins at `middle` */
+  uint32_t next;                /* the first control after this one that does not lie in it */
+  uint64_t count;               /* of iterations, at most; where `trips` is NULL */
+  uint64_t limit;               /* of iterations, after which one more is a failure */
+  const value *trips, *condition, *number; /* NULL where there is none */
+} control;
+
 struct sterna_model {
   heap heap;
   sterna_error error;
   const char *name;
-  uint32_t n_values, n_nodes, n_kernels, n_inputs, n_outputs;
+  uint32_t n_values, n_nodes, n_kernels, n_inputs, n_outputs, n_controls;
   value *values;
   node *nodes;
+  control *controls; /* outer ones before inner ones, and else by their first nodes */
   const char **kernel_names;
   binding *inputs, *outputs;
   uint32_t n_dims;
@@ -180,6 +195,19 @@ sterna_status dims_open(const char *text, size_t list, sterna_model *model, ster
  * follows the sizes from now on. */
 bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, bool *dynamic);
 
+/* ---- model.c ---- */
+
+sterna_status run_node(sterna_model *model, uint32_t index);
+/* The first byte of a value's buffer. */
+uint8_t *value_address(const sterna_model *model, const value *v);
+
+/* ---- control.c: which nodes run, and how often ---- */
+
+/* Reads the list of control, which may be missing. The model's values and nodes are known. */
+sterna_status control_open(const char *text, size_t list, sterna_model *model, sterna_error *error);
+/* Runs all nodes. */
+sterna_status control_run(sterna_model *model);
+
 /* ---- manifest.c and graph.c: from graph.json to the tables above ---- */
 
 /* A file of the bundle as graph.json knows it. */
@@ -196,7 +224,7 @@ typedef struct graph {
   char features[512]; /* separated by spaces */
   file_entry params, library;
   size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
-  size_t symbols_at; /* likewise; or JSON_NONE, or something else */
+  size_t symbols_at, control_at; /* likewise; or JSON_NONE, or something else */
 } graph;
 
 /* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */

@@ -38,9 +38,9 @@ static sterna_status check_first_line(const char *text, size_t bytes, sterna_err
   for (; at < bytes && at < digits + 6 && text[at] >= '0' && text[at] <= '9'; at++)
     version = version * 10 + (unsigned)(text[at] - '0');
   if (at == digits) BAD("its first line has no format version");
-  if (version != STERNA_FORMAT)
-    return fail(error, STERNA_WRONG_VERSION, "graph.json: format version is %u; this runtime reads %u", version,
-                (unsigned)STERNA_FORMAT);
+  if (version < STERNA_OLDEST_FORMAT || version > STERNA_FORMAT)
+    return fail(error, STERNA_WRONG_VERSION, "graph.json: format version is %u; this runtime reads %u to %u", version,
+                (unsigned)STERNA_OLDEST_FORMAT, (unsigned)STERNA_FORMAT);
   uint64_t wanted;
   const size_t rest = sizeof middle - 1 + 16 + 3;
   if (bytes - at < rest || memcmp(text + at, middle, sizeof middle - 1) != 0 ||
@@ -115,8 +115,8 @@ static sterna_status read_target(graph *graph, size_t target, sterna_error *erro
 
 sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
   static const char keys[] = "abi\0model\0target\0files\0library\0arena\0scratch_bytes\0"
-                             "kernels\0values\0inputs\0outputs\0nodes\0symbols";
-  enum { ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, N_KEYS };
+                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0control";
+  enum { ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, CONTROL, N_KEYS };
   const char *text = data;
   memset(graph, 0, sizeof *graph);
   graph->text = text;
@@ -160,6 +160,7 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   graph->outputs_at = member[OUTPUTS];
   graph->nodes_at = member[NODES];
   graph->symbols_at = member[SYMBOLS];
+  graph->control_at = member[CONTROL];
   model->name = graph->model_name;
   return STERNA_OK;
 }

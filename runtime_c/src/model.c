@@ -1,4 +1,4 @@
-/* A loaded model: its tensors, and the loop over its nodes. */
+/* A loaded model: its tensors and nodes. */
 #include <string.h>
 
 #include "internal.h"
@@ -15,23 +15,26 @@ void sterna_set_on_node(sterna_model *model, sterna_on_node on_node, void *user)
   model->user = user;
 }
 
+sterna_status run_node(sterna_model *model, uint32_t index) {
+  const node *n = &model->nodes[index];
+  uint64_t start = model->on_node != NULL ? port_now() : 0;
+  int32_t status = 0;
+  if (model->pool != NULL && n->tasks > 1)
+    status = pool_run(model->pool, n);
+  else if (n->tasks > 0)
+    status = n->function(&n->call, 0, n->tasks);
+  if (status < 0)
+    return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)index,
+                n->name, model->kernel_names[n->kernel], (long)status);
+  if (model->on_node != NULL) model->on_node(model->user, index, n->name, port_now() - start);
+  return STERNA_OK;
+}
+
 sterna_status sterna_run(sterna_model *model) {
   if (model == NULL) return STERNA_BAD_ARGUMENT;
-  for (uint32_t i = 0; i < model->n_nodes; i++) {
-    const node *n = &model->nodes[i];
-    uint64_t start = model->on_node != NULL ? port_now() : 0;
-    int32_t status = 0;
-    if (model->pool != NULL && n->tasks > 1)
-      status = pool_run(model->pool, n);
-    else if (n->tasks > 0)
-      status = n->function(&n->call, 0, n->tasks);
-    if (status < 0)
-      return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)i, n->name,
-                  model->kernel_names[n->kernel], (long)status);
-    if (model->on_node != NULL) model->on_node(model->user, i, n->name, port_now() - start);
-  }
-  model->has_run = true;
-  return STERNA_OK;
+  sterna_status status = control_run(model);
+  if (status == STERNA_OK) model->has_run = true;
+  return status;
 }
 
 /* ---- Information ---- */
@@ -127,7 +130,7 @@ sterna_status sterna_bind_output(sterna_model *model, uint32_t index, void *memo
 
 /* ---- Intermediate tensors ---- */
 
-static const uint8_t *buffer(const sterna_model *model, const value *v) {
+uint8_t *value_address(const sterna_model *model, const value *v) {
   switch (v->storage) {
     case CLASS_INPUT:
       return model->inputs[v->signature].bound;
@@ -135,8 +138,8 @@ static const uint8_t *buffer(const sterna_model *model, const value *v) {
       return model->outputs[v->signature].bound;
     case CLASS_ARENA:
       return model->arena + v->offset;
-    default:
-      return model->params != NULL ? model->params + v->offset : NULL;
+    default: /* only ever read: no node writes to a parameter */
+      return model->params != NULL ? (uint8_t *)((uintptr_t)model->params + (uintptr_t)v->offset) : NULL;
   }
 }
 
@@ -162,7 +165,7 @@ sterna_status sterna_value_copy(sterna_model *model, uint32_t index, void *memor
   int64_t counter[STERNA_MAX_RANK] = {0};
   uint64_t last_dim = rank > 0 ? (uint64_t)v->tensor.dims[rank - 1] : 1;
   uint64_t last_stride = rank > 0 ? (uint64_t)v->strides[rank - 1] : 1;
-  const uint8_t *from = buffer(model, v) + (uint64_t)v->origin * element;
+  const uint8_t *from = value_address(model, v) + (uint64_t)v->origin * element;
   uint8_t *to = memory;
   for (;;) {
     uint64_t at = 0;

@@ -119,8 +119,8 @@ def test_an_import_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_memory_plan_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     real = sterna.driver.plan_memory
 
-    def plan(graph: Any, calls: Any, views: Any, keep_all: bool = False) -> Any:
-        good = real(graph, calls, views, keep_all=keep_all)
+    def plan(graph: Any, calls: Any, views: Any, keep_all: bool = False, control: Any = ()) -> Any:
+        good = real(graph, calls, views, keep_all=keep_all, control=control)
         return good if keep_all else replace(good, offsets={v: 1024 * n for n, v in enumerate(good.offsets)})
 
     monkeypatch.setattr(sterna.driver, "plan_memory", plan)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from sterna.codegen.dialect import C_TYPE
 from sterna.codegen.render import render_template
 from sterna.driver import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.passes.steps import Choice, Repeat
 from sterna.te.layout import most_elements
 
 
@@ -31,24 +31,107 @@ def model_header(compiled: Compiled) -> str:
     return render_template("c/model.h.j2", **_names(compiled))
 
 
+@dataclass(frozen=True)
+class _Call:
+    """A kernel's call in `model.c`; everything is text of C."""
+
+    name: str
+    kernel: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    params: str
+    tasks: int
+
+
+@dataclass(frozen=True)
+class _If:
+    name: str
+    condition: str
+    then: tuple[_Step, ...]
+    otherwise: tuple[_Step, ...]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop: how many times (`trips`, "" where only the condition ends it), while what, and where its number goes."""
+
+    name: str
+    depth: int
+    trips: str
+    condition: str
+    number: str
+    limit: int
+    body: tuple[_Step, ...]
+
+
+_Step = _Call | _If | _Loop
+
+
 def static_model(compiled: Compiled) -> str:
     """`model.c`: the graph as calls of kernels; no JSON, no allocation, no globals."""
-    calls: list[dict[str, Any]] = []
-    for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True):
-        function = compiled.kernels[kernel].function
-        calls.append(
-            {
-                "name": re.sub(r"\*/|[^\x20-\x7e]", "?", ", ".join(call.sources) or call.name),
-                "kernel": kernel,
-                "inputs": [_address(compiled, v) for v in call.inputs],
-                "outputs": [_address(compiled, v) for v in call.outputs],
-                "params": f"params + {at}" if size else "0",
-                "tasks": int(function.n_tasks),
-            }
+    calls = [
+        _Call(
+            _comment(", ".join(call.sources) or call.name),
+            kernel,
+            tuple(_address(compiled, v) for v in call.inputs),
+            tuple(_address(compiled, v) for v in call.outputs),
+            f"params + {at}" if size else "0",
+            int(compiled.kernels[kernel].function.n_tasks),
         )
-    most = max((len(c["inputs"]) for c in calls), default=1) or 1
-    most_out = max((len(c["outputs"]) for c in calls), default=1) or 1
-    return render_template("c/model.c.j2", calls=calls, most_in=most, most_out=most_out, **_names(compiled))
+        for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True)
+    ]
+    most = max((len(c.inputs) for c in calls), default=1) or 1
+    most_out = max((len(c.outputs) for c in calls), default=1) or 1
+    steps = _Nesting(compiled, calls).steps(0, len(calls))
+    return render_template("c/model.c.j2", steps=steps, most_in=most, most_out=most_out, **_names(compiled))
+
+
+class _Nesting:
+    """Makes a tree of the flat list of control."""
+
+    def __init__(self, compiled: Compiled, calls: list[_Call]):
+        self.compiled, self.calls, self.waiting = compiled, calls, list(compiled.control)
+        self.depth = 0
+
+    def steps(self, first: int, last: int) -> tuple[_Step, ...]:
+        made: list[_Step] = []
+        while first < last:
+            if not self.waiting or self.waiting[0].first != first:
+                made.append(self.calls[first])
+                first += 1
+                continue
+            control = self.waiting.pop(0)
+            made.append(self.choice(control) if isinstance(control, Choice) else self.loop(control))
+            first = control.last
+        return tuple(made)
+
+    def choice(self, control: Choice) -> _If:
+        condition = self.element(control.condition, "uint8_t")
+        then = self.steps(control.first, control.middle)
+        return _If(_comment(control.name), condition, then, self.steps(control.middle, control.last))
+
+    def loop(self, control: Repeat) -> _Loop:
+        self.depth += 1
+        trips = "" if control.count is None else f"INT64_C({control.count})"
+        made = _Loop(
+            _comment(control.name),
+            self.depth,
+            trips if control.trips is None else self.element(control.trips, "int64_t"),
+            "" if control.condition is None else self.element(control.condition, "uint8_t"),
+            "" if control.number is None else self.element(control.number, "int64_t", const=False),
+            control.limit,
+            self.steps(control.first, control.last),
+        )
+        self.depth -= 1
+        return made
+
+    def element(self, value: Value, kind: str, const: bool = True) -> str:
+        pointer = f"(const {kind} *)(const void *)" if const else f"({kind} *)(void *)"
+        return f"*{pointer}({_address(self.compiled, value)})"
+
+
+def _comment(text: str) -> str:
+    return re.sub(r"\*/|[^\x20-\x7e]", "?", text)
 
 
 def params_source(compiled: Compiled) -> str:
@@ -81,7 +164,7 @@ def _tensor(value: Value, name: str, taken: set[str]) -> _Tensor:
         identifier = f"t_{identifier}" if identifier[0].isdigit() else identifier
     taken.add(identifier)
     return _Tensor(
-        re.sub(r"\*/|[^\x20-\x7e]", "?", name),
+        _comment(name),
         identifier,
         C_TYPE[dtypes.storage(value.dtype)],
         value.dtype,
@@ -91,7 +174,7 @@ def _tensor(value: Value, name: str, taken: set[str]) -> _Tensor:
 
 
 def _address(compiled: Compiled, value: Value) -> str:
-    root = compiled.views.storage(value).root
+    root = compiled.plan.owner(compiled.views.storage(value).root)
     for kind, members in (("inputs", compiled.graph.inputs), ("outputs", compiled.graph.outputs)):
         if root in members:
             return f"{kind}->{_identifiers(compiled)[root]}"

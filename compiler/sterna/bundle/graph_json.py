@@ -11,12 +11,14 @@ from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
+from sterna.passes.steps import Choice, Control
 from sterna.runtime import hash64
 from sterna.te.layout import most_elements
 from sterna.toolchain.wasm import exported_constant
 from sterna.version import __version__
 
 FORMAT = 1
+FORMAT_WITH_CONTROL = 2  # so that a runtime that knows no control does not run every node once
 ABI = 1
 
 
@@ -27,7 +29,8 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
         files: contents of the other files that a runtime opens.
     """
     rest = json.dumps(_members(compiled, files), separators=(",", ":"), ensure_ascii=False)[1:].encode()
-    return b'{"sterna":%d,"hash":"%s",\n' % (FORMAT, hash64(rest).encode()) + rest
+    version = FORMAT_WITH_CONTROL if compiled.control else FORMAT
+    return b'{"sterna":%d,"hash":"%s",\n' % (version, hash64(rest).encode()) + rest
 
 
 def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -77,6 +80,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         "inputs": inputs,
         "outputs": outputs,
         "nodes": nodes,
+        **({"control": [_control(c, values) for c in compiled.control]} if compiled.control else {}),
     }
 
 
@@ -94,6 +98,20 @@ def _variants(compiled: Compiled) -> list[dict[str, Any]]:
         {"library": of[v.name].name, "target": v.name, "cpu_features": list(v.cpu_features)}
         for v in compiled.options.variants
     ]
+
+
+def _control(control: Control, values: _Values) -> dict[str, Any]:
+    """One entry of the list of control: nodes are named by position, values by index."""
+    if isinstance(control, Choice):
+        nodes = [control.first, control.middle, control.last]
+        return {"op": "if", "name": control.name, "nodes": nodes, "condition": values.buffer(control.condition)}
+    entry: dict[str, Any] = {"op": "loop", "name": control.name, "nodes": [control.first, control.last]}
+    if control.count is not None:
+        entry["count"] = control.count
+    for key, value in (("trips", control.trips), ("condition", control.condition), ("number", control.number)):
+        if value is not None:
+            entry[key] = values.buffer(value)
+    return {**entry, "limit": control.limit}
 
 
 class _Values:
@@ -116,7 +134,7 @@ class _Values:
 
     def buffer(self, value: Value) -> int:
         """The index of the value, or of the input or output in whose memory it lies."""
-        root = self.compiled.views.storage(value).root
+        root = self.compiled.plan.owner(self.compiled.views.storage(value).root)
         return self.index(root if root in self.inputs or root in self.outputs else value)
 
     def _row(self, value: Value, name: str) -> dict[str, Any]:

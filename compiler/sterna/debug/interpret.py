@@ -8,7 +8,8 @@ import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Graph, Value
+from sterna.ir.graph import Array, Graph, Node, Value, captured
+from sterna.ops.control import IF, Loop
 from sterna.ops.evaluate import evaluate
 
 
@@ -19,13 +20,13 @@ def interpret(
 
     Args:
         inputs: one array per graph input, by name, of its static shape and element type.
-        observe: called with every intermediate value as it is computed.
+        observe: called with every intermediate value of the graph, not of its regions, as it is computed.
 
     Returns:
         The outputs by their names in the model, in its order.
 
     Raises:
-        SternaError: E0601, E0603 or E0604, an input is missing or does not fit.
+        SternaError: E0601, E0603 or E0604, an input is missing or does not fit; E0511, a test of the model fails.
     """
     values: dict[Value, Array] = {}
     problems: list[Diagnostic] = []
@@ -44,22 +45,62 @@ def interpret(
             values[value] = array
     if problems:
         raise SternaError(problems)
-    last_use = {value: node for node in graph.nodes for value in node.operands}
+    _run(graph, values, observe)
+    return {name: np.array(_array(values, v)) for name, v in zip(graph.output_names, graph.outputs, strict=True)}
+
+
+def _array(values: Mapping[Value, Array], value: Value) -> Array:
+    return value.data if value.data is not None else values[value]
+
+
+def _run(graph: Graph, values: dict[Value, Array], observe: Callable[[Value, Array], None] | None) -> None:
+    """Computes the nodes of a graph or region, whose inputs and captured values are there."""
+    last_use = {value: node for node in graph.nodes for value in (*node.operands, *captured(node))}
+    own = {value for node in graph.nodes for value in node.outputs} | set(graph.inputs)
     kept = set(graph.outputs)
-
-    def array_of(value: Value) -> Array:
-        return value.data if value.data is not None else values[value]
-
     for node in graph.nodes:
-        operands = [None if v is None else array_of(v) for v in node.inputs]
-        results = evaluate(node.op, operands, node.attributes, [v.type for v in node.outputs])
+        if node.regions:
+            results = _branch(node, values) if node.op == IF else _loop(Loop(node), values)
+        else:
+            operands = [None if v is None else _array(values, v) for v in node.inputs]
+            results = evaluate(node.op, operands, node.attributes, [v.type for v in node.outputs])
         if node.op == "require" and not results[0]:
             raise error("E0511", f"an input is not what the model was compiled for ({', '.join(node.sources)})")
         for value, array in zip(node.outputs, results, strict=True):
             values[value] = array
             if observe is not None:
                 observe(value, array)
-        for value in node.operands:
-            if last_use[value] is node and value not in kept and value in values:
+        for value in (*node.operands, *captured(node)):
+            if last_use[value] is node and value in own and value not in kept and value in values:
                 del values[value]
-    return {name: np.array(array_of(v)) for name, v in zip(graph.output_names, graph.outputs, strict=True)}
+
+
+def _branch(node: Node, values: dict[Value, Array]) -> tuple[Array, ...]:
+    (condition,) = node.operands
+    region = node.regions[0 if _array(values, condition).reshape(-1)[0] else 1]
+    _run(region, values, None)
+    return tuple(_array(values, value) for value in region.outputs)
+
+
+def _loop(loop: Loop, values: dict[Value, Array]) -> tuple[Array, ...]:
+    name = ", ".join(loop.node.sources)
+    count = loop.count
+    if loop.trips is not None:
+        count = int(_array(values, loop.trips).reshape(-1)[0])
+    going = loop.condition is None or bool(_array(values, loop.condition).reshape(-1)[0])
+    carried = [_array(values, parts.initial) for parts in loop.carried]
+    rows = [np.zeros(row.result.type.sizes, dtypes.to_numpy(row.result.dtype)) for row in loop.rows]
+    number = 0
+    while going and (count is None or number < count):
+        if number >= loop.limit:
+            raise error("E0511", f"a loop makes more than its {loop.limit} iterations ({name})")
+        values[loop.number] = np.asarray(number, np.int64)
+        values |= {parts.inside: array for parts, array in zip(loop.carried, carried, strict=True)}
+        _run(loop.body, values, None)
+        carried = [_array(values, parts.following) for parts in loop.carried]
+        for row, array in zip(loop.rows, rows, strict=True):
+            array[number] = _array(values, row.row)
+        if loop.following_condition is not None:
+            going = bool(_array(values, loop.following_condition).reshape(-1)[0])
+        number += 1
+    return (*carried, *rows)

@@ -227,7 +227,7 @@ def constant(name: str, data: Array) -> Value:
 
 
 def replace_values(graph: Graph, replacements: Mapping[Value, Value]) -> Graph:
-    """Lets every reader of a key read its replacement (followed transitively) instead."""
+    """Lets every reader of a key, in regions too, read its replacement (followed transitively) instead."""
 
     def final(value: Value) -> Value:
         while (new := replacements.get(value)) is not None:
@@ -236,8 +236,55 @@ def replace_values(graph: Graph, replacements: Mapping[Value, Value]) -> Graph:
 
     if not replacements:
         return graph
-    nodes = tuple(with_inputs(n, tuple(None if v is None else final(v) for v in n.inputs)) for n in graph.nodes)
+    nodes = tuple(
+        with_regions(
+            with_inputs(n, tuple(None if v is None else final(v) for v in n.inputs)),
+            tuple(replace_values(region, replacements) for region in n.regions),
+        )
+        for n in graph.nodes
+    )
     return replace(graph, nodes=nodes, outputs=tuple(map(final, graph.outputs)))
+
+
+def with_regions(node: Node, regions: tuple[Graph, ...]) -> Node:
+    """The node with other regions; itself if they are the same."""
+    if all(a is b for a, b in zip(regions, node.regions, strict=True)):
+        return node
+    return replace(node, regions=regions)
+
+
+def has_regions(graph: Graph) -> bool:
+    """Whether there is control flow in a graph."""
+    return any(node.regions for node in graph.nodes)
+
+
+def with_unique_names(graph: Graph) -> Graph:
+    """The graph with values of regions renamed where another value, there or outside, has the name."""
+    replacements: dict[Value, Value] = {}
+    names = Names(value.name for value in graph.values())
+
+    def renamed(value: Value) -> Value:
+        name = names.fresh(value.name)
+        if name == value.name:
+            return value
+        replacements[value] = new = replace(value, name=name)
+        return new
+
+    def within(inner: Graph) -> Graph:
+        for value in inner.constants():
+            if value not in known:
+                known.add(value)
+                renamed(value)
+        inputs = tuple(map(renamed, inner.inputs))
+        nodes = tuple(replace(below(node), outputs=tuple(map(renamed, node.outputs))) for node in inner.nodes)
+        return replace(inner, inputs=inputs, nodes=nodes)
+
+    def below(node: Node) -> Node:
+        return replace(node, regions=tuple(map(within, node.regions))) if node.regions else node
+
+    known = set(graph.constants())
+    result = replace(graph, nodes=tuple(map(below, graph.nodes)))
+    return replace_values(result, replacements)
 
 
 def with_inputs(node: Node, inputs: tuple[Value | None, ...]) -> Node:

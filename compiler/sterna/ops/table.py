@@ -28,6 +28,7 @@ from sterna.ops import (
     selection,
     trees,
 )
+from sterna.ops.control import control_types
 from sterna.ops.operator import Operator
 
 _MODULES = (
@@ -77,11 +78,13 @@ def operator(name: str) -> Operator:
 
 
 def infer(node: Node) -> tuple[TensorType, ...]:
-    """The types of a node's results by its operator's rule.
+    """The types of a node's results by its operator's rule, or its regions' results.
 
     Raises:
         SternaError: E0108 or E0109, the operands or attributes do not fit.
     """
+    if node.regions:
+        return control_types(node)
     types = tuple(None if value is None else value.type for value in node.inputs)
     return operator(node.op).types(types, node.attributes)
 

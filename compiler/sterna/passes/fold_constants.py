@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sterna.ir.graph import Graph, Value, constant
 from sterna.ops import operator
+from sterna.ops.control import IF
 from sterna.ops.evaluate import evaluate
 from sterna.passes.rewriting import Rewriting
 
@@ -12,14 +13,25 @@ SAFE = 1 << 20  # bytes that are always worth it; larger results must not be lar
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """The graph without nodes of constant operands. Views (transpose, reshape, slice, expand) copy nothing."""
+    """The graph without nodes of constant operands. Views (transpose, reshape, slice, expand) copy nothing.
+
+    Of an `if` with a constant condition, the nodes of the branch that is taken stay.
+    """
     rewriting = Rewriting(graph)
-    for node in graph.nodes:
+    waiting = list(reversed(graph.nodes))
+    while waiting:
+        node = waiting.pop()
         operands = rewriting.operands(node)
-        known = (
-            bool(operands) and all(value is None or value.data is not None for value in operands) and not node.regions
-        )
-        if not known or not _worth_it(node.op, operands, node.outputs):
+        known = bool(operands) and all(value is None or value.data is not None for value in operands)
+        if known and node.op == IF:
+            assert operands[0] is not None
+            assert operands[0].data is not None
+            taken = node.regions[0 if operands[0].data.reshape(-1)[0] else 1]
+            for value, result in zip(node.outputs, taken.outputs, strict=True):
+                rewriting.substitute(value, result)
+            waiting += reversed(taken.nodes)
+            continue
+        if not known or node.regions or not _worth_it(node.op, operands, node.outputs):
             rewriting.keep(node)
             continue
         arrays = [None if value is None else value.data for value in operands]

@@ -28,7 +28,11 @@ class Group:
 
 
 def fuse(graph: Graph, views: Views) -> tuple[Group, ...]:
-    """The groups, each after those it reads from. Pads and concatenations stay alone: they are matters of storage."""
+    """The groups, each after those it reads from.
+
+    Pads and concatenations stay alone: they are matters of storage. So does control flow: its regions are graphs of
+    their own.
+    """
     return _Fusion(graph, views).run()
 
 
@@ -57,7 +61,7 @@ class _Fusion:
         return tuple(g for _, g in groups)
 
     def kind(self, node: Node) -> Fusion:
-        return operators()[node.op].fusion
+        return Fusion.OPAQUE if node.regions else operators()[node.op].fusion
 
     def grow(self, first: Node) -> list[Node]:
         good = members = [first]

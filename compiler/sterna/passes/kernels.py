@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike, as_int
+from sterna.loops.build import Program
 from sterna.loops.program import Buffer, Function, Scope, dense_buffer
 from sterna.ops import operators
 from sterna.passes.fuse import Group
@@ -29,6 +30,7 @@ class Call:
             `constants`, in order.
         layouts: of inputs and outputs that do not lie densely, by tensor name.
         in_place: inputs whose memory the output may take: every element is read only to compute the same element.
+        assigns: it only copies a region's result to where it belongs, and is not needed where it is made there.
         key: equal keys mean equal kernels.
     """
 
@@ -41,24 +43,27 @@ class Call:
     layouts: dict[str, Layout]
     in_place: tuple[int, ...]
     key: str
+    assigns: bool = False
 
 
 def build_calls(graph: Graph, groups: Sequence[Group], views: Views) -> tuple[Call, ...]:
-    """The kernels of a partitioned graph, in execution order."""
-    calls: list[Call] = []
-    for group in groups:
-        (first, *_rest) = group.nodes
-        if first in views.written:
-            calls += _storage_calls(first, views)
-        elif operators()[first.op].program is not None:
-            calls.append(_program_call(first, views))
-        else:
-            calls.append(_compute_call(group, views))
+    """The kernels of a partitioned graph without control flow, in execution order."""
+    calls = [call for group in groups for call in calls_of(group, views)]
     producers = graph.producers()
     for value, name in zip(graph.outputs, graph.output_names, strict=True):
         if value not in producers and not value.is_constant and value not in graph.inputs:
             raise AssertionError(f"output {name} has no producer")
     return tuple(calls)
+
+
+def calls_of(group: Group, views: Views) -> list[Call]:
+    """The kernels of one group."""
+    (first, *_rest) = group.nodes
+    if first in views.written:
+        return _storage_calls(first, views)
+    if operators()[first.op].program is not None:
+        return [_program_call(first, views)]
+    return [_compute_call(group, views)]
 
 
 @dataclass
@@ -235,6 +240,34 @@ def _pointwise(kernel: Kernel, stage: Tensor, out: Tensor) -> bool:
     return True
 
 
+def copy_call(x: Value, y: Value, sources: tuple[str, ...], views: Views, assigns: bool = False) -> Call:
+    """Copies x to y, a value of the same type."""
+    return replace(_copy(x, y, (0,) * y.type.rank, sources, views), assigns=assigns)
+
+
+def row_call(row: Value, number: Value, rows: Value, sources: tuple[str, ...], views: Views) -> Call:
+    """Stores a tensor as the row of another that an iteration's number names."""
+    places = [_buffer("x0", row, "input", 0, views), _buffer("x1", number, "input", 1, views)]
+    whole = _buffer("y0", rows, "output", 0, views)
+    dense = dense_strides(row.shape)
+    if row.is_constant:
+        places = [dense_buffer("c0", dtypes.storage(row.dtype), row.shape, "param", 0), replace(places[1], slot=0)]
+    if places[0].strides == dense and whole.strides == dense_strides(rows.shape):
+        places[0] = replace(places[0], shape=(row.type.elements,), strides=(ONE,))
+        whole = replace(whole, shape=(rows.shape[0], row.type.elements), strides=(row.type.elements, ONE))
+    buffers = (*places, whole)
+    program = Program("store_row", places, (whole,))
+    x, i, y = program.input(0), program.input(1), program.output
+    place = program.index(i[()], y.shape[0])
+    with program.nest(x.shape) as at:
+        element = (place, *at)
+        y[element] = x[at]
+    inputs, constants = ((number,), (dtypes.stored(row.data),)) if row.data is not None else ((row, number), ())
+    text = (f"{b.name}: {b.dtype}{[str(n) for n in b.shape]} {b.origin} {b.strides} {b.elements}" for b in buffers)
+    key = "\n".join(("store_row", *text))
+    return Call(rows.name, sources, program.function(), inputs, (rows,), constants, {}, (), key)
+
+
 def _storage_calls(node: Node, views: Views) -> list[Call]:
     """What remains to be done for a pad or a concatenation."""
     calls: list[Call] = []
@@ -243,7 +276,7 @@ def _storage_calls(node: Node, views: Views) -> list[Call]:
         before, after = node.attributes["before"], node.attributes["after"]
         if not views.written[node][0]:
             (x,) = node.operands
-            calls.append(_copy(node, x, y, before, views))
+            calls.append(_copy(x, y, before, node.sources, views))
         boxes = _border(y.shape, before, after)
         if boxes:
             calls.append(_fill(node, y, boxes, views))
@@ -253,7 +286,7 @@ def _storage_calls(node: Node, views: Views) -> list[Call]:
         if not done and x.type.elements != 0:
             offsets = [ZERO] * y.type.rank
             offsets[axis] = position
-            calls.append(_copy(node, x, y, offsets, views))
+            calls.append(_copy(x, y, offsets, node.sources, views))
         position = position + x.shape[axis]
     return calls
 
@@ -263,14 +296,14 @@ def _within(views: Views, y: Value, offsets: Sequence[IntLike]) -> Storage:
     return Storage(place.root, shifted(place, offsets), place.strides)
 
 
-def _copy(node: Node, x: Value, y: Value, offsets: Sequence[IntLike], views: Views) -> Call:
+def _copy(x: Value, y: Value, offsets: Sequence[IntLike], sources: tuple[str, ...], views: Views) -> Call:
     """Copies x to its place within y."""
     b = _Builder(views)
     source = b.operand(x)
     b.text.append("copy")
     out = compute("s0", x.shape, lambda *i: source[i])
     kernel = Kernel("copy", tuple(b.input_tensors), tuple(b.params), (out,))
-    return _call(f"{y.name}:{x.name}", node.sources, kernel, b, (y,), [_within(views, y, offsets)])
+    return _call(f"{y.name}:{x.name}", sources, kernel, b, (y,), [_within(views, y, offsets)])
 
 
 _Box = tuple[tuple[Int, ...], tuple[Int, ...]]  # start and size

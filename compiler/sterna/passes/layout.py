@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from sterna.ir.graph import Graph, Node, Value
+from sterna.ir.graph import Graph, Node, Value, captured
 from sterna.ir.integer import ONE, Int
 from sterna.ops import operator
 from sterna.ops.movement import groups
@@ -53,12 +53,15 @@ class _Layout:
     def run(self) -> Graph:
         for node in self.graph.nodes:
             self.reader = node.sources
+            if node.regions:
+                self.plainly(node)
+                continue
             rule = _RULES.get(node.op) if node.operands and node.operands[0].type.rank else None
             if rule is None and "elementwise" in operator(node.op).tags:
                 rule = _Layout.elementwise
             if rule is None and "reduction" in operator(node.op).tags:
                 rule = _Layout.reduction
-            if rule is None or node.regions or not rule(self, node):
+            if rule is None or not rule(self, node):
                 self.plainly(node)
         for value in self.graph.outputs:
             self.rewriting.substitute(value, self.plain(value))
@@ -115,10 +118,11 @@ class _Layout:
     # ---------------------------------------------------------------- emitting
     def plainly(self, node: Node) -> bool:
         """Takes the node over on plain operands."""
-        for value in node.operands:
+        read = (*node.operands, *captured(node))
+        for value in read:
             self.rewriting.substitute(value, self.plain(value))
         self.rewriting.keep(node)
-        for value in node.operands:
+        for value in read:
             self.rewriting.values.pop(value, None)
         return True
 

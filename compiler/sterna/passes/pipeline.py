@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from sterna.ir.graph import Graph
+from sterna.ir.graph import Graph, has_regions, with_regions, with_unique_names
 from sterna.ir.verifier import verify
 from sterna.ops import infer
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
@@ -43,9 +44,23 @@ def optimize(graph: Graph, observe: Callable[[str, Graph], None] | None = None, 
         SternaError: E0901, a pass left a malformed graph (only with `check`).
     """
     for stage, run in PASSES:
-        graph = run(graph)
+        graph = run(graph) if run is materialize_outputs else everywhere(run, graph)
         if check:
             verify(graph, infer, stage)
         if observe is not None:
             observe(stage, graph)
     return graph
+
+
+def everywhere(run: Pass, graph: Graph) -> Graph:
+    """A pass over a graph and every region in it, each as a graph of its own whose captured values are given."""
+    if not has_regions(graph):
+        return run(graph)
+    return with_unique_names(run(_inside(run, graph)))
+
+
+def _inside(run: Pass, graph: Graph) -> Graph:
+    nodes = tuple(
+        with_regions(node, tuple(run(_inside(run, region)) for region in node.regions)) for node in graph.nodes
+    )
+    return replace(graph, nodes=nodes)

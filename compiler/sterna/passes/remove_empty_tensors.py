@@ -16,6 +16,9 @@ def remove_empty_tensors(graph: Graph) -> Graph:
         return graph
     rewriting = Rewriting(graph)
     for node in graph.nodes:
+        if node.regions:
+            rewriting.keep(node)
+            continue
         operands = rewriting.operands(node)
         present = [value for value in operands if value is not None]
         if all(map(is_empty, node.outputs)):

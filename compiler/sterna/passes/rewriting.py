@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sterna.ir.graph import Array, Graph, Node, Value, with_inputs
+from sterna.ir.graph import Array, Graph, Node, Value, captured, replace_values, with_inputs, with_regions
 from sterna.ops import Builder
 
 
@@ -35,8 +35,10 @@ class Rewriting:
         return tuple(None if value is None else self.value(value) for value in node.inputs)
 
     def keep(self, node: Node) -> Node:
-        """Takes the node over, on the new operands."""
-        return self.builder.keep(with_inputs(node, self.operands(node)))
+        """Takes the node over, on the new operands; its regions capture the new values."""
+        changed = {value: new for value in captured(node) if (new := self.value(value)) is not value}
+        regions = tuple(replace_values(region, changed) for region in node.regions)
+        return self.builder.keep(with_regions(with_inputs(node, self.operands(node)), regions))
 
     def substitute(self, old: Value, new: Value) -> None:
         """Lets readers of `old` read `new`."""

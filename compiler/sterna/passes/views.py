@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Graph, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike
+from sterna.ops.control import LOOP, Loop
 from sterna.te.layout import dense_strides
 
 
@@ -70,8 +71,17 @@ class Views:
 
 
 def plan_views(graph: Graph) -> Views:
-    """The views of a graph."""
+    """The views of a graph and of its regions.
+
+    What a loop carries lies in one place, which its result is seen from outside: the kernels of the body read it there,
+    and the value for the next iteration is copied there, or made there (`passes.memory_plan`).
+    """
     views = Views()
+    _plan(graph, views)
+    return views
+
+
+def _plan(graph: Graph, views: Views) -> None:
     producers = graph.producers()
     outputs = set(graph.outputs)
     for node in reversed(graph.nodes):
@@ -91,7 +101,13 @@ def plan_views(graph: Graph) -> Views:
             if not x.is_constant and y not in outputs and y not in views.parents:
                 views.parents[y] = Window(x, tuple(node.attributes["starts"]), tuple(node.attributes["steps"]))
                 views.removed.add(node)
-    return views
+    for node in graph.nodes:
+        if node.op == LOOP:
+            for parts in Loop(node).carried:
+                offsets = (0,) * parts.inside.type.rank
+                views.parents[parts.inside] = Window(parts.result, offsets, (1,) * len(offsets))
+        for region in node.regions:
+            _plan(region, views)
 
 
 def _grows(node: Node) -> bool:
@@ -105,6 +121,7 @@ def _absorb(
     producer = producers.get(x)
     if (
         producer is None
+        or producer.regions
         or producer.op in ("reshape", "slice")
         or len(producer.outputs) > 1
         or x in outputs
@@ -136,6 +153,7 @@ def _reshape(node: Node, views: Views, producers: dict[Value, Node], outputs: se
         producer = producers.get(x)
         if (
             producer is not None
+            and not producer.regions
             and producer not in views.removed
             and len(producer.outputs) == 1
             and x not in outputs

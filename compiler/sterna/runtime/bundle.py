@@ -30,7 +30,10 @@ _FIXES = {
 
 @dataclass(frozen=True)
 class NodeTime:
-    """Time of one node. `sources` are the names of the source model's nodes that were fused into it."""
+    """Time that one node takes in a run, all iterations of a loop together; 0 where the run does not reach it.
+
+    `sources` are the names of the source model's nodes that were fused into it.
+    """
 
     index: int
     name: str
@@ -302,13 +305,15 @@ class Bundle:
         times: list[list[int]] = [[] for _ in range(self._functions.sterna_node_count(handle.pointer))]
 
         def on_node(_user: int | None, node: int, _name: bytes, nanoseconds: int) -> None:
-            times[node].append(nanoseconds)
+            times[node][-1] += nanoseconds
 
         callback = library.ON_NODE(on_node)
         with self._lock:
             self._functions.sterna_set_on_node(handle.pointer, ctypes.cast(callback, ctypes.c_void_p), None)
             try:
                 for _ in range(repeat):
+                    for measured in times:
+                        measured.append(0)
                     self._check(self._run(handle.pointer))
             finally:
                 self._functions.sterna_set_on_node(handle.pointer, None, None)

@@ -10,7 +10,7 @@ import platform
 import sys
 from pathlib import Path
 
-SOURCES = ("bundle", "cpu", "dims", "graph", "hash", "heap", "json", "manifest", "model", "pool", "status")
+SOURCES = ("bundle", "control", "cpu", "dims", "graph", "hash", "heap", "json", "manifest", "model", "pool", "status")
 """The files of runtime_c/src, without the extension."""
 
 FLAGS = (
@@ -58,6 +58,8 @@ def compile_command(sources: Path, output: Path, target: str) -> list[str]:
         command += ["-fPIC", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"]
     if "linux" in target:
         command.append("-fomit-frame-pointer")  # zig keeps it unless told
+    if target.startswith("arm-"):
+        command += ["-Xclang", "-target-feature", "-Xclang", "+thumb-mode"]  # shorter; zig takes no -mthumb
     command += [str(sources / "src" / f"{name}.c") for name in SOURCES]
     command.append(str(sources / "port" / ("windows.c" if windows else "posix.c")))
     if "linux" in target:

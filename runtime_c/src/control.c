@@ -1,0 +1,140 @@
+/* Which nodes run, and how often: choices and loops over ranges of nodes, as the list `control` of graph.json has them.
+ * Conditions and numbers of iterations lie in the memory of values. docs/bundle.md describes the format. */
+#include <string.h>
+
+#include "internal.h"
+#include "json.h"
+
+#define MAX_NESTED 32u              /* controls inside each other: the depth of the recursion below */
+#define MAX_ITERATIONS UINT32_MAX   /* a limit of a loop */
+
+#define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
+
+/* ---- Reading ---- */
+
+/* A value of one element whose memory decides; missing is right too. */
+static bool read_scalar(const char *text, size_t at, const char *dtype, sterna_model *model, const value **out) {
+  uint32_t index;
+  if (at == JSON_NONE) return true;
+  if (!json_uint32(text, at, &index) || index >= model->n_values) return false;
+  value *v = &model->values[index];
+  *out = v;
+  return strcmp(v->tensor.dtype, dtype) == 0 && !v->dynamic && v->tensor.bytes == v->element_bytes;
+}
+
+/* Node numbers that do not decrease, within the model's. */
+static bool read_range(const char *text, size_t list, uint32_t limit, uint32_t *ends, uint32_t n) {
+  size_t at = json_first(text, list);
+  for (uint32_t i = 0; i < n; i++, at = json_next(text, at))
+    if (!json_uint32(text, at, &ends[i]) || ends[i] > limit || (i > 0 && ends[i] < ends[i - 1])) return false;
+  return at == JSON_NONE && ends[0] < ends[n - 1];
+}
+
+static bool read_control(const char *text, size_t at, sterna_model *model, control *c) {
+  size_t member[7];
+  uint32_t ends[3];
+  if (!json_members(text, at, "op\0nodes\0count\0trips\0condition\0number\0limit", member, 7) ||
+      !json_is_list(text, member[1]) || !read_scalar(text, member[4], "bool", model, &c->condition))
+    return false;
+  c->is_loop = json_string_is(text, member[0], "loop");
+  if (!c->is_loop) {
+    if (!json_string_is(text, member[0], "if") || c->condition == NULL ||
+        !read_range(text, member[1], model->n_nodes, ends, 3))
+      return false;
+    c->middle = ends[1];
+    c->last = ends[2];
+  } else {
+    if (!read_range(text, member[1], model->n_nodes, ends, 2) ||
+        !read_scalar(text, member[3], "int64", model, &c->trips) ||
+        !read_scalar(text, member[5], "int64", model, &c->number) ||
+        (c->number != NULL && c->number->storage != CLASS_ARENA) || !json_uint64(text, member[6], &c->limit) ||
+        c->limit > MAX_ITERATIONS)
+      return false;
+    c->count = UINT64_MAX;
+    if (member[2] != JSON_NONE && !json_uint64(text, member[2], &c->count)) return false;
+    c->last = ends[1];
+  }
+  c->first = ends[0];
+  return true;
+}
+
+/* Whether a control lies in one range of another. */
+static bool lies_in(const control *inner, const control *outer) {
+  return inner->last <= outer->last && (outer->is_loop || inner->last <= outer->middle || inner->first >= outer->middle);
+}
+
+sterna_status control_open(const char *text, size_t list, sterna_model *model, sterna_error *error) {
+  if (list == JSON_NONE) return STERNA_OK;
+  if (!json_is_list(text, list)) BAD("control is not a list");
+  uint32_t n = json_count(text, list), open[MAX_NESTED], depth = 0, i = 0;
+  control *controls = heap_take(&model->heap, n, sizeof *controls);
+  if (controls == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u controls", (unsigned)n);
+  for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
+    control *c = &controls[i];
+    if (!read_control(text, at, model, c)) BAD("control %u is neither a choice nor a loop over nodes", (unsigned)i);
+    while (depth > 0 && controls[open[depth - 1]].last <= c->first) controls[open[--depth]].next = i;
+    if (depth == MAX_NESTED || (depth > 0 && !lies_in(c, &controls[open[depth - 1]])) ||
+        (i > 0 && c->first < controls[i - 1].first))
+      BAD("control %u overlaps another or is nested too deep", (unsigned)i);
+    open[depth++] = i;
+  }
+  while (depth > 0) controls[open[--depth]].next = n;
+  model->controls = controls;
+  model->n_controls = n;
+  return STERNA_OK;
+}
+
+/* ---- Running ---- */
+
+static const void *element(const sterna_model *model, const value *v) {
+  return value_address(model, v) + (uint64_t)v->origin * v->element_bytes;
+}
+
+static bool holds(const sterna_model *model, const value *condition) {
+  return condition == NULL || *(const uint8_t *)element(model, condition) != 0;
+}
+
+static sterna_status run_range(sterna_model *model, uint32_t first, uint32_t last, uint32_t next);
+
+static sterna_status run_choice(sterna_model *model, const control *c) {
+  uint32_t next = (uint32_t)(c - model->controls) + 1;
+  if (holds(model, c->condition)) return run_range(model, c->first, c->middle, next);
+  while (next < c->next && model->controls[next].first < c->middle) next = model->controls[next].next;
+  return run_range(model, c->middle, c->last, next);
+}
+
+static sterna_status run_loop(sterna_model *model, const control *c) {
+  uint64_t count = c->count;
+  if (c->trips != NULL) {
+    int64_t trips;
+    memcpy(&trips, element(model, c->trips), sizeof trips);
+    count = trips > 0 ? (uint64_t)trips : 0;
+  }
+  for (uint64_t i = 0; i < count && holds(model, c->condition); i++) {
+    if (i == c->limit)
+      return fail(&model->error, STERNA_KERNEL_FAILED, "the loop over nodes %u to %u makes more than its %llu iterations",
+                  (unsigned)c->first, (unsigned)c->last - 1, (unsigned long long)c->limit);
+    if (c->number != NULL) memcpy(value_address(model, c->number) + (uint64_t)c->number->origin * sizeof i, &i, sizeof i);
+    sterna_status status = run_range(model, c->first, c->last, (uint32_t)(c - model->controls) + 1);
+    if (status != STERNA_OK) return status;
+  }
+  return STERNA_OK;
+}
+
+/* Nodes first to last - 1; `next` is the first control that lies in them, if one does. */
+static sterna_status run_range(sterna_model *model, uint32_t first, uint32_t last, uint32_t next) {
+  sterna_status status = STERNA_OK;
+  while (first < last && status == STERNA_OK) {
+    if (next < model->n_controls && model->controls[next].first == first) {
+      const control *c = &model->controls[next];
+      status = c->is_loop ? run_loop(model, c) : run_choice(model, c);
+      first = c->last;
+      next = c->next;
+    } else {
+      status = run_node(model, first++);
+    }
+  }
+  return status;
+}
+
+sterna_status control_run(sterna_model *model) { return run_range(model, 0, model->n_nodes, 0); }
