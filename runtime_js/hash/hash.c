@@ -11,9 +11,11 @@ static const uint64_t P1 = 0x9E3779B185EBCA87u, P2 = 0xC2B2AE3D27D4EB4Fu, P3 = 0
 static uint8_t data[BUFFER] __attribute__((aligned(8)));
 static uint64_t a, b, c, d;
 
-static uint64_t rotate(uint64_t x, unsigned bits) { return (x << bits) | (x >> (64 - bits)); }
-static uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
-static uint64_t merge(uint64_t hash, uint64_t lane) { return (hash ^ mix(0, lane)) * P1 + P4; }
+#define SMALL __attribute__((noinline)) static
+
+SMALL uint64_t rotate(uint64_t x, unsigned bits) { return (x << bits) | (x >> (64 - bits)); }
+SMALL uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
+SMALL uint64_t merge(uint64_t hash, uint64_t lane) { return (hash ^ mix(0, lane)) * P1 + P4; }
 
 /* Starts a new hash; returns the address of the buffer. */
 uint8_t *EXPORT(begin)(void) {

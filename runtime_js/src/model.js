@@ -16,6 +16,9 @@ import { Pool, TASKS } from "./threads.js";
  * @typedef {{name: string, kernel: string, sources: string[], tasks: number, ms: number}} NodeTime
  * @typedef {{name: string, dtype: string, dims: number[], offset: number, bytes: number, first: number, last: number}} Lifetime
  *   A tensor of the arena: its bytes, and the first and last node that touches it.
+ * @typedef {[import("./graph.js").Graph, import("./memory.js").Layout, ArrayBufferLike,
+ *   ((record: number, first: number, last: number) => number)[], number[], number[], Pool | undefined, string]} Parts
+ *   Graph, addresses, memory, kernel and call record of every node, most tasks of each, threads, file of the kernels.
  * @typedef {TypedArray | Uint8ClampedArray | {data: TypedArray | Uint8ClampedArray, dims: number[]}} Input
  */
 
@@ -27,31 +30,24 @@ const key = Symbol("load");
  * views of the same tensors until it is disposed of.
  */
 export class Model {
-  /** @type {import("./graph.js").Graph} */ #graph;
-  /** @type {import("./memory.js").Layout} */ #layout;
-  /** @type {ArrayBufferLike} */ #buffer;
-  /** @type {((record: number, first: number, last: number) => number)[]} */ #kernels;
-  /** @type {number[]} */ #records;
-  /** @type {number[]} */ #mostTasks;
-  /** @type {Pool | undefined} */ #pool;
-  /** @type {string} */ #library;
+  /** @type {Parts[0]} */ #graph;
+  /** @type {Parts[1]} */ #layout;
+  /** @type {Parts[2]} */ #buffer;
+  /** @type {Parts[3]} */ #kernels;
+  /** @type {Parts[4]} */ #records;
+  /** @type {Parts[5]} */ #mostTasks;
+  /** @type {Parts[6]} */ #pool;
+  /** @type {Parts[7]} */ #library;
   #disposed = false;
   #hasRun = false;
 
   /**
    * @param {typeof key} secret
-   * @param {any} parts
+   * @param {Parts} parts
    */
-  constructor(secret, { graph, layout, buffer, kernels, records, mostTasks, pool, library }) {
+  constructor(secret, parts) {
     if (secret !== key) fail("E0501", "a model is made by Model.load");
-    this.#graph = graph;
-    this.#layout = layout;
-    this.#buffer = buffer;
-    this.#kernels = kernels;
-    this.#records = records;
-    this.#mostTasks = mostTasks;
-    this.#pool = pool;
-    this.#library = library;
+    [this.#graph, this.#layout, this.#buffer, this.#kernels, this.#records, this.#mostTasks, this.#pool, this.#library] = parts;
     this.#follow();
   }
 
@@ -97,7 +93,7 @@ export class Model {
     const pool = threads > 1 ? await Pool.start(module, memory, layout, functions, records) : undefined;
     if (signal?.aborted) pool?.stop();
     signal?.throwIfAborted();
-    return new Model(key, { graph, layout, buffer, kernels, records: records[0], mostTasks, pool, library: chosen.library });
+    return new Model(key, [graph, layout, buffer, kernels, records[0], mostTasks, pool, chosen.library]);
   }
 
   /** The model's name. */

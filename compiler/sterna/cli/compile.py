@@ -14,6 +14,7 @@ from sterna.api import compile_model
 from sterna.bundle.writer import write_bundle
 from sterna.cli import options
 from sterna.cli.output import Signature, console, duration, files, print_json, signature, size, steps
+from sterna.debug.golden import golden_files, golden_sets
 from sterna.driver import STAGES, Compiled
 from sterna.ir.graph import Value
 
@@ -32,6 +33,10 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     "--all-variants", is_flag=True,
     help="WebAssembly: kernels for browsers without SIMD, with relaxed SIMD, with threads; the runtime picks.",
 )  # fmt: skip
+@click.option(
+    "--golden", type=click.IntRange(min=1), metavar="N",
+    help="Add N sets of random inputs with the outputs of a reference, for the runtimes to replay.",
+)  # fmt: skip
 @click.option("--debug", is_flag=True, help="Keep every tensor between kernels readable, at the price of memory.")
 @click.option(
     "--dump-after", "dumps", multiple=True, metavar="STAGE", type=click.Choice([*STAGES, "all"]),
@@ -49,6 +54,7 @@ def command(
     output: Path | None,
     single_file: bool,
     all_variants: bool,
+    golden: int | None,
     debug: bool,
     dumps: tuple[str, ...],
     as_json: bool,
@@ -81,6 +87,10 @@ def command(
         progress("writing the bundle")
         place = write_bundle(compiled, output or _default_place(model, target))
     seconds = time.perf_counter() - start
+    if golden:
+        reference, sets = golden_sets(model, dict(shapes), dict(dims), golden)
+        for name, data in golden_files(reference, sets).items():
+            (place / name).write_bytes(data)
     summary = describe(compiled, place, seconds)
     if as_json:
         print_json({**summary, **({"dumps": seen} if dumps else {})})

@@ -135,7 +135,7 @@ def verify_model(
     graph = onnx_frontend.read(model, shapes, dims)
     if (symbols := dimensions(graph)) and inputs is None:
         say("running it at several sizes")
-        trials = _sizes(symbols)
+        trials = trial_sizes(symbols)
         with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
             name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
             compiled = compile_graph(graph, name, Options(machine, generator, compiler, threads), None, say)
@@ -164,7 +164,7 @@ def verify_model(
     return Report(report.reference, tolerance, checks, first)
 
 
-def _sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
+def trial_sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
     """Sizes to try open dimensions at: the least, the greatest, and some between that are multiples of nothing."""
     trials = []
     for share in (0.0, 1.0, 0.37, 0.61, 0.13):

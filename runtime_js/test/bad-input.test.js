@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Model } from "../src/index.js";
+import { changed, file, parts, place, skip } from "./bundles.js";
+
+const html = new TextEncoder().encode("<!doctype html><title>Not found</title>");
+/** @param {any} source @param {string} code @param {RegExp} message */
+const refused = (source, code, message) => assert.rejects(Model.load(source), { name: "SternaError", code, message });
+
+test("a wrong name", { skip }, async () => {
+  const model = await Model.load(`${place}/digits`);
+  assert.throws(() => model.run({ picture: new Float32Array(64) }), { code: "E0602", message: /no input "picture"; it has: "image"/ });
+  assert.throws(() => model.output("classes"), { code: "E0509", message: /no output "classes"; it has: "scores"/ });
+  assert.throws(() => model.tensor("classes"), { code: "E0509" });
+});
+
+test("a wrong length", { skip }, async () => {
+  const model = await Model.load(`${place}/digits`);
+  assert.throws(() => model.run({ image: new Float32Array(63) }), {
+    code: "E0604", message: /input "image" is \[1, 1, 8, 8\] and wants 64 elements; given: 63/,
+  });
+  assert.throws(() => model.run({ image: { data: new Float32Array(64), dims: [8, 8] } }), {
+    code: "E0604", message: /input "image" wants \[1, 1, 8, 8\]; given: \[8, 8\]/,
+  });
+});
+
+test("a wrong type", { skip }, async () => {
+  const model = await Model.load(`${place}/digits`);
+  for (const given of [new Float64Array(64), new Uint8Array(64), Array(64).fill(0), "pixels", null, undefined, 7, new ArrayBuffer(256)])
+    assert.throws(() => model.run({ image: given }), { code: "E0603", message: /input "image" is float32 and wants a Float32Array; given: / });
+});
+
+test("HTML in place of wasm, weights and graph", { skip }, async () => {
+  const given = await parts("digits");
+  await refused({ ...given, module: html }, "E0503", /model\.wasm: wanted WebAssembly, given "<!doctype html.*page of HTML/);
+  await refused({ ...given, params: html }, "E0505", /params\.bin: has 39 bytes; .*page of HTML/);
+  await refused({ ...given, graph: html }, "E0504", /first line is not that of a Sterna bundle.*page of HTML/);
+  await refused(html, "E0503", /wanted WebAssembly/);
+  await refused(new Response(html, { headers: { "content-type": "text/html" } }), "E0503", /page of HTML/);
+  await refused(new Response(html, { status: 404 }), "E0503", /answered 404/);
+});
+
+test("truncated and damaged weights", { skip }, async () => {
+  const given = await parts("digits");
+  const { length } = given.params;
+  await refused({ ...given, params: given.params.subarray(0, -64) }, "E0505", new RegExp(`params.bin: has ${length - 64} bytes; it had ${length}`));
+  const flipped = given.params.slice();
+  flipped[1000] ^= 1;
+  await refused({ ...given, params: flipped }, "E0505", /params\.bin: hash is [0-9a-f]{16}; it was/);
+  await refused({ graph: given.graph, module: given.module }, "E0501", /params is missing/);
+});
+
+test("a damaged library", { skip }, async () => {
+  const given = await parts("digits");
+  const flipped = given.module.slice();
+  flipped[flipped.length - 9] ^= 1;
+  await refused({ ...given, module: flipped }, "E0505", /model\.wasm: hash/);
+  const other = await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+  await refused({ ...given, module: other }, "E0508", /imports nothing; wanted: env\.memory alone/);
+});
+
+test("damaged single files", { skip }, async () => {
+  const whole = await file("single/model.wasm");
+  for (const length of [4, 9, 100, 5000, whole.length - 10]) await assert.rejects(Model.load(whole.slice(0, length)), { name: "SternaError" });
+  for (const at of [20, 3000, 40000, whole.length - 5]) {
+    const flipped = whole.slice();
+    flipped[at] ^= 4;
+    await assert.rejects(Model.load(flipped), { name: "SternaError" });
+  }
+  await refused((await parts("digits")).module, "E0504", /no single-file bundle/);
+});
+
+test("a bundle for another format, ABI or machine", { skip }, async () => {
+  const given = await parts("digits");
+  const cases = [
+    [(g) => (g.sterna = 2), "E0506", /format version is 2; this runtime reads 1/],
+    [(g) => (g.abi = 9), "E0506", /kernel ABI is 9; this runtime speaks 1/],
+    [(g) => (g.target.triple = "aarch64-linux-gnu"), "E0507", /compiled for aarch64-linux-gnu.*--target browser/],
+    [(g) => g.target.cpu_features.push("warp"), "E0507", /need warp/],
+  ];
+  for (const [change, code, message] of cases) await refused({ ...given, graph: await changed(given.graph, change) }, code, message);
+});
+
+test("graphs that contradict themselves", { skip }, async () => {
+  const given = await parts("open");
+  const arena = (g) => g.values.find((v) => v.storage.class === "arena");
+  const cases = [
+    (g) => delete g.nodes, (g) => (g.model = "a b"), (g) => (g.library = "../x.wasm"), (g) => delete g.files["params.bin"],
+    (g) => (g.arena.bytes = -1), (g) => (g.scratch_bytes = 3), (g) => (g.arena.bytes = 64), (g) => (arena(g).dtype = "float31"),
+    (g) => (arena(g).storage.class = "heap"), (g) => (arena(g).storage.offset += 1), (g) => (arena(g).storage.bytes = 1e12),
+    (g) => (arena(g).dims[0] = 1e9), (g) => (arena(g).dims = [["d", 7]]), (g) => (arena(g).dims[0] = ["/", ["d", 0], 0]),
+    (g) => (arena(g).dims[0] = ["^", 2, 3]), (g) => (arena(g).dims[0] = ["+"]), (g) => (arena(g).dims[0] = ["+", ["d", 0], -999]),
+    (g) => (arena(g).dims[0] = ["*", 1e15, 1e15]), (g) => (arena(g).dims = Array(17).fill(1)), (g) => (g.inputs = [g.outputs[0]]),
+    (g) => g.inputs.push(g.inputs[0]), (g) => (g.inputs = []), (g) => (g.nodes[0].kernel = 1e6), (g) => (g.nodes[0].in = [1e6]),
+    (g) => (g.nodes[0].out = [g.inputs[0]]), (g) => (g.nodes[0].params_at = 7), (g) => (g.nodes[0].params_bytes = 1e12),
+    (g) => (g.nodes[0].tasks = -1), (g) => (g.symbols[0].lo = 99), (g) => (g.symbols[1].name = g.symbols[0].name),
+    (g) => (g.values[g.inputs[0]].storage.strides = [1, 1]), (g) => (g.values[0].fleeting = 1),
+    (g) => (arena(g).dims[0] = Array(300).fill(1).reduce((e) => ["+", e, 1], 1)),
+  ];
+  for (const change of cases)
+    await assert.rejects(Model.load({ ...given, graph: await changed(given.graph, change) }), { name: "SternaError", code: "E0504" }, String(change));
+  await refused({ ...given, graph: await changed(given.graph, (g) => (g.nodes[0].tasks = 1e6)) }, "E0508", /has 1000000 tasks/);
+  await refused({ ...given, graph: await changed(given.graph, (g) => g.kernels.pop() && (g.nodes = [])) }, "E0508", /kernels; graph\.json has/);
+  const flipped = given.graph.slice();
+  flipped[300] ^= 1;
+  await refused({ ...given, graph: flipped }, "E0505", /graph\.json: hash/);
+});
+
+test("sources of no known kind", async () => {
+  for (const source of [undefined, null, 7, {}, { graph: "text" }]) await refused(source, "E0501", /a model is loaded from/);
+  await refused("/no/such/bundle", "E0503", /graph\.json: cannot be read/);
+});
