@@ -73,10 +73,10 @@ def golden_files(reference: str, sets: Iterable[GoldenSet], tolerance: float = T
     def row(name: str, array: Array) -> dict[str, Any]:
         data.extend(bytes(-len(data) % 64))
         raw = np.ascontiguousarray(array).tobytes()
-        entry = {"name": name, "dtype": dtypes.from_numpy(array.dtype), "dims": list(array.shape)}
-        entry |= {"offset": len(data), "bytes": len(raw)}
+        at = len(data)
         data.extend(raw)
-        return entry
+        dtype = dtypes.from_numpy(array.dtype)
+        return {"name": name, "dtype": dtype, "dims": list(array.shape), "offset": at, "bytes": len(raw)}
 
     rows = [
         {
