@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 Model = Union[str, "os.PathLike[str]", "onnx.ModelProto"]
 Dims = Mapping[str, int | tuple[int, int]]
+#: Sizes of inputs; None for a sequence or an optional that holds nothing.
+Shapes = Mapping[str, Sequence[int] | None]
 
 
 def compile(
     model: Model,
     target: str | Target = "host",
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Shapes | None = None,
     dims: Dims | None = None,
     generator: str = "c",
     threads: int = 1,
@@ -44,7 +46,8 @@ def compile(
     Args:
         model: path of an ONNX file, or a loaded ONNX model.
         target: name of a target that this machine can run, or a `Target`. For others use `compile_to`.
-        shapes: input name -> sizes, where the model leaves them open.
+        shapes: input name -> sizes, where the model leaves them open. The tensors of a sequence `x` are `x[0]`, `x[1]` ...;
+            None stands for a sequence or an optional that holds nothing.
         dims: dimension name -> its size, or (least, greatest) of one that stays open until the model runs.
         generator: "c" (through a C compiler) or "llvm" (in this process).
         threads: how many threads it will run on; a cost hint and what the returned bundle is loaded with, never a
@@ -74,7 +77,7 @@ def compile_to(
     output: str | os.PathLike[str],
     model: Model,
     target: str | Target = "host",
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Shapes | None = None,
     dims: Dims | None = None,
     generator: str = "c",
     threads: int = 1,
@@ -117,7 +120,7 @@ def compile_to(
 def compile_model(
     model: Model,
     target: str | Target = "host",
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Shapes | None = None,
     dims: Dims | None = None,
     generator: str = "c",
     threads: int = 1,

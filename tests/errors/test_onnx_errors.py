@@ -254,7 +254,9 @@ def test_element_types() -> None:
     cast = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.COMPLEX64)
     assert refusal(model([cast])).codes == ("E0111",)
     sequence = helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2])
-    assert refusal(model([RELU], [sequence])).codes == ("E0111",)
+    assert refusal(model([RELU], [sequence])).codes == ("E0105",)
+    entries = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+    assert refusal(model([RELU], [helper.make_value_info("x", entries)])).codes == ("E0111",)
 
 
 def test_sizes_beyond_reason() -> None:

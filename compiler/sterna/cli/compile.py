@@ -46,7 +46,7 @@ _STEPS = 8  # those of api.compile_model, and the last one here
 def command(
     model: Path,
     target: str,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
     dims: tuple[tuple[str, int | tuple[int, int]], ...],
     generator: str,
     cc: str,

@@ -12,12 +12,14 @@ from sterna.errors import error
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`name=1,3,224,224` -> (name, sizes); `name=` is a scalar."""
+def shape(text: str) -> tuple[str, tuple[int, ...] | None]:
+    """`name=1,3,224,224` -> (name, sizes); `name=` is a scalar, `name=none` a sequence or optional that holds nothing."""
     name, _, sizes = text.rpartition("=")  # names of tensors may contain "=", sizes do not
     try:
         if not name:
             raise ValueError
+        if sizes.strip() == "none":
+            return name, None
         return name, tuple(int(size) for size in sizes.split(",")) if sizes.strip() else ()
     except ValueError:
         fix = "--shape image=1,3,224,224"

@@ -43,7 +43,7 @@ _STAGES = {
 def command(
     model: Path,
     target: str,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
     dims: tuple[tuple[str, int | tuple[int, int]], ...],
     generator: str,
     cc: str,

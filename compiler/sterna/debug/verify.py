@@ -99,7 +99,7 @@ class Report:
 def verify_model(
     model: Model,
     target: str | Target = "host",
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int] | None] | None = None,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     generator: str = "c",
     threads: int = 1,
@@ -179,7 +179,7 @@ def trial_sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
 def _at_sizes(
     bundle: Bundle,
     model: Model,
-    shapes: Mapping[str, Sequence[int]] | None,
+    shapes: Mapping[str, Sequence[int] | None] | None,
     dims: Mapping[str, int | tuple[int, int]],
     trials: Sequence[Mapping[str, int]],
     seed: int,

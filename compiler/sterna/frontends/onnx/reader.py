@@ -17,12 +17,12 @@ from onnx import inliner
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.naming import named_graph
-from sterna.frontends.onnx import declared, legacy, pinned, sequences, structure
+from sterna.frontends.onnx import containers, declared, legacy, pinned, sequences, structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
 from sterna.frontends.onnx.operators import translators
-from sterna.frontends.onnx.sequences import TensorList
+from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.frontends.onnx.translation import Translation
 from sterna.frontends.onnx.unrolling import Unrolling
 from sterna.ir.graph import Graph, Value, constant
@@ -33,13 +33,14 @@ DEEPEST = 64  # of sub-graphs and functions inside each other
 
 
 def read(
-    model: str | os.PathLike[str] | onnx.ModelProto, shapes: Shapes | None = None, dims: Dims | None = None
+    model: str | os.PathLike[str] | onnx.ModelProto, shapes: containers.Given | None = None, dims: Dims | None = None
 ) -> Graph:
     """An ONNX model as a graph of core operators.
 
     Args:
         model: a file, or a model in memory. Weights are used in place, not copied.
-        shapes: input name -> sizes, for inputs whose shape the model leaves open.
+        shapes: input name -> sizes, for inputs whose shape the model leaves open; `containers` says what sequences and
+            optionals are called.
         dims: name of a dimension -> its size.
 
     Returns:
@@ -56,19 +57,20 @@ def read(
         except Exception as problem:  # a malformed function; the inliner's errors have no common type
             raise error("E0103", f"{where}: the model's functions cannot be expanded: {problem}") from None
     versions = opsets(proto.opset_import)
+    graph, sizes = containers.spelled_out(proto.graph, dict(shapes or {}), where)
 
     def attempt(pins: pinned.Pins, masks: pinned.Pins) -> Graph:
-        return _Reader(where, folder, versions, pins, masks).model(proto.graph, dict(shapes or {}), dict(dims or {}))
+        return _Reader(where, folder, versions, pins, masks).model(graph, sizes, dict(dims or {}))
 
     try:
         return attempt({}, {})
     except SternaError as mistake:
-        results = declared.of_values(proto.graph.output)
-        if set(mistake.codes) != {"E0107"} or len(results) != len(proto.graph.output):
+        results = declared.of_values(graph.output)
+        if set(mistake.codes) != {"E0107"} or len(results) != len(graph.output):
             raise
-        stored = {tensor.name for tensor in proto.graph.initializer}
-        fed = [value for value in proto.graph.input if value.name not in stored]
-        types, _ = input_types(fed, dict(shapes or {}), dict(dims or {}), where)
+        stored = {tensor.name for tensor in graph.initializer}
+        fed = [value for value in graph.input if value.name not in stored]
+        types, _ = input_types(fed, sizes, dict(dims or {}), where)
         found = pinned.find(types, results.values(), attempt)
         if found is None:
             raise
@@ -89,20 +91,25 @@ class _Scope:
         return name in self.values or name in self.lists or (self.outer is not None and name in self.outer)
 
     def __getitem__(self, name: str) -> Value | None:
-        if name in self.lists:
+        found = self.item(name)
+        if isinstance(found, TensorList):
             raise error("E0104", f'the sequence or optional "{name}" stands where a tensor is needed')
-        if name in self.values or self.outer is None:
-            return self.values[name]
-        return self.outer[name]
+        return found
+
+    def item(self, name: str) -> Operand:
+        """The tensor, sequence or optional of a name."""
+        if name in self.lists:
+            return self.lists[name]
+        return self.values[name] if name in self.values or self.outer is None else self.outer.item(name)
+
+    def put(self, name: str, found: Operand) -> None:
+        if isinstance(found, TensorList):
+            self.lists[name] = found
+        else:
+            self.values[name] = found
 
     def get(self, name: str) -> Value | None:
         return self[name] if name in self else None  # noqa: SIM401  this is that method
-
-    def list_of(self, name: str) -> TensorList | None:
-        """The sequence or optional of a name, if it is one."""
-        if name in self.lists or name in self.values or self.outer is None:
-            return self.lists.get(name)
-        return self.outer.list_of(name)
 
     def origin(self, name: str) -> Source | None:
         return self.origins.get(name) or (self.outer.origin(name) if self.outer is not None else None)
@@ -142,11 +149,9 @@ class _Reader:
             scope.values[name] = constant(self.builder.name(f"{name}/expected"), value)
         self.body(graph, positions, scope)
         self.fail_if(self.problems)
-        outputs = [value for value in (scope[value.name] for value in graph.output) if value is not None]
-        assert len(outputs) == len(graph.output)
+        outputs, names = containers.results(graph.output, scope.item)
         if self.pins:
             self.test_pins(graph, inputs, outputs)
-        names = tuple(value.name for value in graph.output)
         return named_graph(graph.name or "model", self.builder.nodes, inputs, outputs, names, self.wanted)
 
     def test_pins(self, graph: onnx.GraphProto, inputs: Sequence[Value], outputs: list[Value]) -> None:
@@ -210,18 +215,17 @@ class _Reader:
         """Translates one node, or what it is expanded to."""
         for name in source.outputs:
             scope.origins[name] = source
-        lists = [scope.list_of(name) for name in source.inputs]
-        resolved = source.domain == "" and (
-            source.op in sequences.OPERATORS or (source.op == "Identity" and any(lists))
-        )
-        inputs = [
-            scope[name] if name and (found is None or not resolved) else None
-            for name, found in zip(source.inputs, lists, strict=True)
-        ]
-        given = zip(source.inputs, inputs, lists, strict=True)
-        if any(name and value is None and (found is None or not resolved) for name, value, found in given):
+        operands = [scope.item(name) if name else None for name in source.inputs]
+        if any(name and found is None for name, found in zip(source.inputs, operands, strict=True)):
             scope.values.update(dict.fromkeys(filter(None, source.outputs)))
             return
+        lists = any(isinstance(found, TensorList) for found in operands)
+        resolved = source.domain == "" and (source.op in sequences.OPERATORS or (source.op == "Identity" and lists))
+        control = source.domain == "" and source.op in structure.CONTROL
+        inputs = [
+            None if isinstance(found, TensorList) and (resolved or control) else scope[name] if name else None
+            for name, found in zip(source.inputs, operands, strict=True)
+        ]
         translator = translators().get((source.domain, source.op))
         if translator is not None or resolved:
             flags = [bool(name) and name in used for name in source.outputs]
@@ -237,27 +241,26 @@ class _Reader:
             if source.domain == "" and source.version < legacy.MODERN:
                 work = legacy.modern(work)
             if translator is None or resolved:
-                operands = [value if found is None else found for value, found in zip(inputs, lists, strict=True)]
-                made = sequences.translate(work, operands)
-                if isinstance(made, TensorList):
-                    scope.lists[source.outputs[0]] = made
-                    return
-                results: tuple[Value | None, ...] = (made,)
+                results: Sequence[Operand] = (
+                    self.mapped(source, operands, scope)
+                    if source.op == "SequenceMap"
+                    else (sequences.translate(work, operands),)
+                )
             else:
                 result = translator(work)
                 results = result if isinstance(result, tuple) else (result,)
         elif source.op == "If" and source.domain == "":
             results = self.branch(source, inputs, scope)
-        elif source.op in structure.CONTROL and source.domain == "":
-            results = self.unrolled(source, inputs, scope)
+        elif control:
+            results = self.unrolled(source, operands, scope)
         else:
             results = self.expansion(source, inputs, sources, [scope.declared.get(n) for n in source.outputs])
         if len(results) < len(source.outputs):
             raise error("E0103", f"{source.op} gives {len(results)} outputs, not {len(source.outputs)}")
         for name, value in zip(source.outputs, results, strict=False):
             if name:
-                scope.values[name] = value
-            if name and value is not None:
+                scope.put(name, value)
+            if name and isinstance(value, Value):
                 self.wanted.setdefault(value, name)
 
     def origin(self, name: str, scope: _Scope) -> str:
@@ -268,14 +271,14 @@ class _Reader:
             if source is None:
                 break
             steps.append(source.op)
-            running = [n for n in source.inputs if n and (value := scope[n]) is not None and value.data is None]
+            running = [n for n in source.inputs if n and isinstance(v := scope.item(n), Value) and v.data is None]
             if not running:
                 break
             name = running[0]
         return "comes from " + " <- ".join([*steps, f'"{name}"'])
 
     # ---------------------------------------------------------------- control flow and functions
-    def branch(self, source: Source, inputs: Sequence[Value | None], scope: _Scope) -> tuple[Value | None, ...]:
+    def branch(self, source: Source, inputs: Sequence[Value | None], scope: _Scope) -> Sequence[Operand]:
         """The branch of an `If` that a known condition takes."""
         condition = inputs[0] if inputs else None
         if condition is None or int(condition.type.elements) != 1:
@@ -292,6 +295,12 @@ class _Reader:
         chosen = self.builder.reshape(condition, ())
         results: list[Value | None] = []
         for a, b in zip(first, second, strict=True):
+            if isinstance(a, TensorList) or isinstance(b, TensorList):
+                raise error(
+                    "E0107",
+                    "If whose branches give sequences or optionals needs a condition that is constant",
+                    f"input 0 {self.origin(source.inputs[0], scope)}",
+                )
             if a is not None and b is not None and a.type != b.type:
                 raise error(
                     "E0107",
@@ -301,13 +310,14 @@ class _Reader:
             results.append(None if a is None or b is None else self.builder.add("where", chosen, a, b))
         return tuple(results)
 
-    def unrolled(self, source: Source, inputs: Sequence[Value | None], scope: _Scope) -> tuple[Value | None, ...]:
+    def unrolled(self, source: Source, inputs: Sequence[Operand], scope: _Scope) -> Sequence[Operand]:
         """The iterations of a `Loop` or `Scan`, one after the other."""
         graph = source.attributes["body"]
 
-        def body(values: Sequence[Value]) -> tuple[Value | None, ...]:
+        def body(values: Sequence[Operand]) -> tuple[Operand, ...]:
             inner = _Scope(scope)
-            inner.values |= {declared.name: value for declared, value in zip(graph.input, values, strict=True)}
+            for declared_, value in zip(graph.input, values, strict=True):
+                inner.put(declared_.name, value)
             return self.nested(graph, inner, graph.name or source.name)
 
         def origin(position: int) -> str:
@@ -315,7 +325,20 @@ class _Reader:
 
         return Unrolling(source, inputs, self.builder, body, len(graph.input), origin).run()
 
-    def nested(self, graph: onnx.GraphProto, scope: _Scope, name: str) -> tuple[Value | None, ...]:
+    def mapped(self, source: Source, operands: Sequence[Operand], scope: _Scope) -> list[TensorList]:
+        """A graph applied to every element of a sequence, and of others beside it."""
+        graph, rows = source.attributes["body"], []
+        if not isinstance(operands[0], TensorList):
+            raise error("E0104", "SequenceMap of a sequence that is only known at run time is not supported")
+        for number in range(len(operands[0].values)):
+            inner = _Scope(scope)
+            for declared_, operand in zip(graph.input, operands, strict=True):
+                inner.values[declared_.name] = operand.values[number] if isinstance(operand, TensorList) else operand
+            rows.append(self.nested(graph, inner, graph.name or source.name))
+        columns = zip(*rows, strict=True) if rows else [()] * len(graph.output)
+        return [TensorList(tuple(found for found in column if isinstance(found, Value))) for column in columns]
+
+    def nested(self, graph: onnx.GraphProto, scope: _Scope, name: str) -> tuple[Operand, ...]:
         self.depth += 1
         if self.depth > DEEPEST:
             raise error("E0103", f"sub-graphs are nested more than {DEEPEST} deep")
@@ -326,7 +349,7 @@ class _Reader:
         self.fail_if(problems)
         self.body(graph, positions, scope)
         self.depth -= 1
-        return tuple(scope[value.name] for value in graph.output)
+        return tuple(scope.item(value.name) for value in graph.output)
 
     def expansion(
         self,

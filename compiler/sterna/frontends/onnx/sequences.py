@@ -14,9 +14,10 @@ from sterna.ir.graph import Value
 
 @dataclass(frozen=True)
 class TensorList:
-    """A sequence, or an optional: of one tensor, or of none."""
+    """A sequence, or (`optional`) an optional tensor: of one, or of none. An optional sequence is the sequence."""
 
     values: tuple[Value, ...]
+    optional: bool = False
 
 
 Operand = Value | TensorList | None
@@ -32,6 +33,7 @@ OPERATORS = frozenset(
         "SequenceErase",
         "SequenceInsert",
         "SequenceLength",
+        "SequenceMap",
         "SplitToSequence",
     )
 )
@@ -50,12 +52,15 @@ def translate(t: Translation, operands: Sequence[Operand]) -> Value | TensorList
     first = operands[0] if operands else None
     if op == "Identity" and isinstance(first, TensorList):
         return first
-    if op in ("SequenceEmpty", "Optional"):
-        return TensorList(()) if first is None else first if isinstance(first, TensorList) else TensorList((first,))
+    if op == "SequenceEmpty":
+        return TensorList(())
+    if op == "Optional":
+        return first if isinstance(first, TensorList) else TensorList(() if first is None else (first,), optional=True)
     if op == "SequenceConstruct":
         return TensorList(tuple(t.input(n) for n in range(len(operands))))
     if op == "OptionalHasElement":
-        return t.constant(first is not None and (isinstance(first, Value) or bool(first.values)), "bool")
+        empty = isinstance(first, TensorList) and first.optional and not first.values
+        return t.constant(first is not None and not empty, "bool")
     if op == "OptionalGetElement" and isinstance(first, Value):
         return first
     if op == "SplitToSequence":
@@ -64,6 +69,8 @@ def translate(t: Translation, operands: Sequence[Operand]) -> Value | TensorList
         raise error("E0104", f"{op} of a sequence that is only known at run time is not supported")
     values = list(first.values)
     if op == "OptionalGetElement":
+        if not first.optional:
+            return first
         if len(values) != 1:
             raise error("E0108", "OptionalGetElement of an empty optional")
         return values[0]

@@ -12,6 +12,7 @@ import numpy as np
 
 from sterna.errors import SternaError, error
 from sterna.frontends.onnx.nodes import Source
+from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.ir.graph import Value
 from sterna.ir.integer import ONE
 from sterna.ops import Builder
@@ -19,7 +20,7 @@ from sterna.ops import Builder
 #: Iterations that are written out.
 LONGEST = 64
 
-Results = tuple[Value | None, ...]
+Results = tuple[Operand, ...]
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class Unrolling:
     """
 
     source: Source
-    inputs: Sequence[Value | None]
+    inputs: Sequence[Operand]
     builder: Builder
-    body: Callable[[Sequence[Value]], Results]
+    body: Callable[[Sequence[Operand]], Results]
     takes: int
     origin: Callable[[int], str]
 
@@ -68,12 +69,13 @@ class Unrolling:
             made = [value for value in results if value is not None]
             if len(made) != len(results):
                 return (None,) * len(self.source.outputs)
-            if made[0].data is None:
+            goes = made[0]
+            if isinstance(goes, TensorList) or goes.data is None:
                 raise error(
                     "E0107", "Loop needs conditions that are constant; that of its body is computed at run time"
                 )
-            going = bool(made[0].data.reshape(-1)[0])
-            carried, rows = made[1 : 1 + len(carried)], [*rows, made[1 + len(carried) :]]
+            going = bool(goes.data.reshape(-1)[0])
+            carried, rows = made[1 : 1 + len(carried)], [*rows, self._tensors(made[1 + len(carried) :])]
             number += 1
         if not rows and len(self.source.outputs) > len(carried):
             raise error("E0113", "Loop of no iterations with results of each is not supported")
@@ -84,7 +86,7 @@ class Unrolling:
         value = self.inputs[position] if position < len(self.inputs) else None
         if value is None:
             return None
-        if value.data is None or value.data.size != 1:
+        if isinstance(value, TensorList) or value.data is None or value.data.size != 1:
             what = ("a number of iterations", "a condition")[position]
             raise error("E0107", f"Loop needs {what} that is constant", f"input {position} {self.origin(position)}")
         return value.data
@@ -93,7 +95,7 @@ class Unrolling:
     def _scan(self) -> Results:
         attributes = self.source.attributes
         batched = self.source.version < 9
-        given = [value for value in self.inputs[batched:] if value is not None]
+        given = self._tensors([value for value in self.inputs[batched:] if value is not None])
         count = int(attributes["num_scan_inputs"])
         if len(given) != len(self.inputs) - batched or self.takes != len(given) or not 0 < count <= len(given):
             raise error("E0103", f"the body of Scan takes {self.takes} inputs; {len(given)} are given, {count} scanned")
@@ -152,12 +154,19 @@ class Unrolling:
                 for value, axis, way in zip(sequences, axes, backward, strict=True)
             ]
             results = self.body([*current, *elements])
-            made = [value for value in results if value is not None]
+            made = self._tensors([value for value in results if value is not None])
             if len(made) != len(results):
                 return None
             current = made[: len(states)]
             rows.append(made[len(states) :])
         return current, rows
+
+    def _tensors(self, values: Sequence[Value | TensorList]) -> list[Value]:
+        """The values, all of which must be tensors."""
+        found = [value for value in values if isinstance(value, Value)]
+        if len(found) != len(values):
+            raise error("E0104", f"{self.source.op} over sequences or optionals is not supported")
+        return found
 
     # ---------------------------------------------------------------- parts of sequences
     def _element(self, value: Value, axis: int, position: int) -> Value:
