@@ -69,7 +69,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         context.target.vector_registers,
         context.target.fma,
         lanes,
-        _rows_in_cache(shape, context) if shape.rows else 1,
+        rows_in_cache(shape, context) if shape.rows else 1,
     )
     nr = nv * lanes
     out_axes = s.stages[out].tensor.axes
@@ -139,7 +139,7 @@ def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
     )
 
 
-def _rows_in_cache(shape: _Shape, context: Context) -> int:
+def rows_in_cache(shape: Shape, context: Context) -> int:
     """How many rows of the left operand can be walked side by side without throwing one another out of the first cache.
 
     Lines whose addresses differ by a multiple of the size of one way fall into the same set, which holds one line a

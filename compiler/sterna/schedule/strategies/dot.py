@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.schedule.schedule import Schedule, contains
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
-from sterna.schedule.strategies.contraction import Shape, analyse, make_tasks, tile_shape
+from sterna.schedule.strategies.contraction import Shape, analyse, make_tasks, rows_in_cache, tile_shape
 from sterna.te.tensor import Axis, Kernel
 
 
@@ -55,6 +55,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         context.target.vector_registers,
         context.target.fma,
         lanes,
+        rows_in_cache(shape, context) if shape.rows else 1,
     )
     nr = nv * lanes
     names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
