@@ -103,3 +103,27 @@ def detector(seed: int = 11) -> onnx.ModelProto:
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, "height", "width"])
     scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 5, None, None])
     return g.model("detector", [image], [scores])
+
+
+def rows(seed: int = 13) -> onnx.ModelProto:
+    """What is done along an open axis: normalization, softmax, extremes, and a product of every row with every row."""
+    g = _Graph(seed)
+    centred = g.node("Sub", "x", g.node("ReduceMean", "x", axes=[-1], keepdims=1))
+    square = g.node("ReduceMean", g.node("Mul", centred, centred), axes=[-1], keepdims=1)
+    root = g.node("Sqrt", g.node("Add", square, g.constant(np.float32(1e-3))))
+    normalized = g.node("Div", centred, root, output="normalized")
+    attention = g.node("Softmax", normalized, axis=-1, output="attention")
+    g.node("MatMul", attention, g.node("Transpose", "x", perm=[1, 0]), output="product")
+    g.node("MatMul", g.node("Transpose", "x", perm=[1, 0]), attention, output="gram")
+    g.node("ReduceMax", g.node("Tanh", "x"), axes=[0], keepdims=0, output="most")
+    x, *outputs = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (
+            ("x", ["batch", "length"]),
+            ("normalized", ["batch", "length"]),
+            ("product", ["batch", "batch"]),
+            ("gram", ["length", "length"]),
+            ("most", ["length"]),
+        )
+    )
+    return g.model("rows", [x], outputs)

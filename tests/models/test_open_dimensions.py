@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import sterna
-from models.open_networks import detector, encoder
+from models.open_networks import detector, encoder, rows
+from trained import trained
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")
 GENERATORS = ("c", "llvm")
@@ -60,3 +61,27 @@ def test_firmware_needs_every_size() -> None:
     with pytest.raises(sterna.SternaError, match="E0203") as problem:
         sterna.compile_to("unused", detector(), target="cortex-m4", dims={"height": (8, 20), "width": 16})
     assert "--dim height=20" in str(problem.value)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_rows_of_every_length(generator: str, tmp_path: Path) -> None:
+    """Softmax and normalization over an open axis, element-wise tails, a product whose every size is open."""
+    model = rows()
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    random = np.random.default_rng(5)
+    dims = {"batch": (1, 5), "length": (1, 150)}
+    with sterna.compile(model, dims=dims, generator=generator, output=tmp_path / "rows") as bundle:
+        for length in (*range(1, 36), 47, 63, 64, 65, 127, 128, 129, 149, 150):
+            batch = length % 5 + 1
+            _agree(bundle, session, {"x": random.standard_normal((batch, length)).astype(np.float32)})
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_all_three_dimensions_of_a_trained_detector(generator: str, tmp_path: Path) -> None:
+    path = trained("mtcnn_pnet_f32").file
+    session = onnxruntime.InferenceSession(path)
+    random = np.random.default_rng(6)
+    dims = {"N": (1, 2), "M1": (16, 60), "M2": (16, 90)}
+    with sterna.compile(path, dims=dims, generator=generator, output=tmp_path / "pnet") as bundle:
+        for batch, height, width in ((1, 16, 16), (2, 60, 90), (1, 17, 90), (2, 33, 41), (1, 59, 16), (2, 48, 64)):
+            _agree(bundle, session, {"input_1": random.standard_normal((batch, height, width, 3)).astype(np.float32)})

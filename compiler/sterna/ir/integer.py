@@ -264,6 +264,15 @@ class Int:
         if (blocks := _blocks(rest, d)) is not None:
             g, whole, within = blocks
             return (whole % (d // g)) * g + within
+        if rest.const == 0 and len(rest.terms) == 1:
+            ((monomial, coefficient),) = rest.terms.items()
+            if (
+                coefficient == 1
+                and len(monomial) == 1
+                and isinstance(monomial[0], Mod)
+                and monomial[0].divisor % d == 0
+            ):
+                return monomial[0].value % d
         return Int({(Mod(rest, d),): 1}, 0)
 
     def _divide(self, d: int) -> tuple[Int, Int]:

@@ -4,7 +4,8 @@ Nests are emitted recursively, outer axes first, with every extent known:
 
 - *Tails.* Where a split leaves a remainder, the loop over full tiles is followed by the same nest once more with the
   inner extent of the remainder: no guard in any iteration. Where the outer axis is the parallel one, or was fused, the
-  choice is made once per tile by an `If`.
+  choice is made once per tile by an `If`. A remainder whose size is known only at run time is done in tiles of 8, 4, 2
+  and 1 iterations (and so on), where each is done or not: vectors and registers keep constant sizes on every machine.
 - *Bounds.* A stage placed by `compute_at` is computed for the region that its readers need within one iteration of
   that axis: the least index (a symbolic integer in the outer loops' variables) and a constant extent per dimension.
 - *Storage.* That region gets a buffer of its extents; indices into it are relative to the least index.
@@ -20,8 +21,8 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
-from sterna.loops.nest import Nest, Region, Remainder
-from sterna.loops.program import Buffer, Function, Stmt, seq
+from sterna.loops.nest import Nest, Region, Remainder, Tile
+from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
 from sterna.loops.tensorize import ScatteredOperandError, tensorized
 from sterna.schedule.schedule import Packing, RaggedTail, Schedule, Split, StageState, factors
@@ -205,14 +206,12 @@ class Lowering:
         if kind == "unrolled" and not extent.is_const:
             kind = "serial"
         if ragged is not None and kind != "parallel":
-            first, last = nest.fork(), nest.fork()
-            first.tail[leaf], last.tail[leaf] = False, True
             main: Stmt | None = None
             if ragged.full != ZERO:
                 symbol = self._symbol(s, leaf, ragged.full)
-                main = self._bind(first, leaf, of(symbol), level, phase)
+                main = self._bind(nest.full_tile(leaf), leaf, of(symbol), level, phase)
                 main = main if ragged.full == 1 else P.For(symbol, ragged.full, kind, main)
-            return seq(main, self._tail(last, leaf, ragged, leaf, level, phase))
+            return seq(main, self._tail(nest, leaf, ragged, leaf, level, phase))
         width = self._width(nest, leaf, extent) if kind == "vectorized" else None
         # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
         symbol = self._symbol(s, leaf, extent if width is None else width)
@@ -249,11 +248,8 @@ class Lowering:
             return self._placed(nest, leaf, level, phase)
         outer, index, remainder = undecided
         if remainder.full == ZERO:
-            last = nest.fork()
-            last.tail[outer] = True
-            return self._tail(last, outer, remainder, leaf, level, phase)
-        first, last = nest.fork(), nest.fork()
-        first.tail[outer], last.tail[outer] = False, True
+            return self._tail(nest, outer, remainder, leaf, level, phase)
+        first = nest.full_tile(outer)
         symbol = self._symbol(nest.stage, outer, remainder.full)
         first.bound[outer] = of(symbol)
         name = None if remainder.full == 1 else P.LetIndex(symbol, index)
@@ -261,25 +257,45 @@ class Lowering:
             index,
             remainder.full,
             seq(name, self._decided(first, leaf, level, phase)),
-            self._tail(last, outer, remainder, leaf, level, phase),
+            self._tail(nest, outer, remainder, leaf, level, phase),
         )
 
     def _tail(self, nest: Nest, outer: str, remainder: Remainder, leaf: str, level: int, phase: str | None) -> Stmt:
-        """What remains after the full tiles of a split. Where its size is known it is one smaller tile; where it
-        depends on a dimension its iterations are done one by one."""
-        if remainder.rest.is_const:
-            if outer == leaf:
-                return self._bind(nest, leaf, remainder.full, level, phase)
-            nest.bound[outer] = remainder.full
-            return self._decided(nest, leaf, level, phase)
-        split = nest.split_of(outer)
-        if split is None:
-            self._refuse(f"the factored reduction of stage {nest.stage.name} has no constant size", "do not factor it")
-        end = nest.extent(split.parent)
-        symbol = self._symbol(nest.stage, f"{split.parent}.rest", end)
-        nest.bound[split.parent] = of(symbol)
-        body = self._decided(nest, leaf, level, phase)
-        return P.For(symbol, end, "serial", body, start=remainder.full * split.factor)
+        """What remains after the full tiles of a split: one smaller tile, if its size may depend on a dimension. Where
+        it may not (lanes, unrolled loops), tiles of sizes that are powers of two, each of them or not."""
+        split = nest.stage.split_of(outer)
+        if remainder.rest.is_const or not nest.fixed(split.inner):
+            return self._tail_tile(nest, outer, Tile(remainder.rest), remainder.full, leaf, level, phase)
+        parts: list[Stmt] = []
+        size = 1 << (most(remainder.rest).bit_length() - 1)
+        while size:
+            left = remainder.rest % (2 * size)
+            if most(left) >= size:
+                part, lets = nest.fork(), []
+                tile = Tile(as_int(size))
+                if isinstance(split, RaggedTail):
+                    part.bound[split.part] = remainder.rest // (2 * size) * (2 * size)
+                else:
+                    start = _multiple(nest.extent(split.parent), split.factor, 2 * size)
+                    if not start.is_const:
+                        symbol = Symbol(self._unique(_name(nest.stage, f"{outer}.at")), *start.bounds())
+                        lets.append(P.LetIndex(symbol, start))
+                        start = of(symbol)
+                    tile = Tile(as_int(size), start)
+                body = self._tail_tile(part, outer, tile, remainder.full, leaf, level, phase)
+                parts.append(P.If(as_int(size - 1), left, seq(*lets, body)))
+            size //= 2
+        return seq(*parts)
+
+    def _tail_tile(
+        self, nest: Nest, outer: str, tile: Tile, value: Int, leaf: str, level: int, phase: str | None
+    ) -> Stmt:
+        last = nest.fork()
+        last.tiles[outer] = tile
+        if outer == leaf:
+            return self._bind(last, leaf, value, level, phase)
+        last.bound[outer] = value
+        return self._decided(last, leaf, level, phase)
 
     def _placed(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
         """Stages placed at this axis, then the rest of the nest."""
@@ -355,14 +371,10 @@ class Lowering:
 
     # -- storage
     def _allocate(self, s: StageState, region: Region) -> Buffer:
-        if not all(n.is_const for n in region.extent):
-            self._refuse(
-                f"stage {s.name} needs {' x '.join(map(str, region.extent))} elements, not a constant number",
-                "place it elsewhere",
-            )
-        elements = 1
-        for n in region.extent:
-            elements *= int(n)
+        try:
+            elements = most_elements(region.extent)
+        except ValueError as problem:
+            self._refuse(f"stage {s.name} has no greatest size: {problem}", "give the dimension a bound")
         nbytes = elements * dtypes.size(s.tensor.dtype)
         scope: Any = s.scope
         if scope == "stack" and nbytes > STACK_LIMIT:
@@ -471,9 +483,7 @@ class Lowering:
     # -- names
     def _symbol(self, s: StageState, axis: str, extent: Int | int) -> Symbol:
         hi = as_int(extent).bounds()[1]
-        return Symbol(
-            self._unique(f"{s.name}_{axis}".replace(".", "_").replace("+", "_")), 0, None if hi is None else hi - 1
-        )
+        return Symbol(self._unique(_name(s, axis)), 0, None if hi is None else max(hi - 1, 0))
 
     def _unique(self, name: str) -> str:
         n = self.names.get(name, 0)
@@ -487,3 +497,12 @@ class Lowering:
         raise SternaError(
             Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix)
         )
+
+
+def _name(s: StageState, axis: str) -> str:
+    return f"{s.name}_{axis}".replace(".", "_").replace("+", "_")
+
+
+def _multiple(n: Int, factor: int, size: int) -> Int:
+    """Where what remains of n after whole tiles and then whole pieces of `size` begins."""
+    return n // size * size if factor % size == 0 else n // factor * factor + n % factor // size * size

@@ -25,6 +25,19 @@ class Remainder:
     rest: Int
 
 
+@dataclass(frozen=True)
+class Tile:
+    """What is decided about one tile of an uneven split.
+
+    Args:
+        size: its iterations of the inner axis.
+        start: the position on the split axis at which it begins, if that is no multiple of the split's factor.
+    """
+
+    size: Int
+    start: Int | None = None
+
+
 @dataclass
 class Nest:
     """One stage's nest in the course of its emission.
@@ -32,34 +45,51 @@ class Nest:
     Args:
         region: the part of the stage that is computed.
         bound: values of axes that are known: those of loops entered, and what follows from them.
-        tail: outer axes of uneven splits of which it is decided whether this is a full tile or the tail.
+        tiles: by the outer axis of an uneven split, the tile that is being emitted, where that is decided.
     """
 
     stage: StageState
     region: Region
     bound: dict[str, Int] = field(default_factory=dict)
-    tail: dict[str, bool] = field(default_factory=dict)
+    tiles: dict[str, Tile] = field(default_factory=dict)
 
     def fork(self) -> Nest:
-        return Nest(self.stage, self.region, dict(self.bound), dict(self.tail))
+        return Nest(self.stage, self.region, dict(self.bound), dict(self.tiles))
+
+    def full_tile(self, outer: str) -> Nest:
+        """A copy in which an uneven split is within its full tiles."""
+        nest = self.fork()
+        nest.tiles[outer] = Tile(as_int(self.stage.split_of(outer).factor))
+        return nest
 
     # -- extents
     def extent(self, axis: str) -> Int:
-        """Iterations of an axis, given what is decided about tails; an outer axis counts its tail."""
+        """Iterations of an axis, given what is decided about tiles; an outer axis counts its tail."""
         for r in self.stage.relations:
             if isinstance(r, Split) and axis in (r.outer, r.inner):
+                if axis == r.inner and r.outer in self.tiles:
+                    return self.tiles[r.outer].size
                 n = self.extent(r.parent)
                 if axis == r.outer:
                     return ceil_div(n, r.factor)
-                if n.is_const:
-                    size = int(n)
-                    return as_int(size if size <= r.factor else size % r.factor if self.tail.get(r.outer) else r.factor)
-                return as_int(r.factor)
+                return n if self._one_tile(r, n) else as_int(r.factor)
             if isinstance(r, Fuse) and axis == r.fused:
                 return self.extent(r.first) * self.extent(r.second)
-            if isinstance(r, RaggedTail) and axis == r.inner and self.tail.get(r.outer):
-                return as_int(r.rest)
+            if isinstance(r, RaggedTail) and axis == r.inner and r.outer in self.tiles:
+                return self.tiles[r.outer].size
         return self._root_extent(axis)
+
+    def fixed(self, axis: str) -> bool:
+        """Whether the iterations of an axis must be of a constant number: lanes of a vector, an unrolled loop. What is
+        split further has tails of its own, unless its outer part is such a loop."""
+        if axis in self.stage.leaves:
+            return self.stage.annotations.get(axis) in ("unrolled", "vectorized")
+        return any(self.fixed(r.outer) for r in self.stage.relations if isinstance(r, Split) and r.parent == axis)
+
+    def _one_tile(self, r: Split, n: Int) -> bool:
+        """Whether all iterations of a split axis make one tile, full or not."""
+        hi = n.bounds()[1]
+        return hi is not None and hi <= r.factor and (n.is_const or not self.fixed(r.inner))
 
     def nominal_extent(self, axis: str) -> Int:
         """Iterations of an axis in a full tile."""
@@ -71,29 +101,27 @@ class Nest:
                 return extent
         return next(a.extent for a in self.stage.axes if a.name == axis)
 
-    def split_of(self, outer: str) -> Split | None:
-        """The split whose outer part an axis is."""
-        return next((r for r in self.stage.relations if isinstance(r, Split) and r.outer == outer), None)
-
     def remainder(self, axis: str) -> Remainder | None:
-        """If the axis is the outer one of an uneven split whose variant is open: its parts."""
-        if axis in self.tail:
+        """If the axis is the outer one of an uneven split whose tile is not decided: its parts."""
+        if axis in self.tiles:
             return None
         for r in self.stage.relations:
             if isinstance(r, Split) and r.outer == axis:
                 n = self.extent(r.parent)
-                if not n.is_const and n % r.factor != ZERO:
+                if n % r.factor != ZERO and not self._one_tile(r, n):
                     return Remainder(n // r.factor, n % r.factor)
-                if n.is_const and int(n) > r.factor and int(n) % r.factor:
-                    return Remainder(n // r.factor, n % r.factor)
-            if isinstance(r, RaggedTail) and r.outer == axis and r.full:
-                return Remainder(as_int(r.full), as_int(r.rest))
+            if isinstance(r, RaggedTail) and r.outer == axis and r.full != ZERO:
+                return Remainder(r.full, r.rest)
         return None
 
     def undecided(self) -> tuple[str, Int, Remainder] | None:
-        """An outer axis of an uneven split whose value is known and whose variant is open."""
+        """An outer axis of an uneven split whose value is known and whose tile is not decided."""
         for r in self.stage.relations:
-            if isinstance(r, Split) and r.outer not in self.tail and (remainder := self.remainder(r.outer)) is not None:
+            if (
+                isinstance(r, Split)
+                and r.outer not in self.tiles
+                and (remainder := self.remainder(r.outer)) is not None
+            ):
                 value = self.value(r.outer)
                 if value is not None:
                     return r.outer, value, remainder
@@ -109,7 +137,8 @@ class Nest:
                 outer, inner = self.value(r.outer), self.value(r.inner)
                 if outer is None or inner is None:
                     return None
-                return outer * r.factor + inner
+                tile = self.tiles.get(r.outer)
+                return (outer * r.factor if tile is None or tile.start is None else tile.start) + inner
         return None
 
     def settled(self, leaf: str) -> bool:
@@ -149,17 +178,35 @@ class Nest:
             values[axis] = least.get(axis.name, ZERO) + value
         return values
 
-    def opened(self) -> tuple[Nest, set[Symbol]]:
-        """The nest with a free symbol for every loop that is not entered yet, and these symbols."""
-        nest, free = self.fork(), set()
-        for leaf in self.stage.leaves:
-            if nest.settled(leaf):
-                continue
-            extent = nest.extent(leaf)
+    def opened(self) -> tuple[Nest, dict[Symbol, Int]]:
+        """The nest with a free symbol for every loop that is not entered yet, and the extents of these symbols."""
+        nest, free = self.fork(), {}
+
+        def open_axis(axis: str, extent: Int) -> None:
             hi = extent.bounds()[1]
-            symbol = Symbol(leaf, 0, None if hi is None else max(hi - 1, 0))
+            symbol = Symbol(axis, 0, None if hi is None else max(hi - 1, 0))
             if extent != 1:
-                free.add(symbol)
-            nest.bound[leaf] = of(symbol)
+                free[symbol] = extent
+            nest.bound[axis] = of(symbol)
             nest.unfuse(lambda part, index, size: index)
+
+        # Parts of a split that are both free range over what was split, exactly; of a constant size this follows.
+        for r in self.stage.relations:
+            if isinstance(r, Split) and not nest.settled(r.parent) and not self._entered(r.parent):
+                extent = nest.extent(r.parent)
+                if not extent.is_const:
+                    open_axis(r.parent, extent)
+        for leaf in self.stage.leaves:
+            if not nest.settled(leaf):
+                open_axis(leaf, nest.extent(leaf))
         return nest, free
+
+    def _entered(self, axis: str) -> bool:
+        """Whether the value of an axis, or of a part of it, is known, or it was fused with another."""
+        if axis in self.bound:
+            return True
+        return any(
+            (isinstance(r, Split) and r.parent == axis and (self._entered(r.outer) or self._entered(r.inner)))
+            or (isinstance(r, Fuse) and axis in (r.first, r.second))
+            for r in self.stage.relations
+        )

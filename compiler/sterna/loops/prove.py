@@ -1,16 +1,26 @@
 """Proves that a position is at least zero for all sizes of the model's dimensions.
 
 Interval arithmetic settles nearly everything when all sizes are numbers. Where dimensions are open it does not see that
-a loop which ends at n - 1 stays within a row of n - 1; so every loop variable is replaced by the end of its range that
-makes the position least, as an expression, until only dimensions are left, and what they have in common cancels.
+a loop which ends at n - 1 stays within a row of n - 1. Two methods do, the cheap one first:
+
+- Every loop variable is replaced by the end of its range that makes the position least, as an expression, until only
+  dimensions are left, and what they have in common cancels.
+- The position is written as a sum of what is known not to be negative (`loops.combination`): the distances of variables
+  to the ends of their ranges, the conditions under which the statement is reached, the rests of divisions.
+
+Minima and maxima are taken apart into cases first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sterna.ir.integer import Atom, FloorDiv, Int, Monomial, Symbol, as_int, of
+from sterna.ir.integer import ONE, Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
+from sterna.loops.combination import is_combination
+
+_MOST_CASES = 6  # minima and maxima in one position
+_MOST_FACTS = 60
 
 
 @dataclass(frozen=True)
@@ -21,29 +31,196 @@ class Range:
     greatest: Int
 
 
-def at_least_zero(value: Int, ranges: Mapping[Symbol, Range]) -> bool:
+class _Remainder(Symbol):
+    """What a division that is taken apart leaves."""
+
+    __slots__ = ()
+
+
+def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int] = ()) -> bool:
     """Whether value >= 0 can be shown.
 
     Args:
         ranges: of loop variables, outer first; a range may depend on variables before it and on dimensions.
+        known: integers that are not negative here.
     """
     lo = value.bounds()[0]
     if lo is not None and lo >= 0:
         return True
+    names: dict[Atom, Int] = {s: r.least for s, r in ranges.items() if r.least == r.greatest}
+    ranges = _open(ranges, names)
+    # Every loop that encloses the position runs at least once.
+    facts = [_without_names(k, names) for k in known] + [r.greatest - r.least for r in ranges.values()]
+    value = _without_names(value, names)
+    return _by_cases(value, ranges, _relaxed(facts, value), _MOST_CASES)
+
+
+def _without_names(value: Int, names: Mapping[Atom, Int]) -> Int:
+    """The integer with every name replaced by what it stands for, and remainders written as divisions."""
+    used = dict(names)
+    while used:
+        used = {s: names[s] for s in value.symbols() if s in names}
+        value = value.substitute(used)
+    return without_remainders(value)
+
+
+def _open(ranges: Mapping[Symbol, Range], names: Mapping[Atom, Int]) -> dict[Symbol, Range]:
+    return {
+        s: Range(_without_names(r.least, names), _without_names(r.greatest, names))
+        for s, r in ranges.items()
+        if s not in names
+    }
+
+
+def without_remainders(value: Int) -> Int:
+    """The integer with x - d (x // d) in the place of x % d, so that equal quotients cancel."""
+    values: dict[Atom, Int] = {}
+    for monomial in value.terms:
+        for atom in monomial:
+            if parts := atom.parts():
+                new = tuple(without_remainders(p) for p in parts)
+                if isinstance(atom, Mod):
+                    values[atom] = new[0] - new[0] // atom.divisor * atom.divisor
+                elif new != parts:
+                    values[atom] = atom.rebuild(new)
+    return value.substitute(values) if values else value
+
+
+def _relaxed(facts: Sequence[Int], value: Int) -> list[Int]:
+    """The facts, and what follows from them in terms of the dimensions and of the quotients that the value has."""
+    quotients = [a for a in value.atoms() if isinstance(a, FloorDiv)]
+    found = dict.fromkeys(f for f in facts if f.terms)
+    fresh = list(found)
+    while fresh and len(found) < _MOST_FACTS:
+        new = [r for f in fresh for r in _without_division(f, quotients) if r.terms and r not in found]
+        found.update(dict.fromkeys(new))
+        fresh = new
+    return list(found)
+
+
+def _without_division(value: Int, quotients: Sequence[FloorDiv]) -> list[Int]:
+    """Multiples of the value, or a little more, in which x / d, or a finer quotient of x, stands for x // d."""
+    division = next((m[0] for m in value.terms if len(m) == 1 and isinstance(m[0], FloorDiv)), None)
+    if not isinstance(division, FloorDiv):
+        return []
+    coefficient = value.terms[(division,)]
+    rest = value - of(division) * coefficient
+    results = []
+    for divided, divisor in (*_finer(division, quotients), _whole(division)):
+        # Whatever the remainders are, the most that the term can be.
+        spread = divided * coefficient
+        ends: dict[Atom, Int] = {}
+        for a in spread.symbols():
+            end = a.hi if spread.terms.get((a,), 0) > 0 else a.lo
+            if isinstance(a, _Remainder) and end is not None:
+                ends[a] = as_int(end)
+        results.append(rest * divisor + spread.substitute(ends))
+    return results
+
+
+def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], cases: int) -> bool:
+    """Whether value >= 0, whichever operand every minimum and maximum is."""
+    extremum = next((a for a in value.atoms() if isinstance(a, Extremum)), None)
+    if extremum is None:
+        return (
+            _by_ends(value, ranges, known)
+            or any(_by_ends(value - k * weight, ranges, known) for k in known for weight in _weights(value, k))
+            or _combined(value, ranges, known)
+        )
+    if cases == 0:
+        return False
+    a, b = extremum.operands
+    difference = b - a if extremum.kind == "min" else a - b
+    return all(
+        _by_cases(without_remainders(value.substitute({extremum: case})), ranges, [*known, order], cases - 1)
+        for case, order in ((a, difference), (b, -difference))
+    )
+
+
+def _weights(value: Int, known: Int) -> list[Int]:
+    """Factors, not negative, with which a known integer cancels an atom of the value."""
+    found: dict[Int, None] = {ONE: None}
+    for monomial, coefficient in known.terms.items():
+        factor = _factor(value, monomial[0]) if len(monomial) == 1 else None
+        if factor is not None and factor != 0 and factor % abs(coefficient) == 0:
+            weight = factor // abs(coefficient) * (1 if coefficient > 0 else -1)
+            if _sign(weight):
+                found[weight] = None
+    return list(found)
+
+
+def _combined(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) -> bool:
+    """Whether the integer is a combination of what is known about its variables."""
+    facts = list(known)
+    for s, r in ranges.items():
+        facts += [of(s) - r.least, r.greatest - of(s)]
+    # A quotient is monotonous, so it has the ends of what is divided, rounded: more than its rest tells.
+    ends = [end for r in ranges.values() for end in (r.least, r.greatest)]
+    quotients = list(
+        dict.fromkeys(a for part in (value, *known, *ends) for a in part.atoms() if isinstance(a, FloorDiv))
+    )
+    for quotient in quotients:
+        for greatest in (False, True):
+            end = quotient.value
+            for s in reversed(list(ranges)):
+                if (step := end.coefficient(s)) is None:
+                    break
+                if step:
+                    end = end.substitute({s: ranges[s].greatest if (step > 0) == greatest else ranges[s].least})
+            end = without_remainders(end // quotient.divisor)
+            facts.append(end - of(quotient) if greatest else of(quotient) - end)
+    for fine in quotients:
+        for coarse in quotients:
+            facts += _between(fine, coarse)
+    return is_combination(value, [f for f in facts if f.terms])
+
+
+def _between(fine: FloorDiv, coarse: FloorDiv) -> list[Int]:
+    """What x // d says of (x + c) // (d e), by (x + c) // (d e) = ((x + c) // d) // e."""
+    apart = coarse.value - fine.value
+    times, rest = divmod(coarse.divisor, fine.divisor)
+    if fine is coarse or rest or not apart.is_const:
+        return []
+    least, most = of(fine) + int(apart) // fine.divisor, of(fine) - (-int(apart)) // fine.divisor
+    return [most - of(coarse) * times, of(coarse) * times + (times - 1) - least]
+
+
+def _by_ends(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) -> bool:
+    """Whether value >= 0 where every variable is at the end of its range that makes it least."""
+    least = _at_ends(value, ranges)
+    return least is not None and (
+        _least_of_dimensions(least)
+        or any(_least_of_dimensions(least - k * weight) for k in known for weight in _weights(least, k))
+    )
+
+
+def _at_ends(value: Int, ranges: Mapping[Symbol, Range]) -> Int | None:
+    """The value where every variable is at the end of its range that makes it least; None if that cannot be told."""
     for symbol in reversed(list(ranges)):
+        for quotient in [a for m in value.terms for a in m if isinstance(a, FloorDiv) and symbol in a.value.symbols()]:
+            factor, step = _factor(value, quotient), quotient.value.coefficient(symbol)
+            upward = None if factor is None else _sign(factor)
+            if upward is None or not step:
+                return None
+            end = ranges[symbol].least if upward == (step > 0) else ranges[symbol].greatest
+            value = value.substitute({quotient: quotient.value.substitute({symbol: end}) // quotient.divisor})
         factor = _factor(value, symbol)
         if factor is None:
-            return False
+            return None
         if factor == 0:
             continue
-        if _least_of_dimensions(factor):
-            end = ranges[symbol].least
-        elif _least_of_dimensions(-factor):
-            end = ranges[symbol].greatest
-        else:
-            return False
-        value = value.substitute({symbol: end})
-    return _least_of_dimensions(value)
+        upward = _sign(factor)
+        if upward is None:
+            return None
+        value = value.substitute({symbol: ranges[symbol].least if upward else ranges[symbol].greatest})
+    return value
+
+
+def _sign(factor: Int) -> bool | None:
+    """Whether a factor is never negative (True), or never positive (False); None if that cannot be told."""
+    if _least_of_dimensions(factor):
+        return True
+    return False if _least_of_dimensions(-factor) else None
 
 
 def _least_of_dimensions(value: Int) -> bool:
@@ -51,25 +228,40 @@ def _least_of_dimensions(value: Int) -> bool:
     for _ in range(8):
         if _shifted(value):
             return True
-        divisions = [a for m in value.terms for a in m if isinstance(a, FloorDiv)]
+        divisions = list(dict.fromkeys(a for m in value.terms for a in m if isinstance(a, FloorDiv)))
         if not divisions:
             return False
-        # Outer divisions first: what is inside them may then cancel.
-        division = max(divisions, key=lambda d: sum(isinstance(a, FloorDiv) for a in d.value.atoms()))
-        # d * (x // d) = x - r with 0 <= r < d; the sign of the value is that of d times the value.
-        rest = of(Symbol("r", 0, division.divisor - 1))
-        total = as_int(value.const * division.divisor)
+        # Outer and coarse divisions first: what is inside them, or finer, may then cancel.
+        division = max(divisions, key=lambda d: (sum(isinstance(a, FloorDiv) for a in d.value.atoms()), d.divisor))
+        divided, divisor = next(_finer(division, divisions), _whole(division))
+        # The sign of the value is that of a multiple of it.
+        total = as_int(value.const * divisor)
         for monomial, coefficient in value.terms.items():
-            left: list[Atom] = list(monomial)
-            term = as_int(coefficient * division.divisor)
-            if division in left:
-                left.remove(division)
-                term = (division.value - rest) * coefficient
-            for atom in left:
-                term = term * Int({(atom,): 1}, 0)
-            total = total + term
+            term = as_int(coefficient)
+            for atom in monomial:
+                term = term * (divided if atom == division else Int({(atom,): 1}, 0))
+            power = monomial.count(division)
+            if power > 1:
+                return False
+            total = total + (term if power else term * divisor)
         value = total
     return False
+
+
+def _finer(division: FloorDiv, others: Sequence[FloorDiv]) -> Iterator[tuple[Int, int]]:
+    """(y, e) with e * division = y, by finer quotients of what is divided: (x + c) // (d e) = ((x + c) // d) // e,
+    where (x + c) // d is x // d and a little more."""
+    for fine in others:
+        apart = division.value - fine.value
+        times, uneven = divmod(division.divisor, fine.divisor)
+        if fine != division and not uneven and times > 1 and apart.is_const:
+            more = of(_Remainder("more", int(apart) // fine.divisor, -(-int(apart) // fine.divisor)))
+            yield of(fine) + more - of(_Remainder("rest", 0, times - 1)), times
+
+
+def _whole(division: FloorDiv) -> tuple[Int, int]:
+    """(x - r, d) with d (x // d) = x - r, 0 <= r < d."""
+    return division.value - of(_Remainder("rest", 0, division.divisor - 1)), division.divisor
 
 
 def _shifted(value: Int) -> bool:
@@ -84,19 +276,19 @@ def _shifted(value: Int) -> bool:
     return lo is not None and lo >= 0
 
 
-def _factor(value: Int, symbol: Symbol) -> Int | None:
-    """q with value = q symbol + rest; None if the value is not linear in the symbol."""
+def _factor(value: Int, atom: Atom) -> Int | None:
+    """q with value = q atom + rest; None if the value is not linear in the atom."""
     terms: dict[Monomial, int] = {}
     constant = 0
     for monomial, coefficient in value.terms.items():
-        if any(symbol in part.symbols() for atom in monomial for part in atom.parts()):
+        if any(atom in part.atoms() for other in monomial for part in other.parts()):
             return None
-        count = monomial.count(symbol)
+        count = monomial.count(atom)
         if count > 1:
             return None
         if count:
             left = list(monomial)
-            left.remove(symbol)
+            left.remove(atom)
             if left:
                 terms[tuple(left)] = coefficient
             else:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Symbol, as_int
+from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int
 from sterna.loops.nest import Nest, Region
 from sterna.schedule.schedule import StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor
 
-_Access = tuple[tuple[Int, ...], set[Symbol]]
+#: Indices, and the symbols that vary in them with the number of their values.
+_Access = tuple[tuple[Int, ...], Mapping[Symbol, Int]]
 
 
 def infer_regions(
@@ -46,7 +47,9 @@ def infer_regions(
         values = opened.axis_values()
         if isinstance(values, str):
             return values
-        _collect(bodies, name, values, inside.union(*(f for _, f in accesses[name])), accesses)
+        for _, outside in accesses[name]:
+            inside.update(outside)
+        _collect(bodies, name, values, inside, accesses)
     return regions
 
 
@@ -54,7 +57,7 @@ def _collect(
     bodies: Mapping[str, Expr],
     stage: str,
     values: Mapping[Atom, Int],
-    free: set[Symbol],
+    free: Mapping[Symbol, Int],
     accesses: dict[str, list[_Access]],
 ) -> None:
     for load in E.loads(bodies[stage]):
@@ -79,7 +82,7 @@ def _union(tensor: Tensor, accesses: Sequence[_Access]) -> Region:
     return Region(tuple(least), tuple(extent))
 
 
-def _range(spans: Sequence[tuple[Int, int] | None], size: Int) -> tuple[Int, Int]:
+def _range(spans: Sequence[tuple[Int, Int] | None], size: Int) -> tuple[Int, Int]:
     first = spans[0]
     if first is None:
         return ZERO, size
@@ -95,9 +98,9 @@ def _range(spans: Sequence[tuple[Int, int] | None], size: Int) -> tuple[Int, Int
     return low, high
 
 
-def _span(index: Int, free: set[Symbol]) -> tuple[Int, int] | None:
+def _span(index: Int, free: Mapping[Symbol, Int]) -> tuple[Int, Int] | None:
     """(least value, number of values) of an index while the free symbols vary and all others stand still."""
-    low, width = as_int(index.const), 1
+    low, width = as_int(index.const), ONE
     for monomial, coefficient in index.terms.items():
         atom = monomial[0]
         varying = any(a in free for m in monomial for a in (m, *(x for p in m.parts() for x in p.atoms())))
@@ -107,17 +110,16 @@ def _span(index: Int, free: set[Symbol]) -> tuple[Int, int] | None:
         if len(monomial) > 1:
             return None
         if isinstance(atom, Symbol):
-            if atom.hi is None or atom.lo != 0:
-                return None
-            width += abs(coefficient) * atom.hi
+            last = free[atom] - 1
+            width = width + last * abs(coefficient)
             if coefficient < 0:
-                low = low + coefficient * atom.hi
+                low = low + last * coefficient
         elif isinstance(atom, FloorDiv) and coefficient > 0:
             inner = _span(atom.value, free)
             if inner is None:
                 return None
             low = low + (inner[0] // atom.divisor) * coefficient
-            width += ((inner[1] + atom.divisor - 2) // atom.divisor) * coefficient
+            width = width + ((inner[1] + (atom.divisor - 2)) // atom.divisor) * coefficient
         else:
             return None
     return low, width

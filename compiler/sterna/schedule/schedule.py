@@ -25,7 +25,7 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import Int, as_int, of
+from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.interpreter import evaluate_stage
@@ -69,13 +69,16 @@ class Fuse:
 
 @dataclass
 class RaggedTail:
-    """In the last iteration (`full`) of an outer axis, the inner axis has only `rest` iterations: what remains of a
-    reduction that rfactor has cut into lanes."""
+    """In the last iteration (`full`) of an outer axis, the inner axis has only `rest` of its `factor` iterations: what
+    remains of a reduction that rfactor has cut into lanes. Where `rest` depends on a dimension, it is done in several
+    parts, and `part` is the axis of one iteration whose value is where the part begins."""
 
     outer: str
     inner: str
-    full: int
-    rest: int
+    factor: int
+    full: Int
+    rest: Int
+    part: str
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,10 @@ class StageState:
     def axes(self) -> tuple[Axis, ...]:
         reduction = self.body.axes if isinstance(self.body, Reduce) else ()
         return self.tensor.axes + reduction
+
+    def split_of(self, outer: str) -> Split | RaggedTail:
+        """The split, or the factored reduction, whose outer part an axis is."""
+        return next(r for r in self.relations if isinstance(r, (Split, RaggedTail)) and r.outer == outer)
 
     @property
     def reduction_leaves(self) -> set[str]:
@@ -339,7 +346,8 @@ class Schedule:
 
     def rfactor(self, stage: str, axis: str) -> str:
         """Factors a reduction: a new stage `<stage>_rf` keeps one partial result per iteration of `axis` (the inner
-        part of a split reduction axis), which the stage then combines. The new stage's last axis is that one."""
+        part of a split reduction axis), which the stage then combines over an axis `lane`. The new stage's last axis
+        is that one. What combines the lanes can be factored again."""
         s = self._step("rfactor", stage, axis)
         reduction = s.body
         if not isinstance(reduction, Reduce) or reduction.index is not None:
@@ -355,20 +363,25 @@ class Schedule:
         factor = min(split.factor, int(extent)) if extent.is_const else split.factor
         lane = Axis("lane", factor)
         spatial = {a: Axis(a.name, a.extent) for a in s.tensor.axes}
-        blocks = Axis(parent.name, -(-int(extent) // factor), reduction=True)
+        full, ragged = extent // factor, extent % factor
+        blocks = Axis("vector" if parent.name == lane.name else parent.name, ceil_div(extent, factor), reduction=True)
+        # Where in a block the part of a tail begins whose size is only known at run time.
+        part = None if ragged.is_const else Axis("part", 1, reduction=True)
         others = tuple(Axis(a.name, a.extent, reduction=True) for a in reduction.axes if a is not parent)
         names = dict(zip((a for a in reduction.axes if a is not parent), others, strict=True))
         values = {a: of(b) for a, b in {**spatial, **names}.items()}
-        values[parent] = of(blocks) * factor + of(lane)
+        values[parent] = of(blocks) * factor + of(lane) + (ZERO if part is None else Int({(part,): 1}, 0))
         element = E.substitute_index(reduction.a, values)
+        name = f"{stage}_rf" if f"{stage}_rf" not in self.stages else f"{stage}_rf2"
+        reduced = (*others, blocks) if part is None else (*others, blocks, part)
         partial = Tensor(
-            f"{stage}_rf", (*s.tensor.shape, as_int(factor)), s.tensor.dtype, (*spatial.values(), lane),
-            Reduce(reduction.dtype, combiner=reduction.combiner, a=element, axes=(*others, blocks)), s.tensor.family,
+            name, (*s.tensor.shape, as_int(factor)), s.tensor.dtype, (*spatial.values(), lane),
+            Reduce(reduction.dtype, combiner=reduction.combiner, a=element, axes=reduced), s.tensor.family,
         )  # fmt: skip
         self._add_stage(partial)
-        if int(extent) % factor:
+        if ragged != ZERO:
             self.stages[partial.name].relations.append(
-                RaggedTail(blocks.name, "lane", int(extent) // factor, int(extent) % factor)
+                RaggedTail(blocks.name, "lane", factor, full, ragged, "" if part is None else part.name)
             )
         rest = Axis("lane", factor, reduction=True)
         at = tuple(of(a) for a in (*s.tensor.axes, rest))

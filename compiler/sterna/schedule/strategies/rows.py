@@ -163,27 +163,35 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
         last is not None
         and lanes > 1
         and body.index is None
-        and last.extent.is_const
         and size(last.extent) >= 2 * lanes
         and 1 in steps
         and all(x in (0, 1) for x in steps)
         and body.combiner in ("sum", "max", "min", "prod")
     ):
-        width = lanes * (4 if size(last.extent) >= 8 * lanes else 1)
-        _, inner = s.split(name, last.name, width)
-        partial = s.rfactor(name, inner)
-        s.compute_at(partial, out, axis, "register")
+        several = size(last.extent) >= 8 * lanes
+        _factored(s, name, last.name, lanes * (4 if several else 1), out, axis, lanes)
+        if several:
+            # The vectors are added up first: one after the other, so many lanes would take longer than most rows.
+            _factored(s, name, "lane", lanes, out, axis, lanes)
         s.compute_at(name, out, axis, "register")
-        _, lane = s.split(partial, "lane", lanes)
-        loops = [x for x in s.stages[partial].leaves if x in s.stages[partial].reduction_leaves]
-        s.reorder(partial, *loops, *[x for x in s.stages[partial].leaves if x not in loops])
-        for leaf in s.stages[partial].leaves:
-            if leaf not in loops and leaf != lane:
-                s.unroll(partial, leaf)
-        s.vectorize(partial, lane)
         for leaf in list(s.stages[name].leaves):
             s.unroll(name, leaf)
         return
     s.compute_at(name, out, axis, "register")
     for leaf in spatial:
         s.unroll(name, leaf)
+
+
+def _factored(s: Schedule, name: str, reduced: str, width: int, out: str, place: str, lanes: int) -> None:
+    """Keeps `width` partial results of a reduction, in vectors."""
+    short = size(next(a.extent for a in s.stages[name].axes if a.name == reduced)) <= 4 * lanes
+    _, inner = s.split(name, reduced, width)
+    partial = s.rfactor(name, inner)
+    s.compute_at(partial, out, place, "register")
+    _, lane = s.split(partial, "lane", lanes)
+    loops = [x for x in s.stages[partial].leaves if x in s.stages[partial].reduction_leaves]
+    s.reorder(partial, *loops, *[x for x in s.stages[partial].leaves if x not in loops])
+    for leaf in s.stages[partial].leaves:
+        if leaf != lane and (leaf not in loops or short):
+            s.unroll(partial, leaf)
+    s.vectorize(partial, lane)

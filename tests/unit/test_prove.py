@@ -1,0 +1,78 @@
+"""What can be shown of positions whose dimensions are open, and what must not be."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from sterna.ir.integer import Int, Symbol, maximum, minimum, of
+from sterna.loops.combination import is_combination
+from sterna.loops.prove import Range, at_least_zero
+
+N, M = Symbol("n", 1, 40), Symbol("m", 1, 40)
+n, m = of(N), of(M)
+i, j = Symbol("i", 0, 39), Symbol("j", 0, 39)
+
+
+def test_a_row_ends_where_the_next_begins() -> None:
+    ranges = {i: Range(Int({}, 0), n - 1), j: Range(Int({}, 0), m - 1)}
+    assert at_least_zero(n * m - 1 - (of(i) * m + of(j)), ranges)
+    assert not at_least_zero(n * m - 2 - (of(i) * m + of(j)), ranges)
+
+
+@pytest.mark.parametrize("factor", [8, 12, 14])
+def test_parts_of_a_tail_stay_within_the_axis(factor: int) -> None:
+    size = 4
+    left = n % factor % (2 * size)
+    start = n // factor * factor + n % factor // (2 * size) * (2 * size)
+    assert at_least_zero(n - start - size, {}, [left - size])
+    assert not at_least_zero(n - start - size, {})
+    assert not at_least_zero(n - start - size - 1, {}, [left - size])
+    # In a row of a matrix, the same times the length of what lies beyond it.
+    ranges = {i: Range(Int({}, 0), m - 1)}
+    assert at_least_zero(m * n * 3 - (of(i) * n + start + size) * 3, ranges, [left - size])
+
+
+def test_the_quotient_of_a_fused_axis_is_rounded() -> None:
+    k = Symbol("k", 0, 479)
+    ranges = {k: Range(Int({}, 0), n * 12 - 1)}
+    assert at_least_zero(n - 1 - of(k) // 12, ranges)
+    assert not at_least_zero(n - 2 - of(k) // 12, ranges)
+
+
+def test_quotients_of_one_integer_are_compared() -> None:
+    assert at_least_zero((n + 1) // 2 - (n + 1) // 4 * 2, {})
+    assert at_least_zero((n + 3) // 4 * 2 - n // 2, {})
+    assert not at_least_zero((n + 1) // 4 * 2 - (n + 1) // 2, {})
+    assert at_least_zero((n + 1) // 4 - 4, {}, [(n + 1) // 16 - 1])
+
+
+def test_a_loop_that_is_entered_runs() -> None:
+    # i < n // 16 means that n is at least 16.
+    assert at_least_zero(n - 16, {i: Range(Int({}, 0), n // 16 - 1)})
+
+
+def test_both_cases_of_a_minimum() -> None:
+    assert at_least_zero(n - minimum(n, m), {})
+    assert at_least_zero(maximum(n, m) + 1 - m, {})
+    assert not at_least_zero(minimum(n, m) - m, {})
+
+
+def test_what_is_shown_is_true() -> None:
+    """All small differences of quotients: nothing is shown that a number contradicts."""
+    shown = 0
+    sizes = (1, 2, 3, 4, 6)
+    for a, b, c, shift in itertools.product(sizes, sizes, (1, 2, 3), (-2, -1, 0, 1)):
+        value = (n + 1) // a * c - n // b + shift
+        truth = all(value.evaluate(lambda atom, x=x: x) >= 0 for x in range(1, 41))
+        if at_least_zero(value, {}):
+            shown += 1
+            assert truth, value
+    assert shown > 50
+
+
+def test_combinations_need_weights_that_are_not_negative() -> None:
+    assert is_combination(n * 2 + m, [n - 3, m])
+    assert is_combination(n * m - m * 3, [n - 3])
+    assert not is_combination(m - n, [n - 3])
