@@ -10,7 +10,7 @@ import numpy as np
 
 from sterna.bundle.writer import write_bundle
 from sterna.codegen import c
-from sterna.driver import Compiled, Options, build_library, compile_graph, pack_params, realize
+from sterna.driver import Compiled, Library, Options, build_library, compile_graph, pack_params, realize
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
@@ -92,7 +92,18 @@ def compiled_schedule(
     library = build_library(functions, [["kernel"]], "kernel", options)
     source = c.generate(functions, machine, "kernel", [["kernel"]])
     return Compiled(
-        graph, options, "kernel", views, (call,), (planned,), (0,), plan, params, params_at, source, library
+        graph,
+        options,
+        "kernel",
+        views,
+        (call,),
+        (planned,),
+        (0,),
+        plan,
+        params,
+        params_at,
+        source,
+        (Library("model.so", machine, library),),
     )
 
 

@@ -46,7 +46,7 @@ def compile(
     Args:
         model: path of an ONNX file, or a loaded ONNX model.
         target: name of a target that this machine can run, or a `Target`. For others use `compile_to`.
-        shapes: input name -> sizes, where the model leaves them open. The tensors of a sequence `x` are `x[0]`, `x[1]` ...;
+        shapes: input name -> sizes, where the model leaves them open. Tensors of a sequence `x` are `x[0]`, `x[1]`...;
             None stands for a sequence or an optional that holds nothing.
         dims: dimension name -> its size, or (least, greatest) of one that stays open until the model runs.
         generator: "c" (through a C compiler) or "llvm" (in this process).

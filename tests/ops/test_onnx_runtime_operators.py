@@ -163,7 +163,7 @@ def test_group_query_attention(settings: dict[str, Any], rotary: int) -> None:
     one = [floats(2, 1, 64), floats(2, 1, 32, seed=1), floats(2, 1, 32, seed=2)]
     check("GroupQueryAttention", [*one, *_cache(6), _lengths(6, 6), _lengths(7)[0], *tables], (6, 7, 8), 3, **options)
     # A cache with room left: what lies behind the last key is nobody's.
-    valid = {n: np.s_[:, :, :7] for n in (1, 2)}
+    valid = dict.fromkeys((1, 2), np.s_[:, :, :7])
     room = [*one, *_cache(9), _lengths(6, 6), _lengths(7)[0], *tables]
     check("GroupQueryAttention", room, (6, 7, 8), 3, compared=valid, **options)
 
@@ -172,7 +172,7 @@ def test_group_query_attention_of_packed_operands_and_uneven_sequences() -> None
     options = {"num_heads": 4, "kv_num_heads": 2}
     packed = floats(2, 1, 128)
     shorter = [packed, None, None, *_cache(8), _lengths(3, 6), _lengths(7)[0]]
-    valid = {n: np.s_[:, :, :4] for n in (1, 2)}
+    valid = dict.fromkeys((1, 2), np.s_[:, :, :4])
     check("GroupQueryAttention", shorter, (6,), 3, compared=valid, **options)
     bias = floats(1, 4, 1, 7, seed=4)
     same = [packed, None, None, *_cache(6), _lengths(6, 6), _lengths(7)[0], None, None, None, bias]

@@ -88,7 +88,7 @@ def command(
         place = write_bundle(compiled, output or _default_place(model, target))
     seconds = time.perf_counter() - start
     if golden:
-        reference, sets = golden_sets(model, dict(shapes), dict(dims), golden)
+        reference, sets = golden_sets(model, {n: s for n, s in shapes if s is not None}, dict(dims), golden)
         for name, data in golden_files(reference, sets).items():
             (place / name).write_bytes(data)
     summary = describe(compiled, place, seconds)

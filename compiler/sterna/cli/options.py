@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...] | None]:
-    """`name=1,3,224,224` -> (name, sizes); `name=` is a scalar, `name=none` a sequence or optional that holds nothing."""
+    """`name=1,3,224,224` -> (name, sizes); `name=` is a scalar, `name=none` an optional or sequence of nothing."""
     name, _, sizes = text.rpartition("=")  # names of tensors may contain "=", sizes do not
     try:
         if not name:

@@ -449,7 +449,7 @@ class Bundle:
 
     def _graph(self) -> Any:
         """graph.json, for what the C runtime has no use for."""
-        import json  # most programs that run a bundle never need it
+        import json  # noqa: PLC0415 (most programs that run a bundle never need it)
 
         return json.loads((self._directory / "graph.json").read_bytes())
 

@@ -107,7 +107,7 @@ def find() -> Path:
     installed = _PACKAGE / "_lib" / library_name()
     if installed.is_file():
         return installed
-    from sterna.runtime.building import build, runtime_sources
+    from sterna.runtime.building import build, runtime_sources  # noqa: PLC0415 (an installed package never needs it)
 
     sources = runtime_sources()
     if sources is None:

@@ -60,7 +60,7 @@ def _of_shape(t: Translation) -> tuple[int, ...]:
 
 
 def bernoulli(t: Translation) -> Value:
-    """1 with the probability that the operand gives. (The function that ONNX gives for it draws 1 where it should 0.)"""
+    """1 with the probability that the operand gives. (What ONNX expands it to draws 1 where it should 0.)"""
     p = t.input(0)
     code = t.attribute("dtype")
     ones = t.op("less", _shares(t, p.shape), t.cast(p, "float32"))
