@@ -1,4 +1,4 @@
-import { fail } from "./errors.js";
+import { bad } from "./errors.js";
 
 /** @typedef {number | [string, ...any[]]} Expression A dimension expression of docs/bundle.md. */
 
@@ -17,18 +17,18 @@ export function evaluate(expression, sizes, where) {
   let terms = 0;
   /** @type {(e: any) => number} */
   const value = (e) => {
-    if (++terms > MOST_TERMS) bad();
+    if (++terms > MOST_TERMS) wrong();
     const result = Array.isArray(e) ? operate(e) : e;
-    return Number.isSafeInteger(result) ? result : bad();
+    return Number.isSafeInteger(result) ? result : wrong();
   };
   /** @type {(e: any[]) => number} */
   const operate = ([operator, first, ...rest]) => {
-    if (operator === "d") return rest.length || !Number.isInteger(first) ? bad() : (sizes[first] ?? bad());
-    if (first === undefined) bad();
+    if (operator === "d") return rest.length || !Number.isInteger(first) ? wrong() : (sizes[first] ?? wrong());
+    if (first === undefined) wrong();
     let result = value(first);
     if (operator === "/" || operator === "%") {
       const [divisor] = rest;
-      if (rest.length !== 1 || !Number.isSafeInteger(divisor) || divisor < 1) bad();
+      if (rest.length !== 1 || !Number.isSafeInteger(divisor) || divisor < 1) wrong();
       const quotient = Math.floor(result / divisor);
       return operator === "/" ? quotient : result - quotient * divisor;
     }
@@ -38,12 +38,12 @@ export function evaluate(expression, sizes, where) {
       else if (operator === "*") result *= next;
       else if (operator === "min") result = Math.min(result, next);
       else if (operator === "max") result = Math.max(result, next);
-      else bad();
-      if (!Number.isSafeInteger(result)) bad();
+      else wrong();
+      if (!Number.isSafeInteger(result)) wrong();
     }
-    return ["+", "*", "min", "max"].includes(operator) ? result : bad();
+    return ["+", "*", "min", "max"].includes(operator) ? result : wrong();
   };
-  const bad = () => fail("E0504", `graph.json: ${where()} is not a size: ${JSON.stringify(expression)}`);
+  const wrong = () => bad(`${where()} is not a size: ${JSON.stringify(expression)}`);
   const result = value(expression);
-  return result >= 0 ? result + 0 : bad();
+  return result >= 0 ? result + 0 : wrong();
 }

@@ -26,3 +26,13 @@ export class SternaError extends Error {
 export function fail(code, message, cause) {
   throw new SternaError(code, message, cause === undefined ? undefined : { cause });
 }
+
+/**
+ * Refuses graph.json.
+ *
+ * @param {string} what
+ * @returns {never}
+ */
+export function bad(what) {
+  fail("E0504", `graph.json: ${what}`);
+}

@@ -1,9 +1,11 @@
+import { readControl } from "./control.js";
 import { evaluate } from "./dims.js";
-import { fail } from "./errors.js";
+import { bad, fail } from "./errors.js";
 import { hash64 } from "./hash.js";
 import { arrayType } from "./tensors.js";
 
-const FORMAT = 1;
+/** Format versions: 2 has control flow. */
+const FORMATS = [1, 2];
 const ABI = 1;
 const MOST_BYTES = 64 << 20;
 const MOST_DIMENSIONS = 16;
@@ -19,11 +21,12 @@ const MOST_DIMENSIONS = 16;
  * @typedef {{library: string, cpu_features: string[]}} Variant
  * @typedef {{model: string, target: any, files: Record<string, FileEntry>, library: string, variants: Variant[],
  *   arenaBytes: number, scratchBytes: number, paramsBytes: number, symbols: {name: string, lo: number, hi: number}[],
- *   sizes: number[], kernels: string[], values: Value[], inputs: number[], outputs: number[], nodes: Node[]}} Graph
+ *   sizes: number[], kernels: string[], values: Value[], inputs: number[], outputs: number[], nodes: Node[],
+ *   control: import("./control.js").Control[]}} Graph
  */
 
-/** @type {(what: string) => never} */
-const bad = (what) => fail("E0504", `graph.json: ${what}`);
+/** @type {(good: boolean, what: string) => void} */
+const must = (good, what) => good || bad(`${what} is missing or wrong`);
 const isSize = (/** @type {unknown} */ n) => Number.isSafeInteger(n) && /** @type {number} */ (n) >= 0;
 const isName = (/** @type {unknown} */ s) => typeof s === "string";
 
@@ -35,12 +38,12 @@ const isName = (/** @type {unknown} */ s) => typeof s === "string";
  * @returns {Promise<Graph>}
  */
 export async function readGraph(bytes) {
+  must(bytes.length <= MOST_BYTES, `a size of under ${MOST_BYTES} bytes`);
   const end = bytes.indexOf(10) + 1;
   const line = new TextDecoder().decode(bytes.slice(0, Math.min(end || 200, 200)));
   const found = /^\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n$/.exec(line);
-  if (bytes.length > MOST_BYTES) bad(`has ${bytes.length} bytes; at most ${MOST_BYTES} are read`);
   if (!found) bad(`its first line is not that of a Sterna bundle: ${JSON.stringify(line.slice(0, 60))}${page(bytes)}`);
-  if (+found[1] !== FORMAT) fail("E0506", `graph.json: format version is ${found[1]}; this runtime reads ${FORMAT}`);
+  if (!FORMATS.includes(+found[1])) fail("E0506", `graph.json: format version is ${found[1]}; this runtime reads ${FORMATS.join(" and ")}`);
   const hash = await hash64(bytes.subarray(end));
   if (hash !== found[2]) fail("E0505", `graph.json: hash is ${hash}; it was ${found[2]} when it was compiled`);
   let json;
@@ -51,7 +54,7 @@ export async function readGraph(bytes) {
   }
   if (json.abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${json.abi}; this runtime speaks ${ABI}`);
   const { target } = json;
-  if (!isName(target?.triple) || !Array.isArray(target.cpu_features)) bad("target has no triple or cpu_features");
+  must(isName(target?.triple) && Array.isArray(target.cpu_features), "target");
   if (!target.triple.startsWith("wasm32") || target.pointer_bits !== 32)
     fail("E0507", `graph.json: compiled for ${target.triple}; this runtime runs wasm32: compile with --target browser`);
   return checked(json);
@@ -72,28 +75,25 @@ export function page(bytes) {
  * @returns {Graph}
  */
 function checked(json) {
-  const { model, files, library, arena, symbols = [], variants = [] } = json;
-  if (!/^\w{1,127}$/.test(model)) bad("model is not a C identifier");
-  for (const key of ["kernels", "values", "inputs", "outputs", "nodes"])
-    if (!Array.isArray(json[key])) bad(`${key} is missing or not a list`);
-  if (!Array.isArray(symbols) || symbols.length > 256) bad("symbols is not a list of at most 256");
-  if (!Array.isArray(variants)) bad("variants is not a list");
+  const { model, files, library, arena, symbols = [], variants = [], control = [] } = json;
+  must(/^\w{1,127}$/.test(model), "model");
+  for (const key of ["kernels", "values", "inputs", "outputs", "nodes"]) must(Array.isArray(json[key]), key);
+  must(Array.isArray(symbols) && symbols.length <= 256, "symbols");
+  must(Array.isArray(variants), "variants");
   const libraries = [{ library, cpu_features: json.target.cpu_features }, ...variants];
   for (const { library: name, cpu_features: features } of libraries)
-    if (!isName(name) || !/^[^./\\:][^/\\:]*$/.test(name) || !Array.isArray(features)) bad("library is not a file name");
+    must(isName(name) && /^[^./\\:][^/\\:]*$/.test(name) && Array.isArray(features), "library");
   for (const name of ["params.bin", ...libraries.map((each) => each.library)]) {
     const entry = Object.hasOwn(files ?? {}, name) ? files[name] : undefined;
-    if (!isSize(entry?.bytes) || !/^[0-9a-f]{16}$/.test(entry.hash)) bad(`files has no size and hash of "${name}"`);
-    if (name !== "params.bin" && !isSize(entry.static_bytes)) bad(`files has no static_bytes of "${name}"`);
+    const good = isSize(entry?.bytes) && /^[0-9a-f]{16}$/.test(entry.hash);
+    must(good && (name === "params.bin" || isSize(entry.static_bytes)), `files of "${name}"`);
   }
-  if (!isSize(arena?.bytes)) bad("arena has no bytes");
-  if (!isSize(json.scratch_bytes) || json.scratch_bytes % 64) bad("scratch_bytes is missing or no multiple of 64");
-  const names = new Set();
-  for (const { name, lo, hi } of symbols) {
-    if (!isName(name) || !isSize(lo) || !isSize(hi) || lo > hi) bad("a symbol is not an object with a name and bounds");
-    if (names.has(name)) bad(`two symbols are named "${name}"`);
-    names.add(name);
-  }
+  must(isSize(arena?.bytes), "arena");
+  must(isSize(json.scratch_bytes) && json.scratch_bytes % 64 === 0, "scratch_bytes");
+  symbols.forEach((/** @type {any} */ { name, lo, hi }, /** @type {number} */ i) => {
+    const first = symbols.findIndex((/** @type {any} */ s) => s.name === name);
+    must(isName(name) && isSize(lo) && isSize(hi) && lo <= hi && first === i, `symbol "${name}"`);
+  });
   /** @type {Graph} */
   const graph = {
     model,
@@ -106,66 +106,49 @@ function checked(json) {
     paramsBytes: files["params.bin"].bytes,
     symbols,
     sizes: symbols.map((/** @type {any} */ s) => s.hi),
-    kernels: json.kernels.map((/** @type {any} */ k, /** @type {number} */ i) => (isName(k?.name) ? k.name : bad(`kernel ${i} has no name`))),
-    values: json.values.map(readValue),
+    kernels: json.kernels.map((/** @type {any} */ k) => k?.name),
+    values: [],
     inputs: json.inputs,
     outputs: json.outputs,
     nodes: [],
+    control: [],
   };
-  for (const value of graph.values) checkPlace(graph, value);
+  must(graph.kernels.every(isName), "a kernel's name");
+  graph.values = json.values.map((/** @type {any} */ row, /** @type {number} */ i) => readValue(graph, row, i));
   const signature = new Set();
-  for (const [side, list] of /** @type {const} */ ([["input", graph.inputs], ["output", graph.outputs]]))
-    list.forEach((index, i) => {
-      const value = graph.values[index];
-      if (value?.class !== side || signature.has(index)) bad(`${side}s[${i}] is not a value of that class, or occurs twice`);
+  for (const side of /** @type {const} */ (["input", "output"]))
+    graph[`${side}s`].forEach((index, i) => {
+      must(graph.values[index]?.class === side && !signature.has(index), `${side}s[${i}]`);
       signature.add(index);
     });
-  graph.values.forEach((v, i) => {
-    if ((v.class === "input" || v.class === "output") && !signature.has(i)) bad(`"${v.name}" is an ${v.class} but not in the signature`);
-  });
+  graph.values.forEach((v, i) => must(!inSignature(v.class) || signature.has(i), `"${v.name}", which is no ${v.class},`));
   graph.nodes = json.nodes.map((/** @type {any} */ row, /** @type {number} */ i) => readNode(graph, row, i));
   resize(graph, graph.sizes, true);
+  must(Array.isArray(control), "control");
+  graph.control = readControl(graph, control);
   return graph;
 }
 
+const inSignature = (/** @type {string} */ kind) => kind === "input" || kind === "output";
+
 /**
+ * @param {Graph} graph
  * @param {any} row
  * @param {number} index
  * @returns {Value}
  */
-function readValue(row, index) {
+function readValue(graph, row, index) {
   const { name, dtype, dims, storage, fleeting = false } = row ?? {};
-  if (!isName(name)) bad(`value ${index} is not an object with a name`);
-  const type = arrayType(dtype);
-  if (!type) bad(`value "${name}" has no known dtype: ${JSON.stringify(dtype)}`);
-  if (!isSize(storage?.offset) || !isSize(storage.bytes)) bad(`value "${name}": storage is incomplete`);
-  if (!["input", "output", "arena", "param"].includes(storage.class)) bad(`value "${name}": unknown storage class`);
-  const { strides } = storage;
-  if (!Array.isArray(dims) || !Array.isArray(strides) || dims.length > MOST_DIMENSIONS || dims.length !== strides.length)
-    bad(`value "${name}": dims or strides are not a list of at most ${MOST_DIMENSIONS} sizes each`);
-  if (typeof fleeting !== "boolean") bad(`value "${name}": fleeting is neither true nor false`);
-  return {
-    name, dtype, fleeting, row,
-    class: storage.class, offset: storage.offset, bytes: storage.bytes, elementBytes: type.BYTES_PER_ELEMENT,
-    dims: [], strides: [], origin: 0,
-    open: [...dims, ...strides, storage.origin].some(Array.isArray),
-  };
-}
-
-/**
- * The buffer lies within its class.
- *
- * @param {Graph} graph
- * @param {Value} value
- */
-function checkPlace(graph, { name, class: kind, offset, bytes, elementBytes }) {
-  if (kind === "input" || kind === "output") {
-    if (offset) bad(`value "${name}": offset is not 0 in class ${kind}`);
-    return;
-  }
-  const limit = kind === "arena" ? graph.arenaBytes : graph.paramsBytes;
-  if (offset + bytes > limit || offset % elementBytes)
-    bad(`value "${name}": bytes ${offset} to ${offset}+${bytes} do not lie in the ${limit} bytes of ${kind}`);
+  must(isName(name), `value ${index}`);
+  const where = (/** @type {string} */ what) => `value "${name}": ${what}`;
+  const elementBytes = arrayType(dtype)?.BYTES_PER_ELEMENT ?? bad(where("dtype"));
+  const { class: kind, offset, bytes, strides, origin } = storage ?? {};
+  const limit = { input: bytes, output: bytes, arena: graph.arenaBytes, param: graph.paramsBytes }[/** @type {string} */ (kind)];
+  const inside = isSize(offset) && isSize(bytes) && offset + bytes <= limit && offset % elementBytes === 0;
+  must(inside && typeof fleeting === "boolean", where(`storage (bytes ${offset} to ${offset}+${bytes} of ${limit} in ${kind})`));
+  must(Array.isArray(dims) && Array.isArray(strides) && dims.length <= MOST_DIMENSIONS && dims.length === strides.length, where("dims"));
+  const open = [...dims, ...strides, origin].some(Array.isArray);
+  return { name, dtype, fleeting, row, class: kind, offset, bytes, elementBytes, dims: [], strides: [], origin: 0, open };
 }
 
 /**
@@ -176,16 +159,13 @@ function checkPlace(graph, { name, class: kind, offset, bytes, elementBytes }) {
  */
 function readNode(graph, row, index) {
   const { name, kernel, in: ins, out: outs, params_at: at = 0, params_bytes: size = 0, tasks, sources = [] } = row ?? {};
-  if (!isName(name)) bad(`node ${index} is not an object with a name`);
-  if (!isSize(kernel) || kernel >= graph.kernels.length) bad(`node "${name}": kernel is not one of the ${graph.kernels.length}`);
-  if (!isSize(at) || !isSize(size) || at % 64 || at + size > graph.paramsBytes)
-    bad(`node "${name}": its parameters do not lie aligned in the ${graph.paramsBytes} bytes of params.bin`);
-  if (!Array.isArray(ins) || !Array.isArray(outs)) bad(`node "${name}" has no lists of values in and out`);
-  for (const v of [...ins, ...outs])
-    if (!isSize(v) || v >= graph.values.length) bad(`node "${name}": ${v} is not one of the ${graph.values.length} values`);
-  for (const v of outs)
-    if (!["arena", "output"].includes(graph.values[v].class))
-      bad(`node "${name}" writes to "${graph.values[v].name}", which is only for reading`);
+  must(isName(name), `node ${index}`);
+  const where = (/** @type {string} */ what) => `node "${name}": ${what}`;
+  must(isSize(kernel) && kernel < graph.kernels.length, where("kernel"));
+  must(isSize(at) && isSize(size) && at % 64 === 0 && at + size <= graph.paramsBytes, where("params"));
+  must(Array.isArray(ins) && ins.every((v) => isSize(v) && v < graph.values.length), where("in"));
+  // Inputs and weights are only for reading.
+  must(Array.isArray(outs) && outs.every((v) => ["arena", "output"].includes(graph.values[v]?.class)), where("out"));
   return { name, kernel, in: ins, out: outs, paramsAt: at, paramsBytes: size, tasks: 0, open: Array.isArray(tasks), sources, row };
 }
 
@@ -221,8 +201,7 @@ function shapeAt({ name, row, bytes, elementBytes, class: kind, open }, sizes) {
     elements *= dims[i];
     last += Math.max(0, dims[i] - 1) * strides[i];
   }
-  const signature = kind === "input" || kind === "output";
-  const fits = elements === 0 || ((last + 1) * elementBytes <= bytes && (!signature || (dense && (open || elements * elementBytes === bytes))));
-  if (!fits || elements * elementBytes > 2 ** 32) bad(`value "${name}": dims and strides do not fit its ${bytes} bytes of ${kind}`);
+  const whole = !inSignature(kind) || (dense && (open || elements * elementBytes === bytes));
+  must(elements === 0 || ((last + 1) * elementBytes <= bytes && whole), `"${name}", of [${dims}] with strides [${strides}] in ${bytes} bytes,`);
   return { dims, strides, origin };
 }

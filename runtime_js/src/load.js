@@ -38,7 +38,7 @@ export async function open(source, options) {
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return single(toBytes(source));
   const { graph, params, module } = /** @type {Parts} */ (source ?? {});
   if (!isBytes(graph) || !(isBytes(params) || params === undefined) || !(isBytes(module) || module instanceof WebAssembly.Module))
-    fail("E0501", "a model is loaded from a URL, a Response, the bytes of a single-file bundle, or {graph, params, module}");
+    fail("E0501", "a model is loaded from a URL, a Response, bytes of a single file, or {graph, params, module}");
   const library = module instanceof WebAssembly.Module ? module : toBytes(module);
   return {
     graph: toBytes(graph),

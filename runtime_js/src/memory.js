@@ -95,20 +95,23 @@ export function writeRecords(buffer, graph, layout, workers) {
  * @returns {{functions: number[], mostTasks: number[]}} by node: index into the module's table of functions; tasks
  */
 export function readTable(exports, buffer, graph, name) {
-  const describe = exports[`sterna_${graph.model}_library`];
-  if (typeof describe !== "function") fail("E0508", `${name}: has no function sterna_${graph.model}_library`);
+  /** @type {(what: string) => never} */
+  const wrong = (what) => fail("E0508", `${name}: ${what}`);
+  const symbol = `sterna_${graph.model}_library`;
+  const describe = exports[symbol];
+  if (typeof describe !== "function") wrong(`has no function ${symbol}`);
   const words = new Uint32Array(buffer);
   const record = describe() / 4;
   const [size, abi, count, , kernels] = words.subarray(record, record + 5);
-  if (size < 24) fail("E0508", `${name}: its table is of ${size} bytes; 24 are needed`);
+  if (size < 24) wrong(`its table has ${size} bytes`);
   if (abi !== 1) fail("E0506", `${name}: kernel ABI is ${abi}; this runtime speaks 1`);
-  if (count !== graph.kernels.length) fail("E0508", `${name}: has ${count} kernels; graph.json has ${graph.kernels.length}`);
+  if (count !== graph.kernels.length) wrong(`has ${count} kernels; graph.json has ${graph.kernels.length}`);
   const table = words.subarray(kernels / 4, kernels / 4 + KERNEL * count);
-  if (table.length < KERNEL * count) fail("E0508", `${name}: its table lies outside of the memory`);
+  if (table.length < KERNEL * count) wrong("its table lies outside of the memory");
   graph.kernels.forEach((kernel, k) => {
     const [, , scratch, flags] = table.subarray(KERNEL * k);
     if (scratch > graph.scratchBytes)
-      fail("E0508", `${name}: kernel "${kernel}" needs ${scratch} bytes of scratch; graph.json has ${graph.scratchBytes}`);
+      wrong(`kernel "${kernel}" needs ${scratch} bytes of scratch; graph.json has ${graph.scratchBytes}`);
     if (flags) fail("E0512", `${name}: kernel "${kernel}" needs a barrier, which this runtime does not have`);
   });
   return {

@@ -1,9 +1,10 @@
+import { runControlled } from "./control.js";
 import { fail } from "./errors.js";
 import { canShare, hasFeature } from "./features.js";
 import { readGraph, resize } from "./graph.js";
 import { checkFile, compile, open } from "./load.js";
 import { addressOf, layOut, readTable, writeRecords } from "./memory.js";
-import { arrayType, checkArray, gather } from "./tensors.js";
+import { arrayType, checkArray } from "./tensors.js";
 import { Pool, TASKS } from "./threads.js";
 
 /**
@@ -14,8 +15,6 @@ import { Pool, TASKS } from "./threads.js";
  * @typedef {{name: string, dtype: string, dims: number[]}} TensorInfo
  * @typedef {{name: string, size: number, lo: number, hi: number}} DimInfo
  * @typedef {{name: string, kernel: string, sources: string[], tasks: number, ms: number}} NodeTime
- * @typedef {{name: string, dtype: string, dims: number[], offset: number, bytes: number, first: number, last: number}} Lifetime
- *   A tensor of the arena: its bytes, and the first and last node that touches it.
  * @typedef {[import("./graph.js").Graph, import("./memory.js").Layout, ArrayBufferLike,
  *   ((record: number, first: number, last: number) => number)[], number[], number[], Pool | undefined, string]} Parts
  *   Graph, addresses, memory, kernel and call record of every node, most tasks of each, threads, file of the kernels.
@@ -23,7 +22,8 @@ import { Pool, TASKS } from "./threads.js";
  */
 
 /** What only `Model.load` may pass to the constructor. */
-const key = Symbol("load");
+const key = Symbol();
+export const internals = Symbol();
 
 /**
  * A compiled model. All of its memory is taken when it is loaded: nothing grows, and arrays that it gives out stay
@@ -137,7 +137,7 @@ export class Model {
    */
   run(inputs = {}) {
     this.#write(inputs);
-    for (let n = 0; n < this.#kernels.length; n++) this.#runNode(n);
+    this.#runNodes((n) => this.#runNode(n));
     this.#hasRun = true;
     return Object.fromEntries(this.#graph.outputs.map((v) => [this.#graph.values[v].name, this.#view(v)]));
   }
@@ -160,25 +160,6 @@ export class Model {
    */
   output(name) {
     return this.#view(this.#find(this.#graph.outputs, "output", name));
-  }
-
-  /**
-   * A copy of any tensor of the last run that is still in memory; a bundle compiled with `--debug` keeps them all.
-   *
-   * @param {string} name
-   * @returns {TypedArray}
-   */
-  tensor(name) {
-    this.#check();
-    const { values } = this.#graph;
-    const index = values.findIndex((v) => v.name === name);
-    if (index < 0) fail("E0509", `the model has no tensor "${name}"`);
-    const value = values[index];
-    if (value.fleeting) fail("E0510", `"${name}" does not outlive its last use: its memory is used again; compile with --debug to keep it`);
-    if (!this.#hasRun && value.class !== "input") fail("E0510", `"${name}" has no value before the first run at these sizes`);
-    const type = /** @type {any} */ (arrayType(value.dtype));
-    const at = addressOf(this.#graph, this.#layout, index);
-    return gather(new type(this.#buffer, at, Math.floor(value.bytes / value.elementBytes)), value);
   }
 
   /**
@@ -221,28 +202,19 @@ export class Model {
     const { nodes, kernels } = this.#graph;
     const total = nodes.map(() => 0);
     for (let run = 0; run < runs; run++)
-      for (let n = 0; n < nodes.length; n++) {
+      this.#runNodes((n) => {
         const start = performance.now();
         this.#runNode(n);
         total[n] += performance.now() - start;
-      }
+      });
     this.#hasRun = true;
     return nodes.map(({ name, kernel, sources, tasks }, n) => ({ name, kernel: kernels[kernel], sources, tasks, ms: total[n] / runs }));
   }
 
-  /**
-   * What lies where in the arena, and when.
-   *
-   * @returns {Lifetime[]}
-   */
-  plan() {
-    const { nodes, values } = this.#graph;
-    return values.flatMap(({ name, dtype, dims, offset, bytes, class: kind }, index) => {
-      const used = nodes.flatMap((node, n) => (node.in.includes(index) || node.out.includes(index) ? [n] : []));
-      return kind === "arena" && used.length
-        ? [{ name, dtype, dims: [...dims], offset, bytes, first: used[0], last: used[used.length - 1] }]
-        : [];
-    });
+  /** What `sterna/inspect` looks at. */
+  [internals]() {
+    this.#check();
+    return { graph: this.#graph, layout: this.#layout, buffer: this.#buffer, hasRun: this.#hasRun };
   }
 
   /** Frees memory and threads. Views that were given out must not be used any more; every later call says so. */
@@ -257,6 +229,15 @@ export class Model {
 
   #check() {
     if (this.#disposed) fail("E0520", `the model "${this.name}" has been disposed of`);
+  }
+
+  /** @param {(n: number) => void} run */
+  #runNodes(run) {
+    const bytes = (/** @type {number} */ v) => {
+      const { origin, elementBytes } = this.#graph.values[v];
+      return new Uint8Array(this.#buffer, addressOf(this.#graph, this.#layout, v) + origin * elementBytes, elementBytes);
+    };
+    runControlled(this.#graph, bytes, run);
   }
 
   /** @param {number} n */

@@ -56,26 +56,3 @@ export function checkArray(name, { dtype, dims }, data) {
     fail("E0604", `input "${name}" is [${dims.join(", ")}] and wants ${elements} elements; given: ${length}`);
   return /** @type {TypedArray} */ (data);
 }
-
-/**
- * A dense copy of a tensor that lies in a buffer with strides.
- *
- * @param {TypedArray} buffer
- * @param {{dims: number[], strides: number[], origin: number}} place
- * @returns {TypedArray}
- */
-export function gather(buffer, { dims, strides, origin }) {
-  const out = /** @type {any} */ (buffer.slice(0, 0)).constructor;
-  const result = new out(dims.reduce((a, b) => a * b, 1));
-  const rank = dims.length;
-  const inner = rank ? dims[rank - 1] : 1;
-  const step = rank ? strides[rank - 1] : 1;
-  const counter = new Array(Math.max(0, rank - 1)).fill(0);
-  for (let at = 0; at < result.length; at += inner) {
-    const from = counter.reduce((sum, n, axis) => sum + n * strides[axis], origin);
-    if (step === 1) result.set(buffer.subarray(from, from + inner), at);
-    else for (let n = 0; n < inner; n++) result[at + n] = buffer[from + n * step];
-    for (let axis = rank - 2; axis >= 0 && ++counter[axis] === dims[axis]; axis--) counter[axis] = 0;
-  }
-  return result;
-}

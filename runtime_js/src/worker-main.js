@@ -1,3 +1,4 @@
+import { plan, tensor } from "./inspect.js";
 import { Model } from "./model.js";
 import { listen } from "./port.js";
 
@@ -14,7 +15,8 @@ listen(async ({ id, method, args }, post) => {
       post({ id, result: state(model) });
       return;
     }
-    let result = /** @type {any} */ (model)[method](...args);
+    const own = /** @type {any} */ (model);
+    let result = method === "plan" ? plan(own) : method === "tensor" ? tensor(own, args[0]) : own[method](...args);
     /** @type {Transferable[]} */
     let transfer = [];
     if (method === "run") {

@@ -118,7 +118,7 @@ export class Model {
     return this.#call("profile", inputs, options);
   }
 
-  /** @returns {Promise<import("./model.js").Lifetime[]>} */
+  /** @returns {Promise<import("./inspect.js").Lifetime[]>} */
   plan() {
     return this.#call("plan");
   }
