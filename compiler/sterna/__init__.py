@@ -4,7 +4,7 @@
     bundle = sterna.compile("mobilenet.onnx")
     outputs = bundle.run({"image": x})
 
-Only what is used is imported: running a bundle does not load the compiler.
+What runs bundles is imported at once, so that loading the first one does not wait for it; the compiler when it is used.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sterna.errors import Diagnostic, SternaError
+from sterna.runtime import Bundle, NodeTime, TensorSpec, load
 from sterna.version import __version__
 
 if TYPE_CHECKING:
     from sterna.api import compile, compile_to
-    from sterna.runtime import Bundle, NodeTime, TensorSpec, load
 
 __all__ = [
     "Bundle",
@@ -31,17 +31,8 @@ __all__ = [
     "load",
 ]
 
-_HOMES = {
-    "compile": "sterna.api",
-    "compile_to": "sterna.api",
-    "Bundle": "sterna.runtime",
-    "NodeTime": "sterna.runtime",
-    "TensorSpec": "sterna.runtime",
-    "load": "sterna.runtime",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in ("compile", "compile_to"):
+        return getattr(import_module("sterna.api"), name)
     raise AttributeError(f"module 'sterna' has no attribute {name!r}")

@@ -1,0 +1,96 @@
+/* The limits of this machine: `peak THREADS` prints fused multiply-adds (GFLOP/s, fp32) and the bandwidth of memory
+ * (GB/s, reading). The best of several repeats, as others may load the machine. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#if defined(__AVX512F__)
+#define WIDTH 64
+#elif defined(__AVX__)
+#define WIDTH 32
+#else
+#define WIDTH 16
+#endif
+typedef float vector __attribute__((vector_size(WIDTH)));
+enum { CHAINS = 12, LANES = WIDTH / 4, REPEATS = 15 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static volatile float sink;
+
+static double multiply_adds(void *unused) {
+  (void)unused;
+  vector sums[CHAINS] = {0}, a = (vector){0} + 0.5f, b = (vector){0} + 1e-3f;
+  const long steps = 1000000;
+  for (long i = 0; i < steps; i++) {
+#pragma GCC unroll 12
+    for (int c = 0; c < CHAINS; c++) sums[c] = sums[c] * a + b;
+  }
+  for (int c = 1; c < CHAINS; c++) sums[0] += sums[c];
+  sink = sums[0][0];
+  return 2e-9 * (double)steps * CHAINS * LANES;
+}
+
+static double reading(void *memory) {
+  const vector *from = memory;
+  const long count = (64L << 20) / WIDTH;
+  vector sums[8] = {0};
+  for (long i = 0; i < count; i += 8) {
+#pragma GCC unroll 8
+    for (int c = 0; c < 8; c++) sums[c] += from[i + c];
+  }
+  for (int c = 1; c < 8; c++) sums[0] += sums[c];
+  sink = sums[0][0];
+  return 64.0 * (1 << 20) * 1e-9;
+}
+
+typedef struct job {
+  double (*run)(void *);
+  void *memory;
+  double done;
+} job;
+
+static void *start(void *given) {
+  job *j = given;
+  j->done = j->run(j->memory);
+  return NULL;
+}
+
+static double best(double (*run)(void *), int threads, void **memory) {
+  double most = 0;
+  for (int r = 0; r < REPEATS; r++) {
+    pthread_t ids[64];
+    job jobs[64];
+    double begun = now(), done = 0;
+    for (int t = 0; t < threads; t++) {
+      jobs[t] = (job){run, memory[t], 0};
+      pthread_create(&ids[t], NULL, start, &jobs[t]);
+    }
+    for (int t = 0; t < threads; t++) {
+      pthread_join(ids[t], NULL);
+      done += jobs[t].done;
+    }
+    double rate = done / (now() - begun);
+    if (rate > most) most = rate;
+  }
+  return most;
+}
+
+int main(int count, char **words) {
+  int threads = count > 1 ? atoi(words[1]) : 1;
+  if (threads < 1 || threads > 64) return 2;
+  void *memory[64];
+  for (int t = 0; t < threads; t++) {
+    if (posix_memalign(&memory[t], 64, 64 << 20)) return 1;
+    for (long i = 0; i < (64L << 20) / 4; i++) ((float *)memory[t])[i] = 1.0f;
+  }
+  printf("%.1f %.1f\n", best(multiply_adds, threads, memory), best(reading, threads, memory));
+  return 0;
+}

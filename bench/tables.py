@@ -1,0 +1,114 @@
+"""The tables of the benchmark, from the records of `protocol.Bench`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from layers import Layer
+from machine import Limits
+
+Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""By peer, then stage."""
+
+#: The networks over which the geometric mean is taken.
+COUNTED = (
+    *("mobilenet_v2", "resnet18", "resnet50", "squeezenet", "efficientnet_lite0", "yolov5n", "minilm_128"),
+    *("gpt2", "lstm", "gru", "ds_cnn", "mlp", "autoencoder"),
+)
+#: An output further from the reference than this, in parts of its largest element, is wrong: its time does not count.
+WRONG = 1e-3
+OWN = "sterna"
+
+
+def _time(us: float) -> str:
+    return f"{us:.1f} us" if us < 1000 else f"{us / 1e3:.2f} ms"
+
+
+def figures(records: Records, stage: str) -> dict[str, float]:
+    """Microseconds of every peer that ran and was right."""
+    rows = {peer: stages.get(stage, {}) for peer, stages in records.items()}
+    return {p: r["us"] for p, r in rows.items() if "us" in r and "failed" not in r and r["error"] < WRONG}
+
+
+def ratio(records: Records, stage: str) -> float | None:
+    """How many times faster Sterna is than the fastest peer."""
+    found = figures(records, stage)
+    peers = [us for peer, us in found.items() if not peer.startswith(OWN)]
+    return min(peers) / found[OWN] if OWN in found and peers else None
+
+
+def latency(results: Mapping[str, Records], threads: int, work: Mapping[str, int], limits: Limits) -> Table:
+    peers = list(dict.fromkeys(peer for records in results.values() for peer in records))
+    what = "CPU time of a call" if threads == 1 else "best decile of a call"
+    title = f"{threads} thread{'s' if threads > 1 else ''}: {what} (of the machine's {limits.gflops:.0f} GFLOP/s)"
+    table = Table("model", *peers, "x fastest peer", "% of peak", title=title)
+    ratios = []
+    for name, records in results.items():
+        found = figures(records, str(threads))
+        factor = ratio(records, str(threads))
+        if factor is not None and name in COUNTED:
+            ratios.append(factor)
+        share = 2 * work.get(name, 0) / found[OWN] / 1e3 / limits.gflops if OWN in found else 0
+        table.add_row(
+            name,
+            *(_time(found[p]) if p in found else "-" for p in peers),
+            f"{factor:.2f}" if factor else "-",
+            f"{100 * share:.0f}" if share else "-",
+        )
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        label = f"geometric mean of {len(ratios)} of {len(COUNTED)}"
+        table.add_row(label, *("" for _ in peers), f"{mean:.2f}", f"least {min(ratios):.2f}")
+    return table
+
+
+def start(results: Mapping[str, Records]) -> Table:
+    """Load with first inference, memory, and what has to be shipped beside the weights."""
+    peers = list(dict.fromkeys(peer for records in results.values() for peer in records))
+    table = Table(
+        "model", *peers, title="first: ms from load to the first result; MB of memory; MB of files; compiled in s"
+    )
+    for name, records in results.items():
+        cells = []
+        for peer in peers:
+            once, built = records.get(peer, {}).get("1", {}), records.get(peer, {}).get("compile", {})
+            if "first_ms" not in once or "seconds" not in built:
+                cells.append("-")
+                continue
+            sizes = f"{once['memory_mb']:.0f}; {built['bytes'] / 1e6:.2f}; {built['seconds']:.1f}"
+            cells.append(f"{once['first_ms']:.1f}; {sizes}")
+        table.add_row(name, *cells)
+    return table
+
+
+def problems(results: Mapping[str, Records]) -> list[str]:
+    """Who failed, or was wrong, and why."""
+    lines = []
+    for name, records in results.items():
+        for peer, stages in records.items():
+            for stage, record in stages.items():
+                if "failed" in record:
+                    lines.append(f"{name}, {peer}, {stage}: {record['failed']}")
+                elif record.get("error", 0) >= WRONG:
+                    lines.append(f"{name}, {peer}, {stage}: wrong by {record['error']:.1e} of the largest output")
+    return lines
+
+
+def by_layer(name: str, layers: Sequence[Layer], limits: Limits, least: float = 0.01) -> Table:
+    """Kernels that take at least the part `least` of the model's time, the longest first."""
+    total = sum(layer.us for layer in layers)
+    bound = sum(layer.bound(limits)[0] for layer in layers)
+    title = f"{name}: {_time(total)}, {100 * bound / total:.0f} % of the roofline"
+    table = Table("node", "kernel", "us", "% of model", "GFLOP/s", "GB/s", "% of its limit", "limit", title=title)
+    for layer in sorted(layers, key=lambda layer: -layer.us):
+        if layer.us < least * total:
+            break
+        bound, limit = layer.bound(limits)
+        rates = (2 * layer.multiply_adds / layer.us / 1e3, layer.nbytes / layer.us / 1e3)
+        cells = (f"{layer.us:.1f}", f"{100 * layer.us / total:.1f}", f"{rates[0]:.1f}", f"{rates[1]:.1f}")
+        table.add_row(layer.name, layer.kernel, *cells, f"{100 * bound / layer.us:.0f}", limit)
+    return table

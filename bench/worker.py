@@ -1,0 +1,99 @@
+"""One peer in a process of its own: `worker.py PEER TASK.json`; answers are lines of JSON on standard output.
+
+"compile": one answer, when the files to ship are written. "load": one answer after the first inference, then one for
+every line on standard input, which says how many milliseconds to run for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from peers import ENGINES, Task
+
+
+def memory(key: str) -> float:
+    """Megabytes, from /proc/self/status."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) / 1024
+    raise KeyError(key)
+
+
+def deviation(found: list[Any], wanted: list[Any]) -> float:
+    """The largest error of any output, in parts of the largest element of that output; infinite for a wrong shape."""
+    worst = 0.0
+    for have, want in zip(found, wanted, strict=False):
+        a, b = np.asarray(have, np.float64).ravel(), np.asarray(want, np.float64).ravel()
+        if a.size != b.size or not np.isfinite(a).all():
+            return float("inf")
+        worst = max(worst, float(np.abs(a - b).max(initial=0)) / (float(np.abs(b).max(initial=0)) or 1.0))
+    return worst if found else float("inf")
+
+
+def work(name: str, task: Task, wanted: list[Any], answers: TextIO) -> None:
+    def say(**answer: Any) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    clock, cpu = time.perf_counter, time.process_time
+    before = memory("VmRSS")
+    start = clock()
+    stages: Iterator[Any] = ENGINES[name].run(task)
+    next(stages)
+    imported = (clock() - start) * 1e3
+    if task.stage == "compile":
+        start = clock()
+        files = next(stages)
+        say(seconds=clock() - start, bytes=sum(Path(file).stat().st_size for file in files))
+        return
+    start, begun = clock(), cpu()
+    bind, step, fetch = next(stages)
+    bind([array for _, array in task.inputs])
+    step()
+    found = fetch()
+    first = {"first_ms": (clock() - start) * 1e3, "first_cpu_ms": (cpu() - begun) * 1e3}
+    say(import_ms=imported, **first, memory_mb=memory("VmHWM") - before, error=deviation(found, wanted))
+    begun = cpu()
+    step()
+    one = max(cpu() - begun, 1e-7)
+    for line in sys.stdin:
+        step()  # caches are warm again after a turn of somebody else
+        count = int(min(300, max(3, float(line) / 1e3 / one)))
+        times = [0.0] * count
+        begun = cpu()
+        for i in range(count):
+            start = clock()
+            step()
+            times[i] = clock() - start
+        say(us=[round(t * 1e6, 2) for t in times], cpu_us=(cpu() - begun) / count * 1e6)
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # peers may print
+    name, described = sys.argv[1:]
+    given = json.loads(Path(described).read_text())
+    with np.load(given["arrays"]) as arrays:
+        inputs = [(key[3:], arrays[key]) for key in arrays.files if key.startswith("in:")]
+        wanted = [arrays[key] for key in arrays.files if key.startswith("out:")]
+    task = Task(Path(given["onnx"]), inputs, Path(given["folder"]), given["threads"], given["stage"])
+    try:
+        work(name, task, wanted, answers)
+    except BaseException as reason:
+        traceback.print_exc()
+        text = str(reason).strip().splitlines()
+        answers.write(json.dumps({"failed": f"{type(reason).__name__}: {text[0] if text else ''}"[:200]}) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
