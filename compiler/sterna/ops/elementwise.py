@@ -289,6 +289,7 @@ OPERATORS: tuple[Operator, ...] = (
     binary("add", "a + b", operation("add"), onnx="Add", tags=("commutative",)),
     binary("sub", "a - b", operation("sub"), onnx="Sub"),
     binary("mul", "a * b", operation("mul"), onnx="Mul", tags=("commutative",)),
+    declare("multiply_add", "a b + c, rounded once where the machine can", E.fma, 3),
     binary("div", "a / b; integers truncate toward zero", operation("div"), onnx="Div", low=1.0, high=9.0),
     binary("pow", "a to the power b", operation("pow"), low=0.5, high=3.0),
     binary("minimum", "the smaller; NaN if either is", E.minimum, tags=("commutative",), cases=_PAIRS),

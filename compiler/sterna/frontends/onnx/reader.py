@@ -17,7 +17,7 @@ from onnx import inliner
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.naming import named_graph
-from sterna.frontends.onnx import containers, declared, legacy, pinned, sequences, structure
+from sterna.frontends.onnx import containers, declared, legacy, pinned, qdq, sequences, structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
@@ -57,7 +57,8 @@ def read(
         except Exception as problem:  # a malformed function; the inliner's errors have no common type
             raise error("E0103", f"{where}: the model's functions cannot be expanded: {problem}") from None
     versions = opsets(proto.opset_import)
-    graph, sizes = containers.spelled_out(proto.graph, dict(shapes or {}), where)
+    graph, sizes = containers.spelled_out(qdq.fused(proto.graph), dict(shapes or {}), where)
+    versions = {"com.microsoft": 1, **versions}
 
     def attempt(pins: pinned.Pins, masks: pinned.Pins) -> Graph:
         return _Reader(where, folder, versions, pins, masks).model(graph, sizes, dict(dims or {}))

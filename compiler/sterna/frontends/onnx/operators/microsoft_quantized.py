@@ -5,6 +5,7 @@ Their definitions: ContribOperators.md of ONNX Runtime. Weights of few bits stay
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -56,15 +57,45 @@ def _qlinear_binary(operator: str) -> Translator:
     return lambda t: _rounded(t, t.op(operator, _real(t, 0), _real(t, 3)), 6, t.input(0).dtype)
 
 
+def qlinear_add(t: Translation) -> Value:
+    """QLinearAdd, in the order of ONNX Runtime's kernel: a / c and b / c are factors, and the zero points one addend.
+
+    Its kernel multiplies and adds with one rounding where the machine can.
+    """
+    scales = [t.input(n) for n in (1, 4, 6)]
+    zeros = [t.optional(n) for n in (2, 5, 7)]
+    if any(v is not None and (v.data is None or v.type.elements != 1) for v in (*scales, *zeros)):
+        return _rounded(t, t.op("add", _real(t, 0), _real(t, 3)), 6, t.input(0).dtype)
+    a, b, c = (np.float32(v.data.reshape(-1)[0]) for v in scales if v.data is not None)
+    za, zb, zc = (np.float32(0 if v is None or v.data is None else v.data.reshape(-1)[0]) for v in zeros)
+    first, second = a / c, b / c
+    y = t.scalar(zc - (first * za + second * zb), "float32")
+    for position, factor in ((3, second), (0, first)):
+        y = t.op("multiply_add", t.cast(t.input(position), "float32"), t.scalar(factor, "float32"), y)
+    return quantized(t, y, None, zeros[2].dtype if zeros[2] is not None else t.input(0).dtype)
+
+
 def _pooled(t: Translation, x: Value) -> Value:
     if t.attribute("channels_last", 0):
         return t.channels_last(convolution.average_pool(plain(t, [t.channels_first(x)])))
     return convolution.average_pool(plain(t, [x]))
 
 
-def _pooled_globally(t: Translation, x: Value) -> Value:
+def global_average_pool(t: Translation) -> Value:
+    """The exact sum in int32, times one factor."""
+    x, scale = t.input(0), _scalar(t, t.input(1))
     first = 1 if t.attribute("channels_last", 0) else 2
-    return t.op("reduce_mean", x, axes=tuple(range(first, first + x.type.rank - 2)), keep_dims=True)
+    axes = tuple(range(first, first + x.type.rank - 2))
+    assert scale is not None
+    if not all(x.shape[axis].is_const for axis in axes):
+        return _rounded(t, t.op("reduce_mean", _real(t, 0), axes=axes, keep_dims=True), 3, x.dtype)
+    count = math.prod(int(x.shape[axis]) for axis in axes)
+    total = t.op("reduce_sum", Q.centered(t, x, _scalar(t, t.optional(2))), axes=axes, keep_dims=True)
+    result, zero = _scalar(t, t.input(3)), _scalar(t, t.optional(4))
+    assert result is not None
+    factor = t.op("div", scale, t.op("mul", result, t.scalar(float(count), "float32")))
+    y = t.op("mul", t.cast(total, "float32"), factor)
+    return quantized(t, y, zero, zero.dtype if zero is not None else x.dtype)
 
 
 def qlinear_concat(t: Translation) -> Value:
@@ -120,8 +151,11 @@ def gemm(t: Translation) -> Value:
     alpha = t.attribute("alpha", 1.0)
     if alpha != 1.0:
         scale = t.op("mul", scale, t.scalar(alpha, scale.dtype))
-    y = t.op("mul", t.cast(y, scale.dtype), scale)
-    return _rounded(t, y, 7, a.dtype) if t.has(7) else y
+    if t.has(7):
+        y = t.op("mul", t.cast(y, scale.dtype), t.op("div", scale, _last(t, t.input(7))))
+        zero = _scalar(t, t.optional(8))
+        return quantized(t, y, zero, zero.dtype if zero is not None else a.dtype)
+    return t.op("mul", t.cast(y, scale.dtype), scale)
 
 
 def where(t: Translation) -> Value:
@@ -300,11 +334,11 @@ MICROSOFT_TRANSLATORS: dict[str, Translator] = {
     "NhwcMaxPool": nhwc_max_pool,
     "QEmbedLayerNormalization": embed_layer_normalization,
     "QGemm": gemm,
-    "QLinearAdd": _qlinear_binary("add"),
+    "QLinearAdd": qlinear_add,
     "QLinearAveragePool": _qlinear(_pooled),
     "QLinearConcat": qlinear_concat,
     "QLinearConv": conv,
-    "QLinearGlobalAveragePool": _qlinear(_pooled_globally),
+    "QLinearGlobalAveragePool": global_average_pool,
     "QLinearLeakyRelu": _qlinear(lambda t, x: t.op("leaky_relu", x, alpha=t.attribute("alpha", 0.01))),
     "QLinearMul": _qlinear_binary("mul"),
     "QLinearReduceMean": reduce_mean,

@@ -43,6 +43,8 @@ def quantized(t: Translation, ratio: Value, zero: Value | None, dtype: str, satu
         if zero is not None and dtype == "float4_e2m1fn":
             ratio = t.op("add", ratio, t.cast(zero, ratio.dtype))
         return t.cast(ratio, dtype, saturate)
+    if ratio.dtype == "float32" and dtypes.bits(dtype) <= 16 and (known := _one_number(zero)) is not None:
+        return t.op("round_to_integer", ratio, to=dtype, zero=known)
     near = t.op("clip", t.cast(t.op("round", ratio), "float32"), min=-_FAR, max=_FAR)
     whole = t.cast(near, "int32")
     if zero is not None and not _all_zero(zero):
@@ -58,6 +60,16 @@ def real(t: Translation, x: Value, scale: Value, zero: Value | None) -> Value:
     else:
         value = t.cast(x, "float32")
     return t.op("mul", value, t.cast(scale, "float32"))
+
+
+def _one_number(zero: Value | None) -> int | None:
+    """A zero point that is known and the same everywhere."""
+    if zero is None:
+        return 0
+    if zero.data is None or zero.data.size == 0:
+        return None
+    values = dtypes.stored(zero.data).reshape(-1)
+    return int(values[0]) if (values == values[0]).all() else None
 
 
 def _all_zero(value: Value | None) -> bool:

@@ -1,0 +1,232 @@
+"""Models that ONNX Runtime's quantizer wrote, with DequantizeLinear and QuantizeLinear around every operator.
+
+Each becomes operators on integers, as ONNX Runtime makes them, and gives the same integers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+import sterna
+from sterna.errors import SternaError
+from sterna.frontends.onnx import qdq
+
+Feeds = dict[str, np.ndarray]
+TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
+
+
+class Builder:
+    """A float model in the making."""
+
+    def __init__(self, *shape: int):
+        self.random = np.random.default_rng(11)
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.shape = shape
+
+    def weight(self, *shape: int, scale: float = 1.0) -> str:
+        name = f"w{len(self.weights)}"
+        array = (self.random.standard_normal(shape) * scale).astype(np.float32)
+        self.weights.append(numpy_helper.from_array(array, name))
+        return name
+
+    def __call__(self, op: str, *inputs: str, **attributes: object) -> str:
+        result = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [result], name=f"n{len(self.nodes)}", **attributes))
+        return result
+
+    def constant(self, value: float) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(value, np.float32), name))
+        return name
+
+    def model(self, result: str) -> onnx.ModelProto:
+        self.nodes[-1].output[0] = "y"
+        assert result.startswith("t")
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        graph = helper.make_graph(self.nodes, "quantized", [x], [y], self.weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def network() -> onnx.ModelProto:
+    """Convolutions of every kind, a residual, pooling, a dense layer."""
+    b = Builder(1, 3, 18, 18)
+    x = b("Conv", "x", b.weight(24, 3, 3, 3, scale=0.3), b.weight(24), pads=[1] * 4, strides=[2, 2])
+    x = b("Clip", x, b.constant(0.0), b.constant(6.0))
+    y = b("Conv", x, b.weight(24, 1, 3, 3), b.weight(24), pads=[1] * 4, group=24)
+    y = b("Relu", y)
+    y = b("Conv", y, b.weight(24, 24, 1, 1, scale=0.3), b.weight(24))
+    x = b("Add", x, y)
+    x = b("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1])
+    x = b("Conv", x, b.weight(37, 24, 3, 3, scale=0.1), b.weight(37))
+    x = b("Relu", x)
+    x = b("GlobalAveragePool", x)
+    x = b("Flatten", x)
+    return b.model(b("Gemm", x, b.weight(10, 37, scale=0.3), b.weight(10), transB=1))
+
+
+def elementwise() -> onnx.ModelProto:
+    b = Builder(2, 6, 5, 5)
+    c = b("Conv", "x", b.weight(6, 6, 1, 1), b.weight(6))
+    m = b("Mul", c, b("Sigmoid", c))
+    j = b("Concat", m, c, axis=1)
+    p = b("AveragePool", j, kernel_shape=[3, 3], strides=[1, 1])
+    return b.model(b("LeakyRelu", p, alpha=0.1))
+
+
+def products() -> onnx.ModelProto:
+    """Matrix products by weights and of activations."""
+    b = Builder(2, 9, 24)
+    q = b("MatMul", "x", b.weight(24, 24, scale=0.3))
+    k = b("Transpose", b("MatMul", "x", b.weight(24, 24, scale=0.3)), perm=[0, 2, 1])
+    return b.model(b("MatMul", b("MatMul", q, k), q))
+
+
+def softmax() -> onnx.ModelProto:
+    b = Builder(2, 9, 24)
+    return b.model(b("Softmax", b("MatMul", "x", b.weight(24, 24, scale=0.3)), axis=-1))
+
+
+class _Data(CalibrationDataReader):
+    def __init__(self, shape: tuple[int, ...]):
+        random = np.random.default_rng(0)
+        self.rest = iter([{"x": random.standard_normal(shape).astype(np.float32)} for _ in range(4)])
+
+    def get_next(self) -> Feeds | None:
+        return next(self.rest, None)
+
+
+def quantized(
+    make: Callable[[], onnx.ModelProto], folder: Path, activations: str, weights: str, channels: bool
+) -> Path:
+    """The model as ONNX Runtime's quantizer writes it."""
+    model = make()
+    onnx.save(model, folder / "float.onnx")
+    shape = tuple(d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim)
+    logging.disable(logging.WARNING)
+    try:
+        quantize_static(
+            folder / "float.onnx", folder / "quantized.onnx", _Data(shape), quant_format=QuantFormat.QDQ,
+            activation_type=TYPES[activations], weight_type=TYPES[weights], per_channel=channels,
+        )  # fmt: skip
+    finally:
+        logging.disable(logging.NOTSET)
+    return folder / "quantized.onnx"
+
+
+def both(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """What is computed here and by ONNX Runtime."""
+    given = onnx.load(path).graph.input[0]
+    shape = tuple(d.dim_value for d in given.type.tensor_type.shape.dim)
+    feeds = {"x": np.random.default_rng(3).standard_normal(shape).astype(np.float32)}
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return sterna.compile(path, generator="llvm").run(feeds)["y"], session.run(["y"], feeds)[0]
+
+
+def steps(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Differences, in steps of the result's scale."""
+    levels = np.unique(b)
+    return np.abs(a - b) / np.diff(levels).min()
+
+
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize(
+    ("activations", "weights", "channels"),
+    [("uint8", "int8", True), ("int8", "int8", True), ("uint8", "int8", False), ("uint8", "uint8", False)],
+)
+def test_a_network_gives_the_same_integers(tmp_path: Path, activations: str, weights: str, channels: bool) -> None:
+    path = quantized(network, tmp_path, activations, weights, channels)
+    left = Counter(node.op_type for node in qdq.fused(onnx.load(path).graph).node)
+    assert left["Conv"] == left["Gemm"] == left["Add"] == left["Clip"] == left["Relu"] == 0
+    assert left["QLinearConv"] == 4
+    assert left["QuantizeLinear"] == 1
+    found, expected = both(path)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize("activations", ["uint8", "int8"])
+def test_products_give_the_same_integers(tmp_path: Path, activations: str) -> None:
+    path = quantized(products, tmp_path, activations, "int8", False)
+    left = Counter(node.op_type for node in qdq.fused(onnx.load(path).graph).node)
+    assert (left["MatMul"], left["QLinearMatMul"], left["QuantizeLinear"]) == (0, 4, 1)
+    found, expected = both(path)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize("make", [elementwise, softmax], ids=["elementwise", "softmax"])
+@pytest.mark.parametrize("activations", ["uint8", "int8"])
+def test_other_operators_differ_by_one_step_at_most(
+    tmp_path: Path, make: Callable[[], onnx.ModelProto], activations: str
+) -> None:
+    """Functions are computed in other ways than ONNX Runtime's tables and vectors: where a value lies half way between
+    two integers, another one may be taken."""
+    path = quantized(make, tmp_path, activations, "int8", False)
+    left = Counter(node.op_type for node in qdq.fused(onnx.load(path).graph).node)
+    assert left["QuantizeLinear"] == 1
+    found, expected = both(path)
+    apart = steps(found, expected)
+    assert apart.max() < 1.01
+    assert (apart > 0.01).mean() <= 0.05
+
+
+def small(*nodes: onnx.NodeProto, scale: float = 0.5, zero: int = 0) -> onnx.GraphProto:
+    """x in uint8, dequantized to "f"; nodes from there to "g"; quantized again to y."""
+    stored = [numpy_helper.from_array(np.asarray(v), n) for n, v in (
+        ("s", np.float32(0.5)), ("z", np.uint8(0)), ("s2", np.float32(scale)), ("z2", np.uint8(zero)))]  # fmt: skip
+    around = (
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["f"]),
+        *nodes,
+        helper.make_node("QuantizeLinear", ["g", "s2", "z2"], ["y"]),
+    )
+    ends = [helper.make_tensor_value_info(n, TensorProto.UINT8, (1, 2, 4, 4)) for n in "xy"]
+    return helper.make_graph(list(around), "small", ends[:1], ends[1:], stored)
+
+
+def operators_of(graph: onnx.GraphProto) -> list[str]:
+    return [node.op_type for node in qdq.fused(graph).node if node.output[0] != "f"]
+
+
+def test_moved_elements_stay_integers_where_they_stand_for_the_same() -> None:
+    move = helper.make_node("Transpose", ["f"], ["g"], perm=[0, 1, 3, 2])
+    assert operators_of(small(move)) == ["Transpose"]
+    assert operators_of(small(move, scale=0.25)) == ["Transpose", "QuantizeLinear"]
+    assert operators_of(small(move, zero=3)) == ["Transpose", "QuantizeLinear"]
+
+
+def test_an_activation_goes_only_where_the_range_does_its_work() -> None:
+    pool = helper.make_node("AveragePool", ["f"], ["p"], kernel_shape=[1, 1])
+    relu = helper.make_node("Relu", ["p"], ["g"])
+    assert operators_of(small(pool, relu)) == ["QLinearAveragePool"]
+    assert operators_of(small(pool, relu, zero=1)) == ["AveragePool", "Relu", "QuantizeLinear"]
+
+
+def test_a_float_that_others_read_is_kept() -> None:
+    pool = helper.make_node("AveragePool", ["f"], ["g"], kernel_shape=[1, 1])
+    graph = small(pool)
+    graph.output.append(helper.make_tensor_value_info("g", TensorProto.FLOAT, (1, 2, 4, 4)))
+    assert operators_of(graph) == ["AveragePool", "QuantizeLinear"]
+    assert qdq.fused(graph) is graph
+
+
+def test_mistakes_in_groups_are_coded() -> None:
+    """The group's operator says what does not fit, under the name of the node that it stands for."""
+    graph = small(helper.make_node("Conv", ["f", "w"], ["g"], name="first"))
+    weight = numpy_helper.from_array(np.zeros((2, 3, 1, 1), np.int8), "wq")
+    graph.initializer.extend([weight, numpy_helper.from_array(np.int8(0), "wz")])
+    graph.node.append(helper.make_node("DequantizeLinear", ["wq", "s", "wz"], ["w"]))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(SternaError, match=r'E0108(.|\n)*"first"'):
+        sterna.compile(model)
