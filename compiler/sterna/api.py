@@ -138,7 +138,7 @@ def compile_model(
     machine = target if isinstance(target, Target) else load_target(target)
     if progress is not None:
         progress("reading the model")
-    graph = onnx_frontend.read(model, shapes, dims)
+    graph = onnx_frontend.read(model, shapes, dims, static=machine.static)
     name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
     options = Options(machine, generator, compiler, threads, debug, single_file=single_file)
     if all_variants:

@@ -16,6 +16,7 @@ from sterna.errors import error
 from sterna.ir.graph import Array, Graph
 from sterna.ir.integer import Symbol
 from sterna.ir.printer import print_graph
+from sterna.ir.sizes import all_definitions
 from sterna.loops.checks import with_checks
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
@@ -134,13 +135,8 @@ def compile_graph(
     if observe is not None:
         show("import", print_graph(graph))
     graph = optimize(graph, (lambda stage, g: show(stage, print_graph(g))) if observe is not None else None)
-    if options.target.static and (open_dims := dimensions(graph)):
-        raise error(
-            "E0203",
-            f"the target {options.target.name} needs every size at compile time",
-            f"open dimensions: {', '.join(s.name for s in open_dims)}",
-            fix=" ".join(f"--dim {s.name}={s.hi}" for s in open_dims),
-        )
+    if options.target.static:
+        _refuse_open_sizes(graph, options.target)
     views = plan_views(graph)
     steps = build_steps(graph, views)
     plan = plan_memory(graph, steps.calls, views, keep_all=options.debug, control=steps.control)
@@ -204,9 +200,25 @@ def _check_packaging(options: Options) -> None:
 
 
 def dimensions(graph: Graph) -> tuple[Symbol, ...]:
+    """The symbols that sizes are made of: those of the inputs, then those that the graph computes, in order."""
+    return (*open_dimensions(graph), *all_definitions(graph))
+
+
+def open_dimensions(graph: Graph) -> tuple[Symbol, ...]:
     """The symbols that the sizes of a graph's inputs are made of, in order of appearance."""
     found = (s for v in graph.inputs for n in v.shape for s in sorted(n.symbols(), key=lambda s: s.name))
     return tuple(dict.fromkeys(found))
+
+
+def _refuse_open_sizes(graph: Graph, target: Target) -> None:
+    title = f"the target {target.name} needs every size at compile time"
+    if given := open_dimensions(graph):
+        fix = " ".join(f"--dim {s.name}={s.hi}" for s in given)
+        raise error("E0203", title, f"open dimensions: {', '.join(s.name for s in given)}", fix=fix)
+    if computed := all_definitions(graph):
+        where = [f"{s.name} (at most {s.hi}) comes from {', '.join(n.sources)}" for s, n in computed.items()]
+        fix = "declare the result's shape in the model, which the bundle then checks, or leave that node to the program"
+        raise error("E0203", title, "sizes that the data decide:", *where, fix=fix)
 
 
 def plan_kernels(

@@ -139,7 +139,7 @@ typedef struct sterna_tensor {
   const char *dtype;   /* as in graph.json: "float32" ... */
   uint32_t dtype_code; /* the number in STERNA_DTYPES */
   uint32_t rank;
-  const int64_t *dims; /* `rank` sizes; the model's, which change in sterna_set_dims */
+  const int64_t *dims; /* `rank` sizes; the model's, which change in sterna_set_dims, computed ones in sterna_run */
   size_t bytes;        /* of the dense row-major tensor, at the sizes of this moment */
 } sterna_tensor;
 
@@ -175,18 +175,22 @@ STERNA_API int32_t sterna_find_value(const sterna_model *model, const char *name
  * at these sizes. */
 STERNA_API sterna_status sterna_value_copy(sterna_model *model, uint32_t value, void *memory, size_t bytes);
 
-/* ---- Dimensions that were left open when the model was compiled, numbered from 0 ---- */
+/* ---- Dimensions that were left open when the model was compiled, numbered from 0 ----
+ *
+ * First those that the caller sets. Then those that the model computes while it runs, such as how many boxes were found:
+ * until the run an output's dims and bytes show the most that they may be, afterwards what they are. */
 
 typedef struct sterna_dim {
   const char *name;
   int64_t lo, hi; /* least and greatest size */
   int64_t size;   /* now; `hi` after loading */
+  int32_t computed; /* not 0: by the model while it runs */
 } sterna_dim;
 
 STERNA_API uint32_t sterna_dim_count(const sterna_model *model);
 STERNA_API sterna_status sterna_dim_info(const sterna_model *model, uint32_t dim, sterna_dim *info);
 
-/* Sets the sizes of all dimensions, or of one. Every tensor's dims and bytes follow; buffers stay where they are, and
+/* Sets the sizes of all dimensions that are not computed, or of one. Every tensor's dims and bytes follow; buffers stay where they are, and
  * what they hold is no tensor's value any more: write the inputs afterwards, densely, and see that memory bound to inputs and
  * outputs is large enough. Takes no memory, and next to no time if nothing changes. After a failure the sizes are those
  * before: STERNA_BAD_ARGUMENT for a size out of its bounds. */

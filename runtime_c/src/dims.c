@@ -1,6 +1,10 @@
 /* Sizes that stay open until a model runs. graph.json names the dimensions with their bounds; a number of a value or node may
  * be an expression over them. Each expression becomes a few terms in postfix order, and a new set of sizes writes its
- * result to where the number is used; then everything that depends on one is checked again. */
+ * result to where the number is used; then everything that depends on one is checked again.
+ *
+ * The caller sets the first symbols; the others are computed by the model while it runs, in the order of the list. So a
+ * number is known at a stage: 0 at once, 1 when the caller's sizes are set, 2 + k when symbol k is computed, k being the
+ * last symbol in its expression. */
 #include <string.h>
 
 #include "internal.h"
@@ -33,6 +37,7 @@ struct formula {
   formula *next;
   const term *terms;
   uint32_t n_terms;
+  uint32_t stage;
   int64_t *target;
 };
 
@@ -160,7 +165,7 @@ static bool read_expression(const char *text, size_t at, uint32_t n_dims, term_l
   }
 }
 
-bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, bool *dynamic) {
+bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, uint32_t *stage) {
   if (!json_is_list(text, at)) return read_integer(text, at, target) && *target >= 0;
   term_list list;
   list.n = 0;
@@ -171,10 +176,15 @@ bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target
   memcpy(terms, list.terms, list.n * sizeof *terms);
   f->terms = terms;
   f->n_terms = list.n;
+  f->stage = 1;
+  for (const term *t = terms; t < terms + list.n; t++) {
+    uint32_t known = t->operation == OP_SIZE && t->number >= model->n_open ? 2 + (uint32_t)t->number : 1;
+    if (f->stage < known) f->stage = known;
+  }
+  if (*stage < f->stage) *stage = f->stage;
   f->target = target;
   f->next = model->formulas;
   model->formulas = f;
-  *dynamic = true;
   return evaluate(f, model->sizes);
 }
 
@@ -187,8 +197,8 @@ sterna_status dims_open(const char *text, size_t list, sterna_model *model, ster
   model->sizes = heap_take(&model->heap, 2 * n, sizeof *model->sizes);
   if (dims == NULL || model->sizes == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u symbols", (unsigned)n);
   for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
-    size_t member[3];
-    if (!json_members(text, at, "name\0lo\0hi", member, 3) ||
+    size_t member[4];
+    if (!json_members(text, at, "name\0lo\0hi\0value", member, 4) ||
         (dims[i].name = json_take_string(&model->heap, text, member[0])) == NULL ||
         !read_integer(text, member[1], &dims[i].lo) || !read_integer(text, member[2], &dims[i].hi) || dims[i].lo < 0 ||
         dims[i].lo > dims[i].hi)
@@ -196,27 +206,58 @@ sterna_status dims_open(const char *text, size_t list, sterna_model *model, ster
     for (uint32_t other = 0; other < i; other++)
       if (strcmp(dims[other].name, dims[i].name) == 0) BAD("two symbols are named \"%s\"", dims[i].name);
     model->sizes[i] = dims[i].hi;
+    dims[i].computed = member[3] != JSON_NONE;
+    if (!dims[i].computed && model->n_open++ != i) BAD("symbol \"%s\" stands behind one that is computed", dims[i].name);
   }
   model->dims = dims;
   model->n_dims = n;
   return STERNA_OK;
 }
 
+sterna_status dims_link(const char *text, size_t list, sterna_model *model, sterna_error *error) {
+  uint32_t i = 0;
+  for (size_t at = json_first(text, list); i < model->n_dims; at = json_next(text, at), i++) {
+    size_t member;
+    uint32_t index;
+    if (i < model->n_open) continue;
+    value *v = json_members(text, at, "value", &member, 1) && json_uint32(text, member, &index) && index < model->n_values
+                   ? &model->values[index]
+                   : NULL;
+    if (v == NULL || v->stage != 0 || v->computes != 0 || v->origin != 0 || v->tensor.bytes != sizeof(int64_t) ||
+        !(v->storage == CLASS_ARENA || v->storage == CLASS_OUTPUT) || strcmp(v->tensor.dtype, "int64") != 0)
+      BAD("symbol \"%s\" is not the only int64 of a value, or of one that is the size of another", model->dims[i].name);
+    v->computes = 1 + i;
+  }
+  return STERNA_OK;
+}
+
 /* ---- Other sizes ---- */
 
-/* Everything follows model->sizes, or the bundle contradicts itself at these sizes. */
-static sterna_status apply(sterna_model *model, sterna_error *error) {
+/* Whatever is known from stage `first` to `last` follows model->sizes, or the bundle contradicts itself at these sizes. */
+static sterna_status apply(sterna_model *model, uint32_t first, uint32_t last, sterna_error *error) {
   for (const formula *f = model->formulas; f != NULL; f = f->next)
-    if (!evaluate(f, model->sizes)) BAD("a number does not fit or is negative at these sizes");
+    if (f->stage >= first && f->stage <= last && !evaluate(f, model->sizes))
+      BAD("a number does not fit or is negative at these sizes");
   for (uint32_t i = 0; i < model->n_values; i++) {
-    sterna_status status = model->values[i].dynamic ? graph_check_value(model, i, error) : STERNA_OK;
+    uint32_t stage = model->values[i].stage;
+    sterna_status status = stage >= first && stage <= last ? graph_check_value(model, i, error) : STERNA_OK;
     if (status != STERNA_OK) return status;
   }
   for (uint32_t i = 0; i < model->n_nodes; i++) {
-    sterna_status status = model->nodes[i].dynamic ? graph_check_tasks(model, i, error) : STERNA_OK;
+    uint32_t stage = model->nodes[i].stage;
+    sterna_status status = stage >= first && stage <= last ? graph_check_tasks(model, i, error) : STERNA_OK;
     if (status != STERNA_OK) return status;
   }
   return STERNA_OK;
+}
+
+sterna_status dims_compute(sterna_model *model, uint32_t symbol, int64_t size) {
+  const sterna_dim *dim = &model->dims[symbol];
+  if (size < dim->lo || size > dim->hi)
+    return fail(&model->error, STERNA_KERNEL_FAILED, "dimension \"%s\" is %lld; the bundle has room for %lld to %lld",
+                dim->name, (long long)size, (long long)dim->lo, (long long)dim->hi);
+  model->sizes[symbol] = size;
+  return apply(model, 2 + symbol, 2 + symbol, &model->error);
 }
 
 uint32_t sterna_dim_count(const sterna_model *model) { return model->n_dims; }
@@ -230,38 +271,39 @@ sterna_status sterna_dim_info(const sterna_model *model, uint32_t dim, sterna_di
 
 sterna_status sterna_set_dims(sterna_model *model, const int64_t *sizes, uint32_t count) {
   if (model == NULL) return STERNA_BAD_ARGUMENT;
-  if (count != model->n_dims || (sizes == NULL && count > 0))
-    return fail(&model->error, STERNA_BAD_ARGUMENT, "%u sizes were given; the model has %u dimensions",
-                sizes != NULL ? (unsigned)count : 0u, (unsigned)model->n_dims);
+  if (count != model->n_open || (sizes == NULL && count > 0))
+    return fail(&model->error, STERNA_BAD_ARGUMENT, "%u sizes were given; the model has %u dimensions to set",
+                sizes != NULL ? (unsigned)count : 0u, (unsigned)model->n_open);
   for (uint32_t i = 0; i < count; i++) {
     const sterna_dim *dim = &model->dims[i];
     if (sizes[i] < dim->lo || sizes[i] > dim->hi)
       return fail(&model->error, STERNA_BAD_ARGUMENT, "dimension \"%s\" is %lld; the model takes %lld to %lld", dim->name,
                   (long long)sizes[i], (long long)dim->lo, (long long)dim->hi);
   }
-  size_t bytes = count * sizeof *sizes;
+  size_t bytes = count * sizeof *sizes, all = model->n_dims * sizeof *sizes;
   if (count == 0 || memcmp(model->sizes, sizes, bytes) == 0) return STERNA_OK;
-  int64_t *before = model->sizes + count;
-  memcpy(before, model->sizes, bytes);
+  int64_t *before = model->sizes + model->n_dims;
+  memcpy(before, model->sizes, all);
   memcpy(model->sizes, sizes, bytes);
-  sterna_status status = apply(model, &model->error);
+  for (uint32_t i = count; i < model->n_dims; i++) model->sizes[i] = model->dims[i].hi; /* nothing is computed yet */
+  sterna_status status = apply(model, 1, UINT32_MAX, &model->error);
   if (status == STERNA_OK) {
     model->has_run = false; /* what lies in memory has other shapes */
     return STERNA_OK;
   }
-  memcpy(model->sizes, before, bytes);
-  (void)apply(model, NULL); /* they were good before */
+  memcpy(model->sizes, before, all);
+  (void)apply(model, 1, UINT32_MAX, NULL); /* they were good before */
   return status;
 }
 
 sterna_status sterna_set_dim(sterna_model *model, const char *name, int64_t size) {
   if (model == NULL || name == NULL) return STERNA_BAD_ARGUMENT;
-  for (uint32_t i = 0; i < model->n_dims; i++) {
+  for (uint32_t i = 0; i < model->n_open; i++) {
     if (strcmp(model->dims[i].name, name) != 0) continue;
     int64_t sizes[MAX_DIMS];
-    memcpy(sizes, model->sizes, model->n_dims * sizeof *sizes);
+    memcpy(sizes, model->sizes, model->n_open * sizeof *sizes);
     sizes[i] = size;
-    return sterna_set_dims(model, sizes, model->n_dims);
+    return sterna_set_dims(model, sizes, model->n_open);
   }
-  return fail(&model->error, STERNA_BAD_ARGUMENT, "the model has no dimension \"%s\"", name);
+  return fail(&model->error, STERNA_BAD_ARGUMENT, "the model has no dimension \"%s\" to set", name);
 }

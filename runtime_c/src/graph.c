@@ -41,8 +41,8 @@ static bool read_shape(sterna_model *model, const char *text, size_t dims_at, si
   v->tensor.dims = v->dims;
   size_t dim_at = json_first(text, dims_at), stride_at = json_first(text, strides_at);
   for (uint32_t i = 0; i < rank; i++) {
-    if (!dims_read(model, text, dim_at, &v->dims[i], &v->dynamic) ||
-        !dims_read(model, text, stride_at, &v->strides[i], &v->dynamic))
+    if (!dims_read(model, text, dim_at, &v->dims[i], &v->stage) ||
+        !dims_read(model, text, stride_at, &v->strides[i], &v->stage))
       return false;
     dim_at = json_next(text, dim_at);
     stride_at = json_next(text, stride_at);
@@ -69,7 +69,7 @@ static bool shape_fits(value *v) {
   if (elements == 0) return true; /* wherever it lies */
   if (!add_fits(last, 1, &end) || !multiply_fits(end, v->element_bytes, &end) || end > v->bytes) return false;
   if (v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT)
-    return dense && (v->dynamic || v->bytes == bytes);
+    return dense && (v->stage != 0 || v->bytes == bytes);
   return true;
 }
 
@@ -94,7 +94,7 @@ static sterna_status read_value(const char *text, size_t at, sterna_model *model
     BAD("value %u (\"%s\"): fleeting is neither true nor false", index, name);
   if (!json_members(text, member[3], "class\0offset\0bytes\0origin\0strides", storage, 5) ||
       !json_uint64(text, storage[1], &v->offset) || !json_uint64(text, storage[2], &v->bytes) ||
-      !dims_read(model, text, storage[3], &v->origin, &v->dynamic))
+      !dims_read(model, text, storage[3], &v->origin, &v->stage))
     BAD("value %u (\"%s\"): storage is incomplete", index, name);
   size_t class = 0;
   while (class < COUNT(classes) && !json_string_is(text, storage[0], classes[class])) class++;
@@ -169,7 +169,7 @@ static bool count_slots(const char *text, size_t nodes, uint64_t counts[2]) {
 
 sterna_status graph_check_tasks(sterna_model *model, uint32_t index, sterna_error *error) {
   node *n = &model->nodes[index];
-  bool good = n->dynamic ? n->wanted_tasks <= n->max_tasks : n->wanted_tasks == n->max_tasks && n->max_tasks > 0;
+  bool good = n->stage != 0 ? n->wanted_tasks <= n->max_tasks : n->wanted_tasks == n->max_tasks && n->max_tasks > 0;
   if (!good)
     return fail(error, STERNA_BAD_LIBRARY, "node %u (\"%s\") has %llu tasks; its kernel in the library has %u",
                 (unsigned)index, n->name, (unsigned long long)n->wanted_tasks, (unsigned)n->max_tasks);
@@ -193,7 +193,7 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
     BAD("node %u (\"%s\"): its parameters do not lie aligned in the %llu bytes of params.bin", index, n->name,
         (unsigned long long)model->params_bytes);
   const sterna_kernel *kernel = &library->kernels[n->kernel];
-  if (!dims_read(model, text, member[6], &n->wanted_tasks, &n->dynamic))
+  if (!dims_read(model, text, member[6], &n->wanted_tasks, &n->stage))
     BAD("node %u (\"%s\"): tasks is not a number", index, n->name);
   n->max_tasks = kernel->n_tasks;
   sterna_status status = graph_check_tasks(model, index, error);
@@ -215,6 +215,13 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
       BAD("node %u (\"%s\") writes to \"%s\", which is only for reading", index, n->name, v->tensor.name);
     binding *bound = binding_of(model, v);
     if (bound != NULL) bound->n_out++;
+    if (v->computes != 0) {
+      if (n->computes != 0 || v->computes != model->n_open + model->n_computed + 1)
+        BAD("node %u (\"%s\"): symbols are computed one by one, in their order", index, n->name);
+      model->n_computed++;
+      n->computes = v->computes;
+      n->size = out;
+    }
     *out++ = value_address(model, v);
   }
   n->function = kernel->function;
@@ -328,7 +335,9 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
     status = read_value(text, at, model, v, error);
     if (status != STERNA_OK) return status;
   }
-  status = read_signature(text, graph->inputs_at, CLASS_INPUT, model, &model->inputs, &model->n_inputs, error);
+  status = dims_link(text, graph->symbols_at, model, error);
+  if (status == STERNA_OK)
+    status = read_signature(text, graph->inputs_at, CLASS_INPUT, model, &model->inputs, &model->n_inputs, error);
   if (status == STERNA_OK)
     status = read_signature(text, graph->outputs_at, CLASS_OUTPUT, model, &model->outputs, &model->n_outputs, error);
   if (status != STERNA_OK) return status;
@@ -349,6 +358,7 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
     in += json_count(text, member[0]);
     out += json_count(text, member[1]);
   }
+  if (model->n_open + model->n_computed != model->n_dims) BAD("symbol \"%s\" is computed by no node", model->dims[model->n_open + model->n_computed].name);
   if (!collect_bindings(graph, model)) return fail(error, STERNA_RESOURCES, "out of memory for the call records");
   return control_open(text, graph->control_at, model, error);
 }

@@ -24,6 +24,8 @@
 #define out_of_range sterna_out_of_range
 #define dims_open sterna_dims_open
 #define dims_read sterna_dims_read
+#define dims_link sterna_dims_link
+#define dims_compute sterna_dims_compute
 #define graph_check_value sterna_graph_check_value
 #define graph_check_tasks sterna_graph_check_tasks
 #define graph_open sterna_graph_open
@@ -112,7 +114,8 @@ typedef struct value {
   sterna_tensor tensor;
   storage_class storage;
   bool fleeting;
-  bool dynamic; /* a number of it is an expression */
+  uint32_t stage;    /* of its sizes, see dims.c; 0: all are constants */
+  uint32_t computes; /* 1 + the symbol whose size this value is; 0: of none */
   uint32_t element_bytes;
   uint32_t signature; /* number of the input or output that this value is */
   uint64_t offset;    /* first byte of the buffer in its class */
@@ -128,9 +131,11 @@ struct node {
   sterna_kernel_fn function;
   sterna_call call; /* as worker 0 of 1 gets it */
   bool needs_barrier;
-  bool dynamic;         /* `tasks` follows an expression */
+  uint32_t stage;       /* of `tasks` */
   uint32_t max_tasks;   /* of the kernel */
   int64_t wanted_tasks; /* what the expression says */
+  uint32_t computes;    /* 1 + the symbol whose size it gives; 0: none */
+  void **size;          /* the entry of `call.out` with that size */
 };
 
 /* Addresses of one value in the call records: they change when the caller binds other memory. */
@@ -165,7 +170,8 @@ struct sterna_model {
   control *controls; /* outer ones before inner ones, and else by their first nodes */
   const char **kernel_names;
   binding *inputs, *outputs;
-  uint32_t n_dims;
+  uint32_t n_dims, n_open; /* symbols; those of them that the caller sets, which come first */
+  uint32_t n_computed;     /* symbols that some node computes, of those read so far */
   const sterna_dim *dims;
   int64_t *sizes; /* of the dimensions now; then as much room for the sizes before */
   formula *formulas;
@@ -191,9 +197,13 @@ sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t
 
 /* Reads the list of symbols, which may be missing; all stand at their upper bounds. */
 sterna_status dims_open(const char *text, size_t list, sterna_model *model, sterna_error *error);
-/* Reads a number that is not negative, or an expression with such a result: then *dynamic becomes true, and *target
- * follows the sizes from now on. */
-bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, bool *dynamic);
+/* Reads a number that is not negative, or an expression with such a result: then *target follows the sizes from now
+ * on, and *stage becomes at least the expression's. */
+bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, uint32_t *stage);
+/* Once the values are read: notes which of them are the sizes of symbols. */
+sterna_status dims_link(const char *text, size_t list, sterna_model *model, sterna_error *error);
+/* Gives a symbol the size that the model has computed; everything that waited for it follows. */
+sterna_status dims_compute(sterna_model *model, uint32_t symbol, int64_t size);
 
 /* ---- model.c ---- */
 

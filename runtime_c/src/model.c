@@ -26,6 +26,10 @@ sterna_status run_node(sterna_model *model, uint32_t index) {
   if (status < 0)
     return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)index,
                 n->name, model->kernel_names[n->kernel], (long)status);
+  if (n->computes != 0) {
+    sterna_status computed = dims_compute(model, n->computes - 1, *(const int64_t *)*n->size);
+    if (computed != STERNA_OK) return computed;
+  }
   if (model->on_node != NULL) model->on_node(model->user, index, n->name, port_now() - start);
   return STERNA_OK;
 }

@@ -20,7 +20,8 @@
 
 static bool read(const char *text, const int64_t *sizes, uint32_t n_sizes, int64_t *result) {
   size_t at;
-  bool dynamic = false, good = json_check(text, strlen(text), &at);
+  uint32_t stage = 0;
+  bool good = json_check(text, strlen(text), &at);
   CHECK(good || printf("no JSON: %s\n", text) < 0);
   sterna_model model;
   int64_t copy[4] = {0};
@@ -28,9 +29,9 @@ static bool read(const char *text, const int64_t *sizes, uint32_t n_sizes, int64
   memcpy(copy, sizes, n_sizes * sizeof *sizes);
   heap_open(&model.heap, NULL);
   model.sizes = copy;
-  model.n_dims = n_sizes;
-  good = good && dims_read(&model, text, 0, result, &dynamic);
-  CHECK(dynamic == (model.formulas != NULL));
+  model.n_dims = model.n_open = n_sizes;
+  good = good && dims_read(&model, text, 0, result, &stage);
+  CHECK(stage == (model.formulas != NULL ? 1u : 0u));
   heap_close(&model.heap);
   return good;
 }

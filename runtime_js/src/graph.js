@@ -90,7 +90,8 @@ function checked(json) {
   }
   must(isSize(arena?.bytes), "arena");
   must(isSize(json.scratch_bytes) && json.scratch_bytes % 64 === 0, "scratch_bytes");
-  symbols.forEach((/** @type {any} */ { name, lo, hi }, /** @type {number} */ i) => {
+  symbols.forEach((/** @type {any} */ { name, lo, hi, value }, /** @type {number} */ i) => {
+    if (value !== undefined) fail("E0512", `the model computes the size "${name}", which this runtime does not follow`);
     const first = symbols.findIndex((/** @type {any} */ s) => s.name === name);
     must(isName(name) && isSize(lo) && isSize(hi) && lo <= hi && first === i, `symbol "${name}"`);
   });

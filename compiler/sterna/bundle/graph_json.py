@@ -11,6 +11,7 @@ from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
+from sterna.ir.sizes import all_definitions
 from sterna.passes.steps import Choice, Control
 from sterna.runtime import hash64
 from sterna.te.layout import most_elements
@@ -52,7 +53,11 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
                 "sources": list(call.sources),
             }
         )
-    symbols = [{"name": s.name, "lo": s.lo, "hi": s.hi} for s in values.dims]
+    computed = {s: values.buffer(node.output) for s, node in all_definitions(graph).items()}
+    symbols = [
+        {"name": s.name, "lo": s.lo, "hi": s.hi, **({"value": computed[s]} if s in computed else {})}
+        for s in values.dims
+    ]
     scratch = max((k.function.scratch_bytes for k in compiled.kernels), default=0)
     return {
         "abi": ABI,

@@ -8,7 +8,9 @@ import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Graph, Node, Value, captured
+from sterna.ir.graph import Array, Graph, Node, TensorType, Value, captured
+from sterna.ir.integer import Symbol
+from sterna.ir.sizes import at_sizes, defined_size
 from sterna.ops.control import IF, Loop
 from sterna.ops.evaluate import evaluate
 
@@ -45,7 +47,7 @@ def interpret(
             values[value] = array
     if problems:
         raise SternaError(problems)
-    _run(graph, values, observe)
+    _run(graph, values, {}, observe)
     return {name: np.array(_array(values, v)) for name, v in zip(graph.output_names, graph.outputs, strict=True)}
 
 
@@ -53,17 +55,27 @@ def _array(values: Mapping[Value, Array], value: Value) -> Array:
     return value.data if value.data is not None else values[value]
 
 
-def _run(graph: Graph, values: dict[Value, Array], observe: Callable[[Value, Array], None] | None) -> None:
-    """Computes the nodes of a graph or region, whose inputs and captured values are there."""
+def _run(
+    graph: Graph,
+    values: dict[Value, Array],
+    sizes: dict[Symbol, int],
+    observe: Callable[[Value, Array], None] | None = None,
+) -> None:
+    """Computes the nodes of a graph or region, whose inputs and captured values are there; notes computed sizes."""
     last_use = {value: node for node in graph.nodes for value in (*node.operands, *captured(node))}
     own = {value for node in graph.nodes for value in node.outputs} | set(graph.inputs)
     kept = set(graph.outputs)
     for node in graph.nodes:
         if node.regions:
-            results = _branch(node, values) if node.op == IF else _loop(Loop(node), values)
+            results = _branch(node, values, sizes) if node.op == IF else _loop(Loop(node), values, sizes)
         else:
             operands = [None if v is None else _array(values, v) for v in node.inputs]
-            results = evaluate(node.op, operands, node.attributes, [v.type for v in node.outputs])
+            types = [TensorType(v.dtype, at_sizes(v.shape, sizes)) for v in node.outputs]
+            given = node.attributes
+            attributes = {key: at_sizes(value, sizes) for key, value in given.items()} if sizes else given
+            results = evaluate(node.op, operands, attributes, types)
+            if (size := defined_size(node)) is not None:
+                sizes[size[0]] = int(results[0])
         if node.op == "require" and not results[0]:
             raise error("E0511", f"an input is not what the model was compiled for ({', '.join(node.sources)})")
         for value, array in zip(node.outputs, results, strict=True):
@@ -75,14 +87,14 @@ def _run(graph: Graph, values: dict[Value, Array], observe: Callable[[Value, Arr
                 del values[value]
 
 
-def _branch(node: Node, values: dict[Value, Array]) -> tuple[Array, ...]:
+def _branch(node: Node, values: dict[Value, Array], sizes: dict[Symbol, int]) -> tuple[Array, ...]:
     (condition,) = node.operands
     region = node.regions[0 if _array(values, condition).reshape(-1)[0] else 1]
-    _run(region, values, None)
+    _run(region, values, sizes)
     return tuple(_array(values, value) for value in region.outputs)
 
 
-def _loop(loop: Loop, values: dict[Value, Array]) -> tuple[Array, ...]:
+def _loop(loop: Loop, values: dict[Value, Array], sizes: dict[Symbol, int]) -> tuple[Array, ...]:
     name = ", ".join(loop.node.sources)
     count = loop.count
     if loop.trips is not None:
@@ -96,7 +108,7 @@ def _loop(loop: Loop, values: dict[Value, Array]) -> tuple[Array, ...]:
             raise error("E0511", f"a loop makes more than its {loop.limit} iterations ({name})")
         values[loop.number] = np.asarray(number, np.int64)
         values |= {parts.inside: array for parts, array in zip(loop.carried, carried, strict=True)}
-        _run(loop.body, values, None)
+        _run(loop.body, values, sizes)
         carried = [_array(values, parts.following) for parts in loop.carried]
         for row, array in zip(loop.rows, rows, strict=True):
             array[number] = _array(values, row.row)

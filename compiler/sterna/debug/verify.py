@@ -21,7 +21,7 @@ from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs
 from sterna.debug.reference import onnxruntime_version, run_onnxruntime
-from sterna.driver import Compiled, Options, compile_graph, dimensions, model_name
+from sterna.driver import Compiled, Options, compile_graph, model_name, open_dimensions
 from sterna.errors import error
 from sterna.frontends import onnx as onnx_frontend
 from sterna.ir import dtypes
@@ -133,7 +133,7 @@ def verify_model(
         raise error("E0507", f"the target {machine.name} cannot be run here", fix="verify with --target host")
     say("reading the model")
     graph = onnx_frontend.read(model, shapes, dims)
-    if (symbols := dimensions(graph)) and inputs is None:
+    if (symbols := open_dimensions(graph)) and inputs is None:
         say("running it at several sizes")
         trials = trial_sizes(symbols)
         with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sterna.ir.graph import Graph, Node, Value
+from sterna.ir.sizes import needed_nodes
 
 
 def named_graph(
@@ -22,13 +23,8 @@ def named_graph(
         made: nodes, producers first; `inputs` keep their names.
         wanted: the source model's name of a value; it is given where no other value has it.
     """
-    needed = set(outputs)
-    nodes: list[Node] = []
-    for node in reversed(made):
-        if any(value in needed for value in node.outputs):
-            needed.update(node.operands)
-            nodes.append(node)
-    nodes.reverse()
+    nodes = needed_nodes(made, outputs)
+    needed = {*outputs, *(value for node in nodes for value in (*node.operands, *node.outputs))}
     fixed = set(inputs)
     taken = {value.name for value in fixed}
     new: dict[Value, Value] = {value: value for value in fixed}

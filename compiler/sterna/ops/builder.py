@@ -11,7 +11,8 @@ import numpy as np
 from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Node, TensorType, Value, constant
-from sterna.ir.integer import as_int
+from sterna.ir.integer import Int, as_int, symbol
+from sterna.ir.sizes import BIND
 from sterna.ops.contents import constant_array, contents_of
 from sterna.ops.evaluate import evaluate
 from sterna.ops.table import operator
@@ -131,6 +132,19 @@ class Builder:
         if isinstance(wanted, Value):
             return wanted.name
         return self.name(fallback) if wanted is None else wanted
+
+    def bind_size(self, count: Value, symbol_name: str, lo: int, hi: int, **rest: Any) -> Int:
+        """A new symbol from `lo` to `hi` whose size is a scalar of the graph; the model fails to run where it is not
+        within these bounds.
+
+        Args:
+            symbol_name: unique among the dimensions of the model.
+        """
+        if lo == hi:
+            return as_int(lo)
+        size = symbol(symbol_name, lo, hi)
+        self.add(BIND, count, size=(size,), **rest)
+        return size
 
     # -- shorthands
     def reshape(self, x: Value, shape: Sequence[Any], **rest: Any) -> Value:

@@ -15,6 +15,7 @@ from sterna.ir import dtypes
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Array, Value
 from sterna.ir.integer import Int, as_int, maximum, minimum
+from sterna.ir.sizes import BIND
 
 LARGEST = 64  # elements of a tensor worth following
 
@@ -23,6 +24,8 @@ def contents_of(op: str, inputs: Sequence[Value | None], attributes: Mapping[str
     """The elements of an operator's result, if they follow from its operands' contents and constants; else None."""
     if op == "dimensions":
         return symbolic([as_int(n) for n in attributes["sizes"]])
+    if op == BIND:
+        return _array([as_int(attributes["size"][0])], ())
     rule = _RULES.get(op)
     if rule is None or not any(v is not None and v.contents is not None for v in inputs):
         return None

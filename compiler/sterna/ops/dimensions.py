@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, case
+from sterna.ir.sizes import BIND
+from sterna.ops.formulas import at
+from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.types import check_dtype, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute
@@ -28,7 +34,23 @@ def _arange(call: Call) -> Tensor:
     )
 
 
+def _bind_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (count,) = present(types, 0)
+    check_dtype(count.dtype, ("int64",))
+    if count.rank:
+        raise unfit(f"the size {count} is no scalar")
+    return count
+
+
 OPERATORS: tuple[Operator, ...] = (
+    Operator(
+        BIND,
+        "The operand, a scalar, which becomes the size of a dimension: of whatever mentions the symbol in `size`.",
+        single(_bind_type),
+        lambda call: compute(call.name, (), lambda: at(call.input(0), [])),
+        Fusion.OPAQUE,
+        (Attribute("size", "dims", "the symbol: one number"),),
+    ),
     Operator(
         "dimensions",
         "The sizes given, as a vector: dimensions of the model as a tensor.",

@@ -80,6 +80,11 @@ def groups(old: Sequence[Int], new: Sequence[Int]) -> list[tuple[list[int], list
     return parts
 
 
+def has_index_map(old: Sequence[Int], new: Sequence[Int]) -> bool:
+    """Whether the formula of a reshape can be written: nothing is divided by a size that is open."""
+    return all(old[n].is_const for mine, _ in groups(old, new) for n in mine[1:])
+
+
 def flat_index(index: Sequence[Int], shape: Sequence[Int]) -> Int:
     """The position in row-major order."""
     result = ZERO

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int
+from sterna.ir.integer import Int, as_int, minimum
 from sterna.loops.build import (
     Array,
     Index,
@@ -131,7 +131,7 @@ def _compress(p: Program, attributes: Attributes) -> None:
     p.fill(kept, 0)
     count = p.variable("count", 0, integer(extent))
     # Entries beyond the tensor are left out, elements beyond the condition are not chosen.
-    length = condition.shape[0] if int(condition.shape[0]) < int(extent) else extent
+    length = minimum(condition.shape[0], extent)
     with p.loop(length, "n") as n, p.when(condition[n]):
         with p.when(_room(kept, axis, count)):
             if flat:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sterna.ir.graph import Graph, Value, constant
+from sterna.ir.sizes import defined_size
 from sterna.ops import operator
 from sterna.ops.control import IF
 from sterna.ops.evaluate import evaluate
@@ -22,7 +23,11 @@ def fold_constants(graph: Graph) -> Graph:
     while waiting:
         node = waiting.pop()
         operands = rewriting.operands(node)
-        known = bool(operands) and all(value is None or value.data is not None for value in operands)
+        known = (
+            bool(operands)
+            and all(value is None or value.data is not None for value in operands)
+            and defined_size(node) is None
+        )
         if known and node.op == IF:
             assert operands[0] is not None
             assert operands[0].data is not None

@@ -269,7 +269,7 @@ def row_call(row: Value, number: Value, rows: Value, sources: tuple[str, ...], v
 
 
 def _storage_calls(node: Node, views: Views) -> list[Call]:
-    """What remains to be done for a pad or a concatenation."""
+    """What remains to be done for a pad or a concatenation, or for a reshape that is a copy."""
     calls: list[Call] = []
     y = node.output
     if node.op == "pad":
@@ -281,6 +281,10 @@ def _storage_calls(node: Node, views: Views) -> list[Call]:
         if boxes:
             calls.append(_fill(node, y, boxes, views))
         return calls
+    if node.op == "reshape":
+        x = node.operands[0]
+        place = views.storage(y)
+        return [_copied(x, y, Storage(place.root, place.origin, dense_strides(x.shape)), node.sources, views)]
     axis, position = node.attributes["axis"], ZERO
     for x, done in zip(node.operands, views.written[node], strict=True):
         if not done and x.type.elements != 0:
@@ -298,12 +302,17 @@ def _within(views: Views, y: Value, offsets: Sequence[IntLike]) -> Storage:
 
 def _copy(x: Value, y: Value, offsets: Sequence[IntLike], sources: tuple[str, ...], views: Views) -> Call:
     """Copies x to its place within y."""
+    return _copied(x, y, _within(views, y, offsets), sources, views)
+
+
+def _copied(x: Value, y: Value, place: Storage, sources: tuple[str, ...], views: Views) -> Call:
+    """Copies x to a place within the buffer of y."""
     b = _Builder(views)
     source = b.operand(x)
     b.text.append("copy")
     out = compute("s0", x.shape, lambda *i: source[i])
     kernel = Kernel("copy", tuple(b.input_tensors), tuple(b.params), (out,))
-    return _call(f"{y.name}:{x.name}", sources, kernel, b, (y,), [_within(views, y, offsets)])
+    return _call(f"{y.name}:{x.name}", sources, kernel, b, (y,), [place])
 
 
 _Box = tuple[tuple[Int, ...], tuple[Int, ...]]  # start and size

@@ -38,7 +38,7 @@ def remove_empty_tensors(graph: Graph) -> Graph:
 
 def is_empty(value: Value) -> bool:
     """Whether a tensor is known to have no elements."""
-    return value.type.elements == 0
+    return value.type.is_static and value.type.elements == 0
 
 
 def _nothing(value: Value) -> Array:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Graph, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike
+from sterna.ir.sizes import definitions
 from sterna.ops.control import LOOP, Loop
+from sterna.ops.movement import has_index_map
 from sterna.te.layout import dense_strides
 
 
@@ -49,7 +51,8 @@ class Views:
     Args:
         parents: values that lie within others.
         removed: nodes that need no kernel any more.
-        written: per pad or concat, which operands are in place already.
+        written: per pad or concat, which operands are in place already; and reshapes that are copies in the operand's
+            order, since positions cannot be divided by a size that is open.
     """
 
     parents: dict[Value, Window | Recast] = field(default_factory=dict)
@@ -84,17 +87,18 @@ def plan_views(graph: Graph) -> Views:
 def _plan(graph: Graph, views: Views) -> None:
     producers = graph.producers()
     outputs = set(graph.outputs)
+    waiting = _Waiting(graph)
     for node in reversed(graph.nodes):
         if node.op == "pad" and node.attributes["mode"] == "constant" and _grows(node):
             (x,) = node.operands
             views.written[node] = (
-                _absorb(x, node.output, tuple(node.attributes["before"]), views, producers, outputs),
+                _absorb(x, node.output, tuple(node.attributes["before"]), views, producers, outputs, waiting),
             )
         elif node.op == "concat":
-            views.written[node] = _concat(node, views, producers, outputs)
+            views.written[node] = _concat(node, views, producers, outputs, waiting)
     for node in graph.nodes:
         if node.op == "reshape":
-            _reshape(node, views, producers, outputs)
+            _reshape(node, views, producers, outputs, waiting)
         elif node.op == "slice" and all(s > 0 for s in node.attributes["steps"]):
             (x,) = node.operands
             y = node.output
@@ -110,13 +114,31 @@ def _plan(graph: Graph, views: Views) -> None:
             _plan(region, views)
 
 
+class _Waiting:
+    """When sizes that the graph computes are known."""
+
+    def __init__(self, graph: Graph):
+        self.sizes = definitions(graph)
+        self.order = {node: n for n, node in enumerate(graph.nodes)} if self.sizes else {}
+
+    def known(self, node: Node, *numbers: Int) -> bool:
+        """Whether all sizes in these numbers are known when a node runs."""
+        return all(
+            self.order[self.sizes[symbol]] < self.order[node]
+            for number in numbers
+            for symbol in number.symbols()
+            if symbol in self.sizes
+        )
+
+
 def _grows(node: Node) -> bool:
     return all(n >= 0 for n in (*node.attributes["before"], *node.attributes["after"]))
 
 
 def _absorb(
-    x: Value, y: Value, offsets: Sequence[IntLike], views: Views, producers: dict[Value, Node], outputs: set[Value]
-) -> bool:
+    x: Value, y: Value, offsets: Sequence[IntLike], views: Views, producers: dict[Value, Node], outputs: set[Value],
+    waiting: _Waiting,
+) -> bool:  # fmt: skip
     """Places x within y if the kernel that makes x can write there."""
     producer = producers.get(x)
     if (
@@ -128,22 +150,28 @@ def _absorb(
         or x in views.parents
     ):
         return False
+    if waiting.sizes:
+        place = views.storage(y)
+        if not waiting.known(producer, shifted(place, offsets), *place.strides):
+            return False
     views.parents[x] = Window(y, tuple(offsets), (1,) * len(offsets))
     return True
 
 
-def _concat(node: Node, views: Views, producers: dict[Value, Node], outputs: set[Value]) -> tuple[bool, ...]:
+def _concat(
+    node: Node, views: Views, producers: dict[Value, Node], outputs: set[Value], waiting: _Waiting
+) -> tuple[bool, ...]:
     axis, position = node.attributes["axis"], ZERO
     done = []
     for x in node.operands:
         offsets = [ZERO] * x.type.rank
         offsets[axis] = position
-        done.append(_absorb(x, node.output, offsets, views, producers, outputs))
+        done.append(_absorb(x, node.output, offsets, views, producers, outputs, waiting))
         position = position + x.shape[axis]
     return tuple(done)
 
 
-def _reshape(node: Node, views: Views, producers: dict[Value, Node], outputs: set[Value]) -> None:
+def _reshape(node: Node, views: Views, producers: dict[Value, Node], outputs: set[Value], waiting: _Waiting) -> None:
     x, y = node.inputs[0], node.output
     assert x is not None
     if x.is_constant or y in views.parents:
@@ -158,14 +186,19 @@ def _reshape(node: Node, views: Views, producers: dict[Value, Node], outputs: se
             and len(producer.outputs) == 1
             and x not in outputs
             and x not in views.parents
+            and waiting.known(producer, *y.shape)
         ):
             views.parents[x] = Recast(y)
             views.removed.add(node)
+        elif not has_index_map(x.shape, y.shape):
+            views.written[node] = (False,)
         return
     storage = views.storage(x)
     if recast_strides(x.shape, storage.strides, y.shape) is not None:
         views.parents[y] = Recast(x)
         views.removed.add(node)
+    elif not has_index_map(x.shape, y.shape):
+        views.written[node] = (False,)
 
 
 def shifted(place: Storage, offsets: Sequence[IntLike]) -> Int:

@@ -100,16 +100,18 @@ class Bundle:
         self._open: _Handle | None = _Handle(self._directory, min(threads, 2**32 - 1))
         functions, pointer = self._open.functions, self._open.pointer
         self._functions = functions
-        self._run_bound = functions.sterna_run
+        self._run_bound: Callable[[ctypes.c_void_p], int] = functions.sterna_run
         self._run: Callable[[ctypes.c_void_p], int] = self._run_bound
         self._lock = threading.Lock()
         self._bound: dict[int, Array] = {}
         self._bounds: dict[str, Bounds] = {}
+        self._computed: dict[str, Bounds] = {}
         for i in range(functions.sterna_dim_count(pointer)):
             dim = library.CDim()
             self._check(functions.sterna_dim_info(pointer, i, dim))
-            self._bounds[_text(dim.name)] = Bounds(dim.lo, dim.hi)
+            (self._computed if dim.computed else self._bounds)[_text(dim.name)] = Bounds(dim.lo, dim.hi)
         self._sizes = {name: bounds.hi for name, bounds in self._bounds.items()}
+        self._found = {name: bounds.hi for name, bounds in self._computed.items()}
         self._inputs = self._specs("inputs", functions.sterna_input_count, functions.sterna_input_info)
         self._outputs = self._specs("outputs", functions.sterna_output_count, functions.sterna_output_info)
         self._at_present = self._inputs
@@ -117,6 +119,9 @@ class Bundle:
         self._output_arrays: dict[str, Array] = {}
         self._show()
         self._values: dict[str, tuple[int, TensorSpec]] | None = None
+        if self._computed:
+            self._run_bound = self._run_and_measure
+            self._run = self._run_bound
 
     def keep(self, resource: object) -> Bundle:
         """Holds something (a temporary directory) for as long as this object lives; returns itself."""
@@ -137,7 +142,11 @@ class Bundle:
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """Name, dtype and shape of every output, in the model's order."""
+        """Name, dtype and shape of every output, in the model's order.
+
+        A size that the data decide, such as the number of boxes found, shows as its bounds: `0..100`. The array that a
+        run gives has the actual size.
+        """
         return self._outputs
 
     @property
@@ -292,7 +301,7 @@ class Bundle:
             )
         number, spec = table[name]
         with self._lock:
-            result = np.empty(spec.at(self._sizes).sizes, dtype=spec.dtype)
+            result = np.empty(spec.at(self._all_sizes()).sizes, dtype=spec.dtype)
             address = _address(result)
             self._check(self._functions.sterna_value_copy(handle.pointer, number, address, result.nbytes))
         return result
@@ -409,15 +418,32 @@ class Bundle:
         values = (ctypes.c_int64 * len(sizes))(*sizes.values())
         self._check(self._functions.sterna_set_dims(handle.pointer, values, len(sizes)))
         self._sizes = sizes
+        self._found = {name: bounds.hi for name, bounds in self._computed.items()}
         self._show()
         self._settle(handle)
+
+    def _run_and_measure(self, pointer: ctypes.c_void_p) -> int:
+        """Runs a model that computes sizes; the arrays of its outputs follow them."""
+        status: int = self._functions.sterna_run(pointer)
+        found, dim = {}, library.CDim()
+        for number, name in enumerate(self._computed, len(self._bounds)):
+            self._check(self._functions.sterna_dim_info(pointer, number, dim))
+            found[name] = int(dim.size)
+        if found != self._found:
+            self._found = found
+            self._show()
+        return status
+
+    def _all_sizes(self) -> dict[str, int]:
+        return {**self._sizes, **self._found}
 
     def _show(self) -> None:
         """Makes what is as large as the present sizes say: the inputs' shapes, the arrays that `get_output` returns."""
         handle = self._handle()
-        self._at_present = tuple(spec.at(self._sizes) for spec in self._inputs)
+        sizes = self._all_sizes()
+        self._at_present = tuple(spec.at(sizes) for spec in self._inputs)
         self._output_arrays = {
-            spec.name: handle.memory(self._functions.sterna_output_buffer(handle.pointer, i), spec.at(self._sizes))
+            spec.name: handle.memory(self._functions.sterna_output_buffer(handle.pointer, i), spec.at(sizes))
             for i, spec in enumerate(self._outputs)
         }
         for view in self._output_arrays.values():
@@ -432,16 +458,19 @@ class Bundle:
             self._check(info(pointer, i, tensor))
             shape = tuple(tensor.dims[axis] for axis in range(tensor.rank))
             specs.append(TensorSpec(_text(tensor.name), dtype_from_name(_text(tensor.dtype)), shape))
-        return tuple(specs) if not self._bounds else self._opened(specs, side)
+        return self._opened(specs, side) if self._bounds or self._computed else tuple(specs)
 
     def _opened(self, specs: list[TensorSpec], side: str | None) -> tuple[TensorSpec, ...]:
-        names = tuple(self._bounds)
+        bounds, computed = {**self._bounds, **self._computed}, self._computed
         try:
             graph = self._graph()
             rows = graph["values"] if side is None else [graph["values"][index] for index in graph[side]]
-            shapes = [tuple(d if isinstance(d, int) else Dimension(d, names) for d in row["dims"]) for row in rows]
+            shapes = [
+                tuple(d if isinstance(d, int) else Dimension.of(d, bounds, computed) for d in row["dims"])
+                for row in rows
+            ]
             opened = tuple(replace(spec, shape=shape) for spec, shape in zip(specs, shapes, strict=True))
-            if [spec.at(self._sizes) for spec in opened] == specs:
+            if [spec.at(self._all_sizes()) for spec in opened] == specs:
                 return opened
         except (OSError, ValueError, LookupError, TypeError):
             pass

@@ -7,7 +7,7 @@ with the shapes of a caller's arrays, so that an error can say what was wanted a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,9 +25,10 @@ class Bounds(NamedTuple):
 
 
 class Dimension(str):
-    """A size that is open, printed: `seq`, `2*seq + 1`. It is a string, and remembers what it means."""
+    """A size that is open, printed: `seq`, `2*seq + 1`; or `0..100`, the bounds of one that the model computes while it
+    runs. It is a string, and remembers what it means."""
 
-    __slots__ = ("expression", "names", "symbol", "uses")
+    __slots__ = ("expression", "names", "range", "symbol", "uses")
     expression: Expression
     names: tuple[str, ...]
     """names of all dimensions of the model"""
@@ -35,9 +36,13 @@ class Dimension(str):
     """the name of the dimension, if it is nothing else: such a size says what the dimension is"""
     uses: tuple[str, ...]
     """the dimensions on which it depends, in the model's order"""
+    range: Bounds | None
+    """least and greatest value of one that the model computes"""
 
-    def __new__(cls, expression: Expression, names: Sequence[str]) -> Dimension:
-        self = super().__new__(cls, _text(expression, names, 0))
+    def __new__(cls, expression: Expression, names: Sequence[str], range: Bounds | None = None) -> Dimension:
+        text = _text(expression, names, 0) if range is None else f"{range.lo}..{range.hi}"
+        self = super().__new__(cls, text)
+        self.range = range
         self.expression = expression
         self.names = tuple(names)
         found: set[int] = set()
@@ -46,8 +51,17 @@ class Dimension(str):
         self.symbol = self.uses[0] if isinstance(expression, list) and expression[0] == "d" else None
         return self
 
-    def __getnewargs__(self) -> tuple[Expression, tuple[str, ...]]:  # type: ignore[override]
-        return self.expression, self.names
+    @classmethod
+    def of(cls, expression: Expression, bounds: Mapping[str, Bounds], computed: Collection[str]) -> Dimension:
+        """The size that an expression over the model's dimensions is; `computed`: those that the model computes."""
+        names = tuple(bounds)
+        plain = cls(expression, names)
+        if not any(name in computed for name in plain.uses):
+            return plain
+        return cls(expression, names, _range(expression, tuple(bounds.values())))
+
+    def __getnewargs__(self) -> tuple[Expression, tuple[str, ...], Bounds | None]:  # type: ignore[override]
+        return self.expression, self.names, self.range
 
     def at(self, sizes: Mapping[str, int]) -> int:
         """Its value at these sizes."""
@@ -72,6 +86,36 @@ def _value(expression: Expression, sizes: Sequence[int]) -> int:
     if kind == "%":
         return values[0] % values[1]
     return min(values) if kind == "min" else max(values)
+
+
+def _range(expression: Expression, bounds: Sequence[Bounds]) -> Bounds:
+    """Least and greatest value by interval arithmetic; a size is not negative."""
+
+    def ends(e: Expression) -> tuple[int, int]:
+        if isinstance(e, int):
+            return e, e
+        kind, *operands = e
+        if kind == "d":
+            return bounds[operands[0]]
+        if kind in ("/", "%"):
+            (lo, hi), by = ends(operands[0]), operands[1]
+            if kind == "/":
+                return lo // by, hi // by
+            return (lo % by, hi % by) if lo // by == hi // by else (0, by - 1)
+        rows = [ends(operand) for operand in operands]
+        if kind == "*":
+            least, greatest = rows[0]
+            for lo, hi in rows[1:]:
+                corners = (least * lo, least * hi, greatest * lo, greatest * hi)
+                least, greatest = min(corners), max(corners)
+            return least, greatest
+        least_of, greatest_of = [lo for lo, _ in rows], [hi for _, hi in rows]
+        if kind == "+":
+            return sum(least_of), sum(greatest_of)
+        return (min(least_of), min(greatest_of)) if kind == "min" else (max(least_of), max(greatest_of))
+
+    lo, hi = ends(expression)
+    return Bounds(max(lo, 0), hi)
 
 
 def _collect(expression: Expression, found: set[int]) -> None:

@@ -65,7 +65,7 @@ class CMemory(ctypes.Structure):
 class CDim(ctypes.Structure):
     """sterna_dim"""
 
-    _fields_ = (("name", c_char_p), ("lo", c_int64), ("hi", c_int64), ("size", c_int64))
+    _fields_ = (("name", c_char_p), ("lo", c_int64), ("hi", c_int64), ("size", c_int64), ("computed", c_int32))
 
 
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {

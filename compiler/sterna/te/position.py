@@ -68,7 +68,8 @@ def position(value: Expr, extent: Int | int, from_end: bool = False) -> Int:
     value = E.cast(value, "int32" if narrow else "int64")
     if from_end:
         value = E.select(value < 0, value + E.index_value(size, value.dtype), value)
-    value = E.minimum(E.maximum(value, 0), E.index_value(size - 1, value.dtype))
+    # The 0 comes last: a dimension whose size is computed may have no element.
+    value = E.maximum(E.minimum(value, E.index_value(size - 1, value.dtype)), 0)
     atom = IndexAtom(value, 0, None if hi is None else max(hi - 1, 0))
     return Int({(atom,): 1}, 0)
 

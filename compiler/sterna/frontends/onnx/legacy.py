@@ -34,7 +34,10 @@ def modern(t: Translation) -> Translation:
     elif (change := _CHANGES.get(t.node.op)) is not None:
         change(t, inputs, attributes)
     node = replace(t.node, attributes=attributes, given=t.node.given & attributes.keys())
-    return Translation(node, inputs, t.builder, origin=t.origin, used=t.used, sources=t.sources, declared=t.declared)
+    return Translation(
+        node, inputs, t.builder, origin=t.origin, used=t.used, sources=t.sources, declared=t.declared,
+        sizes=t.data_sizes,
+    )  # fmt: skip
 
 
 def _broadcast(t: Translation, inputs: list[Value | None], attributes: dict[str, Any]) -> None:

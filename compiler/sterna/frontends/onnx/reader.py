@@ -23,9 +23,9 @@ from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
 from sterna.frontends.onnx.operators import translators
 from sterna.frontends.onnx.sequences import Operand, TensorList
-from sterna.frontends.onnx.translation import Translation
+from sterna.frontends.onnx.translation import DataSizes, Translation
 from sterna.frontends.onnx.unrolling import Unrolling
-from sterna.ir.graph import Graph, Value, constant
+from sterna.ir.graph import Graph, Names, Value, constant
 from sterna.ops import Builder
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
@@ -33,7 +33,10 @@ DEEPEST = 64  # of sub-graphs and functions inside each other
 
 
 def read(
-    model: str | os.PathLike[str] | onnx.ModelProto, shapes: containers.Given | None = None, dims: Dims | None = None
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    shapes: containers.Given | None = None,
+    dims: Dims | None = None,
+    static: bool = False,
 ) -> Graph:
     """An ONNX model as a graph of core operators.
 
@@ -41,10 +44,14 @@ def read(
         model: a file, or a model in memory. Weights are used in place, not copied.
         shapes: input name -> sizes, for inputs whose shape the model leaves open; `containers` says what sequences and
             optionals are called.
-        dims: name of a dimension -> its size.
+        dims: name of a dimension -> its size, or the least and the greatest of one that stays open. The name may be
+            that of a tensor whose size its data decide, such as NonZero's result: then these are its limits.
+        static: sizes that the data decide are the declared ones, where the model declares them. Else they are computed
+            when the bundle runs, unless some operator needs them to be known.
 
     Returns:
-        A graph whose values are named as the model's tensors where they are the same. Every dimension is known.
+        A graph whose values are named as the model's tensors where they are the same. Every dimension is known, or a
+        symbol with bounds.
 
     Raises:
         SternaError: E0101 to E0113.
@@ -60,18 +67,27 @@ def read(
     graph, sizes = containers.spelled_out(qdq.fused(proto.graph), dict(shapes or {}), where)
     versions = {"com.microsoft": 1, **versions}
 
-    def attempt(pins: pinned.Pins, masks: pinned.Pins) -> Graph:
-        return _Reader(where, folder, versions, pins, masks).model(graph, sizes, dict(dims or {}))
+    given, limits = structure.data_limits(graph, dict(dims or {}))
+
+    def attempt(pins: pinned.Pins, masks: pinned.Pins, found: DataSizes | None = None) -> Graph:
+        found = found or DataSizes(limits, declared=True, names=Names(given))
+        return _Reader(where, folder, versions, pins, masks, found).model(graph, sizes, given)
 
     try:
-        return attempt({}, {})
+        of_data = DataSizes(limits, declared=static, names=Names(given))
+        try:
+            return attempt({}, {}, of_data)
+        except SternaError:
+            if static or not of_data.computed:
+                raise
+            return attempt({}, {})
     except SternaError as mistake:
         results = declared.of_values(graph.output)
         if set(mistake.codes) != {"E0107"} or len(results) != len(graph.output):
             raise
         stored = {tensor.name for tensor in graph.initializer}
         fed = [value for value in graph.input if value.name not in stored]
-        types, _ = input_types(fed, sizes, dict(dims or {}), where)
+        types, _ = input_types(fed, sizes, given, where)
         found = pinned.find(types, results.values(), attempt)
         if found is None:
             raise
@@ -121,9 +137,11 @@ class _Scope:
 
 class _Reader:
     def __init__(
-        self, where: str, folder: Path | None, versions: Mapping[str, int], pins: pinned.Pins, masks: pinned.Pins
-    ):
+        self, where: str, folder: Path | None, versions: Mapping[str, int], pins: pinned.Pins, masks: pinned.Pins,
+        sizes: DataSizes,
+    ):  # fmt: skip
         self.where, self.folder, self.versions, self.pins, self.masks = where, folder, versions, pins, masks
+        self.sizes = sizes
         self.builder = Builder(fold=FOLD)
         self.problems: list[Diagnostic] = []
         self.wanted: dict[Value, str] = {}
@@ -163,7 +181,7 @@ class _Reader:
         """
         known = declared.of_values(graph.output)
         for output, value in zip(graph.output, outputs, strict=True):
-            if value.type.sizes != known[output.name]:
+            if not value.type.is_static or value.type.sizes != known[output.name]:
                 raise error("E0108", f'"{output.name}" is {value.type}, not {list(known[output.name])}')
         for value in inputs:
             if value.name in self.pins and self.masks[value.name].any():
@@ -238,6 +256,7 @@ class _Reader:
                 used=flags,
                 sources=sources,
                 declared=[scope.declared.get(name) for name in source.outputs],
+                sizes=self.sizes,
             )
             if source.domain == "" and source.version < legacy.MODERN:
                 work = legacy.modern(work)

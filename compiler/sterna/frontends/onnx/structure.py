@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import onnx
 
@@ -12,6 +12,27 @@ from sterna.frontends.onnx.nodes import schema
 #: Operators with sub-graphs: one branch is taken, or a known number of iterations is written out.
 CONTROL = ("If", "Loop", "Scan")
 _SHOWN = 4  # names that a message lists before it only counts
+
+
+#: Operators of which the data decide how much they find.
+DATA_SIZED = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Range", "Unique"})
+
+
+def data_limits(
+    graph: onnx.GraphProto, dims: Mapping[str, int | tuple[int, int]]
+) -> tuple[dict[str, int | tuple[int, int]], dict[str, tuple[int, int]]]:
+    """The sizes given for dimensions of inputs, and the limits given for results whose sizes the data decide."""
+    results = {node.output[0] for node in _all_nodes(graph) if node.op_type in DATA_SIZED and node.output}
+    limits = {name: size if isinstance(size, tuple) else (0, size) for name, size in dims.items() if name in results}
+    return {name: size for name, size in dims.items() if name not in results}, limits
+
+
+def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                yield from _all_nodes(inner)
 
 
 def node_names(nodes: Iterable[onnx.NodeProto]) -> list[str]:

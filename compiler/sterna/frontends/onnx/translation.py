@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,30 @@ import numpy as np
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter, axes_of, is_float
 from sterna.frontends.onnx.nodes import Source
-from sterna.ir.graph import Array, Value
-from sterna.ir.integer import Int, as_int
+from sterna.ir.graph import Array, Names, Value
+from sterna.ir.integer import Int, IntLike, as_int
 from sterna.ops import Builder
+
+
+@dataclass
+class DataSizes:
+    """Sizes that the data decide, as those of NonZero's result.
+
+    Args:
+        limits: least and greatest ones that the user gives, by the name of the tensor.
+        declared: the model's declared shapes decide, where it has them, and the bundle tests that the data agree;
+            else, and where it has none, the bundle computes the sizes when it runs.
+        computed: set where one is left to the bundle.
+        known: results of nodes that were made already: equal ones must have equal sizes.
+        names: of dimensions.
+    """
+
+    limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    declared: bool = False
+    computed: bool = False
+    known: dict[Hashable, tuple[tuple[Value, ...], Int]] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+
 
 Translator = Callable[["Translation"], Value | tuple[Value | None, ...]]
 
@@ -27,14 +50,17 @@ class Translation(Emitter):
         origin: says where an operand comes from, for messages.
         used: for each output, whether anything reads it.
         declared: for each output, its sizes if the model says them.
+        sizes: how sizes that the data decide are treated.
     """
 
     def __init__(
         self, node: Source, inputs: Sequence[Value | None], builder: Builder, *, origin: Callable[[int], str],
         used: Sequence[bool], sources: tuple[str, ...] = (), declared: Sequence[tuple[int, ...] | None] = (),
+        sizes: DataSizes | None = None,
     ):  # fmt: skip
         super().__init__(builder, node.op, node.name, sources)
         self.node, self.inputs, self.used = node, tuple(inputs), tuple(used)
+        self.data_sizes = sizes or DataSizes()
         self.declared = tuple(declared)
         self.origin = origin
 
@@ -128,6 +154,40 @@ class Translation(Emitter):
     def unsupported(self, what: str, fix: str | None = None) -> SternaError:
         """The error for a setting that is not supported (E0113)."""
         return error("E0113", f"{self.node.label} {what} is not supported", fix=fix)
+
+    # -- sizes that the data decide
+    def declared_size(self, axis: int, output: int = 0) -> int | None:
+        """The size that the model declares for a result whose size is in its data, if that is what decides."""
+        sizes = self.declared[output] if output < len(self.declared) and self.data_sizes.declared else None
+        return None if sizes is None else sizes[axis]
+
+    def size_limits(self, most: IntLike) -> tuple[int, int]:
+        """The least and the greatest size of a result with at most so many elements (or slices, or rows)."""
+        hi = as_int(most).bounds()[1]
+        assert hi is not None
+        lo, limit = self.data_sizes.limits.get(self.node.outputs[0], (0, hi))
+        return min(lo, hi), min(limit, hi)
+
+    def sized(self, operator: str, *inputs: Value | None, most: IntLike, **attributes: Any) -> tuple[list[Value], Int]:
+        """An operator that finds elements and counts them, the count being its last result: the other results, with
+        room for `most` elements at most, and how many there are, which is known when the bundle runs."""
+        key = (self.builder, operator, inputs, tuple(sorted((k, repr(v)) for k, v in attributes.items())))
+        if key not in self.data_sizes.known:
+            lo, hi = self.size_limits(most)
+            name = f"{self.node.name}/{operator}"
+            found = self.builder.add_all(operator, *inputs, sources=self.sources, name=name, size=hi, **attributes)
+            size = self.bound_size(found[-1], lo, hi)
+            self.data_sizes.known[key] = found, size
+        found, size = self.data_sizes.known[key]
+        return list(found[:-1]), size
+
+    def bound_size(self, count: Value, lo: int, hi: int) -> Int:
+        """A scalar as a size."""
+        self.data_sizes.computed = True
+        wanted = re.sub(r"\W", "_", self.node.outputs[0]) or "size"
+        name = wanted if wanted[0].isalpha() or wanted[0] == "_" else f"_{wanted}"
+        name = self.data_sizes.names.fresh(name)
+        return self.builder.bind_size(count, name, lo, hi, sources=self.sources, name=f"{self.node.name}/size")
 
     # -- layouts
     def channels_last(self, x: Value) -> Value:

@@ -30,7 +30,10 @@ _ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 def plain(t: Translation, inputs: list[Value | None], **attributes: Any) -> Translation:
     """The node with other operands and attributes."""
     node = replace(t.node, attributes={**t.node.attributes, **attributes}, version=13, given=frozenset(attributes))
-    return Translation(node, inputs, t.builder, origin=t.origin, used=t.used, sources=t.sources, declared=t.declared)
+    return Translation(
+        node, inputs, t.builder, origin=t.origin, used=t.used, sources=t.sources, declared=t.declared,
+        sizes=t.data_sizes,
+    )  # fmt: skip
 
 
 def _activated(t: Translation, y: Value) -> Value:

@@ -1,7 +1,8 @@
 """Operators that choose elements by their values, and those that write to computed places.
 
-Where the data decides how much is found, the model must declare the shape of the result, or everything must be known at
-compile time; the bundle tests at run time that as much is found as was declared.
+Where the data decide how much is found, the size of the result is computed when the bundle runs: within room for the
+most that there can be, everything after it works on what was found. Or the model declares the shape of the result, and
+the bundle tests that as much is found (`DataSizes`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir.graph import Value
+from sterna.ir.integer import Int, IntLike, minimum
+from sterna.ops.types import with_dim
 
 
 def results(t: Translation, operator: str, *inputs: Value | None, **attributes: Any) -> tuple[Value, ...]:
@@ -45,19 +48,20 @@ def _found(t: Translation, values: tuple[Value, ...], count: Value, size: int) -
     return tuple(t.agree(value, good) for value in values)
 
 
-def _declared(t: Translation, axis: int, output: int = 0) -> int | None:
-    """The size that the model declares for a result whose size is in its data."""
-    sizes = t.declared[output] if output < len(t.declared) else None
-    return None if sizes is None else sizes[axis]
+def _first(t: Translation, x: Value, axis: int, size: Int) -> Value:
+    """The first slices of a tensor: of those that there is room for, those that were found."""
+    sizes = with_dim(x.shape, axis, size)
+    return t.op("slice", x, starts=(0,) * x.type.rank, sizes=sizes, steps=(1,) * x.type.rank)
 
 
 def non_zero(t: Translation) -> Value:
     x = t.input(0)
-    size = int(np.count_nonzero(x.data)) if x.data is not None else _declared(t, 1)
-    if size is None:
-        raise t.unknown(0, "elements")
-    places, count = results(t, "non_zero", x, size=size)
-    return _found(t, (places,), count, size)[0]
+    size = int(np.count_nonzero(x.data)) if x.data is not None else t.declared_size(1)
+    if size is not None:
+        places, count = results(t, "non_zero", x, size=size)
+        return _found(t, (places,), count, size)[0]
+    (places,), found = t.sized("non_zero", x, most=x.type.elements)
+    return _first(t, places, 1, found)
 
 
 def compress(t: Translation) -> Value:
@@ -65,15 +69,18 @@ def compress(t: Translation) -> Value:
     axis = t.attribute("axis")
     if axis is not None:
         (axis,) = axes_of((axis,), x.type.rank)
-    if condition.data is not None:
-        limit = int(x.type.elements if axis is None else x.shape[axis])
-        size: int | None = int(np.count_nonzero(condition.data[:limit]))
+    extent = x.type.elements if axis is None else x.shape[axis]
+    if condition.data is not None and extent.is_const:
+        size: int | None = int(np.count_nonzero(condition.data[: int(extent)]))
     else:
-        size = _declared(t, 0 if axis is None else axis)
-    if size is None:
-        raise t.unknown(1, "conditions")
-    kept, count = results(t, "compress", x, condition, size=size, axis=axis)
-    return _found(t, (kept,), count, size)[0]
+        size = t.declared_size(0 if axis is None else axis)
+    if size is not None:
+        kept, count = results(t, "compress", x, condition, size=size, axis=axis)
+        return _found(t, (kept,), count, size)[0]
+    if axis is None:
+        x, axis = t.reshape(x, (extent,)), 0
+    (kept,), found = t.sized("compress", x, condition, most=minimum(extent, condition.type.elements), axis=axis)
+    return _first(t, kept, axis, found)
 
 
 def unique(t: Translation) -> tuple[Value, ...]:
@@ -84,22 +91,35 @@ def unique(t: Translation) -> tuple[Value, ...]:
     if x.data is not None:
         size: int | None = np.unique(x.data, axis=axis).shape[0 if axis is None else axis]
     else:
-        declared = [_declared(t, 0 if axis is None else axis), _declared(t, 0, 1), _declared(t, 0, 3)]
+        declared = [t.declared_size(0 if axis is None else axis), t.declared_size(0, 1), t.declared_size(0, 3)]
         size = next((n for n in declared if n is not None), None)
-    if size is None:
-        raise t.unknown(0, "elements")
-    *values, count = results(t, "unique", x, size=size, axis=axis, sorted=bool(t.attribute("sorted", 1)))
-    return _found(t, tuple(values), count, size)
+    in_order = bool(t.attribute("sorted", 1))
+    if size is not None:
+        *values, count = results(t, "unique", x, size=size, axis=axis, sorted=in_order)
+        return _found(t, tuple(values), count, size)
+    if axis is None:
+        x, axis = t.reshape(x, (x.type.elements,)), 0
+    (values_, first, inverse, counts), found = t.sized("unique", x, most=x.shape[axis], axis=axis, sorted=in_order)
+    return _first(t, values_, axis, found), _first(t, first, 0, found), inverse, _first(t, counts, 0, found)
 
 
 def non_max_suppression(t: Translation) -> Value:
-    size = _declared(t, 0)
-    if size is None:
-        raise t.unknown(0, "boxes and scores")
+    size = t.declared_size(0)
     boxes, scores, *settings = (t.optional(n) for n in range(5))
     centered = bool(t.attribute("center_point_box", 0))
-    chosen, count = results(t, "non_max_suppression", boxes, scores, *settings, size=size, center_point_box=centered)
-    return _found(t, (chosen,), count, size)[0]
+    operands = (boxes, scores, *settings)
+    if size is not None:
+        chosen, count = results(t, "non_max_suppression", *operands, size=size, center_point_box=centered)
+        return _found(t, (chosen,), count, size)[0]
+    kind = t.input(1).type
+    if kind.rank != 3:
+        raise error("E0108", f"the scores {kind} are not [batches, classes, boxes]")
+    each: IntLike = kind.shape[2]
+    if t.known(2):
+        each = minimum(each, max(t.integer_of(2, "a number of boxes"), 0)) if t.has(2) else 0
+    most = kind.shape[0] * kind.shape[1] * each
+    (chosen,), found = t.sized("non_max_suppression", *operands, most=most, center_point_box=centered)
+    return _first(t, chosen, 0, found)
 
 
 # ---------------------------------------------------------------- writes to computed places

@@ -15,7 +15,7 @@ from sterna.ir import dtypes
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import TensorType, Value
 from sterna.ir.integer import Int, IntLike, as_int, ceil_div, maximum, minimum
-from sterna.ops.types import broadcast
+from sterna.ops.types import broadcast, with_dim
 
 LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compiler to compute
 
@@ -172,8 +172,17 @@ def expand(t: Translation) -> Value:
 def tile(t: Translation) -> Value:
     if not t.known(1):
         return runtime.tile(t)
-    repeats = tuple(t.integers(1, "repeats"))
-    return t.input(0) if all(r == 1 for r in repeats) else t.op("tile", t.input(0), repeats=repeats)
+    x, repeats = t.input(0), t.dims(1, "repeats")
+    if len(repeats) != x.type.rank:
+        raise error("E0108", f"{len(repeats)} repeats for {x.type}")
+    for axis, (extent, times) in enumerate(zip(x.shape, repeats, strict=True)):
+        if times != 1 and not (times.is_const and extent.is_const):
+            # Positions cannot be divided by a size that is open: a dimension for the copies, then one of both.
+            rows = t.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+            rows = t.op("expand", rows, shape=(*x.shape[:axis], times, *x.shape[axis:]))
+            x = t.reshape(rows, with_dim(x.shape, axis, times * extent))
+            repeats[axis] = as_int(1)
+    return x if all(r == 1 for r in repeats) else t.op("tile", x, repeats=tuple(int(r) for r in repeats))
 
 
 # ---------------------------------------------------------------- parts

@@ -1,0 +1,85 @@
+"""Sizes that a model computes while it runs: how many elements are not zero, how many boxes were found.
+
+Such a size is a `Symbol` like that of an open dimension, with bounds. A node defines it, the one whose result is the
+size; every other node whose results or attributes mention the symbol runs after that node, although no value says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sterna.ir.graph import Graph, Node, Value, captured
+from sterna.ir.integer import Int, Symbol, as_int
+
+BIND = "bind_size"  # the operator that defines a size
+
+
+def defined_size(node: Node) -> tuple[Symbol, Value] | None:
+    """The symbol whose size a node computes, and the result that is the size."""
+    if node.op != BIND:
+        return None
+    (symbol,) = as_int(node.attributes["size"][0]).symbols()
+    return symbol, node.output
+
+
+def mentioned_sizes(node: Node) -> set[Symbol]:
+    """The symbols in the types of a node's results, in its attributes and in its regions, but the one it defines."""
+    found = symbols_of(value.shape for value in node.outputs)
+    if node.op != BIND:
+        found |= symbols_of(_integers(a) for a in node.attributes.values())
+    return found.union(*(mentioned_sizes(inner) for region in node.regions for inner in region.nodes))
+
+
+def symbols_of(rows: Iterable[Iterable[Int]]) -> set[Symbol]:
+    """All symbols in some shapes."""
+    return {symbol for row in rows for size in row if not size.is_const for symbol in size.symbols()}
+
+
+def definitions(graph: Graph) -> dict[Symbol, Node]:
+    """The node that computes each symbol, in execution order; not those in regions, which are known only there."""
+    found = ((defined_size(node), node) for node in graph.nodes)
+    return {size[0]: node for size, node in found if size is not None}
+
+
+def all_definitions(graph: Graph) -> dict[Symbol, Node]:
+    """The same with those in regions."""
+    found: dict[Symbol, Node] = {}
+    for node in graph.nodes:
+        for region in node.regions:
+            found |= all_definitions(region)
+        if (size := defined_size(node)) is not None:
+            found[size[0]] = node
+    return found
+
+
+def needed_nodes(nodes: Sequence[Node], outputs: Iterable[Value]) -> tuple[Node, ...]:
+    """The nodes that some values need: those that compute them, and the sizes in their types."""
+    needed = set(outputs)
+    sizes = symbols_of(value.shape for value in needed)
+    kept = []
+    for node in reversed(nodes):
+        size = defined_size(node)
+        if any(value in needed for value in node.outputs) or (size is not None and size[0] in sizes):
+            kept.append(node)
+            needed.update(node.operands)
+            needed.update(captured(node))
+            sizes |= mentioned_sizes(node)
+    return tuple(reversed(kept))
+
+
+def at_sizes(value: Any, sizes: Mapping[Symbol, int]) -> Any:
+    """An attribute in which symbols have their sizes."""
+    if isinstance(value, Int):
+        return value.substitute({symbol: as_int(size) for symbol, size in sizes.items()})
+    if isinstance(value, tuple):
+        return tuple(at_sizes(v, sizes) for v in value)
+    return value
+
+
+def _integers(attribute: Any) -> Iterator[Int]:
+    if isinstance(attribute, Int):
+        yield attribute
+    elif isinstance(attribute, tuple):
+        for item in attribute:
+            yield from _integers(item)

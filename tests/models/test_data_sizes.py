@@ -1,0 +1,308 @@
+"""Models in which the data decide how large tensors are: compiled once, every result is of onnxruntime's size too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import sterna
+from sterna.debug.interpret import interpret
+from sterna.frontends.onnx import read
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")
+GENERATORS = ("c", "llvm")
+F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+Feeds = Sequence[Mapping[str, np.ndarray]]
+
+
+class Net:
+    """A model in the making."""
+
+    def __init__(self, **inputs: tuple[int, Sequence[int | str]]):
+        self.inputs = [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()]
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+
+    def constant(self, array: Any, dtype: str = "int64") -> str:
+        name = f"c{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(array, dtype), name))
+        return name
+
+    def __call__(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
+        out = out or f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [out], f"n{len(self.nodes)}", **attributes))
+        return out
+
+    def several(self, op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
+        self.nodes.append(helper.make_node(op, list(inputs), list(outputs), f"n{len(self.nodes)}", **attributes))
+
+    def model(self, **outputs: tuple[int, Sequence[int | str | None]]) -> onnx.ModelProto:
+        results = [helper.make_tensor_value_info(name, *kind) for name, kind in outputs.items()]
+        graph = helper.make_graph(self.nodes, "net", self.inputs, results, self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        model.ir_version = 8
+        onnx.checker.check_model(model)
+        return model
+
+
+def agree(model: onnx.ModelProto, feeds: Feeds, folder: Path, generator: str = "llvm", **options: Any) -> None:
+    """Compiled once, and interpreted: the same arrays as onnxruntime for all of the inputs."""
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    graph = read(model, dims=options.get("dims"))
+    with sterna.compile(model, generator=generator, output=folder / "bundle", **options) as bundle:
+        for feed in feeds:
+            wanted = dict(zip(names, session.run(None, dict(feed)), strict=True))
+            found = bundle.run(feed)
+            assert list(found) == names
+            shown = {spec.name: bundle.get_output(spec.name) for spec in bundle.outputs}
+            others = [shown] if bundle.dims else [shown, interpret(graph, feed)]
+            for arrays in (found, *others):
+                for name, want in wanted.items():
+                    assert arrays[name].shape == want.shape, name
+                    assert arrays[name].dtype == want.dtype, name
+                    np.testing.assert_allclose(arrays[name], want, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def grids(*shape: int, seed: int = 0, name: str = "x") -> Feeds:
+    """Zeros and numbers in all proportions, none and all included."""
+    random = np.random.default_rng(seed)
+    made = []
+    for share in (0.4, 0.0, 1.0, 0.8, 0.1):
+        numbers = random.integers(1, 9, shape).astype(np.float32)
+        made.append({name: numbers * (random.random(shape) < share)})
+    return made
+
+
+# ---------------------------------------------------------------- one operator
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_non_zero_and_what_is_computed_from_its_size(generator: str, tmp_path: Path) -> None:
+    net = Net(x=(F32, [3, 5]))
+    places = net("NonZero", "x", out="places")
+    rows = net("Transpose", places)
+    found = net("GatherND", "x", rows, out="found")
+    shape = net("Shape", rows, out="shape")
+    net("ConstantOfShape", shape, out="zeros")
+    net("Concat", found, net("Relu", found), axis=0, out="twice")
+    count = net("Gather", shape, net.constant(0), axis=0)
+    net("Range", net.constant(0), count, net.constant(2), out="even")
+    net("Expand", net.constant([[1.5]], "float32"), net("Concat", net.constant([2]),
+        net("Unsqueeze", count, net.constant([0])), axis=0), out="spread")  # fmt: skip
+    net("Reshape", places, net.constant([-1]), out="flat")
+    net("Tile", found, net.constant([3]), out="thrice")
+    net("ReduceSum", found, keepdims=0, out="sum")
+    net("Softmax", net("Unsqueeze", found, net.constant([0])), axis=1, out="share")
+    model = net.model(
+        places=(I64, [2, None]), found=(F32, [None]), shape=(I64, [2]), zeros=(F32, [None, 2]), twice=(F32, [None]),
+        even=(I64, [None]), spread=(F32, [2, None]), flat=(I64, [None]), thrice=(F32, [None]), sum=(F32, []),
+        share=(F32, [1, None]),
+    )  # fmt: skip
+    agree(model, grids(3, 5), tmp_path, generator)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_compress(generator: str, axis: int | None, tmp_path: Path) -> None:
+    net = Net(x=(F32, [3, 4, 5]), keep=(BOOL, [4]))
+    where = {} if axis is None else {"axis": axis}
+    net("Compress", "x", "keep", out="kept", **where)
+    net("Add", "kept", net("Sigmoid", "kept"), out="more")
+    unknown = [None] if axis is None else [None, None, None]
+    random = np.random.default_rng(1)
+    x = random.standard_normal((3, 4, 5)).astype(np.float32)
+    masks = [[True, False, True, False], [False] * 4, [True, True, True, axis not in (0,)], [False, False, True, False]]
+    feeds = [{"x": x, "keep": np.array(mask)} for mask in masks]
+    agree(net.model(kept=(F32, unknown), more=(F32, unknown)), feeds, tmp_path, generator)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("settings", [{}, {"sorted": 0}, {"axis": 0}, {"axis": 1}, {"axis": -1, "sorted": 0}], ids=str)
+def test_unique(generator: str, settings: dict[str, int], tmp_path: Path) -> None:
+    net = Net(x=(F32, [4, 6]))
+    names = ["values", "first", "inverse", "counts"]
+    net.several("Unique", ["x"], names, **settings)
+    shape = [None] if "axis" not in settings else [None, None]
+    model = net.model(values=(F32, shape), first=(I64, [None]), inverse=(I64, [None]), counts=(I64, [None]))
+    random = np.random.default_rng(2)
+    feeds = [{"x": random.integers(0, most, (4, 6)).astype(np.float32)} for most in (1, 2, 3, 30)]
+    feeds += [{"x": np.repeat(feeds[-1]["x"][:, :3], 2, axis=1)}, {"x": np.arange(24, dtype=np.float32).reshape(4, 6)}]
+    agree(model, feeds, tmp_path, generator)
+
+
+# ---------------------------------------------------------------- together
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_one_after_another(generator: str, tmp_path: Path) -> None:
+    """A size that depends on a size: what is chosen from what was chosen."""
+    net = Net(x=(F32, [4, 7]))
+    places = net("NonZero", "x")
+    found = net("GatherND", "x", net("Transpose", places), out="found")
+    large = net("Greater", found, net.constant(4, "float32"))
+    net("Compress", found, large, axis=0, out="large")
+    net("Compress", places, large, axis=1, out="large_places")
+    net.several("Unique", ["large"], ["different", "", "which", "often"])
+    net("NonZero", net("Sub", "different", net.constant(5, "float32")), out="not_five")
+    model = net.model(
+        found=(F32, [None]), large=(F32, [None]), large_places=(I64, [2, None]), different=(F32, [None]),
+        which=(I64, [None]), often=(I64, [None]), not_five=(I64, [1, None]),
+    )  # fmt: skip
+    agree(model, grids(4, 7, seed=3), tmp_path, generator)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_two_sizes_side_by_side(generator: str, axis: int, tmp_path: Path) -> None:
+    """The second part's place depends on the first part's size, which is known only after the second is computed."""
+    net = Net(x=(F32, [5, 3]), y=(F32, [4, 6]))
+    parts = []
+    for name in ("y", "x"):
+        places = net("Cast", net("NonZero", name), to=F32)
+        wide = net("Mul", places, net.constant(2, "float32"))
+        parts.append(net("Transpose", wide) if axis == 0 else net("Exp", wide))
+    net("Concat", *parts, net.constant([[7.0, 8.0]] if axis == 0 else [[7.0], [8.0]], "float32"), axis=axis, out="both")
+    net("Concat", parts[1], parts[0], axis=axis, out="turned")
+    shape = [None, 2] if axis == 0 else [2, None]
+    model = net.model(both=(F32, shape), turned=(F32, shape))
+    feeds = [{**a, **b} for a, b in zip(grids(5, 3, seed=4), reversed(grids(4, 6, seed=5, name="y")), strict=True)]
+    agree(model, feeds, tmp_path, generator)
+
+
+def test_equal_conditions_have_equal_sizes(tmp_path: Path) -> None:
+    """Exporters write NonZero of one mask once per use; the results still fit each other."""
+    net = Net(x=(F32, [12]), y=(F32, [12]))
+    mask = net("Greater", "x", net.constant(0, "float32"))
+    chosen = [net("GatherND", name, net("Transpose", net("NonZero", mask))) for name in ("x", "y")]
+    net("Add", *chosen, out="sum")
+    y = np.arange(12, dtype=np.float32)
+    agree(net.model(sum=(F32, [None])), [{**feed, "y": y} for feed in grids(12)], tmp_path)
+
+
+def test_with_open_dimensions(tmp_path: Path) -> None:
+    net = Net(x=(F32, ["rows", 4]))
+    net("GatherND", "x", net("Transpose", net("NonZero", "x")), out="found")
+    total = net("ReduceSum", "x", net.constant([1]), keepdims=0)
+    net("Compress", "x", net("Greater", total, net.constant(0, "float32")), axis=0, out="rows_kept")
+    net("Concat", "rows_kept", "x", axis=0, out="both")
+    model = net.model(found=(F32, [None]), rows_kept=(F32, [None, 4]), both=(F32, [None, 4]))
+    feeds = [feed for rows in (3, 9, 1, 5) for feed in grids(rows, 4, seed=rows)]
+    agree(model, feeds, tmp_path, dims={"rows": (1, 9)})
+
+
+# ---------------------------------------------------------------- detectors
+def detector(boxes: int, classes: int, limit: int | None) -> onnx.ModelProto:
+    """The tail of an exported detector: suppression, then boxes, scores and classes of what is left, and one table."""
+    net = Net(boxes=(F32, [1, boxes, 4]), scores=(F32, [1, classes, boxes]))
+    most = net.constant([limit]) if limit is not None else net.constant([boxes])
+    overlap, least = net.constant([0.4], "float32"), net.constant([0.3], "float32")
+    chosen = net("NonMaxSuppression", "boxes", "scores", most, overlap, least, out="selected")
+    column = [net("Gather", chosen, net.constant([k]), axis=1) for k in range(3)]
+    flat = [net("Squeeze", c, net.constant([1])) for c in column]
+    net("Gather", net("Squeeze", "boxes", net.constant([0])), flat[2], axis=0, out="picked")
+    net("GatherND", "scores", chosen, out="confidence")
+    net("Cast", flat[1], to=F32, out="label")
+    rows = [net("Unsqueeze", name, net.constant([1])) for name in ("confidence", "label")]
+    net("Concat", "picked", *rows, axis=1, out="table")
+    best = net("Min", net("Gather", net("Shape", "confidence"), net.constant([0])), net.constant([3]))
+    net("Slice", "table", net.constant([0]), best, net.constant([0]), out="top")
+    return net.model(
+        selected=(I64, [None, 3]), picked=(F32, [None, 4]), confidence=(F32, [None]), label=(F32, [None]),
+        table=(F32, [None, 6]), top=(F32, [None, 6]),
+    )  # fmt: skip
+
+
+def detections(boxes: int, classes: int) -> Feeds:
+    random = np.random.default_rng(6)
+    corner = random.random((1, boxes, 2)) * 20
+    place = np.concatenate([corner, corner + 1 + 4 * random.random((1, boxes, 2))], axis=2).astype(np.float32)
+    scores = random.random((1, classes, boxes)).astype(np.float32)
+    same = np.broadcast_to(place[:, :1], place.shape).copy()
+    apart = (place - place + np.arange(boxes)[None, :, None] * 9 + np.array([0, 0, 3, 3])).astype(np.float32)
+    return [
+        {"boxes": place, "scores": scores}, {"boxes": place, "scores": scores * 0.1}, {"boxes": same, "scores": scores},
+        {"boxes": apart, "scores": scores * 0 + np.linspace(0.5, 1, boxes, dtype=np.float32)},
+        {"boxes": place, "scores": scores * 0.5},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("limit", [None, 4])
+def test_detector(generator: str, limit: int | None, tmp_path: Path) -> None:
+    agree(detector(30, 3, limit), detections(30, 3), tmp_path, generator)
+
+
+def test_a_tighter_bound(tmp_path: Path) -> None:
+    feeds = detections(30, 3)
+    agree(detector(30, 3, None), feeds[:3], tmp_path, dims={"selected": (0, 60)})
+    with sterna.load(tmp_path / "bundle") as bundle:
+        assert bundle.outputs[0].shape == ("0..60", 3)
+        assert str(bundle.outputs[-1]) == "top float32[0..3, 6]"
+        with pytest.raises(sterna.SternaError, match=r'E0511.*"selected" is 90; the bundle has room for 0 to 60'):
+            bundle.run(feeds[3])
+        assert bundle.run(feeds[1])["table"].shape == (0, 6), "a run after one that failed"
+    with pytest.raises(sterna.SternaError, match=r'E0106.*no dimension "unknown"'):
+        sterna.compile(detector(30, 3, None), dims={"unknown": (0, 60)})
+
+
+# ---------------------------------------------------------------- declared sizes
+def declared(size: int | None = 3) -> onnx.ModelProto:
+    net = Net(x=(F32, [2, 3]))
+    net("NonZero", "x", out="places")
+    return net.model(places=(I64, [2, size]))
+
+
+def test_the_actual_size_counts_not_the_declared_one(tmp_path: Path) -> None:
+    agree(declared(), grids(2, 3), tmp_path)
+
+
+def test_firmware_has_the_declared_size() -> None:
+    graph = read(declared(), static=True)
+    assert graph.outputs[0].type.sizes == (2, 3)
+    x = np.array([[1, 0, 2], [0, 0, 3]], np.float32)
+    np.testing.assert_array_equal(interpret(graph, {"x": x})["places"], np.nonzero(x))
+    with pytest.raises(sterna.SternaError, match="E0511"):
+        interpret(graph, {"x": x * 0})
+
+
+def test_firmware_without_a_declared_size_is_refused() -> None:
+    with pytest.raises(sterna.SternaError, match="E0203") as problem:
+        sterna.compile_to("unused", declared(None), target="cortex-m4")
+    assert "places (at most 6) comes from n0" in str(problem.value)
+    assert "declare the result's shape" in str(problem.value)
+
+
+def test_an_operator_that_needs_the_size_takes_the_declared_one(tmp_path: Path) -> None:
+    net = Net(x=(F32, [2, 3]))
+    net.several("Split", [net("NonZero", "x", out="places")], ["left", "right"], axis=1)
+    model = net.model(places=(I64, [2, 4]), left=(I64, [2, 2]), right=(I64, [2, 2]))
+    x = np.array([[1, 0, 2], [3, 0, 3]], np.float32)
+    agree(model, [{"x": x}, {"x": -x[:, ::-1].copy()}], tmp_path)
+    with sterna.load(tmp_path / "bundle") as bundle, pytest.raises(sterna.SternaError, match="E0511"):
+        bundle.run({"x": x * 0})
+
+
+# ---------------------------------------------------------------- the interface
+def test_what_the_bundle_says(tmp_path: Path) -> None:
+    net = Net(x=(F32, ["rows", 4]))
+    net("NonZero", "x", out="places")
+    net("Concat", "places", net.constant([[5], [6]]), axis=1, out="more")
+    model = net.model(places=(I64, [2, None]), more=(I64, [2, None]))
+    with sterna.compile(model, generator="llvm", dims={"rows": (1, 5)}, output=tmp_path / "bundle") as bundle:
+        assert bundle.dims == {"rows": (1, 5)}
+        assert bundle.dim_sizes == {"rows": 5}
+        assert [str(spec) for spec in bundle.outputs] == ["places int64[2, 0..20]", "more int64[2, 1..21]"]
+        assert bundle.get_output("places").shape == (2, 20), "before a run: the most that it may be"
+        x = np.eye(3, 4, dtype=np.float32)
+        assert bundle.run([x])["more"].shape == (2, 4)
+        assert bundle.dim_sizes == {"rows": 3}
+        bundle.set_dims(rows=2)
+        bundle.set_input("x", x[:2].copy())
+        bundle.run()
+        assert bundle.get_output("places").shape == (2, 2)
+        with pytest.raises(sterna.SternaError, match="E0501"):
+            bundle.set_dims(places=3)
