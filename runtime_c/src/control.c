@@ -19,7 +19,7 @@ static bool read_scalar(const char *text, size_t at, const char *dtype, sterna_m
   if (!json_uint32(text, at, &index) || index >= model->n_values) return false;
   value *v = &model->values[index];
   *out = v;
-  return strcmp(v->tensor.dtype, dtype) == 0 && !v->dynamic && v->tensor.bytes == v->element_bytes;
+  return strcmp(v->tensor.dtype, dtype) == 0 && v->stage == 0 && v->tensor.bytes == v->element_bytes;
 }
 
 /* Node numbers that do not decrease, within the model's. */
