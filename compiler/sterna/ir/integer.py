@@ -65,6 +65,12 @@ class Symbol(Atom):
         return f"Symbol({self.name}, {self.lo}, {self.hi})"
 
 
+class ComputedSymbol(Symbol):
+    """The size of a dimension that a model computes while it runs. Tensors that have it lie in memory for `hi`."""
+
+    __slots__ = ()
+
+
 class FloorDiv(Atom):
     """Floor division by a positive constant."""
 
@@ -426,6 +432,13 @@ def as_int(value: IntLike) -> Int:
 def symbol(name: str, lo: Bound = 0, hi: Bound = None) -> Int:
     """A new symbol, as an integer."""
     return Int({(Symbol(name, lo, hi),): 1}, 0)
+
+
+def reserved(size: Int) -> Int:
+    """The size for which there is memory: that of the caller's dimensions, the most of what the model computes."""
+    return size.substitute(
+        {s: as_int(s.hi) for s in size.symbols() if isinstance(s, ComputedSymbol) and s.hi is not None}
+    )
 
 
 def of(atom: Atom) -> Int:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
-from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
+from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of, reserved
 from sterna.loops import program as P
 from sterna.loops.nest import Nest, Region, Remainder, Tile
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
@@ -108,7 +108,9 @@ class Lowering:
             size = as_int(1)
             for n in t.shape:
                 size = size * n
-            buffer = Buffer(t.name, t.dtype, t.shape, strides, most_elements(t.shape), scope, ZERO, slot, size=size)
+            buffer = Buffer(
+                t.name, t.dtype, t.shape, strides, most_elements(t.shape), scope, ZERO, slot, size=reserved(size)
+            )
         else:
             buffer = Buffer(
                 t.name,
@@ -119,7 +121,7 @@ class Lowering:
                 scope,
                 layout.origin,
                 slot,
-                size=layout.size,
+                size=reserved(layout.size),
             )
         if scope != "output" or t.body is not None:
             self.places[t.name] = Place(buffer, tuple(ZERO for _ in t.shape))

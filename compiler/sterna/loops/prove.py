@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sterna.ir.integer import ONE, Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
+from sterna.ir.integer import ONE, ZERO, Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.loops.combination import is_combination
+from sterna.te.position import IndexAtom
 
 _MOST_CASES = 6  # minima and maxima in one position
 _MOST_FACTS = 60
@@ -52,7 +53,19 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
     # Every loop that encloses the position runs at least once.
     facts = [_without_names(k, names) for k in known] + [r.greatest - r.least for r in ranges.values()]
     value = _without_names(value, names)
+    value, facts, ranges = _named_positions(value, facts, ranges)
     return _by_cases(value, ranges, _relaxed(facts, value), _MOST_CASES)
+
+
+def _named_positions(
+    value: Int, facts: Sequence[Int], ranges: Mapping[Symbol, Range]
+) -> tuple[Int, list[Int], dict[Symbol, Range]]:
+    """Computed positions as variables with ranges: as such they have ends that depend on dimensions."""
+    atoms = dict.fromkeys(a for n in (value, *facts) for a in n.atoms() if isinstance(a, IndexAtom))
+    names = {a: Symbol("position", a.lo, a.hi) for a in atoms}
+    values: dict[Atom, Int] = {a: of(s) for a, s in names.items()}
+    found = {s: Range(ZERO, without_remainders(a.greatest)) for a, s in names.items()}
+    return value.substitute(values), [f.substitute(values) for f in facts], {**ranges, **found}
 
 
 def _without_names(value: Int, names: Mapping[Atom, Int]) -> Int:

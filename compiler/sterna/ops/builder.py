@@ -11,7 +11,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Node, TensorType, Value, constant
-from sterna.ir.integer import Int, as_int, symbol
+from sterna.ir.integer import ComputedSymbol, Int, as_int, of
 from sterna.ir.sizes import BIND
 from sterna.ops.contents import constant_array, contents_of
 from sterna.ops.evaluate import evaluate
@@ -142,7 +142,7 @@ class Builder:
         """
         if lo == hi:
             return as_int(lo)
-        size = symbol(symbol_name, lo, hi)
+        size = of(ComputedSymbol(symbol_name, lo, hi))
         self.add(BIND, count, size=(size,), **rest)
         return size
 

@@ -18,14 +18,15 @@ class IndexAtom(Atom):
     """A position that is itself computed, as that of a gather; made by `position`.
 
     `value` is an integer expression whose value always lies in [lo, hi]: the clamp is part of it. The positions inside
-    `value` are the parts of the atom, so symbols are substituted through it.
+    `value` are the parts of the atom, so symbols are substituted through it. `greatest` says what `hi` does where the
+    dimension is open.
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("greatest", "value")
 
-    def __init__(self, value: Expr, lo: int | None, hi: int | None):
+    def __init__(self, value: Expr, lo: int | None, hi: int | None, greatest: Int):
         super().__init__(lo, hi, ("index", value, lo, hi))
-        self.value = value
+        self.value, self.greatest = value, greatest
 
     def expressions(self) -> tuple[Expr, ...]:
         return (self.value,)
@@ -42,7 +43,7 @@ class IndexAtom(Atom):
         value = function(self.value)
         if isinstance(value, E.Const):
             return Int({}, int(value.value))
-        return Int({(self if value == self.value else IndexAtom(value, self.lo, self.hi),): 1}, 0)
+        return Int({(self if value == self.value else IndexAtom(value, self.lo, self.hi, self.greatest),): 1}, 0)
 
     def __str__(self) -> str:
         read = [f"{load.tensor.name}[{', '.join(map(str, load.indices))}]" for load in E.loads(self.value)]
@@ -70,7 +71,7 @@ def position(value: Expr, extent: Int | int, from_end: bool = False) -> Int:
         value = E.select(value < 0, value + E.index_value(size, value.dtype), value)
     # The 0 comes last: a dimension whose size is computed may have no element.
     value = E.maximum(E.minimum(value, E.index_value(size - 1, value.dtype)), 0)
-    atom = IndexAtom(value, 0, None if hi is None else max(hi - 1, 0))
+    atom = IndexAtom(value, 0, None if hi is None else max(hi - 1, 0), maximum(size - 1, 0))
     return Int({(atom,): 1}, 0)
 
 
