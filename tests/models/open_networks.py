@@ -9,13 +9,15 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
-class _Graph:
-    """Collects nodes and weights."""
+class OpenGraph:
+    """Collects nodes, weights, inputs and outputs."""
 
     def __init__(self, seed: int):
         self.random = np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
 
     def constant(self, array: Any, name: str = "") -> str:
         name = name or f"c{len(self.weights)}"
@@ -29,6 +31,27 @@ class _Graph:
         output = output or f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, list(inputs), [output], **attributes))
         return output
+
+    def nodes_of(self, op: str, count: int, *inputs: str, **attributes: Any) -> list[str]:
+        """The results of a node that has several."""
+        outputs = [f"v{len(self.nodes)}_{n}" for n in range(count)]
+        self.nodes.append(helper.make_node(op, list(inputs), outputs, **attributes))
+        return outputs
+
+    def integers(self, *values: int) -> str:
+        return self.constant(np.array(values, np.int64))
+
+    def input(self, name: str, shape: list[int | str], element: int = TensorProto.FLOAT) -> str:
+        self.inputs.append(helper.make_tensor_value_info(name, element, shape))
+        return name
+
+    def output(self, x: str, element: int = TensorProto.FLOAT) -> None:
+        name = self.node("Identity", x, output=f"output{len(self.outputs)}")
+        self.outputs.append(helper.make_tensor_value_info(name, element, None))
+
+    def finished(self, name: str) -> onnx.ModelProto:
+        """The model with the inputs and outputs that were declared."""
+        return self.model(name, self.inputs, self.outputs)
 
     def size(self, x: str, axis: int) -> str:
         """One dimension of a tensor, as a vector."""
@@ -44,7 +67,7 @@ class _Graph:
 
 def encoder(width: int = 32, heads: int = 4, positions: int = 64, layers: int = 2, seed: int = 7) -> onnx.ModelProto:
     """A transformer encoder on token ids and an attention mask, both (batch, seq)."""
-    g = _Graph(seed)
+    g = OpenGraph(seed)
     depth = width // heads
     batch, seq = g.size("ids", 0), g.size("ids", 1)
     table = g.constant(g.random.standard_normal((positions, width)).astype(np.float32))
@@ -80,14 +103,14 @@ def encoder(width: int = 32, heads: int = 4, positions: int = 64, layers: int = 
     return g.model("encoder", [ids, mask_info], [hidden_info])
 
 
-def _normalized(g: _Graph, x: str, width: int) -> str:
+def _normalized(g: OpenGraph, x: str, width: int) -> str:
     scale, shift = (g.constant(g.random.uniform(0.5, 1.5, width).astype(np.float32)) for _ in range(2))
     return g.node("LayerNormalization", x, scale, shift, axis=-1)
 
 
 def detector(seed: int = 11) -> onnx.ModelProto:
     """A fully convolutional network with strides, pooling, depthwise layers and a residual, for images of any size."""
-    g = _Graph(seed)
+    g = OpenGraph(seed)
 
     def conv(x: str, shape: tuple[int, ...], **attributes: Any) -> str:
         fan = np.sqrt(np.prod(shape[1:]))
@@ -107,7 +130,7 @@ def detector(seed: int = 11) -> onnx.ModelProto:
 
 def rows(seed: int = 13) -> onnx.ModelProto:
     """What is done along an open axis: normalization, softmax, extremes, and a product of every row with every row."""
-    g = _Graph(seed)
+    g = OpenGraph(seed)
     centred = g.node("Sub", "x", g.node("ReduceMean", "x", axes=[-1], keepdims=1))
     square = g.node("ReduceMean", g.node("Mul", centred, centred), axes=[-1], keepdims=1)
     root = g.node("Sqrt", g.node("Add", square, g.constant(np.float32(1e-3))))

@@ -461,12 +461,26 @@ def ceil_div(a: IntLike, divisor: int) -> Int:
 
 
 def _extremum(kind: str, a: Int, b: Int) -> Int:
-    lo, hi = (a - b).bounds()
-    if hi is not None and hi <= 0:
+    if _never_positive(a - b):
         return a if kind == "min" else b
-    if lo is not None and lo >= 0:
+    if _never_positive(b - a):
         return b if kind == "min" else a
     return Int({(Extremum(kind, a, b),): 1}, 0)
+
+
+def _never_positive(value: Int) -> bool:
+    """Whether value <= 0 by its bounds, or by those that x / d >= x // d gives."""
+    for _ in range(4):
+        hi = value.bounds()[1]
+        if hi is not None and hi <= 0:
+            return True
+        quotient = next((m[0] for m in value.terms if len(m) == 1 and isinstance(m[0], FloorDiv)), None)
+        if not isinstance(quotient, FloorDiv):
+            return False
+        coefficient = value.terms[(quotient,)]
+        most = quotient.value if coefficient > 0 else quotient.value - (quotient.divisor - 1)
+        value = (value - of(quotient) * coefficient) * quotient.divisor + most * coefficient
+    return False
 
 
 def _order(atom: Atom) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sterna.ir.integer import ONE, ZERO, Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
+from sterna.ir.integer import ZERO, Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.loops.combination import is_combination
 from sterna.te.position import IndexAtom
 
@@ -137,28 +137,40 @@ def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], 
     if extremum is None:
         return (
             _by_ends(value, ranges, known)
-            or any(_by_ends(value - k * weight, ranges, known) for k in known for weight in _weights(value, k))
+            or any(_by_ends(less, ranges, known) for k in known for less in _less(value, k))
             or _combined(value, ranges, known)
         )
     if cases == 0:
         return False
     a, b = extremum.operands
+    factor = _factor(value, extremum)
+    # A minimum that is taken away, or a maximum that is added: either operand gives a lower bound.
+    if factor is not None and _sign(factor) == (extremum.kind == "max"):
+        either = (value.substitute({extremum: case}) for case in (a, b))
+        if any(_by_cases(without_remainders(v), ranges, known, cases - 1) for v in either):
+            return True
     difference = b - a if extremum.kind == "min" else a - b
     return all(
-        _by_cases(without_remainders(value.substitute({extremum: case})), ranges, [*known, order], cases - 1)
+        _by_cases(
+            without_remainders(value.substitute({extremum: case})),
+            ranges,
+            [*(k.substitute({extremum: case}) for k in known), order],
+            cases - 1,
+        )
         for case, order in ((a, difference), (b, -difference))
     )
 
 
-def _weights(value: Int, known: Int) -> list[Int]:
-    """Factors, not negative, with which a known integer cancels an atom of the value."""
-    found: dict[Int, None] = {ONE: None}
+def _less(value: Int, known: Int) -> list[Int]:
+    """Multiples of the value less multiples of a known integer, so that an atom cancels: where one of them is not
+    negative, the value is not."""
+    found = dict.fromkeys([value - known])
     for monomial, coefficient in known.terms.items():
         factor = _factor(value, monomial[0]) if len(monomial) == 1 else None
-        if factor is not None and factor != 0 and factor % abs(coefficient) == 0:
-            weight = factor // abs(coefficient) * (1 if coefficient > 0 else -1)
+        if factor is not None and factor != 0:
+            weight = factor if coefficient > 0 else -factor
             if _sign(weight):
-                found[weight] = None
+                found[value * abs(coefficient) - known * weight] = None
     return list(found)
 
 
@@ -202,8 +214,7 @@ def _by_ends(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) -
     """Whether value >= 0 where every variable is at the end of its range that makes it least."""
     least = _at_ends(value, ranges)
     return least is not None and (
-        _least_of_dimensions(least)
-        or any(_least_of_dimensions(least - k * weight) for k in known for weight in _weights(least, k))
+        _least_of_dimensions(least) or any(_least_of_dimensions(less) for k in known for less in _less(least, k))
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,22 @@ def flat_index(index: Sequence[Int], shape: Sequence[Int]) -> Int:
     return result
 
 
+def _product(sizes: Iterable[Int]) -> Int:
+    total = as_int(1)
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def _apart(flat: Int, size: Int, rows: Int) -> tuple[Int, Int]:
+    """Quotient, less than `rows`, and remainder of a position; by a size that is only known at run time they are
+    computed as values."""
+    if size.is_const:
+        return flat // int(size), flat % int(size)
+    value, by = E.index_value(flat, "int64"), E.index_value(size, "int64")
+    return position(E.binary("floor_div", value, by), rows), position(E.binary("mod", value, by), size)
+
+
 def _reshape(call: Call) -> Tensor:
     x = call.input(0)
     new = call.output.shape
@@ -105,8 +121,7 @@ def _reshape(call: Call) -> Tensor:
             rest = flat_index([index[j] for j in theirs], [new[j] for j in theirs])
             for n in reversed(mine[1:]):
                 if x.shape[n] != 1:
-                    source[n] = rest % int(x.shape[n])
-                    rest = rest // int(x.shape[n])
+                    rest, source[n] = _apart(rest, x.shape[n], _product(x.shape[m] for m in mine[: mine.index(n)]))
             if mine:
                 source[mine[0]] = rest
         return at(x, source)
@@ -230,7 +245,9 @@ def _pad(call: Call) -> Tensor:
             last = size - 1
             if mode == "reflect":
                 place = maximum(place, -place)
-                source.append(minimum(place, last * 2 - place))
+                mirrored = minimum(place, last * 2 - place)
+                # Of an open size it is not seen at once that this stays inside.
+                source.append(mirrored if size.is_const else maximum(minimum(mirrored, last), 0))
             elif mode == "wrap":
                 source.append((place + size) % int(size))
             else:

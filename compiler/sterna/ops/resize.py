@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from sterna.errors import error
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int, maximum, minimum
 from sterna.ops.formulas import at, widened
@@ -28,6 +27,8 @@ TRANSFORMS = (
     "asymmetric",
     "tf_half_pixel_for_nn",
 )
+#: Those in which the position does not depend on the sizes, only on the scale: for dimensions that are open.
+OPEN_TRANSFORMS = ("half_pixel", "asymmetric", "tf_half_pixel_for_nn")
 _LARGEST_DENOMINATOR = 4096
 
 
@@ -36,6 +37,11 @@ def ratio(scale: float, size: int, result: int) -> Fraction:
     exact = Fraction(result, size)
     if abs(float(exact) - scale) <= 1e-6 * scale:
         return exact
+    return simple(scale)
+
+
+def simple(scale: float) -> Fraction:
+    """The nearest simple rational."""
     return Fraction(scale).limit_denominator(_LARGEST_DENOMINATOR)
 
 
@@ -102,17 +108,19 @@ def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     (x,) = present(types, 0)
     if len(attributes["sizes"]) != x.rank or len(attributes["scales"]) != x.rank:
         raise unfit(f"sizes and scales need {x.rank} entries each")
-    for size, result in zip(x.shape, attributes["sizes"], strict=True):
-        if int(result) < 1 and size != result:
+    results = tuple(as_int(size) for size in attributes["sizes"])
+    for size, result, scale in zip(x.shape, results, attributes["scales"], strict=True):
+        if result.is_const and int(result) < 1 and size != result:
             raise unfit(f"a dimension of {size} cannot become {result}")
-    return TensorType(x.dtype, tuple(as_int(size) for size in attributes["sizes"]))
+        fixed = (size.is_const and result.is_const) or (size == result and scale == 1.0)
+        if not fixed and attributes["transform"] not in OPEN_TRANSFORMS:
+            raise unfit(f"{attributes['transform']} of a dimension that is only known at run time")
+    return TensorType(x.dtype, results)
 
 
 def _resize(call: Call) -> Tensor:
     x = call.input(0)
-    if not all(size.is_const for size in x.shape):
-        raise error("E0113", "resize of a tensor whose size is only known at run time")
-    sizes = [int(size) for size in x.shape]
+    sizes = x.shape
     moved = [
         n for n, (a, b, s) in enumerate(zip(sizes, call["sizes"], call["scales"], strict=True)) if a != b or s != 1.0
     ]
@@ -120,9 +128,12 @@ def _resize(call: Call) -> Tensor:
     def body(*index: Int) -> Expr:
         taps: dict[int, list[tuple[Int, Expr | None]]] = {}
         for n in moved:
-            result = int(call["sizes"][n])
-            scale = ratio(call["scales"][n], sizes[n], result)
-            slope, offset = position(call["transform"], scale, sizes[n], result)
+            result = as_int(call["sizes"][n])
+            if sizes[n].is_const and result.is_const:
+                scale = ratio(call["scales"][n], int(sizes[n]), int(result))
+                slope, offset = position(call["transform"], scale, int(sizes[n]), int(result))
+            else:
+                slope, offset = position(call["transform"], simple(call["scales"][n]), 2, 2)
             last = sizes[n] - 1
             if call["mode"] == "nearest":
                 taps[n] = [(_clamped(_nearest(index[n], slope, offset, call["rounding"]), last), None)]
@@ -157,7 +168,7 @@ def _resize(call: Call) -> Tensor:
     return compute(call.name, call.output.shape, body)
 
 
-def _clamped(index: Int, last: int) -> Int:
+def _clamped(index: Int, last: Int) -> Int:
     return maximum(minimum(index, last), 0)
 
 
@@ -170,7 +181,7 @@ OPERATORS: tuple[Operator, ...] = (
         _resize,
         Fusion.INJECTIVE,
         (
-            Attribute("sizes", "ints", "the result's dimensions"),
+            Attribute("sizes", "dims", "the result's dimensions"),
             Attribute("scales", "floats", "result / operand, per dimension"),
             Attribute("mode", "string", "how samples are made", "nearest", ("nearest", "linear", "cubic")),
             Attribute("transform", "string", "which source position an element has", "half_pixel", TRANSFORMS),

@@ -16,7 +16,10 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.onnx.operators.runtime import Numbers
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
+from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Value
+from sterna.ir.integer import Int, as_int
+from sterna.ops.resize import OPEN_TRANSFORMS, simple
 
 WIDE = "float64"
 _NAMES = {"upsample": "nearest", "bilinear": "linear", "trilinear": "linear"}
@@ -31,8 +34,8 @@ class _Axis:
     """
 
     position: int
-    old: int
-    new: int
+    old: Int
+    new: Int
     scale: Value
     begin: Value | None
     end: Value | None
@@ -58,17 +61,19 @@ class _Sampling:
         """Whether the core operator has these settings."""
         return not (self.crops or self.antialias or (self.exclude and self.mode != "nearest"))
 
-    def number(self, value: float) -> Value:
-        return self.t.scalar(value, WIDE)
+    def number(self, value: float | Int) -> Value:
+        if isinstance(value, Int) and not value.is_const:
+            return self.t.cast(self.t.reshape(self.t.dimensions([value]), ()), WIDE)
+        return self.t.scalar(float(int(value)) if isinstance(value, Int) else value, WIDE)
 
-    def do(self, op: str, a: Value | float, b: Value | float) -> Value:
+    def do(self, op: str, a: Value | float | Int, b: Value | float | Int) -> Value:
         left, right = (v if isinstance(v, Value) else self.number(v) for v in (a, b))
         return self.t.op(op, left, right)
 
     # -- one axis
     def positions(self, axis: _Axis) -> Value:
         """The source position of every element, as a vector."""
-        i = self.t.constant(np.arange(axis.new, dtype=np.float64))
+        i = self._counted(axis.new)
         width = self.do("mul", axis.scale, axis.old)
         last = axis.old - 1
         single = self.t.op("equal", width, self.number(1.0))
@@ -94,8 +99,8 @@ class _Sampling:
         if self.transform == "pytorch_half_pixel":
             return unless_single(x, -0.5)
         if self.transform == "half_pixel_symmetric":
-            share = self.do("div", float(axis.new), width)
-            return self.do("add", x, self.do("mul", self.do("sub", 1.0, share), axis.old / 2))
+            share = self.do("div", axis.new, width)
+            return self.do("add", x, self.do("mul", self.do("sub", 1.0, share), self.do("mul", axis.old, 0.5)))
         if self.transform != "half_pixel":
             raise error("E0109", f"coordinate_transformation_mode is {self.transform!r}")
         return x
@@ -103,7 +108,35 @@ class _Sampling:
     def along(self, x: Value, axis: _Axis) -> Value:
         """The tensor sampled along one axis."""
         at = self.positions(axis)
-        return self.nearest(x, axis, at) if self.mode == "nearest" else self.weighted(x, axis, at)
+        if self.mode == "nearest":
+            return self.nearest(x, axis, at)
+        return (self.weighted if axis.old.is_const and axis.new.is_const else self.tapped)(x, axis, at)
+
+    def _counted(self, size: Int) -> Value:
+        """0, 1, ..., size - 1 as float64."""
+        if size.is_const:
+            return self.t.constant(np.arange(int(size), dtype=np.float64))
+        return self.t.cast(self.t.op("arange", start=0, step=1, size=(size,), to="int64"), WIDE)
+
+    def picked(self, x: Value, axis: _Axis, near: Value) -> Value:
+        """The elements at whole positions, those outside the axis taken from its edges."""
+        last = self.do("minimum", self.do("maximum", near, 0.0), axis.old - 1)
+        return self.t.op("gather", x, self.t.cast(last, "int64"), axis=axis.position)
+
+    def tapped(self, x: Value, axis: _Axis, at: Value) -> Value:
+        """The weighted sum of a few neighbours: where the axis is open there is no matrix of weights."""
+        if self.antialias or self.exclude:
+            raise self.t.unsupported(f"with antialias or exclude_outside over the open dimension {axis.old}")
+        base = self.t.op("floor", at)
+        total: Value | None = None
+        for tap in (0, 1) if self.mode == "linear" else (-1, 0, 1, 2):
+            near = self.do("add", base, float(tap))
+            weight = self.t.cast(self.kernel(self.t.op("abs", self.do("sub", at, near))), x.dtype)
+            shape = [axis.new if n == axis.position else as_int(1) for n in range(x.type.rank)]
+            term = self.t.op("mul", self.picked(x, axis, near), self.t.reshape(weight, shape))
+            total = term if total is None else self.t.op("add", total, term)
+        assert total is not None
+        return total
 
     def nearest(self, x: Value, axis: _Axis, at: Value) -> Value:
         if self.rounding == "round_prefer_floor":
@@ -112,28 +145,31 @@ class _Sampling:
             near = self.t.op("floor", self.do("add", at, 0.5))
         else:
             near = self.t.op(self.rounding, at)
-        inside = self.t.cast(self.t.op("clip", near, min=0.0, max=float(axis.old - 1)), "int64")
+        if not axis.old.is_const:
+            return self.picked(x, axis, near)
+        inside = self.t.cast(self.t.op("clip", near, min=0.0, max=float(int(axis.old) - 1)), "int64")
         return self.t.op("gather", x, inside, axis=axis.position)
 
     def weighted(self, x: Value, axis: _Axis, at: Value) -> Value:
         """The product with a matrix of weights. Positions outside the axis count for its edges."""
         t = self.t
         known = axis.scale.data
-        least = float(known) if known is not None else axis.new / axis.old
+        old, new = int(axis.old), int(axis.new)
+        least = float(known) if known is not None else new / old
         reach = 2 + math.ceil(2 / min(least, 1.0)) if self.antialias else 3
-        places = np.arange(-reach, axis.old + reach, dtype=np.float64)
-        distance = t.op("abs", t.op("sub", t.constant(places), t.reshape(at, (axis.new, 1))))
+        places = np.arange(-reach, old + reach, dtype=np.float64)
+        distance = t.op("abs", t.op("sub", t.constant(places), t.reshape(at, (new, 1))))
         if self.antialias:
             distance = t.op("mul", distance, self.do("minimum", axis.scale, 1.0))
         weights = self.kernel(distance)
         if self.exclude:
-            inside = t.constant((places >= 0) & (places < axis.old))
+            inside = t.constant((places >= 0) & (places < old))
             weights = t.op("where", inside, weights, self.number(0.0))
         if self.exclude or self.antialias:
             weights = t.op("div", weights, t.op("reduce_sum", weights, axes=(1,), keep_dims=True))
         # Column p of the matrix gathers all places that are clamped to p.
-        edges = np.zeros((len(places), axis.old))
-        edges[np.arange(len(places)), np.clip(places, 0, axis.old - 1).astype(int)] = 1
+        edges = np.zeros((len(places), old))
+        edges[np.arange(len(places)), np.clip(places, 0, old - 1).astype(int)] = 1
         matrix = t.cast(t.op("matmul", weights, t.constant(edges)), x.dtype)
         rank = x.type.rank
         order = [n for n in range(rank) if n != axis.position] + [axis.position]
@@ -167,41 +203,48 @@ class _Sampling:
             for axis in axes:
                 at = self.positions(axis)
                 outside = Numbers(t).either(
-                    t.op("less", at, self.number(0.0)), t.op("less", self.number(float(axis.old - 1)), at)
+                    t.op("less", at, self.number(0.0)), t.op("less", self.number(axis.old - 1), at)
                 )
-                shape = [axis.new if n == axis.position else 1 for n in range(y.type.rank)]
+                shape = [axis.new if n == axis.position else as_int(1) for n in range(y.type.rank)]
                 y = t.op("where", t.reshape(outside, shape), value, y)
         return t.cast(y, dtype)
 
 
 def resize(t: Translation) -> Value:
     x = t.input(0)
-    old = t.static(x)
+    old = x.shape
     rank = len(old)
-    if 0 in old:
+    if any(size == 0 for size in old):
         raise t.unsupported("of an empty tensor")
     s = _Sampling(t)
     axes = axes_of(t.attribute("axes"), rank) if t.attribute("axes") else tuple(range(rank))
     by_size = t.version >= 11 and t.has(3) and t.input(3).type.sizes != (0,)
-    scales: Value | list[float]
-    if by_size:
-        sizes, scales, x = _from_sizes(t, x, axes)
+    scales: Value | list[float] | None
+    if not x.type.is_static:
+        sizes, scales = _open_sizes(t, x, axes, by_size)
+    elif by_size:
+        now, scales, x = _from_sizes(t, x, axes)
+        sizes = [as_int(size) for size in now]
     else:
-        sizes, scales, x = _from_scales(t, x, axes)
+        now, scales, x = _from_scales(t, x, axes)
+        sizes = [as_int(size) for size in now]
     new = list(old)
     for n, a in enumerate(axes):
         new[a] = sizes[n]
-    if isinstance(scales, list) and s.simple:
+    fixed = all(old[a].is_const and new[a].is_const for a in range(rank))
+    if isinstance(scales, list) and s.simple and (fixed or s.transform in OPEN_TRANSFORMS):
         all_scales = [1.0] * rank
         for n, a in enumerate(axes):
             all_scales[a] = scales[n]
-        if tuple(new) == old and all(v == 1.0 for v in all_scales):
+        if tuple(new) == tuple(old) and all(v == 1.0 for v in all_scales):
             return x
         return t.op(
             "resize", x, sizes=tuple(new), scales=tuple(all_scales), mode=s.mode, cubic_coefficient=s.cubic,
             transform=s.transform, rounding=s.rounding,
         )  # fmt: skip
-    vector = t.constant(scales, WIDE) if isinstance(scales, list) else t.cast(scales, WIDE)
+    vector = None
+    if scales is not None:
+        vector = t.constant(scales, WIDE) if isinstance(scales, list) else t.cast(scales, WIDE)
     region = t.cast(t.input(1), WIDE) if s.crops else None
 
     def entry(value: Value, n: int) -> Value:
@@ -212,8 +255,37 @@ def resize(t: Translation) -> Value:
         if not s.crops and old[a] == new[a] and (old[a] == 1 or (isinstance(scales, list) and scales[n] == 1.0)):
             continue
         begin, end = (None, None) if region is None else (entry(region, n), entry(region, n + len(axes)))
-        moved.append(_Axis(a, old[a], new[a], entry(vector, n), begin, end))
+        scale = s.do("div", new[a], old[a]) if vector is None else entry(vector, n)
+        moved.append(_Axis(a, old[a], new[a], scale, begin, end))
     return s.sampled(x, moved)
+
+
+def _open_sizes(t: Translation, x: Value, axes: Sequence[int], by_size: bool) -> tuple[list[Int], list[float] | None]:
+    """New sizes and scales of the axes where dimensions are open; None for scales that depend on them."""
+    old = [x.shape[a] for a in axes]
+    if not by_size:
+        position = 1 if t.version < 11 else 2
+        factors = t.attribute("scales")
+        if factors is None:
+            factors = [float(v) for v in t.array(position, "scales").reshape(-1)]
+        if len(factors) != len(axes) or any(not math.isfinite(f) or f <= 0 for f in factors):
+            raise error("E0108", f"scales {list(factors)} for {len(axes)} dimensions")
+        shares = [simple(f) for f in factors]
+        return [n * s.numerator // s.denominator for n, s in zip(old, shares, strict=True)], list(factors)
+    if t.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise t.unsupported("with keep_aspect_ratio_policy over an open dimension")
+    wanted = t.dims(3, "sizes")
+    if len(wanted) != len(axes):
+        raise error("E0108", f"{len(wanted)} sizes for {len(axes)} dimensions")
+    scales = []
+    for a, b in zip(old, wanted, strict=True):
+        if a.is_const and b.is_const:
+            scales.append(int(b) / int(a))
+        elif (more := divide_exactly(b, a)) is not None and more.is_const:
+            scales.append(float(int(more)))
+        else:
+            return wanted, None
+    return wanted, scales
 
 
 def _from_sizes(t: Translation, x: Value, axes: Sequence[int]) -> tuple[list[int], Value | list[float], Value]:

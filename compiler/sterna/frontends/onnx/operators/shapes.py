@@ -14,7 +14,7 @@ from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir import dtypes
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import TensorType, Value
-from sterna.ir.integer import Int, IntLike, as_int, ceil_div, maximum, minimum
+from sterna.ir.integer import ZERO, Int, IntLike, as_int, ceil_div, maximum, minimum
 from sterna.ops.types import broadcast, with_dim
 
 LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compiler to compute
@@ -54,7 +54,7 @@ def size(t: Translation) -> Value:
 
 
 def arange(t: Translation) -> Value:
-    if t.input(1).data is None and t.input(1).contents is not None:
+    if t.known(0, 1, 2) and any(t.input(n).data is None for n in (0, 1)):
         return _open_range(t)
     if not t.known(0, 1, 2):
         return runtime.arange(t)
@@ -71,19 +71,25 @@ def arange(t: Translation) -> Value:
 
 
 def _open_range(t: Translation) -> Value:
-    """A range whose end depends on a dimension."""
-    start, delta = t.integer_of(0, "a start"), t.integer_of(2, "a step")
-    (limit,) = t.dims(1, "an end")
+    """A range whose ends depend on dimensions."""
+    delta = t.integer_of(2, "a step")
+    (start,), (limit,) = t.dims(0, "a start"), t.dims(1, "an end")
     if delta < 1:
-        raise t.unsupported("with an open end and a step that is not positive")
-    return t.op("arange", start=start, step=delta, size=(ceil_div(limit - start, delta),), to=t.input(0).dtype)
+        raise t.unsupported("with open ends and a step that is not positive")
+    dtype = t.input(0).dtype
+    count = maximum(ceil_div(limit - start, delta), 0)
+    if start.is_const:
+        return t.op("arange", start=int(start), step=delta, size=(count,), to=dtype)
+    first = t.cast(t.reshape(t.dimensions([start]), ()), dtype)
+    return t.op("add", first, t.op("arange", start=0, step=delta, size=(count,), to=dtype))
 
 
 def eye_like(t: Translation) -> Value:
     x = t.input(0)
-    rows, columns = t.sizes(x, 2)
+    if x.type.rank != 2:
+        raise error("E0108", f"EyeLike takes matrices, not {x.type}")
     dtype = element_type(t.attribute("dtype")) if t.attribute("dtype") else x.dtype
-    return t.constant(np.eye(rows, columns, t.attribute("k", 0)), dtype)
+    return t.cast(_diagonals(t, x.shape[0], x.shape[1], "equal", t.attribute("k", 0)), dtype)
 
 
 # ---------------------------------------------------------------- shapes
@@ -175,8 +181,9 @@ def tile(t: Translation) -> Value:
     x, repeats = t.input(0), t.dims(1, "repeats")
     if len(repeats) != x.type.rank:
         raise error("E0108", f"{len(repeats)} repeats for {x.type}")
+    static = x.type.is_static
     for axis, (extent, times) in enumerate(zip(x.shape, repeats, strict=True)):
-        if times != 1 and not (times.is_const and extent.is_const):
+        if times != 1 and not (times.is_const and static):
             # Positions cannot be divided by a size that is open: a dimension for the copies, then one of both.
             rows = t.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
             rows = t.op("expand", rows, shape=(*x.shape[:axis], times, *x.shape[axis:]))
@@ -240,26 +247,27 @@ def _from_end(t: Translation, position: Int, extent: Int) -> Int:
 def split(t: Translation) -> tuple[Value, ...]:
     x = t.input(0)
     (axis,) = axes_of((t.attribute("axis", 0),), x.type.rank)
-    total = t.static(x)[axis]
-    parts: Sequence[int] | None
+    total = x.shape[axis]
+    parts: Sequence[IntLike] | None
     if not t.known(1):
-        parts = [t.wanted(1, "sizes of parts", n)[axis] for n in range(len(t.used))]
-        x = runtime.equal_to(t, x, 1, parts)
+        declared = [t.wanted(1, "sizes of parts", n)[axis] for n in range(len(t.used))]
+        x, parts = runtime.equal_to(t, x, 1, declared), declared
     else:
-        parts = t.attribute("split") or (t.integers(1, "sizes of parts") if t.has(1) else None)
+        parts = t.attribute("split") or (t.dims(1, "sizes of parts") if t.has(1) else None)
     if parts is None:
         count = len(t.used)
         if t.attribute("num_outputs", count) != count:
             raise error("E0109", f"num_outputs is {t.attribute('num_outputs')} for {count} outputs")
-        each = -(-total // count)
-        parts = [min(each, total - n * each) for n in range(count)]
-    if sum(parts) != total or min(parts) < 0 or len(parts) != len(t.used):
-        raise error("E0108", f"Split of {total} elements into {list(parts)}")
-    results, begin = [], 0
-    for part in parts:
+        each = ceil_div(total, count)
+        parts = [minimum(each, total - n * each) for n in range(count)]
+    sizes = [as_int(part) for part in parts]
+    if sum(sizes, ZERO) != total or len(sizes) != len(t.used) or any(n.is_const and int(n) < 0 for n in sizes):
+        raise error("E0108", f"Split of {total} elements into {', '.join(map(str, sizes))}")
+    results, begin = [], ZERO
+    for part in sizes:
         starts = [begin if n == axis else 0 for n in range(x.type.rank)]
-        results.append(cut(t, x, starts, [part if n == axis else s for n, s in enumerate(t.static(x))]))
-        begin += part
+        results.append(cut(t, x, starts, [part if n == axis else s for n, s in enumerate(x.shape)]))
+        begin = begin + part
     return tuple(results)
 
 
@@ -321,11 +329,17 @@ def _block(t: Translation) -> int:
     return size
 
 
+def _image(t: Translation, x: Value) -> tuple[Int, ...]:
+    if x.type.rank != 4:
+        raise error("E0108", f"{t.node.op} takes tensors of 4 dimensions, not {x.type}")
+    return x.shape
+
+
 def depth_to_space(t: Translation) -> Value:
     x = t.input(0)
-    n, c, h, w = t.sizes(x, 4)
+    n, c, h, w = _image(t, x)
     b = _block(t)
-    if c % (b * b):
+    if c % (b * b) != ZERO:
         raise error("E0108", f"{c} channels do not make blocks of {b} x {b}")
     if t.attribute("mode", "DCR") == "DCR":
         y = t.transpose(t.reshape(x, (n, b, b, c // (b * b), h, w)), (0, 3, 4, 1, 5, 2))
@@ -336,13 +350,22 @@ def depth_to_space(t: Translation) -> Value:
 
 def space_to_depth(t: Translation) -> Value:
     x = t.input(0)
-    n, c, h, w = t.sizes(x, 4)
+    n, c, h, w = _image(t, x)
     b = _block(t)
-    if h % b or w % b:
+    if h % b != ZERO or w % b != ZERO:
         raise error("E0108", f"{h} x {w} does not fall into blocks of {b} x {b}")
     blocks = t.reshape(x, (n, c, h // b, b, w // b, b))
     y = t.transpose(blocks, (0, 3, 5, 1, 2, 4) if t.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4))
     return t.reshape(y, (n, c * b * b, h // b, w // b))
+
+
+def _diagonals(t: Translation, rows: Int, columns: Int, comparison: str, k: int) -> Value:
+    """Where column - row compares with k."""
+    if rows.is_const and columns.is_const:
+        apart = np.arange(int(columns))[None] - np.arange(int(rows))[:, None]
+        return t.constant(apart <= k if comparison == "less_equal" else apart == k)
+    row, column = (t.op("arange", start=s, step=1, size=(n,), to="int64") for s, n in ((k, rows), (0, columns)))
+    return t.op(comparison, column, t.reshape(row, (rows, 1)))
 
 
 def trilu(t: Translation) -> Value:
@@ -352,10 +375,10 @@ def trilu(t: Translation) -> Value:
     if not t.known(1):
         return runtime.triangle(t)
     k = t.integer_of(1, "a diagonal") if t.has(1) else 0
-    rows, columns = t.static(x)[-2:]
-    mask = np.tri(rows, columns, k if not t.attribute("upper", 1) else k - 1, dtype=bool)
-    kept = ~mask if t.attribute("upper", 1) else mask
-    return t.op("where", t.constant(kept), x, t.scalar(0, x.dtype))
+    upper = bool(t.attribute("upper", 1))
+    below = _diagonals(t, x.shape[-2], x.shape[-1], "less_equal", k - 1 if upper else k)
+    zero = t.scalar(0, x.dtype)
+    return t.op("where", below, zero, x) if upper else t.op("where", below, x, zero)
 
 
 def one_hot(t: Translation) -> Value:
