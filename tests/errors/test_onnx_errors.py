@@ -250,6 +250,7 @@ def test_external_data_through_a_link(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- E0111 to E0113
 def test_element_types() -> None:
+    assert refusal(model([RELU], [value("x", [2], TensorProto.COMPLEX64)])).codes == ("E0111",)
     assert refusal(model([RELU], [value("x", [2], TensorProto.STRING)])).codes == ("E0111",)
     cast = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.COMPLEX64)
     assert refusal(model([cast])).codes == ("E0111",)

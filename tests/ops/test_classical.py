@@ -182,21 +182,22 @@ def test_feature_vectorizer() -> None:
 
 
 # ---------------------------------------------------------------- refusals
-def test_what_does_not_fit_or_is_text_is_refused() -> None:
+def test_what_does_not_fit_is_refused() -> None:
     x = np.zeros((2, 3), np.float32)
     for code, op, attributes in (
         ("E0109", "LinearRegressor", {"coefficients": [1.0, 2.0]}),
         ("E0109", "LinearClassifier", {"coefficients": [1.0] * 6, "intercepts": [0.0] * 2, "classlabels_ints": [1]}),
-        ("E0113", "LinearClassifier", {"coefficients": [1.0] * 6, "classlabels_strings": ["a", "b"]}),
         (
             "E0109",
             "SVMRegressor",
             {"n_supports": 2, "coefficients": [1.0, 2.0], "support_vectors": [1.0], "rho": [0.0]},
         ),
         ("E0109", "SVMClassifier", {"coefficients": [1.0], "rho": [0.0], "classlabels_ints": [1]}),
-        ("E0113", "OneHotEncoder", {"cats_strings": ["a"]}),
+        ("E0108", "OneHotEncoder", {"cats_strings": ["a"]}),
         ("E0109", "Imputer", {"imputed_value_floats": [1.0, 2.0]}),
         ("E0109", "LabelEncoder", {"keys_floats": [1.0], "values_floats": [1.0, 2.0]}),
+        ("E0109", "LabelEncoder", {"keys_floats": [1.0]}),
+        ("E0108", "LabelEncoder", {"keys_strings": ["a"], "values_floats": [1.0]}),
     ):
         outputs = 2 if op.endswith("Classifier") else 1
         with pytest.raises(SternaError, match=code):

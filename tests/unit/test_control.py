@@ -22,7 +22,7 @@ from sterna.ops import Builder, infer
 from sterna.ops.control import CONDITION, NUMBER, branches, loop
 from sterna.passes.pipeline import optimize
 from sterna.passes.steps import Repeat
-from sterna.runtime.bundle import load
+from sterna.runtime import load
 from sterna.targets.target import load_target
 
 MATRIX = tensor_type("float32", (4, 4))

@@ -157,7 +157,7 @@ class _Values:
         }
         row: dict[str, Any] = {
             "name": name,
-            "dtype": value.dtype,
+            "dtype": "int64" if value.dtype == dtypes.STRING else value.dtype,
             "dims": [self.expression(n) for n in value.shape],
             "storage": storage,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -11,10 +12,24 @@ from sterna.bundle.c_files import model_header, params_source, static_model
 from sterna.bundle.graph_json import graph_json
 from sterna.driver import Compiled
 from sterna.errors import error
+from sterna.ir import dtypes
+from sterna.ir.graph import Graph
+from sterna.runtime.strings import FILE as STRINGS
 from sterna.toolchain.wasm import with_custom_section
 
 #: Where graph.json stands in a bundle of one file.
 GRAPH_SECTION = "sterna.graph"
+
+
+def strings_json(graph: Graph) -> bytes:
+    """The strings of a model by number, and which tensors of its signature hold them."""
+    outputs = zip(graph.output_names, graph.outputs, strict=True)
+    members = {
+        "strings": list(graph.strings),
+        "inputs": [value.name for value in graph.inputs if value.dtype == dtypes.STRING],
+        "outputs": [name for name, value in outputs if value.dtype == dtypes.STRING],
+    }
+    return json.dumps(members, ensure_ascii=False).encode()
 
 
 def bundle_files(compiled: Compiled) -> dict[str, bytes]:
@@ -35,6 +50,8 @@ def bundle_files(compiled: Compiled) -> dict[str, bytes]:
         else:
             files.update(opened)
             files["graph.json"] = graph
+    if any(v.dtype == dtypes.STRING for v in (*compiled.graph.inputs, *compiled.graph.outputs)):
+        files[STRINGS] = strings_json(compiled.graph)
     files["model.h"] = model_header(compiled).encode()
     return files
 

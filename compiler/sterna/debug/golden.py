@@ -44,7 +44,7 @@ class GoldenSet:
 
 def golden_sets(
     model: Model,
-    shapes: Mapping[str, Sequence[int]] | None,
+    shapes: Mapping[str, Sequence[int] | None] | None,
     dims: Mapping[str, int | tuple[int, int]] | None,
     count: int,
 ) -> tuple[str, list[GoldenSet]]:

@@ -32,11 +32,14 @@ def interpret(
     """
     values: dict[Value, Array] = {}
     problems: list[Diagnostic] = []
+    strings = _Strings(graph)
     for value in graph.inputs:
         if value.name not in inputs:
             problems.append(Diagnostic("E0601", f'the input "{value.name}" is missing'))
             continue
         array = np.asarray(inputs[value.name])
+        if value.dtype == dtypes.STRING and array.dtype == object:
+            array = strings.numbered(array)
         if array.dtype != dtypes.to_numpy(value.dtype):
             problems.append(Diagnostic("E0603", f'the input "{value.name}" is {array.dtype}, not {value.dtype}'))
         elif array.shape != value.type.sizes:
@@ -48,7 +51,26 @@ def interpret(
     if problems:
         raise SternaError(problems)
     _run(graph, values, {}, observe)
-    return {name: np.array(_array(values, v)) for name, v in zip(graph.output_names, graph.outputs, strict=True)}
+    found = zip(graph.output_names, graph.outputs, strict=True)
+    return {name: strings.texts(np.array(_array(values, v))) for name, v in found}
+
+
+class _Strings:
+    """The numbers of strings; those that the graph does not know come behind its own."""
+
+    def __init__(self, graph: Graph):
+        self.known = list(graph.strings)
+
+    def numbered(self, array: Array) -> Array:
+        self.known += [text for text in dict.fromkeys(array.reshape(-1).tolist()) if text not in self.known]
+        numbers = np.array([self.known.index(text) for text in array.reshape(-1)], np.int64)
+        return numbers.reshape(array.shape).view(dtypes.to_numpy(dtypes.STRING))
+
+    def texts(self, array: Array) -> Array:
+        """The array, one of strings as objects."""
+        if array.dtype != dtypes.to_numpy(dtypes.STRING):
+            return array
+        return np.array(self.known, object)[array.view(np.int64)]
 
 
 def _array(values: Mapping[Value, Array], value: Value) -> Array:

@@ -28,7 +28,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
 from sterna.passes.pipeline import optimize
-from sterna.runtime.bundle import Bundle, load
+from sterna.runtime import Bundle, load
 from sterna.runtime.inputs import Array, TensorSpec, match_inputs
 from sterna.targets.target import Target, load_target
 

@@ -22,8 +22,12 @@ NARROW_FLOATS = (
 )  # fmt: skip
 NARROW_INTEGERS = ("int4", "uint4", "int2", "uint2")
 NARROW = (*NARROW_FLOATS, *NARROW_INTEGERS)
+#: Text. A kernel sees the number of a string: its place in `Graph.strings`, or any other number, which no string of
+#: the model has. It is moved, and compared and looked up by its number.
+STRING = "string"
+_NUMBER_OF_STRING = np.dtype([(STRING, np.int64)])
 
-_BITS = {"bool": 8, "bfloat16": 16, **dict.fromkeys(NARROW, 8)}
+_BITS = {"bool": 8, STRING: 64, "bfloat16": 16, **dict.fromkeys(NARROW, 8)}
 
 
 def is_float(dtype: str) -> bool:
@@ -39,12 +43,16 @@ def is_signed(dtype: str) -> bool:
 
 
 def storage(dtype: str) -> str:
-    """The type of an element's memory, in which kernels see it: bytes for the narrow types."""
+    """The type of an element's memory, in which kernels see it: bytes for the narrow types, numbers of strings."""
+    if dtype == STRING:
+        return "int64"
     return "uint8" if dtype in NARROW else dtype
 
 
 def stored(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array, one of a narrow type seen as bytes."""
+    """The array, one of a narrow type seen as bytes, one of strings as their numbers."""
+    if array.dtype == _NUMBER_OF_STRING:
+        return array.view(np.int64)
     return array.view(np.uint8) if array.dtype.name in NARROW else array
 
 
@@ -69,7 +77,9 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def to_numpy(dtype: str) -> np.dtype:
-    """The NumPy type; bfloat16 and the narrow ones are those of ml_dtypes."""
+    """The NumPy type; bfloat16 and the narrow ones are those of ml_dtypes, strings a record of their number."""
+    if dtype == STRING:
+        return _NUMBER_OF_STRING
     return np.dtype(getattr(ml_dtypes, dtype)) if dtype == "bfloat16" or dtype in NARROW else np.dtype(dtype)
 
 
@@ -77,8 +87,10 @@ def from_numpy(dtype: np.dtype) -> str:
     """The name of a NumPy type.
 
     Raises:
-        KeyError: the type has no counterpart here (strings, complex, objects).
+        KeyError: the type has no counterpart here (complex, objects).
     """
+    if dtype == _NUMBER_OF_STRING:
+        return STRING
     name: str = np.dtype(dtype).name
     if name not in ALL and name not in NARROW:
         raise KeyError(name)

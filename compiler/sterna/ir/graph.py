@@ -142,6 +142,7 @@ class Graph:
         outputs: values handed out; one value may stand here twice, and may be an input or a constant.
         nodes: producers before consumers.
         output_names: the model's names of the outputs; they survive whatever passes do to the values.
+        strings: the strings that the model knows; a tensor of strings holds their places here.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Graph:
     outputs: tuple[Value, ...]
     nodes: tuple[Node, ...]
     output_names: tuple[str, ...] = ()
+    strings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.output_names:

@@ -124,7 +124,7 @@ class Program:
         """The finished program."""
         (body,) = self.blocks
         inputs, outputs = self.buffers
-        given = [b for b in inputs if b is not None]
+        given = [b for b in dict.fromkeys(inputs) if b is not None]  # one operand may stand in several places
         return P.Function(
             self.name,
             tuple(b for b in given if b.scope == "input"),

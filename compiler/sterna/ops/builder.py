@@ -46,6 +46,7 @@ class Builder:
     def __init__(self, taken: Iterable[str] = (), fold: int = 0):
         self.nodes: list[Node] = []
         self.fold = fold
+        self.strings: dict[str, int] = {}
         self._names = Names(taken)
         self._node_names = Names()
 
@@ -62,8 +63,15 @@ class Builder:
         self, data: Array | np.generic | float | int | Sequence[int], name: str = "constant", dtype: str = ""
     ) -> Value:
         """A constant; a Python number or list needs a dtype."""
+        if dtype == dtypes.STRING:
+            return constant(self.name(name), self.numbered(np.asarray(data, object)))
         array = np.asarray(data, dtypes.to_numpy(dtype)) if dtype else np.asarray(data)
         return constant(self.name(name), array)
+
+    def numbered(self, strings: Array) -> Array:
+        """Strings by their numbers, new ones for those that are new."""
+        numbers = [self.strings.setdefault(text, len(self.strings)) for text in strings.reshape(-1).tolist()]
+        return np.array(numbers, np.int64).reshape(strings.shape).view(dtypes.to_numpy(dtypes.STRING))
 
     def keep(self, node: Node) -> Node:
         """Takes over a node of the old graph, which keeps its name unless a new one has it already."""

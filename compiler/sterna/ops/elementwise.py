@@ -209,8 +209,9 @@ def _bit_cast_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
 
 def _bit_cast(call: Call) -> Tensor:
     # A bool is a byte of 0 or 1 in memory and a truth value in kernels.
-    change = E.cast if "bool" in (call.input(0).dtype, call["to"]) else E.bitcast
-    return compute(call.name, call.output.shape, lambda *i: change(at(call.input(0), i), call["to"]))
+    to = dtypes.storage(call["to"])
+    change = E.cast if "bool" in (call.input(0).dtype, to) or call.input(0).dtype == to else E.bitcast
+    return compute(call.name, call.output.shape, lambda *i: change(at(call.input(0), i), to))
 
 
 def _cast(call: Call) -> Tensor:
@@ -259,7 +260,7 @@ BITCAST = Operator(
     single(_bit_cast_type),
     _bit_cast,
     Fusion.BROADCAST,
-    (Attribute("to", "dtype", "the element type of the result", choices=dtypes.ALL),),
+    (Attribute("to", "dtype", "the element type of the result", choices=(*dtypes.ALL, dtypes.STRING)),),
     cases=(
         case(("float32", (3, 4)), to="int32"),
         case(("int32", (5,)), to="float32"),

@@ -520,8 +520,3 @@ def _assignments(sizes: Mapping[str, int]) -> str:
 
 def _names(specs: Sequence[TensorSpec]) -> str:
     return ", ".join(f'"{spec.name}"' for spec in specs) or "none"
-
-
-def load(directory: str | os.PathLike[str], threads: int = 1) -> Bundle:
-    """Loads a bundle that `sterna compile` made. `threads` counts the caller: 1 makes no thread."""
-    return Bundle(directory, threads)

@@ -56,6 +56,7 @@ ELEMENT_TYPES: dict[int, str] = {
     TensorProto.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
     TensorProto.INT4: "int4",
     TensorProto.UINT4: "uint4",
+    TensorProto.STRING: dtypes.STRING,
 }
 # Those that older releases of the onnx package do not name.
 for _name, _dtype in (
@@ -152,12 +153,17 @@ def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
 
     Raises:
         SternaError: E0103, E0110, E0111 or E0112.
+
+    Returns:
+        An array of its element type; of Python's `str`, as objects, for strings.
     """
     try:
         dtype = element_type(tensor.data_type)
     except SternaError:
         raise error("E0111", f"{what} has elements of a type that is not supported") from None
     shape = tuple(tensor.dims)
+    if dtype == dtypes.STRING:
+        return _texts(tensor, shape, what)
     if any(size < 0 for size in shape):
         raise error("E0103", f"{what} has negative dimensions: {list(shape)}")
     count = math.prod(shape)
@@ -184,6 +190,17 @@ def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
         return np.asarray(numpy_helper.to_array(tensor)).astype(kind, copy=False).reshape(shape)
     except Exception as problem:  # whatever a malformed message makes the helper trip over
         raise error("E0103", f"{what} is malformed: {problem}") from None
+
+
+def _texts(tensor: onnx.TensorProto, shape: tuple[int, ...], what: str) -> Array:
+    """The elements of a tensor of strings, as an array of objects."""
+    if any(size < 0 for size in shape) or math.prod(shape) != len(tensor.string_data):
+        raise error("E0103", f"{what} of shape {list(shape)} has {len(tensor.string_data)} strings")
+    try:
+        texts = [data.decode() for data in tensor.string_data]
+    except UnicodeDecodeError:
+        raise error("E0103", f"{what} has a string that is not UTF-8") from None
+    return np.array(texts, object).reshape(shape)
 
 
 def _unpacked(data: Array, bits: int, kind: np.dtype[np.generic], shape: tuple[int, ...]) -> Array:

@@ -22,9 +22,11 @@ from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
 from sterna.frontends.onnx.operators import translators
+from sterna.frontends.onnx.operators.text import TAKING_STRINGS
 from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.frontends.onnx.translation import DataSizes, Translation
 from sterna.frontends.onnx.unrolling import Unrolling
+from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Names, Value, constant
 from sterna.ops import Builder
 
@@ -171,7 +173,8 @@ class _Reader:
         outputs, names = containers.results(graph.output, scope.item)
         if self.pins:
             self.test_pins(graph, inputs, outputs)
-        return named_graph(graph.name or "model", self.builder.nodes, inputs, outputs, names, self.wanted)
+        made = named_graph(graph.name or "model", self.builder.nodes, inputs, outputs, names, self.wanted)
+        return replace(made, strings=tuple(self.builder.strings))
 
     def test_pins(self, graph: onnx.GraphProto, inputs: Sequence[Value], outputs: list[Value]) -> None:
         """Lets the bundle test that pinned inputs are what the graph was made for, and tests that the results are.
@@ -209,6 +212,7 @@ class _Reader:
                 continue
             try:
                 data = to_array(tensor, self.folder, f'the initializer "{tensor.name}"')
+                data = self.builder.numbered(data) if data.dtype == object else data
                 scope.values[tensor.name] = constant(self.builder.name(tensor.name), data)
             except SternaError as mistake:
                 scope.values[tensor.name] = None
@@ -247,6 +251,9 @@ class _Reader:
         ]
         translator = translators().get((source.domain, source.op))
         if translator is not None or resolved:
+            strings = any(v is not None and v.dtype == dtypes.STRING for v in inputs)
+            if strings and (source.domain, source.op) not in TAKING_STRINGS:
+                raise error("E0111", f"{source.label} of strings is not supported")
             flags = [bool(name) and name in used for name in source.outputs]
             work = Translation(
                 source,

@@ -298,6 +298,14 @@ def cast_like(t: Translation) -> Value:
     return _converted(t, t.input(1).dtype)
 
 
+def equal(t: Translation) -> Value:
+    """Strings are equal where their numbers are."""
+    a, b = t.input(0), t.input(1)
+    if a.dtype == b.dtype == dtypes.STRING:
+        a, b = t.op("bit_cast", a, to="int64"), t.op("bit_cast", b, to="int64")
+    return t.op("equal", a, b)
+
+
 def identity(t: Translation) -> Value:
     return t.input(0)
 
@@ -356,6 +364,7 @@ TRANSLATORS: dict[str, Translator] = {
     "CumProd": cumulative_product,
     "CumSum": cumulative_sum,
     "Dropout": dropout,
+    "Equal": equal,
     "Gemm": gemm,
     "Hardmax": hardmax,
     "Identity": identity,

@@ -53,7 +53,7 @@ def linear_classifier(t: Translation) -> tuple[Value, Value]:
     scores = _linear(t, x, coefficients, intercepts, count)
     kind = t.attribute("post_transform", "NONE")
     if count == 1:
-        names = (classes[0], classes[1]) if len(classes) == 2 else (0, 1)
+        names: S.Labels = classes if len(classes) == 2 else (0, 1)
         label = S.either_label(t, t.op("less", t.scalar(0, "float32"), scores), names)
         if len(classes) != 2:
             return label, S.probit(t, scores) if kind == "PROBIT" else scores
@@ -159,7 +159,7 @@ def svm_classifier(t: Translation) -> tuple[Value, Value]:
     return label, S.pair(t, t.op("sub", t.scalar(1, "float32"), decisions), decisions)
 
 
-def _best_label(t: Translation, classes: tuple[int, ...], scores: Value) -> Value:
+def _best_label(t: Translation, classes: S.Labels, scores: Value) -> Value:
     """Of a linear machine; with two classes a positive score is one of the second."""
     winner = S.pick(t, classes, S.best(t, scores))
     if len(classes) != 2:
@@ -167,7 +167,7 @@ def _best_label(t: Translation, classes: tuple[int, ...], scores: Value) -> Valu
     least = 0.5 if (_floats(t, "coefficients") >= 0).all() else np.nextafter(np.float32(0), np.float32(1))
     peak = t.op("reduce_max", scores, axes=(1,), keep_dims=False)
     second = t.op("less_equal", t.scalar(least, "float32"), peak)
-    return t.op("where", second, t.scalar(classes[1], "int64"), winner)
+    return t.op("where", second, t.scalar(classes[1], S.label_type(classes)), winner)
 
 
 def _probabilities(t: Translation, decisions: Value, prob_a: Array, prob_b: Array, n: int) -> Value:
@@ -198,9 +198,13 @@ def imputer(t: Translation) -> Value:
 def one_hot_encoder(t: Translation) -> Value:
     x = t.input(0)
     categories = t.attribute("cats_int64s")
-    if not categories:
-        raise t.unsupported("of text", "encode the text before the model")
-    hits = t.op("equal", t.reshape(t.cast(x, "int64"), (*x.shape, 1)), t.constant(categories, "int64"))
+    if (x.dtype == dtypes.STRING) == bool(categories):
+        raise error("E0108", f"categories of another type than {x.type}")
+    categories = categories or _numbers(t, np.array(t.attribute("cats_strings") or (), object))
+    if x.dtype == dtypes.STRING:
+        x = t.op("bit_cast", x, to="int64")
+    known = t.constant(dtypes.stored(np.asarray(categories)), "int64")
+    hits = t.op("equal", t.reshape(t.cast(x, "int64"), (*x.shape, 1)), known)
     y = t.cast(hits, "float32")
     if not t.attribute("zeros", 1):
         y = t.agree(y, t.op("reduce_any", hits, axes=(x.type.rank,), keep_dims=False))
@@ -211,33 +215,45 @@ def label_encoder(t: Translation) -> Value:
     x = t.input(0)
     keys = _table(t, "keys")
     values = _table(t, "values")
-    if keys is None or values is None:
-        raise t.unsupported("of text", "encode the text before the model")
+    text = values.dtype == object
     if len(keys) != len(values) or not len(keys):
         raise error("E0109", f"{len(keys)} keys and {len(values)} values")
     otherwise = t.attribute("default_tensor")
     if otherwise is None:
-        default = t.attribute("default_float", -0.0) if values.dtype.kind == "f" else t.attribute("default_int64", -1)
-        otherwise = np.array(default)
+        name, default = {"f": ("default_float", -0.0), "O": ("default_string", "_Unused")}.get(
+            values.dtype.kind, ("default_int64", -1)
+        )
+        otherwise = np.array(t.attribute(name, default), values.dtype)
+    if (x.dtype == dtypes.STRING) != (keys.dtype == object):
+        raise error("E0108", f"keys of another type than {x.type}")
+    # Strings are looked up by their numbers.
+    keys, values, otherwise = (dtypes.stored(_numbers(t, np.asarray(a))) for a in (keys, values, otherwise))
     _, first = np.unique(keys, return_index=True)  # NumPy sorts NaN last, and counts all of them once
+    if x.dtype == dtypes.STRING:
+        x = t.op("bit_cast", x, to="int64")
     kind = dtypes.from_numpy(values.dtype)
-    return t.op(
+    y = t.op(
         "look_up", t.cast(x, dtypes.from_numpy(keys.dtype)), t.constant(keys[first]), t.constant(values[first]),
-        t.constant(np.asarray(otherwise).reshape(-1)[0], kind),
+        t.constant(otherwise.reshape(-1)[0], kind),
     )  # fmt: skip
+    return t.op("bit_cast", y, to=dtypes.STRING) if text else y
 
 
-def _table(t: Translation, name: str) -> Array | None:
-    """The keys or values of a table; None if they are text."""
+def _numbers(t: Translation, array: Array) -> Array:
+    """The array, one of strings as their numbers."""
+    return t.builder.numbered(array) if array.dtype == object else array
+
+
+def _table(t: Translation, name: str) -> Array:
+    """The keys or values of a table; strings are objects."""
     tensor = t.attribute(f"{name}_tensor")
     if tensor is not None:
-        array = np.asarray(tensor).reshape(-1)
-        return array if array.dtype.kind in "fiu" else None
-    for suffix, dtype in (("int64s", np.int64), ("floats", np.float32)):
+        return np.asarray(tensor).reshape(-1)
+    for suffix, dtype in (("int64s", np.int64), ("floats", np.float32), ("strings", object)):
         given = t.attribute(f"{name}_{suffix}")
         if given:
             return np.asarray(given, dtype)
-    return None
+    raise error("E0109", f"LabelEncoder has no {name}")
 
 
 def feature_vectorizer(t: Translation) -> Value:

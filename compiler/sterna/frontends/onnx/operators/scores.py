@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sterna.frontends.onnx.translation import Translation
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
+
+Labels = tuple[int | str, ...]
 
 
 def rows(t: Translation, x: Value) -> Value:
@@ -17,22 +18,21 @@ def rows(t: Translation, x: Value) -> Value:
     return x
 
 
-def labels(t: Translation, *names: str) -> tuple[int, ...]:
-    """The labels of the classes, which must be integers."""
-    strings = [name for name in names if name.endswith("strings")]
-    for name in names:
-        if name not in strings and t.attribute(name):
-            return tuple(t.attribute(name))
-    if any(t.attribute(name) for name in strings):
-        raise t.unsupported("with labels of text", "train or export the model with integer labels")
-    return ()
+def labels(t: Translation, *names: str) -> Labels:
+    """The labels of the classes."""
+    return next((tuple(t.attribute(name)) for name in names if t.attribute(name)), ())
 
 
-def pick(t: Translation, classes: tuple[int, ...], winner: Value) -> Value:
+def label_type(classes: Labels) -> str:
+    """The element type of labels."""
+    return dtypes.STRING if classes and isinstance(classes[0], str) else "int64"
+
+
+def pick(t: Translation, classes: Labels, winner: Value) -> Value:
     """The labels of class numbers."""
     if classes == tuple(range(len(classes))):
         return winner
-    return t.op("gather", t.constant(np.array(classes, np.int64)), winner, axis=0)
+    return t.op("gather", t.constant(list(classes), label_type(classes)), winner, axis=0)
 
 
 def best(t: Translation, scores: Value) -> Value:
@@ -46,10 +46,11 @@ def column(t: Translation, scores: Value, n: int) -> Value:
     return t.op("slice", scores, starts=(0, n), sizes=(size[0], 1), steps=(1, 1))
 
 
-def either_label(t: Translation, positive: Value, classes: tuple[int, int]) -> Value:
+def either_label(t: Translation, positive: Value, classes: Labels) -> Value:
     """Labels of two classes, from a column that says where the second one wins."""
     flat = t.reshape(positive, (positive.shape[0],))
-    return t.op("where", flat, t.scalar(classes[1], "int64"), t.scalar(classes[0], "int64"))
+    second, first = (t.scalar(classes[n], label_type(classes)) for n in (1, 0))
+    return t.op("where", flat, second, first)
 
 
 def transform(t: Translation, scores: Value, kind: str) -> Value:

@@ -28,12 +28,15 @@ def constant(t: Translation) -> Value:
         ("value_floats", "float32"),
         ("value_int", "int64"),
         ("value_ints", "int64"),
+        ("value_string", dtypes.STRING),
+        ("value_strings", dtypes.STRING),
     ):
         if key in attributes:
             return t.constant(attributes[key], dtype)
     if "value" not in attributes:
-        raise t.unsupported("of strings or sparse tensors")
-    return t.constant(attributes["value"])
+        raise t.unsupported("of sparse tensors")
+    value = np.asarray(attributes["value"])
+    return t.constant(value, dtypes.STRING if value.dtype == object else "")
 
 
 def constant_of_shape(t: Translation) -> Value:

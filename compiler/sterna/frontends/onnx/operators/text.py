@@ -1,12 +1,24 @@
-"""Counts of n-grams."""
+"""Strings, and counts of n-grams."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.onnx.nodes import ML
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
+
+
+#: Operators of which operands may be strings: they move them, compare them or look them up.
+_MOVING = """
+    Compress Concat ConcatFromSequence DepthToSpace Equal Expand Flatten Gather GatherElements GatherND Identity Optional
+    OptionalGetElement OptionalHasElement Reshape ReverseSequence ScatterElements ScatterND SequenceAt SequenceConstruct
+    SequenceErase SequenceInsert SequenceLength SequenceMap Shape Size Slice SpaceToDepth Split SplitToSequence Squeeze
+    Tile Transpose Unsqueeze Where
+"""
+_LOOKING_UP = ("ArrayFeatureExtractor", "LabelEncoder", "OneHotEncoder")
+TAKING_STRINGS = frozenset([*(("", op) for op in _MOVING.split()), *((ML, op) for op in _LOOKING_UP)])
 
 
 def tf_idf_vectorizer(t: Translation) -> Value:

@@ -282,7 +282,7 @@ def classifier(t: Translation) -> tuple[Value, Value]:
 
 
 def _two_classes(
-    t: Translation, forest: _Forest, classes: tuple[int, ...], base: Array, kind: str, dtype: str
+    t: Translation, forest: _Forest, classes: S.Labels, base: Array, kind: str, dtype: str
 ) -> tuple[Value, Value]:
     """Two classes of which the weights tell only one."""
     told = int(forest.targets[0])

@@ -1,0 +1,135 @@
+"""Tensors of strings: a bundle sees the number of every string, and `strings.json` says which string has which.
+
+A string that the model does not know is given a number behind those for one run, so that it can pass through.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.runtime.bundle import Bundle
+from sterna.runtime.inputs import Array, TensorSpec
+
+FILE = "strings.json"
+TEXT = np.dtype(object)
+
+
+class Strings:
+    """The numbers of the strings that a model knows.
+
+    Args:
+        known: strings, by number.
+        inputs, outputs: names of those tensors of the signature that hold strings.
+    """
+
+    def __init__(self, known: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]):
+        self.known, self.inputs, self.outputs = tuple(known), frozenset(inputs), frozenset(outputs)
+        self.numbers = {text: n for n, text in enumerate(self.known)}
+
+    @staticmethod
+    def of(directory: Path) -> Strings | None:
+        """Those of a bundle; None if its model has none.
+
+        Raises:
+            SternaError: E0505, the file is damaged.
+        """
+        try:
+            found = json.loads((directory / FILE).read_bytes())
+            return Strings(found["strings"], found["inputs"], found["outputs"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, LookupError, TypeError):
+            raise error("E0505", f"{FILE} is damaged", str(directory), fix="compile the model again") from None
+
+    def specs(self, specs: Sequence[TensorSpec], names: frozenset[str]) -> tuple[TensorSpec, ...]:
+        """A signature as it is outside: strings are Python's, in arrays of objects."""
+        return tuple(replace(spec, dtype=TEXT) if spec.name in names else spec for spec in specs)
+
+    def numbered(self, specs: Sequence[TensorSpec], given: Any) -> tuple[Any, list[str]]:
+        """Inputs as the bundle takes them, and the strings that were not known, by number from `len(known)` on.
+
+        Raises:
+            SternaError: E0603, an element is no string.
+        """
+        if not isinstance(given, Mapping):
+            if not isinstance(given, Sequence) or len(given) > len(specs):
+                return given, []  # what is wrong is said where all inputs are looked at
+            given = dict(zip((spec.name for spec in specs), given, strict=False))
+        new: dict[str, int] = {}
+
+        def number(text: Any) -> int:
+            if not isinstance(text, str):
+                raise error("E0603", f'an element of the input "{name}" is a {type(text).__name__}, not a string')
+            found = self.numbers.get(text)
+            return found if found is not None else new.setdefault(text, len(self.known) + len(new))
+
+        result = dict(given)
+        for name in self.inputs & result.keys():
+            array = np.asarray(result[name], TEXT)
+            result[name] = np.array([number(t) for t in array.reshape(-1)], np.int64).reshape(array.shape)
+        return result, list(new)
+
+    def texts(self, arrays: dict[str, Array], new: Sequence[str] = ()) -> dict[str, Array]:
+        """Outputs with their strings.
+
+        Args:
+            new: as `numbered` gave them; what has no number is the empty string.
+        """
+        words = [*self.known, *new]
+        for name in self.outputs & arrays.keys():
+            texts = [words[n] if 0 <= n < len(words) else "" for n in arrays[name].reshape(-1).tolist()]
+            array = np.empty(len(texts), TEXT)
+            array[:] = texts
+            arrays[name] = array.reshape(arrays[name].shape)
+        return arrays
+
+
+class TextBundle(Bundle):
+    """A bundle with tensors of strings: arrays of Python's `str`, of dtype object, where the kernels see numbers."""
+
+    def __init__(self, directory: str | os.PathLike[str], threads: int, strings: Strings) -> None:
+        super().__init__(directory, threads)
+        self._strings = strings
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        return self._strings.specs(super().inputs, self._strings.inputs)
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return self._strings.specs(super().outputs, self._strings.outputs)
+
+    @overload
+    def run(self) -> None: ...
+    @overload
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]: ...
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> dict[str, Array] | None:
+        if inputs is None:
+            super().run()
+            return None
+        numbered, new = self._strings.numbered(super().inputs, inputs)
+        return self._strings.texts(super().run(numbered), new)
+
+    def set_input(self, name: str, array: Any) -> None:
+        """As `Bundle.set_input`, for strings that the model knows; others count as empty strings in `get_output`."""
+        numbered, _ = self._strings.numbered(super().inputs, {name: array})
+        super().set_input(name, numbered[name])
+
+    def get_output(self, name: str) -> Array:
+        """As `Bundle.get_output`; of strings a copy."""
+        array = super().get_output(name)
+        return self._strings.texts({name: array})[name] if name in self._strings.outputs else array
+
+
+def load(directory: str | os.PathLike[str], threads: int = 1) -> Bundle:
+    """Loads a bundle that `sterna compile` made. `threads` counts the caller: 1 makes no thread."""
+    strings = Strings.of(Path(directory))
+    return Bundle(directory, threads) if strings is None else TextBundle(directory, threads, strings)
