@@ -9,13 +9,12 @@ from sterna.frontends.onnx.nodes import ML
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
 
-
 #: Operators of which operands may be strings: they move them, compare them or look them up.
 _MOVING = """
-    Compress Concat ConcatFromSequence DepthToSpace Equal Expand Flatten Gather GatherElements GatherND Identity Optional
-    OptionalGetElement OptionalHasElement Reshape ReverseSequence ScatterElements ScatterND SequenceAt SequenceConstruct
-    SequenceErase SequenceInsert SequenceLength SequenceMap Shape Size Slice SpaceToDepth Split SplitToSequence Squeeze
-    Tile Transpose Unsqueeze Where
+    Compress Concat ConcatFromSequence DepthToSpace Equal Expand Flatten Gather GatherElements GatherND Identity
+    Optional OptionalGetElement OptionalHasElement Reshape ReverseSequence ScatterElements ScatterND SequenceAt
+    SequenceConstruct SequenceErase SequenceInsert SequenceLength SequenceMap Shape Size Slice SpaceToDepth Split
+    SplitToSequence Squeeze Tile Transpose Unsqueeze Where
 """
 _LOOKING_UP = ("ArrayFeatureExtractor", "LabelEncoder", "OneHotEncoder")
 TAKING_STRINGS = frozenset([*(("", op) for op in _MOVING.split()), *((ML, op) for op in _LOOKING_UP)])
