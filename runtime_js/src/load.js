@@ -8,7 +8,8 @@ import { hash64 } from "./hash.js";
  *   server says it.
  * @typedef {{signal?: AbortSignal, onProgress?: (progress: Progress) => void}} FetchOptions
  * @typedef {{graph: Bytes, params?: Bytes, module: WebAssembly.Module | Bytes}} Parts
- * @typedef {string | URL | Response | Bytes | Parts} Source
+ * @typedef {Record<string, string | URL>} Files Addresses of `graph.json` and the files that it names.
+ * @typedef {string | URL | Response | Bytes | Parts | Files} Source
  * @typedef {{graph: Uint8Array, params: () => Promise<Uint8Array | undefined>,
  *   library: (name: string) => Promise<WebAssembly.Module | Uint8Array>, whole: boolean}} Opened `whole`: everything lies
  *   in the library.
@@ -26,13 +27,11 @@ const GRAPH_SECTION = "sterna.graph";
 export async function open(source, options) {
   if (typeof source === "string" || source instanceof URL) {
     const url = await absolute(source);
-    if (/\.wasm$/.test(url.pathname)) return single(await read(url, "model.wasm", options));
+    if (/^(data|blob):|\.wasm$/.test(url.protocol + url.pathname)) return single(await read(url, "model.wasm", options));
     if (!url.pathname.endsWith("/")) url.pathname = url.pathname.replace(/\/graph\.json$/, "") + "/";
-    const get = (/** @type {string} */ file) => read(new URL(file, url), file, options);
-    const params = get("params.bin");
-    params.catch(() => {}); // whoever asks for it hears of it
-    return { graph: await get("graph.json"), params: () => params, library: get, whole: false };
+    return remote((file) => new URL(file, url), options);
   }
+  if (isFiles(source)) return remote((file) => absolute(source[file]), options);
   if (typeof Response === "function" && source instanceof Response)
     return single(await body(source, "model.wasm", options));
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return single(toBytes(source));
@@ -47,6 +46,23 @@ export async function open(source, options) {
     whole: params === undefined,
   };
 }
+
+/**
+ * A bundle whose files have addresses.
+ *
+ * @param {(file: string) => URL | Promise<URL>} address
+ * @param {FetchOptions} options
+ * @returns {Promise<Opened>}
+ */
+async function remote(address, options) {
+  const get = async (/** @type {string} */ file) => read(await address(file), file, options);
+  const params = get("params.bin");
+  params.catch(() => {}); // whoever asks for it hears of it
+  return { graph: await get("graph.json"), params: () => params, library: get, whole: false };
+}
+
+/** @param {any} source @returns {source is Files} */
+export const isFiles = (source) => source?.["graph.json"] !== undefined;
 
 /** @param {unknown} data */
 const isBytes = (data) => data instanceof ArrayBuffer || ArrayBuffer.isView(data);

@@ -1,4 +1,5 @@
 import { SternaError } from "./errors.js";
+import { isFiles } from "./load.js";
 import { startWorker } from "./threads.js";
 
 /**
@@ -42,6 +43,7 @@ export class Model {
     /** @type {any} */
     let given = source;
     if (source instanceof URL) given = source.href;
+    else if (isFiles(source)) given = Object.fromEntries(Object.entries(source).map(([name, url]) => [name, String(url)]));
     else if (typeof source === "string" && globalThis.document) given = new URL(source, document.baseURI).href;
     else if (typeof Response === "function" && source instanceof Response) {
       if (!source.ok) throw new SternaError("E0503", `${source.url} answered ${source.status} ${source.statusText}`);

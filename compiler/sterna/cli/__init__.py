@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Run a bundle, time it, profile its nodes."),
     "inspect": ("inspect", "Show what is in a bundle or a model."),
     "verify": ("verify", "Compare a compiled model with a reference."),
+    "serve": ("serve", "Serve a page that runs a bundle in your browser."),
+    "package": ("package", "Turn a bundle into an npm package."),
     "targets": ("targets", "List the targets, or describe one."),
     "doctor": ("doctor", "Say what is installed here, and what each missing piece would give."),
     "demo": ("demo", "Compile a small trained model and run it on pictures."),

@@ -28,6 +28,6 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def render_template(name: str, **values: Any) -> str:
+def render_template(name: str, /, **values: Any) -> str:
     """A template's text for the given values."""
     return _environment().get_template(name).render(**values)

@@ -40,21 +40,44 @@ def with_custom_section(data: bytes, name: str, contents: bytes) -> bytes:
     return data + b"\0" + _number(len(body)) + body
 
 
+def custom_section(data: bytes, name: str) -> bytes | None:
+    """The contents of the custom section of that name.
+
+    Raises:
+        ValueError: it is not a module, or is damaged.
+    """
+    for kind, start, end in _sections(data):
+        if kind == 0:
+            found, at = _name(data, start)
+            if found == name:
+                return data[at:end]
+    return None
+
+
 def _section(data: bytes, wanted: int, entries: Callable[[bytes, int], Iterator[T]]) -> list[T]:
     """What `entries` reads from the first section of that kind; nothing if there is none."""
+    for kind, at, _ in _sections(data):
+        if kind == wanted:
+            try:
+                return list(entries(data, at))
+            except IndexError:
+                raise ValueError("a damaged WebAssembly module") from None
+    return []
+
+
+def _sections(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Kind, first byte and end of every section."""
     if data[:8] != b"\0asm\1\0\0\0":
         raise ValueError("not a WebAssembly module")
     at = 8
-    try:
-        while at < len(data):
-            kind = data[at]
+    while at < len(data):
+        kind = data[at]
+        try:
             size, at = _leb(data, at + 1)
-            if kind == wanted:
-                return list(entries(data, at))
-            at += size
-    except IndexError:
-        raise ValueError("a damaged WebAssembly module") from None
-    return []
+        except IndexError:
+            raise ValueError("a damaged WebAssembly module") from None
+        yield kind, at, at + size
+        at += size
 
 
 def _imports(data: bytes, at: int) -> Iterator[tuple[str, int]]:

@@ -1,0 +1,1 @@
+"""Bundles as packages of other ecosystems."""

@@ -1,0 +1,1 @@
+"""Bundles in a page: the server behind `sterna serve`."""

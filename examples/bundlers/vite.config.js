@@ -1,0 +1,4 @@
+export default {
+  base: "./",
+  build: { target: "es2022", assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+};
