@@ -194,6 +194,20 @@ def test_with_open_dimensions(tmp_path: Path) -> None:
     agree(model, feeds, tmp_path, dims={"rows": (1, 9)})
 
 
+def test_a_range_to_a_computed_end(tmp_path: Path) -> None:
+    """Nothing bounds the end but what the user says."""
+    net = Net(n=(I64, []))
+    net("Range", net.constant(3), net("Mul", "n", net.constant(2)), net.constant(4), out="numbers")
+    net("Add", "numbers", "numbers", out="twice")
+    feeds = [{"n": np.array(n)} for n in (0, 1, 2, 3, 4, 5, 20, -7)]
+    model = net.model(numbers=(I64, [None]), twice=(I64, [None]))
+    agree(model, feeds, tmp_path, dims={"numbers": (0, 10)})
+    with sterna.load(tmp_path / "bundle") as bundle, pytest.raises(sterna.SternaError, match="E0511"):
+        bundle.run({"n": np.array(22)})
+    with pytest.raises(sterna.SternaError, match="E0107"):
+        sterna.compile(model)
+
+
 # ---------------------------------------------------------------- detectors
 def detector(boxes: int, classes: int, limit: int | None) -> onnx.ModelProto:
     """The tail of an exported detector: suppression, then boxes, scores and classes of what is left, and one table."""

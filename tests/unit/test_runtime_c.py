@@ -55,7 +55,7 @@ def test_cmake_names_every_source() -> None:
 
 @posix_only
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-@pytest.mark.parametrize("program", ["test_parts", "test_model", "test_dims"])
+@pytest.mark.parametrize("program", ["test_parts", "test_model", "test_dims", "test_computed"])
 def test_c_tests(program: str, sanitizers: str, tmp_path: Path) -> None:
     gcc = need("gcc", "compiles the C tests with sanitizers")
     binary = tmp_path / program

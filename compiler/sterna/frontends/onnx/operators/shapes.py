@@ -10,7 +10,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.operators import runtime
-from sterna.frontends.onnx.translation import Translation, Translator, axes_of
+from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
 from sterna.ir import dtypes
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import TensorType, Value
@@ -59,6 +59,8 @@ def size(t: Translation) -> Value:
 def arange(t: Translation) -> Value:
     if t.known(0, 1, 2) and any(t.input(n).data is None for n in (0, 1)):
         return _open_range(t)
+    if t.known(0, 2) and not t.known(1) and t.node.outputs[0] in t.data_sizes.limits:
+        return _computed_range(t)
     if not t.known(0, 1, 2):
         return runtime.arange(t)
     start, limit, delta = (t.scalar_of(n, "bounds") for n in range(3))
@@ -85,6 +87,18 @@ def _open_range(t: Translation) -> Value:
         return t.op("arange", start=int(start), step=delta, size=(count,), to=dtype)
     first = t.cast(t.reshape(t.dimensions([start]), ()), dtype)
     return t.op("add", first, t.op("arange", start=0, step=delta, size=(count,), to=dtype))
+
+
+def _computed_range(t: Translation) -> Value:
+    """A range whose end is computed, and for whose length there is a bound."""
+    start, delta = t.integer_of(0, "a start"), t.integer_of(2, "a step")
+    if delta < 1 or is_float(t.input(1)):
+        raise t.unsupported("of floats, or with a step that is not positive, up to an end that is computed")
+    end = t.cast(t.reshape(t.input(1), ()), "int64")
+    span = t.op("maximum", t.op("sub", end, t.scalar(start - (delta - 1), "int64")), t.scalar(0, "int64"))
+    lo, hi = t.data_sizes.limits[t.node.outputs[0]]
+    count = t.bound_size(t.op("div", span, t.scalar(delta, "int64")), lo, hi)
+    return t.op("arange", start=start, step=delta, size=(count,), to=t.input(0).dtype)
 
 
 def eye_like(t: Translation) -> Value:
