@@ -11,19 +11,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
 
 from sterna.bundle.writer import write_bundle
 from sterna.driver import Compiled, Observe, Options, Progress, compile_graph, model_name
 from sterna.errors import error
-from sterna.frontends import onnx as onnx_frontend
+from sterna.frontends.formats import Model, read_model
 from sterna.runtime import Bundle, load
 from sterna.targets.target import Target, load_target
 
-if TYPE_CHECKING:
-    import onnx
-
-Model = Union[str, "os.PathLike[str]", "onnx.ModelProto"]
 Dims = Mapping[str, int | tuple[int, int]]
 #: Sizes of inputs; None for a sequence or an optional that holds nothing.
 Shapes = Mapping[str, Sequence[int] | None]
@@ -44,7 +39,7 @@ def compile(
     """Compiles a model for this machine and loads it.
 
     Args:
-        model: path of an ONNX file, or a loaded ONNX model.
+        model: path of an ONNX or TensorFlow Lite file, or a loaded ONNX model.
         target: name of a target that this machine can run, or a `Target`. For others use `compile_to`.
         shapes: input name -> sizes, where the model leaves them open. Tensors of a sequence `x` are `x[0]`, `x[1]`...;
             None stands for a sequence or an optional that holds nothing.
@@ -138,7 +133,7 @@ def compile_model(
     machine = target if isinstance(target, Target) else load_target(target)
     if progress is not None:
         progress("reading the model")
-    graph = onnx_frontend.read(model, shapes, dims, static=machine.static)
+    graph = read_model(model, shapes, dims, static=machine.static)
     name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
     options = Options(machine, generator, compiler, threads, debug, single_file=single_file)
     if all_variants:

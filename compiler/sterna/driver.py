@@ -92,6 +92,7 @@ class Compiled:
     Args:
         calls: the bundle's nodes; control: of them; kernel_of: index of each call's kernel; kernels: distinct ones.
         params: contents of params.bin; params_at: (offset, size) of each call's block.
+        states_at: the offset there of what each state holds first; None where that is zeros.
         libraries: the kernel library, none where the target has none; then those of the variants.
     """
 
@@ -105,6 +106,7 @@ class Compiled:
     plan: MemoryPlan
     params: bytes
     params_at: tuple[tuple[int, int], ...]
+    states_at: tuple[int | None, ...]
     source: str
     libraries: tuple[Library, ...] = ()
     control: tuple[Control, ...] = ()
@@ -156,6 +158,7 @@ def compile_graph(
         show("memory", _memory_text(plan))
     step("packing weights")
     params, params_at = pack_params(calls, kernels, kernel_of)
+    params, states_at = pack_states(graph, params)
     step("generating code")
     functions = [k.function for k in kernels]
     comments = [
@@ -183,6 +186,7 @@ def compile_graph(
         plan,
         params,
         params_at,
+        states_at,
         source,
         tuple(libraries),
         steps.control,
@@ -295,6 +299,19 @@ def pack_params(
             offset += size + padding
         where.append(blocks[identity])
     return b"".join(chunks), tuple(where)
+
+
+def pack_states(graph: Graph, params: bytes) -> tuple[bytes, tuple[int | None, ...]]:
+    """The weights with what the states hold first behind them, 64-byte aligned; where each lies."""
+    where: list[int | None] = []
+    for state in graph.states:
+        if state.initial is None or not state.initial.any():
+            where.append(None)
+            continue
+        data = np.ascontiguousarray(state.initial).tobytes()
+        where.append(len(params))
+        params += data + b"\0" * (-len(data) % 64)
+    return params, tuple(where)
 
 
 def _identity(array: Array) -> tuple[object, ...]:

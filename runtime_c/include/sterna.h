@@ -116,6 +116,10 @@ STERNA_API void sterna_unload(sterna_model *model);
 /* Runs all nodes. After a failure the outputs are unspecified and the model may be run again. */
 STERNA_API sterna_status sterna_run(sterna_model *model);
 
+/* Lets the model forget what earlier runs left in it: recurrent states and caches are again what they are after loading.
+ * Nothing happens to a model that remembers nothing. */
+STERNA_API sterna_status sterna_reset_state(sterna_model *model);
+
 /* What the latest call on this model that failed has to say. Valid until the model's next call. */
 STERNA_API const sterna_error *sterna_last_error(const sterna_model *model);
 

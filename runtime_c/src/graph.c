@@ -73,7 +73,7 @@ static bool shape_fits(value *v) {
   return true;
 }
 
-static const char classes[][8] = {"input", "output", "arena", "param"};
+static const char classes[][8] = {"input", "output", "arena", "param", "state"};
 
 sterna_status graph_check_value(sterna_model *model, uint32_t index, sterna_error *error) {
   value *v = &model->values[index];
@@ -101,8 +101,8 @@ static sterna_status read_value(const char *text, size_t at, sterna_model *model
   if (class == COUNT(classes)) BAD("value %u (\"%s\"): unknown storage class", index, name);
   v->storage = (storage_class)class;
   v->signature = UINT32_MAX;
-  uint64_t limit = v->storage == CLASS_ARENA ? model->arena_bytes : model->params_bytes;
-  bool in_block = v->storage == CLASS_ARENA || v->storage == CLASS_PARAM;
+  uint64_t limit = v->storage == CLASS_PARAM ? model->params_bytes : model->arena_bytes;
+  bool in_block = v->storage != CLASS_INPUT && v->storage != CLASS_OUTPUT;
   if (!in_block && v->offset != 0) BAD("value %u (\"%s\"): offset is not 0 in class %s", index, name, classes[class]);
   if (in_block && (!range_fits(v->offset, v->bytes, limit) || v->offset % v->element_bytes != 0))
     BAD("value %u (\"%s\"): bytes %llu to %llu+%llu do not lie in the %llu bytes of %s", index, name,
@@ -139,6 +139,31 @@ static sterna_status read_signature(const char *text, size_t list, storage_class
   }
   *out = bindings;
   *count = n;
+  return STERNA_OK;
+}
+
+/* ---- States ---- */
+
+static sterna_status read_states(const graph *graph, sterna_model *model, sterna_error *error) {
+  const char *text = graph->text;
+  if (graph->states_at == JSON_NONE) return STERNA_OK;
+  if (!json_is_list(text, graph->states_at)) BAD("states is not a list");
+  model->states = heap_take(&model->heap, json_count(text, graph->states_at), sizeof *model->states);
+  if (model->states == NULL) return fail(error, STERNA_RESOURCES, "out of memory for the states");
+  for (size_t at = json_first(text, graph->states_at); at != JSON_NONE; at = json_next(text, at), model->n_states++) {
+    state *s = &model->states[model->n_states];
+    size_t member[2];
+    if (!json_members(text, at, "value\0initial_at", member, 2) || !json_uint32(text, member[0], &s->value) ||
+        s->value >= model->n_values || model->values[s->value].storage != CLASS_STATE)
+      BAD("states[%u] is not a value of class state", (unsigned)model->n_states);
+    if (member[1] == JSON_NONE) continue;
+    uint64_t from;
+    if (!json_uint64(text, member[1], &from) ||
+        !range_fits(from, model->values[s->value].bytes, model->params_bytes))
+      BAD("states[%u]: initial_at does not lie in the %llu bytes of param", (unsigned)model->n_states,
+          (unsigned long long)model->params_bytes);
+    s->initial = model->params + from;
+  }
   return STERNA_OK;
 }
 
@@ -211,7 +236,7 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
     if (!json_uint32(text, entry, &which) || which >= model->n_values)
       BAD("node %u (\"%s\"): an output is not one of the %u values", index, n->name, (unsigned)model->n_values);
     const value *v = &model->values[which];
-    if (v->storage != CLASS_ARENA && v->storage != CLASS_OUTPUT)
+    if (v->storage == CLASS_INPUT || v->storage == CLASS_PARAM)
       BAD("node %u (\"%s\") writes to \"%s\", which is only for reading", index, n->name, v->tensor.name);
     binding *bound = binding_of(model, v);
     if (bound != NULL) bound->n_out++;
@@ -360,5 +385,7 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
   }
   if (model->n_open + model->n_computed != model->n_dims) BAD("symbol \"%s\" is computed by no node", model->dims[model->n_open + model->n_computed].name);
   if (!collect_bindings(graph, model)) return fail(error, STERNA_RESOURCES, "out of memory for the call records");
-  return control_open(text, graph->control_at, model, error);
+  status = read_states(graph, model, error);
+  if (status == STERNA_OK) status = sterna_reset_state(model);
+  return status == STERNA_OK ? control_open(text, graph->control_at, model, error) : status;
 }

@@ -108,7 +108,7 @@ void pool_no_barrier(void *unused);
 
 /* ---- A loaded model ---- */
 
-typedef enum storage_class { CLASS_INPUT, CLASS_OUTPUT, CLASS_ARENA, CLASS_PARAM } storage_class;
+typedef enum storage_class { CLASS_INPUT, CLASS_OUTPUT, CLASS_ARENA, CLASS_PARAM, CLASS_STATE } storage_class;
 
 typedef struct value {
   sterna_tensor tensor;
@@ -148,6 +148,12 @@ typedef struct binding {
   void *bound;      /* what the kernels use now; never written through for an input */
 } binding;
 
+/* A value of class "state", and what it holds before the first run: NULL for zeros. */
+typedef struct state {
+  uint32_t value;
+  const uint8_t *initial;
+} state;
+
 typedef struct formula formula;
 
 /* A choice between two ranges of nodes, or a loop over one. */
@@ -170,6 +176,8 @@ struct sterna_model {
   control *controls; /* outer ones before inner ones, and else by their first nodes */
   const char **kernel_names;
   binding *inputs, *outputs;
+  uint32_t n_states;
+  state *states;
   uint32_t n_dims, n_open; /* symbols; those of them that the caller sets, which come first */
   uint32_t n_computed;     /* symbols that some node computes, of those read so far */
   const sterna_dim *dims;
@@ -234,7 +242,7 @@ typedef struct graph {
   char features[512]; /* separated by spaces */
   file_entry params, library;
   size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
-  size_t symbols_at, control_at; /* likewise; or JSON_NONE, or something else */
+  size_t symbols_at, states_at, control_at; /* likewise; or JSON_NONE, or something else */
 } graph;
 
 /* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */

@@ -115,8 +115,10 @@ static sterna_status read_target(graph *graph, size_t target, sterna_error *erro
 
 sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
   static const char keys[] = "abi\0model\0target\0files\0library\0arena\0scratch_bytes\0"
-                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0control";
-  enum { ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, CONTROL, N_KEYS };
+                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control";
+  enum {
+    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, N_KEYS
+  };
   const char *text = data;
   memset(graph, 0, sizeof *graph);
   graph->text = text;
@@ -160,6 +162,7 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   graph->outputs_at = member[OUTPUTS];
   graph->nodes_at = member[NODES];
   graph->symbols_at = member[SYMBOLS];
+  graph->states_at = member[STATES];
   graph->control_at = member[CONTROL];
   model->name = graph->model_name;
   return STERNA_OK;

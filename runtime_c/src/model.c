@@ -41,6 +41,19 @@ sterna_status sterna_run(sterna_model *model) {
   return status;
 }
 
+sterna_status sterna_reset_state(sterna_model *model) {
+  if (model == NULL) return STERNA_BAD_ARGUMENT;
+  for (uint32_t i = 0; i < model->n_states; i++) {
+    const state *s = &model->states[i];
+    const value *v = &model->values[s->value];
+    if (s->initial != NULL)
+      memcpy(model->arena + v->offset, s->initial, (size_t)v->bytes);
+    else
+      memset(model->arena + v->offset, 0, (size_t)v->bytes);
+  }
+  return STERNA_OK;
+}
+
 /* ---- Information ---- */
 
 sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t index, uint32_t count) {
@@ -141,6 +154,7 @@ uint8_t *value_address(const sterna_model *model, const value *v) {
     case CLASS_OUTPUT:
       return model->outputs[v->signature].bound;
     case CLASS_ARENA:
+    case CLASS_STATE:
       return model->arena + v->offset;
     default: /* only ever read: no node writes to a parameter */
       return model->params != NULL ? (uint8_t *)((uintptr_t)model->params + (uintptr_t)v->offset) : NULL;

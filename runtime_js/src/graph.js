@@ -22,7 +22,7 @@ const MOST_DIMENSIONS = 16;
  * @typedef {{model: string, target: any, files: Record<string, FileEntry>, library: string, variants: Variant[],
  *   arenaBytes: number, scratchBytes: number, paramsBytes: number, symbols: {name: string, lo: number, hi: number}[],
  *   sizes: number[], kernels: string[], values: Value[], inputs: number[], outputs: number[], nodes: Node[],
- *   control: import("./control.js").Control[]}} Graph
+ *   states: {value: number, initialAt: number | null}[], control: import("./control.js").Control[]}} Graph
  */
 
 /** @type {(good: boolean, what: string) => void} */
@@ -75,10 +75,11 @@ export function page(bytes) {
  * @returns {Graph}
  */
 function checked(json) {
-  const { model, files, library, arena, symbols = [], variants = [], control = [] } = json;
+  const { model, files, library, arena, symbols = [], states = [], variants = [], control = [] } = json;
   must(/^\w{1,127}$/.test(model), "model");
   for (const key of ["kernels", "values", "inputs", "outputs", "nodes"]) must(Array.isArray(json[key]), key);
   must(Array.isArray(symbols) && symbols.length <= 256, "symbols");
+  must(Array.isArray(states), "states");
   must(Array.isArray(variants), "variants");
   const libraries = [{ library, cpu_features: json.target.cpu_features }, ...variants];
   for (const { library: name, cpu_features: features } of libraries)
@@ -112,6 +113,7 @@ function checked(json) {
     inputs: json.inputs,
     outputs: json.outputs,
     nodes: [],
+    states: [],
     control: [],
   };
   must(graph.kernels.every(isName), "a kernel's name");
@@ -123,6 +125,12 @@ function checked(json) {
       signature.add(index);
     });
   graph.values.forEach((v, i) => must(!inSignature(v.class) || signature.has(i), `"${v.name}", which is no ${v.class},`));
+  graph.states = states.map((/** @type {any} */ row, /** @type {number} */ i) => {
+    const { value: index, initial_at: at = null } = row ?? {};
+    const value = graph.values[index];
+    must(value?.class === "state" && (at === null || (isSize(at) && at + value.bytes <= graph.paramsBytes)), `states[${i}]`);
+    return { value: index, initialAt: at };
+  });
   graph.nodes = json.nodes.map((/** @type {any} */ row, /** @type {number} */ i) => readNode(graph, row, i));
   resize(graph, graph.sizes, true);
   must(Array.isArray(control), "control");
@@ -144,7 +152,8 @@ function readValue(graph, row, index) {
   const where = (/** @type {string} */ what) => `value "${name}": ${what}`;
   const elementBytes = arrayType(dtype)?.BYTES_PER_ELEMENT ?? bad(where("dtype"));
   const { class: kind, offset, bytes, strides, origin } = storage ?? {};
-  const limit = { input: bytes, output: bytes, arena: graph.arenaBytes, param: graph.paramsBytes }[/** @type {string} */ (kind)];
+  const { arenaBytes: arena, paramsBytes: param } = graph;
+  const limit = { input: bytes, output: bytes, arena, state: arena, param }[/** @type {string} */ (kind)];
   const inside = isSize(offset) && isSize(bytes) && offset + bytes <= limit && offset % elementBytes === 0;
   must(inside && typeof fleeting === "boolean", where(`storage (bytes ${offset} to ${offset}+${bytes} of ${limit} in ${kind})`));
   must(Array.isArray(dims) && Array.isArray(strides) && dims.length <= MOST_DIMENSIONS && dims.length === strides.length, where("dims"));
@@ -166,7 +175,7 @@ function readNode(graph, row, index) {
   must(isSize(at) && isSize(size) && at % 64 === 0 && at + size <= graph.paramsBytes, where("params"));
   must(Array.isArray(ins) && ins.every((v) => isSize(v) && v < graph.values.length), where("in"));
   // Inputs and weights are only for reading.
-  must(Array.isArray(outs) && outs.every((v) => ["arena", "output"].includes(graph.values[v]?.class)), where("out"));
+  must(Array.isArray(outs) && outs.every((v) => ["arena", "state", "output"].includes(graph.values[v]?.class)), where("out"));
   return { name, kernel, in: ins, out: outs, paramsAt: at, paramsBytes: size, tasks: 0, open: Array.isArray(tasks), sources, row };
 }
 

@@ -54,7 +54,7 @@ export function layOut(graph, staticBytes, workers, paramsInside) {
  */
 export function addressOf(graph, layout, index) {
   const value = graph.values[index];
-  return layout.signature.get(index) ?? (value.class === "arena" ? layout.arena : layout.params) + value.offset;
+  return layout.signature.get(index) ?? (value.class === "param" ? layout.params : layout.arena) + value.offset;
 }
 
 /**

@@ -49,6 +49,7 @@ export class Model {
     if (secret !== key) fail("E0501", "a model is made by Model.load");
     [this.#graph, this.#layout, this.#buffer, this.#kernels, this.#records, this.#mostTasks, this.#pool, this.#library] = parts;
     this.#follow();
+    this.resetState();
   }
 
   /**
@@ -140,6 +141,21 @@ export class Model {
     this.#runNodes((n) => this.#runNode(n));
     this.#hasRun = true;
     return Object.fromEntries(this.#graph.outputs.map((v) => [this.#graph.values[v].name, this.#view(v)]));
+  }
+
+  /**
+   * Lets the model forget what earlier runs left in it: recurrent states and caches are as after loading. Nothing
+   * happens to a model that remembers nothing.
+   */
+  resetState() {
+    this.#check();
+    const memory = new Uint8Array(this.#buffer);
+    for (const { value, initialAt } of this.#graph.states) {
+      const { bytes } = this.#graph.values[value];
+      const at = addressOf(this.#graph, this.#layout, value);
+      if (initialAt === null) memory.fill(0, at, at + bytes);
+      else memory.copyWithin(at, this.#layout.params + initialAt, this.#layout.params + initialAt + bytes);
+    }
   }
 
   /**

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import sterna.debug.verify as verification
 import sterna.driver
 from sterna.cli import program
+from sterna.debug import reference
 from sterna.debug.random_inputs import random_inputs
 from sterna.debug.verify import compare, verify_model
 from sterna.errors import SternaError
@@ -44,7 +45,7 @@ def test_agreement_with_the_interpreter() -> None:
 
 
 def test_the_interpreter_stands_in_for_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "onnxruntime_version", lambda: None)
+    monkeypatch.setattr(reference, "_version", lambda distribution: None)
     assert verify_model(MODEL).reference == "the interpreter"
 
 
@@ -102,7 +103,7 @@ def test_a_pass_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_import_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
-    real = verification.onnx_frontend.read
+    real = verification.read_model
 
     def read(*arguments: Any) -> Any:
         graph = real(*arguments)
@@ -110,7 +111,7 @@ def test_an_import_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         changed = tuple(replace(n, op="tanh") if n is nodes[1] else n for n in graph.nodes)
         return replace(graph, nodes=changed)
 
-    monkeypatch.setattr(verification.onnx_frontend, "read", read)
+    monkeypatch.setattr(verification, "read_model", read)
     first = verify_model(MODEL).first
     assert first is not None
     assert (first.stage, first.check.name) == ("import", "relu2.out")

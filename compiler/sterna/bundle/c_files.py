@@ -147,11 +147,15 @@ def _names(compiled: Compiled) -> dict[str, object]:
     scratch = -(-max((k.function.scratch_bytes for k in compiled.kernels), default=0) // 64) * 64
     return {
         "model": compiled.model,
-        "inputs": [_tensor(v, v.name, taken) for v in graph.inputs],
-        "outputs": [_tensor(v, n, taken) for v, n in zip(graph.outputs, graph.output_names, strict=True)],
+        "inputs": [_tensor(v, v.name, taken) for v in graph.fed],
+        "outputs": [_tensor(v, n, taken) for v, n in zip(graph.results, graph.result_names, strict=True)],
         "arena_bytes": compiled.plan.arena_bytes + scratch,
         "scratch_at": compiled.plan.arena_bytes,
         "params_bytes": max(len(compiled.params), 1),
+        "states": [
+            {"at": compiled.plan.offsets[v], "bytes": most_elements(v.shape) * dtypes.size(v.dtype), "initial": at}
+            for v, at in zip(graph.kept, compiled.states_at, strict=True)
+        ],
         "static": compiled.options.target.static,
         "target": compiled.options.target,
     }
@@ -175,7 +179,7 @@ def _tensor(value: Value, name: str, taken: set[str]) -> _Tensor:
 
 def _address(compiled: Compiled, value: Value) -> str:
     root = compiled.plan.owner(compiled.views.storage(value).root)
-    for kind, members in (("inputs", compiled.graph.inputs), ("outputs", compiled.graph.outputs)):
+    for kind, members in (("inputs", compiled.graph.fed), ("outputs", compiled.graph.results)):
         if root in members:
             return f"{kind}->{_identifiers(compiled)[root]}"
     return f"arena + {compiled.plan.offsets[root]}"
@@ -184,5 +188,5 @@ def _address(compiled: Compiled, value: Value) -> str:
 def _identifiers(compiled: Compiled) -> dict[Value, str]:
     taken: set[str] = set()
     graph = compiled.graph
-    pairs = [*((v, v.name) for v in graph.inputs), *zip(graph.outputs, graph.output_names, strict=True)]
+    pairs = [*((v, v.name) for v in graph.fed), *zip(graph.results, graph.result_names, strict=True)]
     return {v: _tensor(v, name, taken).identifier for v, name in pairs}

@@ -37,8 +37,12 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
 def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
     graph, target = compiled.graph, compiled.options.target
     values = _Values(compiled)
-    inputs = [values.index(v, v.name) for v in graph.inputs]
-    outputs = [values.index(v, name) for v, name in zip(graph.outputs, graph.output_names, strict=True)]
+    inputs = [values.index(v, v.name) for v in graph.fed]
+    outputs = [values.index(v, name) for v, name in zip(graph.results, graph.result_names, strict=True)]
+    states = [
+        {"value": values.index(v, v.name), **({} if at is None else {"initial_at": at})}
+        for v, at in zip(graph.kept, compiled.states_at, strict=True)
+    ]
     nodes = []
     for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True):
         nodes.append(
@@ -84,8 +88,10 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         "values": values.rows,
         "inputs": inputs,
         "outputs": outputs,
+        **({"states": states} if states else {}),
         "nodes": nodes,
         **({"control": [_control(c, values) for c in compiled.control]} if compiled.control else {}),
+        **({"metadata": graph.metadata} if graph.metadata else {}),
     }
 
 
@@ -127,8 +133,9 @@ class _Values:
         self.rows: list[dict[str, Any]] = []
         self.known: dict[Value, int] = {}
         graph = compiled.graph
-        self.inputs = set(graph.inputs)
-        self.outputs = set(graph.outputs)
+        self.inputs = set(graph.fed)
+        self.outputs = set(graph.results)
+        self.states = set(graph.kept)
         self.dims = dimensions(graph)
 
     def index(self, value: Value, name: str | None = None) -> int:
@@ -140,17 +147,19 @@ class _Values:
     def buffer(self, value: Value) -> int:
         """The index of the value, or of the input or output in whose memory it lies."""
         root = self.compiled.plan.owner(self.compiled.views.storage(value).root)
-        return self.index(root if root in self.inputs or root in self.outputs else value)
+        return self.index(root if root in self.inputs or root in self.outputs or root in self.states else value)
 
     def _row(self, value: Value, name: str) -> dict[str, Any]:
         place = self.compiled.views.storage(value)
         root = place.root
         kind = "input" if root in self.inputs else "output" if root in self.outputs else "arena"
+        if root in self.states:
+            kind = "state"
         elements = 0 if kind != "arena" and root.type.elements == 0 else most_elements(root.shape)
         nbytes = elements * dtypes.size(root.dtype)
         storage: dict[str, Any] = {
             "class": kind,
-            "offset": self.compiled.plan.offsets[root] if kind == "arena" else 0,
+            "offset": self.compiled.plan.offsets[root] if kind in ("arena", "state") else 0,
             "bytes": nbytes,
             "origin": self.expression(place.origin),
             "strides": [self.expression(s) for s in place.strides],
@@ -161,6 +170,10 @@ class _Values:
             "dims": [self.expression(n) for n in value.shape],
             "storage": storage,
         }
+        if kind in ("input", "output") and (known := self.compiled.graph.quantization.get(name)) is not None:
+            row["quantization"] = {"scale": list(known.scales), "zero_point": list(known.zero_points)}
+            if len(known.scales) > 1:
+                row["quantization"]["axis"] = known.axis
         if kind == "arena" and not self.compiled.plan.survives(root):
             row["fleeting"] = True
         return row

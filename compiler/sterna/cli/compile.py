@@ -126,8 +126,8 @@ def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
 
 def _signature(compiled: Compiled) -> tuple[list[Signature], list[Signature]]:
     graph = compiled.graph
-    outputs = zip(graph.outputs, graph.output_names, strict=True)
-    return [_tensor(v, v.name) for v in graph.inputs], [_tensor(v, name) for v, name in outputs]
+    outputs = zip(graph.results, graph.result_names, strict=True)
+    return [_tensor(v, v.name) for v in graph.fed], [_tensor(v, name) for v, name in outputs]
 
 
 def _tensor(value: Value, name: str) -> Signature:

@@ -37,7 +37,7 @@ _STAGES = {
 )  # fmt: skip
 @click.option(
     "--against", type=click.Choice(REFERENCES), default="auto", show_default=True,
-    help="The reference; auto is onnxruntime if it is installed.",
+    help="The reference; auto is the runtime of the model's format, if it is installed.",
 )  # fmt: skip
 @options.json_option
 def command(
@@ -54,7 +54,7 @@ def command(
     against: str,
     as_json: bool,
 ) -> int:
-    """Compile an ONNX MODEL, run it here and compare every output with a reference.
+    """Compile an ONNX or TensorFlow Lite MODEL, run it here and compare every output with a reference.
 
     If an output differs, the first tensor on the way that does is named, and the exit status is 1.
     """

@@ -19,10 +19,10 @@ import numpy as np
 
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs
-from sterna.debug.reference import onnxruntime_version, run_onnxruntime
+from sterna.debug.reference import reference_for
 from sterna.debug.verify import TOLERANCE, trial_sizes
 from sterna.driver import dimensions
-from sterna.frontends import onnx as onnx_frontend
+from sterna.frontends.formats import read_model
 from sterna.ir import dtypes
 from sterna.runtime.inputs import Array, TensorSpec
 
@@ -50,20 +50,22 @@ def golden_sets(
 ) -> tuple[str, list[GoldenSet]]:
     """The reference's name, and `count` sets of random inputs with its outputs; sizes of open dimensions vary.
 
-    The reference is onnxruntime, or where that is not installed the interpreter.
+    The reference is the runtime of the model's format, or where that is not installed the interpreter.
     """
-    graph = onnx_frontend.read(model, shapes, dims)
+    graph = read_model(model, shapes, dims)
     symbols = dimensions(graph)
     trials: Sequence[Mapping[str, int]] = trial_sizes(symbols) if symbols else [{}]
-    version = onnxruntime_version()
+    reference = reference_for(model, "auto")
     sets = []
     for n in range(count):
         trial = trials[n % len(trials)]
-        sized = onnx_frontend.read(model, shapes, {**(dims or {}), **trial}) if trial else graph
-        specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in sized.inputs]
+        sized = read_model(model, shapes, {**(dims or {}), **trial}) if trial else graph
+        specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in sized.fed]
         inputs = random_inputs(specs, seed=n)
-        sets.append(GoldenSet(inputs, run_onnxruntime(model, inputs) if version else interpret(sized, inputs)))
-    return (f"onnxruntime {version}" if version else "the interpreter"), sets
+        sets.append(
+            GoldenSet(inputs, interpret(sized, inputs) if reference is None else reference.run(model, inputs, ()))
+        )
+    return ("the interpreter" if reference is None else reference.name), sets
 
 
 def golden_files(reference: str, sets: Iterable[GoldenSet], tolerance: float = TOLERANCE) -> dict[str, bytes]:

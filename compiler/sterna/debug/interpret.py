@@ -21,11 +21,12 @@ def interpret(
     """The outputs for some inputs.
 
     Args:
-        inputs: one array per graph input, by name, of its static shape and element type.
+        inputs: one array per graph input, by name, of its static shape and element type. A state that is not among
+            them holds what it does before the first run.
         observe: called with every intermediate value of the graph, not of its regions, as it is computed.
 
     Returns:
-        The outputs by their names in the model, in its order.
+        The outputs by their names in the model, in its order, then what the states hold, by the states' names.
 
     Raises:
         SternaError: E0601, E0603 or E0604, an input is missing or does not fit; E0511, a test of the model fails.
@@ -33,7 +34,12 @@ def interpret(
     values: dict[Value, Array] = {}
     problems: list[Diagnostic] = []
     strings = _Strings(graph)
+    initial = dict(zip(graph.kept, (state.initial for state in graph.states), strict=True))
     for value in graph.inputs:
+        if value in initial and value.name not in inputs:
+            first = initial[value]
+            values[value] = np.zeros(value.type.sizes, dtypes.to_numpy(value.dtype)) if first is None else first
+            continue
         if value.name not in inputs:
             problems.append(Diagnostic("E0601", f'the input "{value.name}" is missing'))
             continue
@@ -51,7 +57,8 @@ def interpret(
     if problems:
         raise SternaError(problems)
     _run(graph, values, {}, observe)
-    found = zip(graph.output_names, graph.outputs, strict=True)
+    names = (*graph.result_names, *(value.name for value in graph.kept))
+    found = zip(names, graph.outputs, strict=True)
     return {name: strings.texts(np.array(_array(values, v))) for name, v in found}
 
 

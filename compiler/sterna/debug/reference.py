@@ -1,25 +1,100 @@
-"""What an ONNX model should give, from onnxruntime: outputs, and any tensor by its name."""
+"""What a model should give, from the runtime of its own format: outputs, and any tensor by its name."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from sterna.errors import SternaError, error
+from sterna.frontends.formats import Model, is_tflite
 from sterna.runtime.inputs import Array
+
+Run = Callable[[Model, Mapping[str, Array], Iterable[str]], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A runtime that results are compared with.
+
+    Args:
+        name: with its version.
+        run: the outputs of a model for some inputs, and the named intermediate tensors as far as it has them.
+    """
+
+    name: str
+    run: Run
+
+
+def reference_for(model: Model, against: str) -> Reference | None:
+    """The runtime that `against` asks for ("auto": that of the model's format, if it is installed).
+
+    Returns:
+        None for the interpreter.
+
+    Raises:
+        SternaError: E0203, it cannot read this format.
+    """
+    of_format = "litert" if is_tflite(model) else "onnxruntime"
+    if against not in ("auto", "interpreter", of_format):
+        raise error("E0203", f"{against} cannot run this model", fix=f"--against {of_format}")
+    version = _version("ai-edge-litert" if of_format == "litert" else "onnxruntime")
+    if against == "interpreter" or (against == "auto" and version is None):
+        return None
+    return Reference(f"{of_format} {version}", run_litert if of_format == "litert" else run_onnxruntime)
+
+
+def _version(distribution: str) -> str | None:
+    """The installed version, or None."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def onnxruntime_version() -> str | None:
     """The installed version, or None."""
+    return _version("onnxruntime")
+
+
+def run_litert(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
+    """A TensorFlow Lite model's outputs by the reference kernels, and the named intermediate tensors.
+
+    Raises:
+        SternaError: E0004 ai-edge-litert is not installed, E0009 it cannot run the model.
+    """
     try:
-        return metadata.version("onnxruntime")
-    except metadata.PackageNotFoundError:
-        return None
+        from ai_edge_litert import interpreter as litert  # noqa: PLC0415 (optional)
+    except ImportError:
+        raise error("E0004", "ai-edge-litert is not installed", fix="pip install ai-edge-litert") from None
+    wanted = set(tensors)
+    try:
+        runner = litert.Interpreter(
+            model_path=os.fspath(model),
+            experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
+            experimental_preserve_all_tensors=bool(wanted),
+        )
+        for spec in runner.get_input_details():
+            if tuple(spec["shape"]) != inputs[spec["name"]].shape:
+                runner.resize_tensor_input(spec["index"], inputs[spec["name"]].shape)
+        runner.allocate_tensors()
+        for spec in runner.get_input_details():
+            runner.set_tensor(spec["index"], inputs[spec["name"]])
+        runner.invoke()
+        results = {spec["name"]: np.array(runner.get_tensor(spec["index"])) for spec in runner.get_output_details()}
+        for spec in runner.get_tensor_details() if wanted else ():
+            if spec["name"] in wanted and spec["name"] not in results:
+                results[spec["name"]] = np.array(runner.get_tensor(spec["index"]))
+        return results
+    except Exception as problem:  # its errors have no common type
+        reason = str(problem).strip().splitlines()[:3] or [type(problem).__name__]
+        raise error("E0009", "litert cannot run the model", *reason, fix="--against interpreter") from None
 
 
 def run_onnxruntime(

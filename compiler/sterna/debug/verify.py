@@ -1,9 +1,9 @@
 """Does a compiled model give what it should, and if not, which tensor is the first that does not?
 
-The whole way is checked first: the bundle against onnxruntime, or against the interpreter. Only if an output differs is
-the fault looked for, backwards along the way: is it the memory plan (it vanishes when no memory is reused), a kernel (a
-tensor differs from what the interpreter computes from the same optimized graph), a pass (the graph before it was still
-right) or the import?
+The whole way is checked first: the bundle against the runtime of the model's format, or the interpreter. Only if an
+output differs is the fault looked for, backwards along the way: is it the memory plan (it vanishes when no memory is
+reused), a kernel (a tensor differs from what the interpreter computes from the same optimized graph), a pass (the graph
+before it was still right) or the import?
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import onnx
 from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs
-from sterna.debug.reference import onnxruntime_version, run_onnxruntime
+from sterna.debug.reference import Reference, reference_for
 from sterna.driver import Compiled, Options, compile_graph, model_name, open_dimensions
 from sterna.errors import error
-from sterna.frontends import onnx as onnx_frontend
+from sterna.frontends.formats import Model, read_model
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
@@ -33,9 +33,8 @@ from sterna.runtime.inputs import Array, TensorSpec, match_inputs
 from sterna.targets.target import Target, load_target
 
 TOLERANCE = 1e-4  # relative to the tensor's largest magnitude
-REFERENCES = ("auto", "onnxruntime", "interpreter")
+REFERENCES = ("auto", "onnxruntime", "litert", "interpreter")
 
-Model = str | os.PathLike[str] | onnx.ModelProto
 Say = Callable[[str], None]
 
 
@@ -118,7 +117,8 @@ def verify_model(
         inputs: arrays by name; without them random ones, made from `seed`. Where dimensions stay open, the model is
             compiled once and tried at several sizes.
         tolerance: of the largest difference, relative to the output's largest magnitude.
-        against: "onnxruntime", "interpreter", or "auto": onnxruntime if it is installed.
+        against: "onnxruntime" or "litert" (the runtime of the model's format), "interpreter", or "auto": the former if
+            it is installed.
         progress: called with a few words at the start of every longer step.
         The others are those of `sterna.compile`.
 
@@ -131,8 +131,9 @@ def verify_model(
     machine = target if isinstance(target, Target) else load_target(target)
     if machine.static or not machine.library:
         raise error("E0507", f"the target {machine.name} cannot be run here", fix="verify with --target host")
+    reference = reference_for(model, against)
     say("reading the model")
-    graph = onnx_frontend.read(model, shapes, dims)
+    graph = read_model(model, shapes, dims)
     if (symbols := open_dimensions(graph)) and inputs is None:
         say("running it at several sizes")
         trials = trial_sizes(symbols)
@@ -140,8 +141,8 @@ def verify_model(
             name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
             compiled = compile_graph(graph, name, Options(machine, generator, compiler, threads), None, say)
             with _bundle(compiled, Path(directory) / "bundle") as bundle:
-                return _at_sizes(bundle, model, shapes, dims or {}, trials, seed, tolerance, against)
-    specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in graph.inputs]
+                return _at_sizes(bundle, model, shapes, dims or {}, trials, seed, tolerance, reference)
+    specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in graph.fed]
     given = random_inputs(specs, seed) if inputs is None else inputs
     fed = dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))
     name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
@@ -151,16 +152,14 @@ def verify_model(
         with bundle:
             say("running it")
             got = bundle.run(fed)
-    version = onnxruntime_version()
-    use_onnxruntime = against == "onnxruntime" or (against == "auto" and version is not None)
-    say("running onnxruntime" if use_onnxruntime else "running the interpreter")
-    wanted = run_onnxruntime(model, fed) if use_onnxruntime else interpret(graph, fed)
+    say(f"running {_name(reference)}")
+    wanted = interpret(graph, fed) if reference is None else reference.run(model, fed, ())
     checks = tuple(compare(output, got[output], wanted[output]) for output in got)
-    report = Report(f"onnxruntime {version}" if use_onnxruntime else "the interpreter", tolerance, checks)
+    report = Report(_name(reference), tolerance, checks)
     if report.ok:
         return report
     search = _Search(graph, name, options, fed, wanted, tolerance, say)
-    first = search.first(checks, (lambda names: run_onnxruntime(model, fed, names)) if use_onnxruntime else None)
+    first = search.first(checks, None if reference is None else lambda names: reference.run(model, fed, names))
     return Report(report.reference, tolerance, checks, first)
 
 
@@ -184,24 +183,27 @@ def _at_sizes(
     trials: Sequence[Mapping[str, int]],
     seed: int,
     tolerance: float,
-    against: str,
+    reference: Reference | None,
 ) -> Report:
     """The worst of every output over several sizes of the open dimensions."""
-    version = onnxruntime_version()
-    use_onnxruntime = against == "onnxruntime" or (against == "auto" and version is not None)
     worst: dict[str, TensorCheck] = {}
     for trial in trials:
         fed = random_inputs([spec.at(trial) for spec in bundle.inputs], seed)
+        bundle.reset_state()
         got = bundle.run(fed)
-        if use_onnxruntime:
-            wanted = run_onnxruntime(model, fed)
+        if reference is not None:
+            wanted = reference.run(model, fed, ())
         else:
-            wanted = interpret(onnx_frontend.read(model, shapes, {**dims, **trial}), fed)
+            wanted = interpret(read_model(model, shapes, {**dims, **trial}), fed)
         for output, array in got.items():
             check = compare(output, array, wanted[output])
             if output not in worst or check.error > worst[output].error:
                 worst[output] = check
-    return Report(f"onnxruntime {version}" if use_onnxruntime else "the interpreter", tolerance, tuple(worst.values()))
+    return Report(_name(reference), tolerance, tuple(worst.values()))
+
+
+def _name(reference: Reference | None) -> str:
+    return "the interpreter" if reference is None else reference.name
 
 
 def compare(name: str, got: Array, wanted: Array) -> TensorCheck:

@@ -1,14 +1,17 @@
-"""What every front end builds core operators with while it translates one node of a source model."""
+"""What every front end is given to translate one node: its operands, and the means to build core operators."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sterna.errors import error
+import numpy as np
+
+from sterna.errors import SternaError, error
 from sterna.ir import dtypes
-from sterna.ir.graph import Value
-from sterna.ir.integer import Int
+from sterna.ir.graph import Array, Value
+from sterna.ir.integer import Int, as_int
 from sterna.ops import Builder
 from sterna.ops.narrow import wide_type
 
@@ -19,13 +22,92 @@ class Emitter:
     Args:
         kind: the source operator, for messages.
         name: the source node's name; what is made for it is named after it.
+        inputs: its operands; None where left out.
+        origin: says where an operand comes from, for messages.
         sources: names of the source model's nodes that the result comes from.
     """
 
-    def __init__(self, builder: Builder, kind: str, name: str, sources: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        builder: Builder,
+        kind: str,
+        name: str,
+        inputs: Sequence[Value | None],
+        origin: Callable[[int], str],
+        sources: tuple[str, ...] = (),
+    ):
         self.builder, self.kind, self.name = builder, kind, name
+        self.inputs, self.origin = tuple(inputs), origin
         self.sources = sources or (name,)
 
+    # -- operands
+    def has(self, position: int) -> bool:
+        """Whether an optional operand is there."""
+        return position < len(self.inputs) and self.inputs[position] is not None
+
+    def input(self, position: int = 0) -> Value:
+        """An operand that must be there.
+
+        Raises:
+            SternaError: E0103, it is not.
+        """
+        value = self.inputs[position] if position < len(self.inputs) else None
+        if value is None:
+            raise error("E0103", f"input {position} is missing")
+        return value
+
+    def optional(self, position: int) -> Value | None:
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def array(self, position: int, what: str) -> Array:
+        """An operand that must be known now.
+
+        Raises:
+            SternaError: E0107, it is computed at run time.
+        """
+        value = self.input(position)
+        if value.data is None:
+            raise self.unknown(position, what)
+        return value.data
+
+    def unknown(self, position: int, what: str) -> SternaError:
+        """The error for an operand that must be known now (E0107)."""
+        return error(
+            "E0107", f"{self.kind} needs {what} that are constant", f"input {position} {self.origin(position)}"
+        )
+
+    def known(self, *positions: int) -> bool:
+        """Whether these operands are left out, constant, or made of the dimensions' sizes."""
+        operands = (self.optional(n) for n in positions)
+        return all(v is None or v.data is not None or v.contents is not None for v in operands)
+
+    def integers(self, position: int, what: str) -> list[int]:
+        """A constant operand as integers, a scalar counting as one."""
+        return [int(v) for v in np.asarray(self.array(position, what)).reshape(-1)]
+
+    def dims(self, position: int, what: str) -> list[Int]:
+        """An operand that is a list of sizes or positions: constant, or computed from dimensions."""
+        value = self.input(position)
+        if value.data is None and value.contents is not None:
+            return list(value.contents.reshape(-1))
+        return [as_int(n) for n in self.integers(position, what)]
+
+    def scalar_of(self, position: int, what: str) -> float | int | bool:
+        """A constant operand of one element."""
+        array = self.array(position, what)
+        if array.size != 1:
+            raise error("E0108", f"{what} must be one element, not {list(array.shape)}")
+        result: float | int | bool = array.reshape(-1)[0].item()
+        return result
+
+    def integer_of(self, position: int, what: str) -> int:
+        """A constant operand of one element, as an integer."""
+        value = self.scalar_of(position, what)
+        if not math.isfinite(value) or abs(value) >= 2**62:
+            raise error("E0108", f"{what} is {value}")
+        return int(value)
+
+    # -- building
     def op(self, operator: str, *inputs: Value | None, **attributes: Any) -> Value:
         """A core operator with one result."""
         return self.builder.add(operator, *inputs, sources=self.sources, name=f"{self.name}/{operator}", **attributes)

@@ -134,8 +134,33 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
+class State:
+    """A tensor that one run leaves to the next: a recurrent state, a cache.
+
+    Args:
+        name: unique among the graph's states.
+        initial: what it holds before the first run; None: zeros.
+    """
+
+    name: str
+    initial: Array | None = None
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """How integers stand for real numbers: scale * (q - zero point), one of each or one per element of `axis`."""
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+
+@dataclass(frozen=True, eq=False)
 class Graph:
     """A model, or a region of one.
+
+    A state is an input and an output of the graph that the runtime joins: the last inputs hold what the run before
+    left in the states, the last outputs are what this run leaves, both in the order of `states`.
 
     Args:
         inputs: values fed from outside, in the source model's order; their names are the model's.
@@ -143,6 +168,8 @@ class Graph:
         nodes: producers before consumers.
         output_names: the model's names of the outputs; they survive whatever passes do to the values.
         strings: the strings that the model knows; a tensor of strings holds their places here.
+        quantization: of inputs and outputs whose integers stand for real numbers, by name.
+        metadata: what the source model says of itself, as JSON.
     """
 
     name: str
@@ -151,10 +178,38 @@ class Graph:
     nodes: tuple[Node, ...]
     output_names: tuple[str, ...] = ()
     strings: tuple[str, ...] = ()
+    states: tuple[State, ...] = ()
+    quantization: Mapping[str, Quantized] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.output_names:
             object.__setattr__(self, "output_names", tuple(value.name for value in self.outputs))
+
+    @property
+    def fed(self) -> tuple[Value, ...]:
+        """The inputs that the caller gives."""
+        return self.inputs[: len(self.inputs) - len(self.states)]
+
+    @property
+    def kept(self) -> tuple[Value, ...]:
+        """The inputs that are states, as the run before left them."""
+        return self.inputs[len(self.inputs) - len(self.states) :]
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The outputs that the caller gets."""
+        return self.outputs[: len(self.outputs) - len(self.states)]
+
+    @property
+    def left(self) -> tuple[Value, ...]:
+        """The outputs that are states, as this run leaves them."""
+        return self.outputs[len(self.outputs) - len(self.states) :]
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The model's names of `results`."""
+        return self.output_names[: len(self.results)]
 
     def producers(self) -> dict[Value, Node]:
         """The node that defines each value."""

@@ -15,6 +15,7 @@ from sterna.ir.integer import Int
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
+from sterna.te.position import rewrite_index
 
 
 @dataclass(frozen=True)
@@ -58,23 +59,31 @@ def promote_registers(function: P.Function) -> P.Function:
             return P.Assemble(node.dtype, elements=(*scalars, *zeros), lanes=node.lanes)
         return P.Lane(variable.dtype, a=read, lane=start - _start(variables[node.tensor], variable))
 
+    def value_of(expr: Expr) -> Expr:
+        """The value from variables, the positions in it that are computed included."""
+        return E.rewrite(E.map_positions(expr, place_of, places), load, memo)
+
+    def place_of(index: Int) -> Int:
+        return rewrite_index(index, value_of)
+
     def visit(s: P.Stmt) -> P.Stmt:
         if isinstance(s, P.Alloc) and s.buffer.scope == "register":
             named = dict.fromkeys(v for _, v in sorted(variables.get(s.buffer, {}).items(), key=lambda item: item[0]))
             return P.Seq(tuple(P.Declare(v) for v in named))
         if isinstance(s, P.Store):
-            value = E.rewrite(s.value, load, memo)
+            value = value_of(s.value)
             if s.buffer.scope != "register":
-                return replace(s, value=value)
+                return replace(s, value=value, index=place_of(s.index))
             variable = variables[s.buffer][int(s.index)]
             if s.active is not None and s.active < widest[variable]:
                 value = P.Blend(variable.dtype, a=value, b=_read(variable), active=s.active, lanes=variable.lanes)
             return P.Assign(variable, value)
         if (read := P.value_of(s)) is not None:
-            s = P.with_value(s, E.rewrite(read, load, memo))
+            s = P.with_value(s, value_of(read))
         return P.map_children(s, visit)
 
     memo: dict[Expr, Expr] = {}
+    places: dict[Expr, Expr] = {}
     return replace(function, body=visit(function.body)) if accesses else function
 
 

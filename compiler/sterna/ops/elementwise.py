@@ -142,6 +142,12 @@ def _is_infinite(x: Expr, negative: bool, positive: bool) -> Expr:
     return E.compare("eq", x, -math.inf) if negative else E.const(False, "bool")
 
 
+def _round_away(x: Expr) -> Expr:
+    whole = E.unary("trunc", x)
+    # The difference is exact; that of infinities is NaN, which compares as false.
+    return E.select(absolute(x - whole) >= 0.5, whole + E.unary("sign", x), whole)
+
+
 def _atan(x: Expr) -> Expr:
     """Cephes' atanf: reduction to |x| <= tan(pi / 8), then a polynomial; about 2 ulp in float32."""
     size = absolute(x)
@@ -284,6 +290,7 @@ _POSITIVE = Attribute("positive", "bool", "whether +inf counts", True)
 _DIRECTION = Attribute("direction", "string", "which way", "LEFT", choices=("LEFT", "RIGHT"))
 _NAN = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.5], np.float32)
 _SPECIAL = (Case((_NAN,)),)
+_HALVES = np.array([0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 8388607.5, -8388607.5, 16777217.0], np.float32)
 _PAIRS = (Case((np.repeat(_NAN, 6).reshape(6, 6), _NAN)),)
 
 OPERATORS: tuple[Operator, ...] = (
@@ -335,6 +342,7 @@ OPERATORS: tuple[Operator, ...] = (
     unary("floor", "the greatest integer not above x", call("floor"), onnx="Floor"),
     unary("ceil", "the least integer not below x", call("ceil"), onnx="Ceil"),
     unary("round", "the nearest integer, halves to even", call("rint"), onnx="Round"),
+    unary("round_away", "the nearest integer, halves away from 0", _round_away, cases=(*_SPECIAL, Case((_HALVES,)))),
     unary("sqrt", "the square root", call("sqrt"), onnx="Sqrt", low=0.0, high=9.0),
     unary("reciprocal", "1 / x", lambda x: 1.0 / x, onnx="Reciprocal", low=0.25),
     unary("exp", "e to the power x", call("exp"), onnx="Exp", cases=_SPECIAL),

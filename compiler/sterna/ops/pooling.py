@@ -23,7 +23,7 @@ def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     spatial_rank(x, attributes, "kernel", "strides", "dilations")
     kernel = [Int({}, int(k)) for k in attributes["kernel"]]
     sizes = windows(x.shape[1:-1], kernel, attributes["strides"], attributes["dilations"])
-    return TensorType(x.dtype, (x.shape[0], *sizes, x.shape[-1]))
+    return TensorType(attributes.get("to") or x.dtype, (x.shape[0], *sizes, x.shape[-1]))
 
 
 def _pool(combiner: str) -> Callable[[Call], Tensor]:
@@ -37,14 +37,14 @@ def _pool(combiner: str) -> Callable[[Call], Tensor]:
             *position, c = rest
             steps = zip(position, kernel, call["strides"], call["dilations"], strict=True)
             source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
-            value = widened(at(x, (n, *source, c)))
+            value = E.cast(at(x, (n, *source, c)), wide(call.output.dtype))
             return reduce(combiner, value, *varying) if varying else value
 
         axes = ["n", *names, "c"]
-        if x.dtype == wide(x.dtype):
+        if call.output.dtype == wide(call.output.dtype):
             return compute(call.name, call.output.shape, body, axes, family="pooling")
         stage = compute(call.stage("wide"), call.output.shape, body, axes, family="pooling")
-        return rounded(call.name, stage, x.dtype)
+        return rounded(call.name, stage, call.output.dtype)
 
     return formula
 
@@ -118,7 +118,12 @@ OPERATORS: tuple[Operator, ...] = (
         single(_type),
         _pool("sum"),
         Fusion.REDUCTION,
-        _ATTRIBUTES,
-        cases=_CASES,
+        (*_ATTRIBUTES, Attribute("to", "dtype", "the type that is summed in, where it is not the operand's", None)),
+        cases=(
+            *_CASES,
+            case(
+                ("int8", (1, 6, 6, 2)), kernel=(3, 3), strides=(2, 1), dilations=(1, 1), to="int32", low=-128, high=128
+            ),
+        ),
     ),
 )

@@ -115,14 +115,13 @@ def plan_memory(
 
 def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[Control]) -> dict[Value, _Buffer]:
     """The buffer of every root with the range of calls in which it is needed."""
-    fixed = {views.storage(v).root for v in (*graph.inputs, *graph.outputs)}
+    fixed = {views.storage(v).root for v in (*graph.fed, *graph.results)}
     buffers: dict[Value, _Buffer] = {}
 
     def touch(value: Value, position: int) -> None:
         root = views.storage(value).root
         if root not in buffers:
-            size = -(-most_elements(root.shape) * dtypes.size(root.dtype) // ALIGNMENT) * ALIGNMENT
-            buffers[root] = _Buffer(size, position, position, [root], set(), root in fixed)
+            buffers[root] = _Buffer(_size(root), position, position, [root], set(), root in fixed)
         b = buffers[root]
         b.first, b.last = min(b.first, position), max(b.last, position)
         b.touched.add(position)
@@ -149,7 +148,16 @@ def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[
                         b.last = max(b.last, c.last)
                     if b.last >= c.last:
                         b.first = min(b.first, c.first)
+    for value in graph.kept:
+        # What one run leaves to the next is nobody else's, before its first reader and behind its last.
+        state = buffers.setdefault(value, _Buffer(_size(value), 0, 0, [value], set()))
+        state.first, state.last = 0, len(calls)
     return buffers
+
+
+def _size(root: Value) -> int:
+    """Bytes of a buffer."""
+    return -(-most_elements(root.shape) * dtypes.size(root.dtype) // ALIGNMENT) * ALIGNMENT
 
 
 def _fleeting(buffers: Sequence[_Buffer]) -> frozenset[Value]:

@@ -110,6 +110,8 @@ def build_steps(graph: Graph, views: Views) -> Steps:
     """The steps of an optimized graph with its regions."""
     lowering = _Lowering(graph, views)
     lowering.graph(graph)
+    for value, state in zip(graph.left, graph.kept, strict=True):
+        lowering.assign(value, state, ())
     return Steps(tuple(lowering.calls), tuple(control for control in lowering.control if control is not None))
 
 

@@ -245,6 +245,14 @@ class Bundle:
         with self._lock:
             self._resize(handle, {**self._sizes, **{name: int(size) for name, size in sizes.items()}})
 
+    def reset_state(self) -> None:
+        """Lets the model forget what earlier runs left in it: recurrent states and caches are as after loading.
+
+        Nothing happens to a model that remembers nothing.
+        """
+        with self._lock:
+            self._check(self._functions.sterna_reset_state(self._handle().pointer))
+
     def set_input(self, name: str, array: Any) -> None:
         """Lets every following `run()` read this array, without a copy: later changes of its elements are seen.
 

@@ -72,6 +72,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sterna_load": (c_int32, (c_char_p, POINTER(COptions), POINTER(c_void_p), POINTER(CError))),
     "sterna_unload": (None, (c_void_p,)),
     "sterna_run": (c_int32, (c_void_p,)),
+    "sterna_reset_state": (c_int32, (c_void_p,)),
     "sterna_last_error": (POINTER(CError), (c_void_p,)),
     "sterna_set_on_node": (None, (c_void_p, c_void_p, c_void_p)),
     "sterna_input_count": (c_uint32, (c_void_p,)),

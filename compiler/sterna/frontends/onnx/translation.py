@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter, axes_of, is_float
 from sterna.frontends.onnx.nodes import Source
-from sterna.ir.graph import Array, Names, Value
+from sterna.ir.graph import Names, Value
 from sterna.ir.integer import Int, IntLike, as_int
 from sterna.ops import Builder
 
@@ -58,11 +55,9 @@ class Translation(Emitter):
         used: Sequence[bool], sources: tuple[str, ...] = (), declared: Sequence[tuple[int, ...] | None] = (),
         sizes: DataSizes | None = None,
     ):  # fmt: skip
-        super().__init__(builder, node.op, node.name, sources)
-        self.node, self.inputs, self.used = node, tuple(inputs), tuple(used)
+        super().__init__(builder, node.op, node.name, inputs, origin, sources)
+        self.node, self.used, self.declared = node, tuple(used), tuple(declared)
         self.data_sizes = sizes or DataSizes()
-        self.declared = tuple(declared)
-        self.origin = origin
 
     # -- what the node says
     @property
@@ -74,46 +69,6 @@ class Translation(Emitter):
         """An attribute, with the schema's default, else the one given."""
         return self.node.attributes.get(name, default)
 
-    def has(self, position: int) -> bool:
-        """Whether an optional operand is there."""
-        return position < len(self.inputs) and self.inputs[position] is not None
-
-    def input(self, position: int = 0) -> Value:
-        """An operand that must be there.
-
-        Raises:
-            SternaError: E0103, it is not.
-        """
-        value = self.inputs[position] if position < len(self.inputs) else None
-        if value is None:
-            raise error("E0103", f"input {position} is missing")
-        return value
-
-    def optional(self, position: int) -> Value | None:
-        return self.inputs[position] if position < len(self.inputs) else None
-
-    def array(self, position: int, what: str) -> Array:
-        """An operand that must be known now.
-
-        Raises:
-            SternaError: E0107, it is computed at run time.
-        """
-        value = self.input(position)
-        if value.data is None:
-            raise self.unknown(position, what)
-        return value.data
-
-    def unknown(self, position: int, what: str) -> SternaError:
-        """The error for an operand that must be known now (E0107)."""
-        return error(
-            "E0107", f"{self.node.op} needs {what} that are constant", f"input {position} {self.origin(position)}"
-        )
-
-    def known(self, *positions: int) -> bool:
-        """Whether these operands are left out, constant, or made of the dimensions' sizes."""
-        operands = (self.optional(n) for n in positions)
-        return all(v is None or v.data is not None or v.contents is not None for v in operands)
-
     def wanted(self, position: int, what: str, output: int = 0) -> tuple[int, ...]:
         """The declared sizes of a result, for an operand that decides them and is only known at run time.
 
@@ -124,32 +79,6 @@ class Translation(Emitter):
         if sizes is None:
             raise self.unknown(position, what)
         return sizes
-
-    def integers(self, position: int, what: str) -> list[int]:
-        """A constant operand as integers, a scalar counting as one."""
-        return [int(v) for v in np.asarray(self.array(position, what)).reshape(-1)]
-
-    def dims(self, position: int, what: str) -> list[Int]:
-        """An operand that is a list of sizes or positions: constant, or computed from dimensions."""
-        value = self.input(position)
-        if value.data is None and value.contents is not None:
-            return list(value.contents.reshape(-1))
-        return [as_int(n) for n in self.integers(position, what)]
-
-    def scalar_of(self, position: int, what: str) -> float | int | bool:
-        """A constant operand of one element."""
-        array = self.array(position, what)
-        if array.size != 1:
-            raise error("E0108", f"{what} must be one element, not {list(array.shape)}")
-        result: float | int | bool = array.reshape(-1)[0].item()
-        return result
-
-    def integer_of(self, position: int, what: str) -> int:
-        """A constant operand of one element, as an integer."""
-        value = self.scalar_of(position, what)
-        if not math.isfinite(value) or abs(value) >= 2**62:
-            raise error("E0108", f"{what} is {value}")
-        return int(value)
 
     def unsupported(self, what: str, fix: str | None = None) -> SternaError:
         """The error for a setting that is not supported (E0113)."""

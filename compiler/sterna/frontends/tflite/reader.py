@@ -1,0 +1,265 @@
+"""The way of a TensorFlow Lite model into a `Graph`.
+
+Everything that is wrong with a model is reported in one `SternaError`: unsupported operators and broken quantization
+together, then whatever goes wrong with single operators. One that depends on another that failed is passed over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from sterna.errors import Diagnostic, SternaError, error, internal_error
+from sterna.frontends.naming import named_graph
+from sterna.frontends.tflite.constants import check_quantization, constant_array
+from sterna.frontends.tflite.inputs import Dims, Shapes, input_types
+from sterna.frontends.tflite.operators import custom_translators, translators
+from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SubgraphInfo, TensorInfo, load
+from sterna.frontends.tflite.translation import Translation
+from sterna.frontends.tflite.variables import RESOURCE_OPERATORS, Variables
+from sterna.ir.graph import Graph, Quantized, Value, constant
+from sterna.ops import Builder
+
+FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
+_SHOWN = 4
+
+
+def read(
+    model: str | os.PathLike[str], shapes: Shapes | None = None, dims: Dims | None = None, signature: str | None = None
+) -> Graph:
+    """A TensorFlow Lite model as a graph of core operators.
+
+    Args:
+        model: a file.
+        shapes: input name -> sizes, instead of those that the file stands ready with.
+        dims: name of an open dimension (`inputs.dimension_name`) -> its size, or the least and the greatest.
+        signature: which of the model's signatures is meant; without it the first graph.
+
+    Returns:
+        A graph whose inputs and outputs are named as the model's tensors.
+
+    Raises:
+        SternaError: E0101, E0103 to E0109, E0111 to E0114.
+    """
+    info = load(model)
+    return _Reader(info, Path(os.fspath(model)).name).model(dict(shapes or {}), dict(dims or {}), signature)
+
+
+def place_of(graph: SubgraphInfo, position: int) -> str:
+    """How messages call an operator."""
+    operator = graph.operators[position]
+    made = f' "{graph.tensors[operator.outputs[0]].name}"' if operator.outputs else ""
+    return f"operator {position}, {operator.op}{made}"
+
+
+def problems_of(info: ModelInfo, graph: SubgraphInfo, where: str) -> list[Diagnostic]:
+    """What can be said to be wrong with a graph without translating it."""
+    found: dict[str, list[str]] = {}
+    for position, operator in enumerate(graph.operators):
+        if not is_supported(operator):
+            found.setdefault(operator.op, []).append(place_of(graph, position))
+    problems = []
+    for op, places in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
+        count = f"{len(places)} node" + ("s" if len(places) > 1 else "")
+        shown = "; ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
+        problems.append(Diagnostic("E0104", f"the operator {op} is not supported ({count})", (f"{where}, {shown}",)))
+    for tensor in graph.tensors:
+        if tensor.quantization is not None:
+            for mistake in check_quantization(tensor, tensor.quantization):
+                problems += [replace(d, where=(where, *d.where)) for d in mistake.diagnostics]
+    return problems
+
+
+def is_supported(operator: OperatorInfo) -> bool:
+    """Whether there is a translator."""
+    if operator.is_custom:
+        return operator.op in custom_translators()
+    return operator.op in translators() or operator.op in RESOURCE_OPERATORS
+
+
+class _Reader:
+    def __init__(self, info: ModelInfo, where: str):
+        self.info, self.where = info, where
+        self.builder = Builder(fold=FOLD)
+        self.variables = Variables(self.builder)
+        self.problems: list[Diagnostic] = []
+        self.wanted: dict[Value, str] = {}
+
+    def model(self, shapes: Shapes, dims: Dims, signature: str | None) -> Graph:
+        graph = self.info.subgraphs[self.chosen(signature)]
+        if not graph.outputs:
+            raise error("E0103", f"{self.where} has no outputs")
+        types, problems = input_types([graph.tensors[n] for n in graph.inputs], shapes, dims)
+        self.fail_if(problems_of(self.info, graph, self.where) + problems)
+        inputs = tuple(
+            Value(self.builder.name(graph.tensors[n].name), kind) for n, kind in zip(graph.inputs, types, strict=True)
+        )
+        values: dict[int, Value | None] = dict(zip(graph.inputs, inputs, strict=True))
+        self.body(graph, values)
+        self.fail_if(self.problems)
+        outputs = [self.known(graph, values, n) for n in graph.outputs]
+        self.fail_if(self.problems)
+        results = [value for value in outputs if value is not None]
+        names = _distinct([graph.tensors[n].name for n in graph.outputs])
+        states, current, following = self.variables.states()
+        made = named_graph(
+            graph.name or "model",
+            self.builder.nodes,
+            (*inputs, *current),
+            (*results, *following),
+            (*names, *(state.name for state in states)),
+            self.wanted,
+        )
+        kinds = {
+            name: Quantized(tuple(q.scales.tolist()), tuple(q.zero_points.tolist()), q.axis)
+            for name, n in zip((*(v.name for v in inputs), *names), (*graph.inputs, *graph.outputs), strict=True)
+            if (q := graph.tensors[n].quantization) is not None
+        }
+        return replace(made, states=states, quantization=kinds)
+
+    def chosen(self, signature: str | None) -> int:
+        """The position of the graph that a signature names."""
+        if signature is None:
+            return 0
+        for known in self.info.signatures:
+            if known.key == signature and known.subgraph < len(self.info.subgraphs):
+                return known.subgraph
+        keys = ", ".join(known.key for known in self.info.signatures) or "none"
+        raise error("E0106", f'the model has no signature "{signature}"', f"its signatures: {keys}")
+
+    @staticmethod
+    def fail_if(problems: Sequence[Diagnostic]) -> None:
+        if problems:
+            raise SternaError(dict.fromkeys(problems))
+
+    # ---------------------------------------------------------------- graphs
+    def body(self, graph: SubgraphInfo, values: dict[int, Value | None]) -> None:
+        """Translates the operators of a graph, in order."""
+        handles: dict[int, str] = {}
+        for position, operator in enumerate(graph.operators):
+            try:
+                if operator.op in RESOURCE_OPERATORS and not operator.is_custom:
+                    self.resource(graph, operator, position, values, handles)
+                else:
+                    self.operator(graph, operator, position, values)
+            except SternaError as mistake:
+                self.failed(mistake, graph, position, values)
+            except Exception as problem:  # ours, and still the other operators are looked at
+                self.failed(internal_error(f"{type(problem).__name__}: {problem}"), graph, position, values)
+
+    def failed(self, mistake: SternaError, graph: SubgraphInfo, position: int, values: dict[int, Value | None]) -> None:
+        for problem in mistake.diagnostics:
+            self.problems.append(replace(problem, where=(f"{self.where}, {place_of(graph, position)}", *problem.where)))
+        values.update(dict.fromkeys(graph.operators[position].outputs))
+
+    def known(self, graph: SubgraphInfo, values: dict[int, Value | None], index: int) -> Value | None:
+        """The value of a tensor: computed, constant, or one that holds a state; None if making it failed."""
+        if index not in values:
+            tensor = graph.tensors[index]
+            if tensor.content is not None:
+                values[index] = constant(self.builder.name(tensor.name), constant_array(tensor))
+            elif tensor.is_variable:
+                values[index] = self.variables.tensor(tensor)
+            elif 0 in tensor.shape:
+                values[index] = constant(self.builder.name(tensor.name), constant_array(_empty(tensor)))
+            else:
+                raise error("E0103", f'nothing computes the tensor "{tensor.name}" before it is read')
+        return values[index]
+
+    def operator(self, graph: SubgraphInfo, node: OperatorInfo, position: int, values: dict[int, Value | None]) -> None:
+        inputs = [None if n == -1 else self.known(graph, values, n) for n in node.inputs]
+        if any(n != -1 and value is None for n, value in zip(node.inputs, inputs, strict=True)):
+            values.update(dict.fromkeys(node.outputs))
+            return
+        work = Translation(
+            node,
+            f"{node.op}:{position}",
+            inputs,
+            self.builder,
+            [None if n == -1 else graph.tensors[n] for n in node.inputs],
+            [graph.tensors[n] for n in node.outputs],
+            self.origin(graph, node),
+        )
+        translator = (custom_translators() if node.is_custom else translators())[node.op]
+        result = translator(work)
+        results = result if isinstance(result, tuple) else (result,)
+        if len(results) < len(node.outputs):
+            raise error("E0103", f"{node.op} gives {len(results)} results, not {len(node.outputs)}")
+        for n, value in zip(node.outputs, results, strict=False):
+            values[n] = value
+            if value is not None:
+                self.wanted.setdefault(value, graph.tensors[n].name)
+        self.variables.update(work, values, node)
+
+    def origin(self, graph: SubgraphInfo, node: OperatorInfo) -> Callable[[int], str]:
+        def text(position: int) -> str:
+            index = node.inputs[position] if position < len(node.inputs) else -1
+            made = [o.op for o in graph.operators if index in o.outputs]
+            name = graph.tensors[index].name if index >= 0 else "nothing"
+            return f'comes from {made[0]} as "{name}"' if made else f'is "{name}"'
+
+        return text
+
+    # ---------------------------------------------------------------- variables
+    def resource(
+        self,
+        graph: SubgraphInfo,
+        node: OperatorInfo,
+        position: int,
+        values: dict[int, Value | None],
+        handles: dict[int, str],
+    ) -> None:
+        """Handles of variables, reading and assigning them, and the graph that fills them once."""
+        if node.op == "CALL_ONCE":
+            number = node.options.get("init_subgraph_index", 0)
+            if not 0 <= number < len(self.info.subgraphs):
+                raise error("E0103", f"there is no graph {number} to call once")
+            self.initialize(self.info.subgraphs[number])
+        elif node.op == "VAR_HANDLE":
+            container, name = (node.options.get(key, "") for key in ("container", "shared_name"))
+            handles[node.outputs[0]] = (
+                f"{container}/{name}" if container else name or graph.tensors[node.outputs[0]].name
+            )
+        elif node.inputs[0] not in handles:
+            raise error("E0113", f"{node.op} of a variable that comes from elsewhere is not supported")
+        elif node.op == "READ_VARIABLE":
+            result = graph.tensors[node.outputs[0]]
+            values[node.outputs[0]] = self.variables.read(handles[node.inputs[0]], result)
+        else:
+            value = self.known(graph, values, node.inputs[1])
+            if value is not None:
+                self.variables.assign(handles[node.inputs[0]], value)
+
+    def initialize(self, graph: SubgraphInfo) -> None:
+        """What a graph that runs once leaves in the variables."""
+        self.fail_if(problems_of(self.info, graph, self.where))
+        before = self.variables.current
+        self.variables.current = {}
+        self.body(graph, {})
+        for name, value in self.variables.current.items():
+            if value.data is None:
+                raise error("E0113", f'the first value of the variable "{name}" is computed, which is not supported')
+            self.variables.initial[name] = value.data
+        self.variables.current = before
+
+
+def _empty(tensor: TensorInfo) -> TensorInfo:
+    return replace(tensor, content=np.zeros(0, np.uint8))
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of results, with a number behind those that stand there twice."""
+    result: list[str] = []
+    for name in names:
+        fresh, count = name, 1
+        while fresh in result:
+            fresh, count = f"{name}.{count}", count + 1
+        result.append(fresh)
+    return result
+
+
+__all__ = ["is_supported", "place_of", "problems_of", "read"]

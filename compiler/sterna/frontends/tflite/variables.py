@@ -1,0 +1,92 @@
+"""What a model remembers from one run to the next: resource variables, and tensors that operators keep state in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.tflite.constants import element_type
+from sterna.frontends.tflite.schema import OperatorInfo, TensorInfo
+from sterna.frontends.tflite.translation import Translation
+from sterna.ir import dtypes
+from sterna.ir.graph import Array, State, TensorType, Value, tensor_type
+from sterna.ops import Builder
+
+#: Operators that name, read and assign variables instead of computing values.
+RESOURCE_OPERATORS = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
+
+
+class Variables:
+    """The variables of a model.
+
+    Args:
+        builder: hands out names.
+
+    Attributes:
+        current: what each holds at this point of the graph.
+        initial: what it holds before the first run, where the model says so.
+    """
+
+    def __init__(self, builder: Builder):
+        self.builder = builder
+        self.current: dict[str, Value] = {}
+        self.initial: dict[str, Array] = {}
+        self.given: dict[str, Value] = {}
+        self._tensors: dict[int, str] = {}
+
+    def read(self, name: str, result: TensorInfo) -> Value:
+        """What a variable holds now."""
+        if name not in self.current:
+            first = self.initial.get(name)
+            dtype = element_type(result) if first is None else dtypes.from_numpy(first.dtype)
+            kind = tensor_type(dtype, result.shape if first is None else first.shape)
+            self.current[name] = self._given(name, kind)
+        return self.current[name]
+
+    def assign(self, name: str, value: Value) -> None:
+        """Lets a variable hold another value.
+
+        Raises:
+            SternaError: E0113, it has another type than before.
+        """
+        known = self.current.get(name)
+        if known is not None and known.type != value.type:
+            raise error("E0113", f'the variable "{name}" changes from {known.type} to {value.type}')
+        self.current[name] = value
+
+    def tensor(self, tensor: TensorInfo) -> Value:
+        """The state that an operator keeps in a tensor."""
+        self._tensors[tensor.index] = tensor.name
+        dtype = element_type(tensor)
+        if tensor.name not in self.current:
+            self.current[tensor.name] = self._given(tensor.name, tensor_type(dtype, tensor.shape))
+            low, high = dtypes.limits(dtype) if dtypes.is_integer(dtype) else (0, 0)
+            if tensor.quantization is not None and tensor.quantization.zero_points.any():
+                # Before the first run a state is zero, which its integers may say with another number.
+                zero = int(tensor.quantization.zero_points[0])
+                assert low <= zero <= high
+                self.initial[tensor.name] = np.full(tensor.shape, zero, dtypes.to_numpy(dtype))
+        return self.current[tensor.name]
+
+    def update(self, work: Translation, values: Mapping[int, Value | None], node: OperatorInfo) -> None:
+        """Takes over what an operator leaves in its state tensors."""
+        for position, value in work.left_behind.items():
+            index = node.inputs[position]
+            if index not in self._tensors:
+                raise error("E0113", f"{node.op} keeps its state in a tensor that is no variable")
+            self.assign(self._tensors[index], value)
+            assert isinstance(values, dict)
+            values[index] = value
+
+    def _given(self, name: str, kind: TensorType) -> Value:
+        value = Value(self.builder.name(name), kind)
+        self.given[name] = value
+        return value
+
+    def states(self) -> tuple[tuple[State, ...], tuple[Value, ...], tuple[Value, ...]]:
+        """The states, what each holds when a run begins, and when it ends."""
+        names = [name for name in self.given if self.current.get(name) is not None]
+        states = tuple(State(self.given[name].name, self.initial.get(name)) for name in names)
+        return states, tuple(self.given[n] for n in names), tuple(self.current[n] for n in names)
