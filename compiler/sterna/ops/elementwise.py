@@ -174,18 +174,36 @@ def _sinh(x: Expr) -> Expr:
     return E.select(absolute(x) < 0.5, series, half)
 
 
+_FAR = 2.0**28  # 1 is less than half a unit of its last place, squared, even in float64
+
+
 def _asinh(x: Expr) -> Expr:
     size = absolute(x)
     square = size * size
-    value = _log1p(size + square / (1.0 + E.unary("sqrt", square + 1.0)))
+    value = _log_twice(size, _log1p(size + square / (1.0 + E.unary("sqrt", square + 1.0))))
     return E.select(x < 0.0, -value, value)
+
+
+def _acosh(x: Expr) -> Expr:
+    return _log_twice(x, _log1p(x - 1.0 + E.unary("sqrt", x - 1.0) * E.unary("sqrt", x + 1.0)))
+
+
+def _atanh(x: Expr) -> Expr:
+    size = absolute(x)
+    value = 0.5 * _log1p(2.0 * size / (1.0 - size))
+    return E.select(x < 0.0, -value, value)
+
+
+def _log_twice(x: Expr, near: Expr) -> Expr:
+    """log(2 x) where x is so large that its square could overflow, and 1 is nothing beside it; else `near`."""
+    return E.select(x > _FAR, E.unary("log", x) + math.log(2.0), near)
 
 
 def _log1p(x: Expr) -> Expr:
     """log(1 + x) with the rounding of 1 + x divided out (Kahan)."""
     total = 1.0 + x
-    exact = E.compare("eq", total, 1.0)
-    return E.select(exact, x, E.unary("log", total) * x / E.select(exact, 1.0, total - 1.0))
+    exact, log = E.compare("eq", total, 1.0), E.unary("log", total)
+    return E.select(x > _FAR, log, E.select(exact, x, log * x / E.select(exact, 1.0, total - 1.0)))
 
 
 # ---------------------------------------------------------------- operators with rules of their own
@@ -360,7 +378,7 @@ OPERATORS: tuple[Operator, ...] = (
     unary(
         "acosh",
         "inverse hyperbolic cosine",
-        lambda x: _log1p(x - 1.0 + E.unary("sqrt", (x - 1.0) * (x + 1.0))),
+        _acosh,
         onnx="Acosh",
         low=1.0,
         high=9.0,
@@ -368,7 +386,7 @@ OPERATORS: tuple[Operator, ...] = (
     unary(
         "atanh",
         "inverse hyperbolic tangent",
-        lambda x: 0.5 * _log1p(2.0 * x / (1.0 - x)),
+        _atanh,
         onnx="Atanh",
         low=-0.9,
         high=0.9,

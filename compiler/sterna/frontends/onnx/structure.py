@@ -11,6 +11,11 @@ from sterna.frontends.onnx.nodes import schema
 
 #: Operators with sub-graphs: one branch is taken, or a known number of iterations is written out.
 CONTROL = ("If", "Loop", "Scan")
+#: Domains whose operators only one machine can run, and what to do instead.
+_FIXES = {
+    "com.microsoft.nchwc": "give the model before ONNX Runtime laid it out for one processor, or save it with "
+    "graph_optimization_level = ORT_ENABLE_EXTENDED"
+}
 _SHOWN = 4  # names that a message lists before it only counts
 
 
@@ -134,7 +139,8 @@ def unsupported(
     for (domain, op), nodes in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         label = f"{domain}.{op}" if domain else op
         count = f"{len(nodes)} node" + ("s" if len(nodes) > 1 else "")
+        fix = _FIXES.get(domain)
         problems.append(
-            Diagnostic("E0104", f"the operator {label} is not supported ({count})", (f"{where}, {listed(nodes)}",))
+            Diagnostic("E0104", f"the operator {label} is not supported ({count})", (f"{where}, {listed(nodes)}",), fix)
         )
     return problems

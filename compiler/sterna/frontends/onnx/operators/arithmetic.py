@@ -113,6 +113,16 @@ def layer_normalization(t: Translation) -> tuple[Value | None, ...]:
     return (t.op("add", y, t.input(2)) if t.has(2) else y, mean, inverse)
 
 
+def mean_variance_normalization(t: Translation) -> Value:
+    """As the function that defines it, with the variance taken of what is left of the mean: no digits cancel."""
+    x = t.input(0)
+    axes = axes_of(t.attribute("axes") or (0, 2, 3), x.type.rank)
+    centered = t.op("sub", x, t.op("reduce_mean", x, axes=axes, keep_dims=True))
+    variance = t.op("reduce_mean", t.op("mul", centered, centered), axes=axes, keep_dims=True)
+    deviation = t.op("add", t.op("sqrt", variance), t.scalar(1e-9, x.dtype))
+    return t.op("div", centered, deviation)
+
+
 def lp_normalization(t: Translation) -> Value:
     x = t.input(0)
     axes = axes_of((t.attribute("axis", -1),), x.type.rank)
@@ -373,6 +383,7 @@ TRANSLATORS: dict[str, Translator] = {
     "LogSoftmax": _softmax("log_softmax"),
     "MatMul": matmul,
     "LpNormalization": lp_normalization,
+    "MeanVarianceNormalization": mean_variance_normalization,
     "Max": _chain("maximum"),
     "Mean": mean,
     "Min": _chain("minimum"),

@@ -270,6 +270,14 @@ def feature_vectorizer(t: Translation) -> Value:
     return parts[0] if len(parts) == 1 else t.op("concat", *parts, axis=1)
 
 
+def zip_map(t: Translation) -> Value:
+    """The scores themselves, a column per class in the order of the labels: maps from labels to scores hold no more."""
+    count = len(t.attribute("classlabels_int64s") or t.attribute("classlabels_strings") or ())
+    if t.input(0).type.rank not in (1, 2) or t.input(0).shape[-1] != count:
+        raise error("E0109", f"{count} labels for scores of {t.input(0).type}")
+    return t.input(0)
+
+
 ML_TRANSLATORS: dict[str, Translator] = {
     "Binarizer": binarizer,
     "FeatureVectorizer": feature_vectorizer,
@@ -280,4 +288,5 @@ ML_TRANSLATORS: dict[str, Translator] = {
     "OneHotEncoder": one_hot_encoder,
     "SVMClassifier": svm_classifier,
     "SVMRegressor": svm_regressor,
+    "ZipMap": zip_map,
 }
