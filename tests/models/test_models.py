@@ -21,10 +21,16 @@ NAMES = (
     "ultraface_rfb320_f32", "ppocr_cls_f32", "ppocrv6_tiny_det_f32", "ppocrv6_tiny_rec_f32", "efficientnet_lite0_f32",
     "speech_embedding_f32", "speech_melspectrogram_f32", "basic_pitch_f32", "sklearn_mlp_digits", "magika_f32",
     "g2p_id_bert_f32",
+    "dtln_1_f32", "silero_vad_16k_f32", "sklearn_logreg_digits", "sklearn_rf_digits",
+    "sklearn_svc_wine", "whisper80_frontend_f32", "minilm_l6_v2_int8",
 )  # fmt: skip
 #: Outputs that no exact computation reproduces: magika's layer normalization takes E[x^2] - E[x]^2 of a nearly constant
 #: row in float32, and what is left are the rounding errors of the reference's own summation order.
-ILL_CONDITIONED = {"magika_f32": 1e-3}
+#: whisper80: ONNX Runtime's own transform in float32 is 1.66e-3 from the same graph in float64, and ours 7e-6.
+ILL_CONDITIONED = {"magika_f32": 1e-3, "whisper80_frontend_f32": 2e-3}
+#: Parts of a result that hang on which way one element is rounded; all others are compared. minilm, case 2: an activation of a padding token is
+#: 9.5000007 steps for the reference and 9.4999995 here, one float apart; behind it that token differs by 0.15.
+TIES = {("minilm_l6_v2_int8", 2): (0, 9)}
 GENERATORS = [
     pytest.param("c", marks=pytest.mark.family("host-c")),
     pytest.param("llvm", marks=pytest.mark.family("host-llvm")),
@@ -52,6 +58,8 @@ def test_trained_model(name: str, generator: str, tmp_path: Path) -> None:
                     np.testing.assert_array_equal(found, expected)
                     continue
                 tolerance = max(model.tolerance(expected), ILL_CONDITIONED.get(name, 0.0))
+                if (name, number) in TIES:
+                    found[TIES[name, number]] = expected[TIES[name, number]]
                 np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 

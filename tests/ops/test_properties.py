@@ -14,7 +14,7 @@ import numpy as np
 import onnx.reference
 import onnxruntime
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import sterna
@@ -67,8 +67,8 @@ ROUNDED = ("QuantizeLinear", "QLinearMatMul", "DynamicQuantizeLinear")
 
 def check(case: NodeCase) -> None:
     expected = expected_of(case)
-    assume(expected is not None)
-    assert expected is not None
+    if expected is None:
+        reject()
     with sterna.compile(case.model(), generator="llvm") as bundle:
         agree(case, list(bundle.run(case.feeds).values()), expected)
 
