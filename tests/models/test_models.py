@@ -28,7 +28,8 @@ NAMES = (
 #: row in float32, and what is left are the rounding errors of the reference's own summation order.
 #: whisper80: ONNX Runtime's own transform in float32 is 1.66e-3 from the same graph in float64, and ours 7e-6.
 ILL_CONDITIONED = {"magika_f32": 1e-3, "whisper80_frontend_f32": 2e-3}
-#: Parts of a result that hang on which way one element is rounded; all others are compared. minilm, case 2: an activation of a padding token is
+#: Parts of a result that hang on which way one element is rounded; all others are compared. minilm, case 2: an
+#: activation of a padding token is
 #: 9.5000007 steps for the reference and 9.4999995 here, one float apart; behind it that token differs by 0.15.
 TIES = {("minilm_l6_v2_int8", 2): (0, 9)}
 GENERATORS = [
