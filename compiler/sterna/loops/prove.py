@@ -54,7 +54,8 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
     facts = [_without_names(k, names) for k in known] + [r.greatest - r.least for r in ranges.values()]
     value = _without_names(value, names)
     value, facts, ranges = _named_positions(value, facts, ranges)
-    return _by_cases(value, ranges, _relaxed(facts, value), _MOST_CASES)
+    facts = _relaxed(facts, value)
+    return any(_by_cases(value, ranges, facts, _MOST_CASES, combined) for combined in (False, True))
 
 
 def _named_positions(
@@ -131,14 +132,14 @@ def _without_division(value: Int, quotients: Sequence[FloorDiv]) -> list[Int]:
     return results
 
 
-def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], cases: int) -> bool:
-    """Whether value >= 0, whichever operand every minimum and maximum is."""
+def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], cases: int, combined: bool) -> bool:
+    """Whether value >= 0, whichever operand every minimum and maximum is; `combined`: by the dear method too."""
     extremum = next((a for a in value.atoms() if isinstance(a, Extremum)), None)
     if extremum is None:
         return (
             _by_ends(value, ranges, known)
             or any(_by_ends(less, ranges, known) for k in known for less in _less(value, k))
-            or _combined(value, ranges, known)
+            or (combined and _combined(value, ranges, known))
         )
     if cases == 0:
         return False
@@ -147,7 +148,7 @@ def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], 
     # A minimum that is taken away, or a maximum that is added: either operand gives a lower bound.
     if factor is not None and _sign(factor) == (extremum.kind == "max"):
         either = (value.substitute({extremum: case}) for case in (a, b))
-        if any(_by_cases(without_remainders(v), ranges, known, cases - 1) for v in either):
+        if any(_by_cases(without_remainders(v), ranges, known, cases - 1, combined) for v in either):
             return True
     difference = b - a if extremum.kind == "min" else a - b
     return all(
@@ -156,6 +157,7 @@ def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], 
             ranges,
             [*(k.substitute({extremum: case}) for k in known), order],
             cases - 1,
+            combined,
         )
         for case, order in ((a, difference), (b, -difference))
     )
