@@ -79,6 +79,14 @@ def pads(g: OpenGraph) -> None:
 
 
 @_case(IMAGE)
+def pools(g: OpenGraph) -> None:
+    x = _image(g)
+    for options in ({"pads": [1, 1, 1, 1]}, {"ceil_mode": 1}, {"pads": [1, 1, 1, 1], "count_include_pad": 1}):
+        g.output(g.node("AveragePool", x, kernel_shape=[3, 3], strides=[2, 2], **options))
+    g.output(g.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1))
+
+
+@_case(IMAGE)
 def parts(g: OpenGraph) -> None:
     x = _image(g, 8)
     g.output(g.node("DepthToSpace", x, blocksize=2))

@@ -10,7 +10,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
-from sterna.ir.integer import Int
+from sterna.ir.integer import Int, as_int
 from sterna.ops.formulas import lowest
 
 LARGEST_DIMENSION = 1 << 24  # windows; more can only be a mistake, and tables of them are made
@@ -226,18 +226,19 @@ def max_pool(t: Translation) -> tuple[Value | None, ...]:
     return (y, t.channels_first(t.op("max_pool_index", last, **window, **where)))
 
 
-def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray, tuple[int, ...]]:
-    """Sums of windows, channels last, and how many elements each window has as the count mode wants it."""
+def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray | Value, tuple[int, ...]]:
+    """Sums of windows, channels last, and how many elements each window has as the count mode wants it: a tensor where
+    that depends on open dimensions."""
     spatial = _spatial(t, x)
     kernel = _kernel(t, spatial)
     strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
     before, after, counts = _windows(t, x.shape[2:], kernel, strides, dilations)
     include = bool(t.attribute("count_include_pad", 0))
     if not x.type.is_static:
-        if t.attribute("ceil_mode", 0) or (any((*before, *after)) and not include):
-            raise t.unsupported("with windows that count differently at the border of an open dimension")
         last = _padded(t, t.channels_last(x), before, after)
         pooled = t.op("sum_pool", last, kernel=kernel, strides=strides, dilations=dilations)
+        if t.attribute("ceil_mode", 0) or (any((*before, *after)) and not include):
+            return pooled, _counts(t, x, before, after, include, (kernel, strides, dilations)), kernel
         return pooled, np.array([math.prod(kernel)]), kernel
     sizes = t.static(x)[2:]
     pads = t.attribute("pads") or (0,) * (2 * spatial)
@@ -255,10 +256,33 @@ def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray, tuple[int, .
     return t.op("sum_pool", last, kernel=kernel, strides=strides, dilations=dilations), table, kernel
 
 
+def _counts(
+    t: Translation,
+    x: Value,
+    before: Sequence[int],
+    after: Sequence[int],
+    include: bool,
+    window: tuple[Sequence[int], ...],
+) -> Value:
+    """How many elements every window has: the sum of ones in the place of elements that count."""
+    spatial = len(before)
+    pads = t.attribute("pads") or (0,) * (2 * spatial)
+    automatic = t.attribute("auto_pad", "NOTSET") != "NOTSET"
+    behind = [(after[n] if automatic else pads[n + spatial]) if include else 0 for n in range(spatial)]
+    front = list(before) if include else [0] * spatial
+    sizes = [n + p + q for n, p, q in zip(x.shape[2:], front, behind, strict=True)]
+    ones = t.op("expand", t.scalar(1, x.dtype), shape=(as_int(1), *sizes, as_int(1)))
+    rest = [p - q for p, q in zip(before, front, strict=True)], [p - q for p, q in zip(after, behind, strict=True)]
+    kernel, strides, dilations = window
+    return t.op("sum_pool", _padded(t, ones, *rest), kernel=kernel, strides=strides, dilations=dilations)
+
+
 def average_pool(t: Translation) -> Value:
     x = t.input(0)
     total, table, _ = _sum_pool(t, x)
-    if (table == table.flat[0]).all():
+    if isinstance(table, Value):
+        divisor = table
+    elif (table == table.flat[0]).all():
         divisor = t.scalar(float(table.flat[0]), x.dtype)
     else:
         divisor = t.constant(table[..., None].astype(np.float64), x.dtype)
