@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int
+from sterna.ir.integer import ComputedSymbol, Int, as_int, of
 from sterna.ir.sizes import BIND
 from sterna.ops.formulas import at
 from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
@@ -50,6 +52,7 @@ OPERATORS: tuple[Operator, ...] = (
         lambda call: compute(call.name, (), lambda: at(call.input(0), [])),
         Fusion.OPAQUE,
         (Attribute("size", "dims", "the symbol: one number"),),
+        cases=(case(np.array(3, np.int64), size=(of(ComputedSymbol("found", 0, 9)),)),),
     ),
     Operator(
         "dimensions",
