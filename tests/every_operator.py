@@ -24,7 +24,7 @@ def every_operator(
         accept: leaves out cases.
         part: of so many equal parts.
     """
-    # A size that the model computes is not for firmware, nor yet for JavaScript: tests/models/test_data_sizes.py has it.
+    # Sizes that the model computes are not for firmware, nor yet for JavaScript: tests/models/test_data_sizes.py
     chosen = [o for o in operators().values() if o.name != BIND]
     cases = [(o, n, c) for o in chosen for n, c in enumerate(o.cases) if accept is None or accept(o, c)]
     builder, inputs, outputs, names = Builder(), [], [], []
