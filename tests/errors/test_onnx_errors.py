@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 
@@ -232,6 +233,35 @@ def test_external_data(tmp_path: Path, location: str, offset: int, length: int) 
     graph = read(save())
     assert [c.data.tolist() for c in graph.constants() if c.data is not None] == [[0.0, 1.0, 2.0]]
     assert refusal(save(location=location, offset=offset, length=length)).codes == ("E0110",)
+
+
+def test_a_model_of_more_than_two_gigabytes(tmp_path: Path) -> None:
+    """Weights in a file with holes: they are mapped, so that only what is looked at takes memory."""
+    rows, width, count = 300_000, 1024, 2
+    proto = model(
+        [
+            helper.make_node("Gather", ["a", "x"], ["p"]),
+            helper.make_node("Gather", ["b", "x"], ["q"]),
+            helper.make_node("Add", ["p", "q"], ["y"]),
+        ],
+        [value("x", [2], TensorProto.INT64)],
+    )
+    size = rows * width * 4
+    with (tmp_path / "weights.bin").open("wb") as file:
+        file.truncate(count * size)
+        file.seek(count * size - 4)
+        file.write(np.float32(7).tobytes())
+    for n, name in enumerate("ab"):
+        tensor = proto.graph.initializer.add(name=name, data_type=TensorProto.FLOAT, dims=[rows, width])
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, text in {"location": "weights.bin", "offset": n * size, "length": size}.items():
+            tensor.external_data.add(key=key, value=str(text))
+    (tmp_path / "net.onnx").write_bytes(proto.SerializeToString())
+    assert count * size > 2**31
+    found = interpret(read(tmp_path / "net.onnx"), {"x": np.array([0, rows - 1])})["y"]
+    assert found.shape == (2, width)
+    assert found[1, -1] == 7
+    assert not found[:, :-1].any()
 
 
 def test_external_data_through_a_link(tmp_path: Path) -> None:

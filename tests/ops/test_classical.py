@@ -202,3 +202,12 @@ def test_what_does_not_fit_is_refused() -> None:
         outputs = 2 if op.endswith("Classifier") else 1
         with pytest.raises(SternaError, match=code):
             read(model_of(op, {"x": x}, outputs, **attributes))
+
+
+def test_zip_map_gives_the_scores() -> None:
+    x = np.array([[0.25, 0.75], [0.5, 0.125]], np.float32)
+    model = model_of("ZipMap", {"x": x}, 1, classlabels_int64s=[7, 3])
+    maps = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    np.testing.assert_array_equal(interpret(read(model), {"x": x})["y0"], [[row[7], row[3]] for row in maps])
+    with pytest.raises(SternaError, match="E0109"):
+        read(model_of("ZipMap", {"x": x}, 1, classlabels_int64s=[7, 3, 1]))
