@@ -103,7 +103,7 @@ def compiled_schedule(
         params,
         params_at,
         source,
-        (Library("model.so", machine, library),),
+        (Library(machine.library, machine, library),),
     )
 
 

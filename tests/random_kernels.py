@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from compiling import input_value
+from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
 
@@ -99,6 +100,52 @@ def convolution(k: Kernels) -> Value:
     w = k.operand(*kernel, cin // groups, cout)
     y = k.builder.add("conv", x, w, strides=tuple(strides), dilations=tuple(dilations), groups=groups)
     return k.epilogue(y)
+
+
+def few_bits(k: Kernels, *shape: int, dtype: str, constant: bool = False) -> Value:
+    """An input or a constant of bytes."""
+    k.seed += 1
+    low, high = dtypes.limits(dtype)
+    array = np.random.default_rng(k.seed).integers(low, high, shape, endpoint=True).astype(dtype)
+    if constant:
+        return k.builder.constant(array)
+    value = input_value(k.builder, array)
+    k.inputs.append(value)
+    k.feeds[value.name] = array
+    return value
+
+
+def requantized(k: Kernels, y: Value) -> Value:
+    """Sums in int32 as bytes again, with one factor per column or one for all."""
+    b, add = k.builder, k.builder.add
+    if k.flag():
+        y = add("add", y, b.constant(np.arange(y.type.sizes[-1], dtype=np.int32) * 7 - 50))
+    size = y.type.sizes[-1] if k.flag() else 1
+    factor = b.constant(np.linspace(0.001, 0.004, size, dtype=np.float32))
+    y = add("mul", add("cast", y, to="float32"), factor)
+    return add("round_to_integer", y, to=k.draw(st.sampled_from(["int8", "uint8"])), zero=k.number(0, 9))
+
+
+def integer_product(k: Kernels) -> Value:
+    m, n, depth = k.size(65), k.size(65), k.size(130)
+    x = few_bits(k, m, depth, dtype=k.draw(st.sampled_from(["int8", "uint8"])))
+    w = few_bits(k, depth, n, dtype=k.draw(st.sampled_from(["int8", "int8", "uint8"])), constant=k.draw(st.booleans()))
+    y = k.builder.add("matmul_integer", x, w)
+    return requantized(k, y) if k.flag() else y
+
+
+def integer_convolution(k: Kernels) -> Value:
+    """Of groups too, as many as channels maybe: what has dot products and what has not."""
+    kernel, strides = [k.number(1, 3) for _ in "hw"], [k.number(1, 2) for _ in "hw"]
+    sizes = [f + s * k.number(0, 9) for f, s in zip(kernel, strides, strict=True)]
+    groups = k.draw(st.sampled_from([1, 1, 1, 2, 17]))
+    cin, cout = groups * (k.size(17) if groups < 17 else 1), groups * (k.size(33) if groups < 17 else 1)
+    x = few_bits(k, 1, *sizes, cin, dtype=k.draw(st.sampled_from(["int8", "uint8"])))
+    if k.flag():
+        x = k.builder.add("pad", x, before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=3)
+    w = few_bits(k, *kernel, cin // groups, cout, dtype="int8", constant=True)
+    y = k.builder.add("conv_integer", x, w, strides=tuple(strides), dilations=(1, 1), groups=groups)
+    return requantized(k, y) if k.flag() else y
 
 
 def depthwise(k: Kernels) -> Value:
@@ -233,7 +280,7 @@ def movement(k: Kernels) -> Value:
     return k.builder.reshape(y, (int(y.type.elements),)) if k.flag() else k.epilogue(y, channels=False)
 
 
-FAMILIES = (
+FAMILIES = (integer_product, integer_convolution,
     matmul, convolution, depthwise, transposed_convolution, pool, softmax, reduction, normalization,
     extreme, cumulative, elementwise, transpose, gather, movement,
 )  # fmt: skip

@@ -43,12 +43,19 @@ def arm64_host(directory: Path) -> Path:
 
 
 def run_arm64(
-    host: Path, bundle: Path, inputs: Arrays, outputs: Arrays, directory: Path, threads: int = 1
+    host: Path,
+    bundle: Path,
+    inputs: Arrays,
+    outputs: Arrays,
+    directory: Path,
+    threads: int = 1,
+    cpu: str = "cortex-a72",
 ) -> list[np.ndarray]:
-    """Runs a bundle under qemu-aarch64 as the processor of a Raspberry Pi 4, which refuses newer instructions."""
+    """Runs a bundle under qemu-aarch64, if not told otherwise as the processor of a Raspberry Pi 4, which refuses newer
+    instructions."""
     qemu = need("qemu-aarch64", "runs programs for 64-bit ARM")
     files = write_inputs(directory, inputs)
-    run(qemu, "-cpu", "cortex-a72", host, bundle, "--threads", str(threads), *files, "--out", "out", cwd=directory)
+    run(qemu, "-cpu", cpu, host, bundle, "--threads", str(threads), *files, "--out", "out", cwd=directory)
     return read_outputs(directory, outputs)
 
 

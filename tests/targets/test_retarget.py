@@ -53,12 +53,6 @@ def reference(name: str) -> Reference:
     return Reference(model.file, shapes, list(case.inputs.values()), list(outputs.values()))
 
 
-@pytest.fixture(scope="session")
-def arm64_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("qemu-aarch64", "runs programs for 64-bit ARM")
-    return machines.arm64_host(tmp_path_factory.mktemp("arm64"))
-
-
 @pytest.mark.family("arm64")
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_raspberry_pi(reference: Reference, generator: str, arm64_host: Path, tmp_path: Path) -> None:

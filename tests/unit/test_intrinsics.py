@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from compiling import compiled_schedule, run_schedule
+from dot_products import arrays, product, tiled
 from sterna.errors import SternaError
-from sterna.intrinsics import INTRINSICS, Intrinsic
-from sterna.ir import dtypes
+from sterna.intrinsics import INTRINSICS
 from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
@@ -20,9 +20,8 @@ from sterna.loops.printer import print_function
 from sterna.schedule.schedule import Schedule, Step
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target, host, load_target, target_names
-from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
-from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from sterna.te.tensor import Kernel
 from sterna.toolchain.compilers import compile_c, find_program
 
 #: Targets of this kind of machine that name intrinsics, narrower ones than this machine's included.
@@ -42,50 +41,6 @@ def able() -> Iterator[tuple[Target, str]]:
 ABLE = [pytest.param(t, i, id=f"{t.name}-{i}") for t, i in able()]
 
 
-def product(m: int, n: int, depth: int, left: str, right: str = "int8") -> Kernel:
-    """x w + b of small integers."""
-    x, w = placeholder("x", (m, depth), left), placeholder("w", (depth, n), right)
-    b = placeholder("b", (n,), "int32")
-    k = reduce_axis("k", depth)
-    acc = compute("acc", (m, n), lambda i, j: total(E.cast(x[i, k.var], "int32") * E.cast(w[k.var, j], "int32"), k))
-    out = compute("out", (m, n), lambda i, j: acc[i, j] + b[j])
-    return Kernel("product", (x,), (w, b), (out,))
-
-
-def arrays(kernel: Kernel, seed: int) -> dict[str, np.ndarray]:
-    """Random elements, the extreme ones as often as all others together."""
-    random = np.random.default_rng(seed)
-    made = {}
-    for t in (*kernel.inputs, *kernel.params):
-        low, high = dtypes.limits(t.dtype) if t.dtype != "int32" else (-1000, 1000)
-        shape = [int(n) for n in t.shape]
-        values = random.integers(low, high, shape, endpoint=True)
-        made[t.name] = np.where(random.random(shape) < 0.5, values, random.choice([low, high], shape)).astype(t.dtype)
-    return made
-
-
-def tiled(kernel: Kernel, intrinsic: Intrinsic, rows: int = 2) -> Schedule:
-    """A tile of `rows` by one vector, whatever the target."""
-    s = Schedule(kernel)
-    left, _ = intrinsic.operands
-    if kernel.inputs[0].dtype != left:
-        s.offset("acc", "x")
-    s.split("out", "j", intrinsic.lanes)
-    s.split("out", "i", rows)
-    s.reorder("out", "j.o", "i.o", "i.i", "j.i")
-    s.unroll("out", "i.i")
-    s.vectorize("out", "j.i", whole=True)
-    s.compute_at("acc", "out", "i.o", "register")
-    s.split("acc", "j", intrinsic.lanes)
-    s.split("acc", "k", intrinsic.group)
-    s.reorder("acc", "k.o", "i", "j.o", "j.i", "k.i")
-    s.unroll("acc", "i")
-    s.unroll("acc", "j.o")
-    s.tensorize("acc", "j.i", "k.i", intrinsic.name)
-    s.pack("w", {1: intrinsic.lanes, 0: intrinsic.group}, [(1, "o"), (0, "o"), (1, "i"), (0, "i")])
-    return s
-
-
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 @pytest.mark.parametrize(("target", "name"), ABLE)
 def test_a_lowering_computes_its_behaviour(target: Target, name: str, generator: str) -> None:
@@ -100,6 +55,21 @@ def test_a_lowering_computes_its_behaviour(target: Target, name: str, generator:
                 schedule, {"x": feeds["x"]}, [feeds[p.name] for p in kernel.params], generator, target=target
             )
             np.testing.assert_array_equal(found["out"], run_kernel(kernel, feeds)["out"])
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm", "plain"])
+@pytest.mark.parametrize("name", ["vpdpbusd.512", "pmaddwd.128.s8", "usdot.128"])
+def test_a_machine_without_it_computes_the_behaviour(name: str, generator: str) -> None:
+    """What a bundle's variants for lesser machines do, and plain C."""
+    intrinsic = INTRINSICS[name]
+    target = replace(host(), int_dot=(), **({"dialect": "plain", "vector_bits": 0} if generator == "plain" else {}))
+    kernel = product(2, intrinsic.lanes + 1, 7, "int8")
+    feeds = arrays(kernel, 3)
+    found = run_schedule(
+        tiled(kernel, intrinsic), {"x": feeds["x"]}, [feeds[p.name] for p in kernel.params],
+        generator.replace("plain", "c"), target=target,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found["out"], run_kernel(kernel, feeds)["out"])
 
 
 @pytest.mark.parametrize("name", INTRINSICS)

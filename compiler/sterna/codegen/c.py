@@ -367,7 +367,9 @@ class _Printer:
         if isinstance(e, E.IndexValue):
             return d.index_value(d.index(e.index + lane * e.stride), e.dtype, 1, 0)
         if isinstance(e, P.Broadcast):
-            return self.value(e.a)
+            return self.lane(e.a, lane % e.a.lanes)
+        if isinstance(e, P.Apply):
+            return self._summed(e, lane)
         if isinstance(e, P.Assemble):
             return self.value(e.elements[lane])
         if isinstance(e, P.Blend):
@@ -396,6 +398,15 @@ class _Printer:
         if isinstance(e, P.Lane):
             return operands[0]
         raise TypeError(f"no such value: {type(e).__name__}")
+
+    def _summed(self, e: P.Apply, lane: int) -> str:
+        """One lane of an intrinsic, by its behaviour."""
+        d, (old, *operands), group = self.d, e.operands, e.intrinsic.group
+        text = self.lane(old, lane)
+        for n in range(lane * group, (lane + 1) * group):
+            a, b = (d.cast(x.dtype, e.dtype, self.lane(x, n), 1, 0) for x in operands)
+            text = d.binary("add", e.dtype, text, d.binary("mul", e.dtype, a, b, 1), 1)
+        return text
 
     def scalar(self, e: Expr) -> str:
         return self.value(e)

@@ -58,7 +58,7 @@ def module_text(functions: Sequence[Function], target: Target, model: str) -> st
         FunctionWriter(f, target, declarations, intrinsics, metadata).text(n)
         for f, n in zip(functions, names, strict=True)
     ]
-    lowerings = [_intrinsic(i, declarations) for i in intrinsics.values()]
+    lowerings = [_intrinsic(i, target, declarations) for i in intrinsics.values()]
     tables = _tables(functions, names, target, model)
     numbered = [_node(n, text) for n, text in enumerate(nodes)]
     head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{full_triple(target)}"'
@@ -86,10 +86,11 @@ def emit_object(text: str, target: Target) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-def _intrinsic(intrinsic: Intrinsic, declarations: set[str]) -> str:
+def _intrinsic(intrinsic: Intrinsic, target: Target, declarations: set[str]) -> str:
     """The definition of an intrinsic's function, which is always inlined."""
     result, a, b = operand_kinds(intrinsic)
-    body = render_template("intrinsics/llvm.j2", i=intrinsic, t={"result": result, "a": a, "b": b}).strip("\n")
+    native, types = intrinsic.name in target.int_dot, {"result": result, "a": a, "b": b}
+    body = render_template("intrinsics/llvm.j2", i=intrinsic, t=types, native=native).strip("\n")
     for called, name, operands in re.findall(r"call (.+?) (@llvm\.[\w.]+)\((.*)\)", body):
         kinds = re.sub(r" %\w+", "", operands)
         declarations.add(f"declare {called} {name}({kinds})")

@@ -22,12 +22,14 @@ class Intrinsic:
             operands...), and the one of `intrinsics/llvm.j2` that gives the body of the LLVM function: instructions
             that compute %r from %a0, %a1, %a2.
         settings: what the macros need to know beside the behaviour.
+        spare: vector registers that the lowering takes beside its operands.
     """
 
     name: str
     behaviour: Tensor
     template: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    spare: int = 0
 
     @property
     def reduction(self) -> Reduce:

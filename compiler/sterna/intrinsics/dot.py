@@ -25,4 +25,34 @@ _VNNI = (
     Intrinsic("vpdpbusd.256", dot_product(8, 4, "uint8", "int8"), "vpdpbusd", {"bits": 256}),
 )
 
-DOT_PRODUCTS: tuple[Intrinsic, ...] = _VNNI
+
+def _pairs(stem: str, bits: int, c: str, llvm: str) -> tuple[Intrinsic, ...]:
+    """Four products by two instructions that multiply numbers of 16 bits and add neighbours, which is exact: the even
+    and the odd bytes of either operand, widened. For both signednesses of the left operand."""
+    return tuple(
+        Intrinsic(
+            f"{stem}.{bits}.{'u8' if left == 'uint8' else 's8'}",
+            dot_product(bits // 32, 4, left, "int8"),
+            "pairs",
+            {"bits": bits, "signed": left == "int8", "c": c, "llvm": llvm},
+            spare=4,
+        )
+        for left in ("uint8", "int8")
+    )
+
+
+#: x86 since SSE2, by vector width: pmaddwd. Not pmaddubsw, which saturates the sum of two products.
+_MADD = (
+    *_pairs("pmaddwd", 128, "__builtin_ia32_pmaddwd128", "llvm.x86.sse2.pmadd.wd"),
+    *_pairs("pmaddwd", 256, "__builtin_ia32_pmaddwd256", "llvm.x86.avx2.pmadd.wd"),
+    *_pairs("pmaddwd", 512, "__builtin_ia32_pmaddwd512", "llvm.x86.avx512.pmaddw.d.512"),
+)
+#: WebAssembly, fixed-width SIMD: i32x4.dot_i16x8_s.
+_WASM = _pairs("i32x4.dot_i16x8_s", 128, "__builtin_wasm_dot_s_i32x4_i16x8", "llvm.wasm.dot")
+#: 64-bit ARM: FEAT_DotProd, and FEAT_I8MM for operands of two signednesses.
+_ARM = (
+    Intrinsic("sdot.128", dot_product(4, 4, "int8", "int8"), "arm", {"instruction": "sdot"}),
+    Intrinsic("usdot.128", dot_product(4, 4, "uint8", "int8"), "arm", {"instruction": "usdot"}),
+)
+
+DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM)

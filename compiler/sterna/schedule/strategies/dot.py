@@ -52,7 +52,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         size(shape.rows[-1].extent) if shape.rows else 1,
         -(-size(shape.columns.extent) // lanes),
         -(-product([a.extent for a in shape.inner]) // depth),
-        context.target.vector_registers,
+        context.target.vector_registers - intrinsic.spare,
         context.target.fma,
         lanes,
         rows_in_cache(shape, context) if shape.rows else 1,
@@ -96,14 +96,13 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     # Both must be dimensions of the weights as they are, so that they can be packed.
     if any(a.var not in shape.right.indices for a in (group, shape.columns)):
         return None
-    for name in context.target.int_dot:
-        intrinsic = INTRINSICS[name]
-        left, right = intrinsic.operands
-        if size(group.extent) == 1 or not contains(right, shape.right.dtype):
-            continue
-        if contains(left, shape.left.dtype):
+    found = [INTRINSICS[name] for name in context.target.int_dot if size(group.extent) > 1]
+    found = [i for i in found if contains(i.operands[1], shape.right.dtype)]
+    for intrinsic in found:
+        if contains(intrinsic.operands[0], shape.left.dtype):
             return _Fit(intrinsic, shape, group, offset=False)
-        if {left, shape.left.dtype} == {"int8", "uint8"}:
+    for intrinsic in found:
+        if {intrinsic.operands[0], shape.left.dtype} == {"int8", "uint8"}:
             return _Fit(intrinsic, shape, group, offset=True)
     return None
 

@@ -6,12 +6,16 @@ zero point is added, and saturated.
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from sterna.errors import error
 from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.operators import convolution
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
 from sterna.ir import dtypes
-from sterna.ir.graph import Value
+from sterna.ir.graph import Array, Value
 
 _FAR = float(1 << 24)  # beyond every quantized type and zero point, and exact in float32
 
@@ -110,17 +114,42 @@ def centered(t: Translation, x: Value, zero: Value | None) -> Value:
 def product(t: Translation, a: Value, b: Value, a_zero: Value | None, b_zero: Value | None) -> Value:
     """The sum of (a - a_zero) (b - b_zero) in int32.
 
-    Where only the left zero point is not 0, a_zero times the sum of b is taken off instead, which keeps b in few bits.
+    Taken apart, so that both stay in few bits: the sum of a b, less a_zero times the sum of b, less b_zero times that
+    of a - a_zero. A constant b is made int8, and its zero point part of it where there is room.
     """
     rows = None if a_zero is None else _along_rows(t, a_zero)
-    if not (_all_zero(b_zero) and min(a.type.rank, b.type.rank) >= 2):
-        columns = b_zero
-        return _plain_product(t, centered(t, a, rows), centered(t, b, columns))
+    if min(a.type.rank, b.type.rank) < 2:
+        return _plain_product(t, centered(t, a, rows), centered(t, b, b_zero))
+    b, left_over = signed_weight(t, b, b_zero)
+    if left_over is None and not _all_zero(b_zero):
+        return _plain_product(t, centered(t, a, rows), centered(t, b, b_zero))
     y = t.op("matmul_integer", a, b)
-    if rows is None or _all_zero(rows):
-        return y
-    total = t.op("reduce_sum", t.cast(b, "int32"), axes=(b.type.rank - 2,), keep_dims=True)
-    return t.op("sub", y, t.op("mul", t.cast(rows, "int32"), total))
+    if rows is not None and not _all_zero(rows):
+        total = t.op("reduce_sum", t.cast(b, "int32"), axes=(b.type.rank - 2,), keep_dims=True)
+        y = t.op("sub", y, t.op("mul", t.cast(rows, "int32"), total))
+    if left_over is not None and left_over.any():
+        along = t.op("reduce_sum", centered(t, a, rows), axes=(a.type.rank - 1,), keep_dims=True)
+        y = t.op("sub", y, t.op("mul", along, t.constant(left_over, "int32")))
+    return y
+
+
+def signed_weight(t: Translation, w: Value, zero: Value | None) -> tuple[Value, Array | None]:
+    """Constant weights of 8 bits as int8, and what zero point is left beside them: none where w - zero is int8.
+
+    The second result is None where the weights or their zero point are not known; then they stay as they are.
+    """
+    if w.data is None or w.dtype not in ("int8", "uint8") or (zero is not None and zero.data is None):
+        return w, None
+    given = np.zeros((), np.int16) if zero is None or zero.data is None else zero.data.astype(np.int16)
+    given = given.reshape(()) if given.size == 1 else given
+    whole = w.data.astype(np.int16)
+    if not given.any() and w.dtype == "int8":
+        return w, given.astype(np.int32)
+    centred = whole - given
+    if centred.min(initial=0) >= -128 and centred.max(initial=0) <= 127:
+        return t.constant(centred.astype(np.int8)), np.zeros((), np.int32)
+    shift = 128 if w.dtype == "uint8" else 0
+    return t.constant((whole - shift).astype(np.int8)), (given - shift).astype(np.int32)
 
 
 def _along_rows(t: Translation, zero: Value) -> Value:
@@ -168,15 +197,26 @@ def convolution_integer(t: Translation, x: Value, w: Value, x_zero: Value | None
         tail = [1] * (w.type.rank - 1)
         w_zero = t.reshape(w_zero, () if w_zero.type.elements == 1 else (*w_zero.shape, *tail))
     x_zero = None if x_zero is None else t.reshape(x_zero, ())
-    if not _all_zero(w_zero) or (x_zero is not None and x_zero.data is None):
-        return convolution.convolved(t, centered(t, x, x_zero), centered(t, w, w_zero))
+    w, left_over = signed_weight(t, w, w_zero)
+    known = left_over is not None or _all_zero(w_zero)
+    apart = left_over is not None and left_over.any()
+    if not known or (x_zero is not None and x_zero.data is None) or (apart and t.attribute("group", 1) != 1):
+        if apart:
+            w_zero = t.constant(left_over, "int32")
+        return convolution.convolved(t, centered(t, x, x_zero), centered(t, w, None if known and not apart else w_zero))
     # Padding is the zero point itself, so that all windows have the same correction.
     zero = 0 if x_zero is None or x_zero.data is None else int(x_zero.data)
     y = convolution.convolved(t, x, w, zero, "conv_integer")
-    if not zero:
-        return y
-    total = t.op("reduce_sum", t.cast(w, "int32"), axes=tuple(range(1, w.type.rank)), keep_dims=False)
-    return t.op("sub", y, t.op("mul", total, t.scalar(zero, "int32")))
+    if zero:
+        total = t.op("reduce_sum", t.cast(w, "int32"), axes=tuple(range(1, w.type.rank)), keep_dims=False)
+        y = t.op("sub", y, t.op("mul", total, t.scalar(zero, "int32")))
+    if apart and left_over is not None:
+        # The sum of a window is a convolution with ones.
+        one = t.constant(np.ones((1, *w.type.sizes[1:]), np.int8))
+        window = convolution.convolved(t, x, one, zero, "conv_integer")
+        window = t.op("sub", window, t.scalar(zero * math.prod(w.type.sizes[1:]), "int32"))
+        y = t.op("sub", y, t.op("mul", window, t.constant(left_over.reshape(-1), "int32")))
+    return y
 
 
 def conv_integer(t: Translation) -> Value:

@@ -1,0 +1,56 @@
+"""Matrix products of small integers, and the tile of one intrinsic that computes them: what holds a lowering to its
+behaviour on any machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sterna.intrinsics import Intrinsic
+from sterna.ir import dtypes
+from sterna.schedule.schedule import Schedule
+from sterna.te import expr as E
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+
+
+def product(m: int, n: int, depth: int, left: str, right: str = "int8") -> Kernel:
+    """x w + b of small integers."""
+    x, w = placeholder("x", (m, depth), left), placeholder("w", (depth, n), right)
+    b = placeholder("b", (n,), "int32")
+    k = reduce_axis("k", depth)
+    acc = compute("acc", (m, n), lambda i, j: total(E.cast(x[i, k.var], "int32") * E.cast(w[k.var, j], "int32"), k))
+    out = compute("out", (m, n), lambda i, j: acc[i, j] + b[j])
+    return Kernel("product", (x,), (w, b), (out,))
+
+
+def arrays(kernel: Kernel, seed: int) -> dict[str, np.ndarray]:
+    """Random elements, the extreme ones as often as all others together."""
+    random = np.random.default_rng(seed)
+    made = {}
+    for t in (*kernel.inputs, *kernel.params):
+        low, high = dtypes.limits(t.dtype) if t.dtype != "int32" else (-1000, 1000)
+        shape = [int(n) for n in t.shape]
+        values = random.integers(low, high, shape, endpoint=True)
+        made[t.name] = np.where(random.random(shape) < 0.5, values, random.choice([low, high], shape)).astype(t.dtype)
+    return made
+
+
+def tiled(kernel: Kernel, intrinsic: Intrinsic, rows: int = 2) -> Schedule:
+    """A tile of `rows` by one vector, whatever the target."""
+    s = Schedule(kernel)
+    left, _ = intrinsic.operands
+    if kernel.inputs[0].dtype != left:
+        s.offset("acc", "x")
+    s.split("out", "j", intrinsic.lanes)
+    s.split("out", "i", rows)
+    s.reorder("out", "j.o", "i.o", "i.i", "j.i")
+    s.unroll("out", "i.i")
+    s.vectorize("out", "j.i", whole=True)
+    s.compute_at("acc", "out", "i.o", "register")
+    s.split("acc", "j", intrinsic.lanes)
+    s.split("acc", "k", intrinsic.group)
+    s.reorder("acc", "k.o", "i", "j.o", "j.i", "k.i")
+    s.unroll("acc", "i")
+    s.unroll("acc", "j.o")
+    s.tensorize("acc", "j.i", "k.i", intrinsic.name)
+    s.pack("w", {1: intrinsic.lanes, 0: intrinsic.group}, [(1, "o"), (0, "o"), (1, "i"), (0, "i")])
+    return s

@@ -1,0 +1,16 @@
+"""What tests of several foreign machines share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from targets import machines
+from tools import need
+
+
+@pytest.fixture(scope="session")
+def arm64_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need("qemu-aarch64", "runs programs for 64-bit ARM")
+    return machines.arm64_host(tmp_path_factory.mktemp("arm64"))
