@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sterna.ir.graph import Graph, Node, Value
+from sterna.ir.graph import Graph, Node, Value, captured, has_regions, replace_values, with_unique_names
 from sterna.ir.sizes import needed_nodes
 
 
@@ -50,7 +50,9 @@ def named_graph(
             node,
             inputs=tuple(None if v is None else final(v) for v in node.inputs),
             outputs=tuple(map(final, node.outputs)),
+            regions=tuple(replace_values(r, {v: final(v) for v in captured(node)}) for r in node.regions),
         )
         for node in nodes
     )
-    return Graph(title, tuple(inputs), tuple(map(final, outputs)), kept, tuple(output_names))
+    graph = Graph(title, tuple(inputs), tuple(map(final, outputs)), kept, tuple(output_names))
+    return with_unique_names(graph) if has_regions(graph) else graph

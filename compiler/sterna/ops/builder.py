@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -58,6 +59,18 @@ class Builder:
     def name(self, wanted: str) -> str:
         """A name for a value that no other has."""
         return self._names.fresh(wanted)
+
+    @contextmanager
+    def region(self, nodes: list[Node] | None = None) -> Iterator[list[Node]]:
+        """What is added meanwhile goes into a list of its own (or behind `nodes`): the body of control flow.
+
+        Names are the whole graph's.
+        """
+        outer, self.nodes = self.nodes, [] if nodes is None else nodes
+        try:
+            yield self.nodes
+        finally:
+            self.nodes = outer
 
     def constant(
         self, data: Array | np.generic | float | int | Sequence[int], name: str = "constant", dtype: str = ""

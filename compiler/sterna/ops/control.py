@@ -169,7 +169,9 @@ def _loop_types(node: Node, attributes: Mapping[str, Any]) -> tuple[TensorType, 
         raise unfit(f"a loop that carries {_listed(initial)} makes {_listed(made)} of it")
     if trips not in (None, NUMBER) or (condition is not None and (condition != CONDITION or not conditional)):
         raise unfit(f"a loop of {trips} iterations while {condition}")
-    if (count is not None and (trips is not None or count > limit)) or not 0 < limit <= MOST_ITERATIONS:
+    if (
+        count is not None and (trips is not None or (count > limit and not conditional))
+    ) or not 0 < limit <= MOST_ITERATIONS:
         raise unfit(f"a loop of {count} and of {trips} iterations, at most {limit}")
     rows = (tensor_type(row.dtype, (limit, *row.shape)) for row in made[len(initial) :])
     return (*initial, *rows)

@@ -20,6 +20,7 @@ from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx import containers, declared, legacy, pinned, qdq, sequences, structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
+from sterna.frontends.onnx.looping import Looping
 from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
 from sterna.frontends.onnx.operators import translators
 from sterna.frontends.onnx.operators.text import TAKING_STRINGS
@@ -29,6 +30,7 @@ from sterna.frontends.onnx.unrolling import Unrolling
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Names, Value, constant
 from sterna.ops import Builder
+from sterna.ops.control import branches
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 DEEPEST = 64  # of sub-graphs and functions inside each other
@@ -279,7 +281,7 @@ class _Reader:
         elif source.op == "If" and source.domain == "":
             results = self.branch(source, inputs, scope)
         elif control:
-            results = self.unrolled(source, operands, scope)
+            results = self.repeated(source, operands, scope, used)
         else:
             results = self.expansion(source, inputs, sources, [scope.declared.get(n) for n in source.outputs])
         if len(results) < len(source.outputs):
@@ -316,29 +318,41 @@ class _Reader:
         return self.nested(graph, _Scope(scope), graph.name or source.name)
 
     def either(self, source: Source, condition: Value, scope: _Scope) -> tuple[Value | None, ...]:
-        """Both branches of an `If`, and a choice between their results at run time."""
-        branches = [source.attributes[key] for key in ("then_branch", "else_branch")]
-        first, second = (self.nested(graph, _Scope(scope), graph.name or source.name) for graph in branches)
-        chosen = self.builder.reshape(condition, ())
-        results: list[Value | None] = []
-        for a, b in zip(first, second, strict=True):
-            if isinstance(a, TensorList) or isinstance(b, TensorList):
+        """An `if` of the graph, which runs one of both branches."""
+        regions: list[Graph] = []
+        for key in ("then_branch", "else_branch"):
+            graph = source.attributes[key]
+            with self.builder.region() as nodes:
+                made = self.nested(graph, _Scope(scope), graph.name or source.name)
+            if any(isinstance(value, TensorList) for value in made):
                 raise error(
                     "E0107",
                     "If whose branches give sequences or optionals needs a condition that is constant",
                     f"input 0 {self.origin(source.inputs[0], scope)}",
                 )
-            if a is not None and b is not None and a.type != b.type:
+            outputs = tuple(value for value in made if isinstance(value, Value))
+            if len(outputs) != len(made):
+                return (None,) * len(source.outputs)
+            names = tuple(f"{n}" for n in range(len(outputs)))
+            regions.append(Graph(f"{source.name}/{key.split('_')[0]}", (), outputs, tuple(nodes), names))
+        then, otherwise = regions
+        for a, b in zip(then.outputs, otherwise.outputs, strict=True):
+            if a.type != b.type:
                 raise error(
                     "E0107",
                     f"If whose branches give {a.type} and {b.type} needs a condition that is constant",
                     f"input 0 {self.origin(source.inputs[0], scope)}",
                 )
-            results.append(None if a is None or b is None else self.builder.add("where", chosen, a, b))
-        return tuple(results)
+        results = tuple(Value(self.builder.name(f"{source.name}/result"), value.type) for value in then.outputs)
+        self.builder.keep(branches(condition, (then, otherwise), results, (source.name,), source.name))
+        return results
 
-    def unrolled(self, source: Source, inputs: Sequence[Operand], scope: _Scope) -> Sequence[Operand]:
-        """The iterations of a `Loop` or `Scan`, one after the other."""
+    def repeated(self, source: Source, inputs: Sequence[Operand], scope: _Scope, used: set[str]) -> Sequence[Operand]:
+        """A `Loop` or `Scan`: written out, or as a loop of the graph.
+
+        A few iterations of a known number are written out, all others are a loop; where one way does not go (a state
+        that changes its shape or is a sequence; a condition that is computed at run time), the other is tried.
+        """
         graph = source.attributes["body"]
 
         def body(values: Sequence[Operand]) -> tuple[Operand, ...]:
@@ -350,7 +364,24 @@ class _Reader:
         def origin(position: int) -> str:
             return self.origin(source.inputs[position], scope)
 
-        return Unrolling(source, inputs, self.builder, body, len(graph.input), origin).run()
+        unrolling = Unrolling(source, inputs, self.builder, body, len(graph.input), origin)
+        tensors = [value for value in inputs if not isinstance(value, TensorList)]
+        if len(tensors) != len(inputs):
+            return unrolling.run()
+        flags = [bool(name) and name in used for name in source.outputs]
+        known = [scope.declared.get(name) for name in source.outputs]
+        looping = Looping(source, tensors, self.builder, body, len(graph.input), origin, known, flags)
+        ways = (unrolling.run, looping.run) if unrolling.is_short() else (looping.run, unrolling.run)
+        state = len(self.builder.nodes), len(self.problems), self.depth
+        try:
+            return ways[0]()
+        except SternaError as first:
+            del self.builder.nodes[state[0] :], self.problems[state[1] :]
+            self.depth = state[2]
+            try:
+                return ways[1]()
+            except SternaError as second:
+                raise (first if unrolling.is_long() else second) from None
 
     def mapped(self, source: Source, operands: Sequence[Operand], scope: _Scope) -> list[TensorList]:
         """A graph applied to every element of a sequence, and of others beside it."""

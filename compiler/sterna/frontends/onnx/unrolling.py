@@ -17,8 +17,10 @@ from sterna.ir.graph import Value
 from sterna.ir.integer import ONE
 from sterna.ops import Builder
 
-#: Iterations that are written out.
+#: Iterations that are written out if a loop of the graph cannot be made of them.
 LONGEST = 64
+#: Iterations that are written out in any case: kernels of neighbouring iterations are fused, constants folded.
+SHORT = 8
 
 Results = tuple[Operand, ...]
 
@@ -49,6 +51,28 @@ class Unrolling:
                 are too many of them.
         """
         return self._loop() if self.source.op == "Loop" else self._scan()
+
+    def is_short(self) -> bool:
+        """Whether it is known to make so few iterations that they are better written out."""
+        count = self._count()
+        return count is not None and 0 < count <= SHORT
+
+    def is_long(self) -> bool:
+        """Whether it may make more iterations than can be written out."""
+        count = self._count()
+        return count is None or count > LONGEST
+
+    def _count(self) -> int | None:
+        """The most iterations, if that is known."""
+        if self.source.op == "Loop":
+            trips = self.inputs[0] if self.inputs else None
+            data = trips.data if isinstance(trips, Value) else None
+            return int(data.flat[0]) if data is not None and data.size == 1 else None
+        last = self.inputs[-1] if self.inputs else None
+        axis = (self.source.attributes.get("scan_input_axes") or (0,))[-1] if self.source.version >= 9 else 1
+        if not isinstance(last, Value) or not -last.type.rank <= axis < last.type.rank:
+            return None
+        return int(last.shape[axis]) if last.shape[axis].is_const else None
 
     # ---------------------------------------------------------------- Loop
     def _loop(self) -> Results:
