@@ -31,7 +31,8 @@ operator runs in the reference interpreter and with both code generators, C and 
 ## ONNX operators
 Operator sets 1 to the newest that the installed `onnx` package knows ({count} operators here, those of set {opset}).
 *core*: it is the core operator named; *translated*: into core operators; *function*: expanded from ONNX's own
-definition of it; *compile time*: sequences, optionals and control flow, of which only tensors are left in the graph.
+definition of it; *control flow*: nodes that own graphs; *compile time*: sequences and optionals, of which only tensors
+are left in the graph.
 
 | operator | since sets | how |
 | --- | --- | --- |
@@ -59,12 +60,13 @@ def onnx_rows(domain: str) -> list[str]:
 
 
 def _how(domain: str, name: str, direct: dict[tuple[str, str], str], declared: defs.OpSchema) -> str:
-    control = domain == "" and (name in SEQUENCES or name == "If" or name in structure.CONTROL)
     if (domain, name) in translators():
         known = direct.get((domain, name))
         written = translators()[domain, name].__qualname__.startswith("_direct")
         return f"core `{known}`" if known and written else "translated"
-    if control:
+    if domain == "" and name in structure.CONTROL:
+        return "control flow"
+    if domain == "" and name in SEQUENCES:
         return "compile time"
     if declared.has_function or declared.has_context_dependent_function:
         return "function"

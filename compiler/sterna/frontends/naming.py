@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sterna.ir.graph import Graph, Node, Value, captured, has_regions, replace_values, with_unique_names
@@ -45,12 +45,15 @@ def named_graph(
             known = new[value] = value if name == value.name else replace(value, name=name)
         return known
 
+    def changed(values: Iterable[Value]) -> dict[Value, Value]:
+        return {value: named for value in values if (named := final(value)) is not value}
+
     kept = tuple(
         replace(
             node,
             inputs=tuple(None if v is None else final(v) for v in node.inputs),
             outputs=tuple(map(final, node.outputs)),
-            regions=tuple(replace_values(r, {v: final(v) for v in captured(node)}) for r in node.regions),
+            regions=tuple(replace_values(r, changed(captured(node))) for r in node.regions),
         )
         for node in nodes
     )

@@ -371,7 +371,8 @@ class _Reader:
         flags = [bool(name) and name in used for name in source.outputs]
         known = [scope.declared.get(name) for name in source.outputs]
         looping = Looping(source, tensors, self.builder, body, len(graph.input), origin, known, flags)
-        ways = (unrolling.run, looping.run) if unrolling.is_short() else (looping.run, unrolling.run)
+        short = unrolling.is_short()
+        ways = (unrolling.run, looping.run) if short else (looping.run, unrolling.run)
         state = len(self.builder.nodes), len(self.problems), self.depth
         try:
             return ways[0]()
@@ -381,7 +382,7 @@ class _Reader:
             try:
                 return ways[1]()
             except SternaError as second:
-                raise (first if unrolling.is_long() else second) from None
+                raise (first if short or unrolling.is_long() else second) from None
 
     def mapped(self, source: Source, operands: Sequence[Operand], scope: _Scope) -> list[TensorList]:
         """A graph applied to every element of a sequence, and of others beside it."""
