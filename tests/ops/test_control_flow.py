@@ -18,7 +18,7 @@ from sterna.driver import Compiled, Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 from sterna.passes.pipeline import optimize
-from sterna.runtime.bundle import load
+from sterna.runtime import load
 from sterna.targets.target import load_target
 
 Feeds = Mapping[str, Any]
