@@ -53,7 +53,7 @@ class Looping:
 
     @property
     def emitter(self) -> Emitter:
-        return Emitter(self.builder, self.source.op, self.source.name)
+        return Emitter(self.builder, self.source.op, self.source.name, self.inputs, self.origin)
 
     # ---------------------------------------------------------------- Loop
     def _loop(self) -> Results:
