@@ -102,6 +102,7 @@ def compiled_schedule(
         plan,
         params,
         params_at,
+        (),
         source,
         (Library(machine.library, machine, library),),
     )

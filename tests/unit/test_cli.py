@@ -54,7 +54,8 @@ def test_help_is_quick_and_lists_every_command() -> None:
         assert name in done.stdout
         assert text in done.stdout
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert not loaded & {"numpy", "onnx", "llvmlite", "rich", "jinja2"}, "only what the help needs is imported"
+    # NumPy is there: the package imports its runtime at once, so that the first model loads without waiting for it.
+    assert not loaded & {"onnx", "llvmlite", "rich", "jinja2", "sterna.driver"}, "the compiler is not imported"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
