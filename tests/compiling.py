@@ -92,19 +92,19 @@ def compiled_schedule(
     library = build_library(functions, [["kernel"]], "kernel", options)
     source = c.generate(functions, machine, "kernel", [["kernel"]])
     return Compiled(
-        graph,
-        options,
-        "kernel",
-        views,
-        (call,),
-        (planned,),
-        (0,),
-        plan,
-        params,
-        params_at,
-        (),
-        source,
-        (Library(machine.library, machine, library),),
+        graph=graph,
+        options=options,
+        model="kernel",
+        views=views,
+        calls=(call,),
+        kernels=(planned,),
+        kernel_of=(0,),
+        plan=plan,
+        params=params,
+        params_at=params_at,
+        states_at=(),
+        source=source,
+        libraries=(Library(machine.library, machine, library),),
     )
 
 

@@ -41,6 +41,8 @@ class Strings:
         Raises:
             SternaError: E0505, the file is damaged.
         """
+        if "\0" in str(directory):
+            return None  # no path; what opens the bundle says so
         try:
             found = json.loads((directory / FILE).read_bytes())
             return Strings(found["strings"], found["inputs"], found["outputs"])
