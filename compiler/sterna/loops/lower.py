@@ -21,11 +21,14 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of, reserved
 from sterna.loops import program as P
+from sterna.loops.inline import inlined, producers_first
 from sterna.loops.nest import Nest, Region, Remainder, Tile
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
 from sterna.loops.tensorize import ScatteredOperandError, tensorized
-from sterna.schedule.schedule import Packing, RaggedTail, Schedule, Split, StageState, factors
+from sterna.schedule.products import factors
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.state import Packing, RaggedTail, Split, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.layout import Layout, dense_strides, most_elements
@@ -69,9 +72,8 @@ class Lowering:
         self.names: dict[str, int] = {}
         self.scratch = 0
         self.stages = schedule.stages
-        self.memo: dict[Expr, Expr] = {}
-        self.bodies = {name: self._expand(s.body) for name, s in self.stages.items() if not s.inlined}
-        self.order = self._producers_first()
+        self.bodies = inlined(self.stages)
+        self.order = producers_first(self.bodies, self._sinks())
         self.places: dict[str, Place] = {}
         self.n_tasks = ONE
         self.layouts = layouts
@@ -139,38 +141,6 @@ class Lowering:
             buffers.append(buffer)
             offset += -(-elements * dtypes.size(stored.dtype) // ALIGNMENT) * ALIGNMENT
         return tuple(buffers)
-
-    # -- the DAG after inlining
-    def _expand(self, body: Expr) -> Expr:
-        """The body with inlined stages substituted."""
-
-        def rule(node: Expr) -> Expr | None:
-            if isinstance(node, E.IndexValue):
-                position = rewrite_index(node.index, self._expand)
-                return None if position is node.index else replace(node, index=position)
-            if not isinstance(node, Load):
-                return None
-            indices = tuple(rewrite_index(i, self._expand) for i in node.indices)
-            s = self.stages.get(node.tensor.name)
-            if s is None or not s.inlined:
-                return replace(node, indices=indices) if indices != node.indices else None
-            return self._expand(E.substitute_index(s.body, dict(zip(s.tensor.axes, indices, strict=True))))
-
-        return E.rewrite(body, rule, self.memo)
-
-    def _producers_first(self) -> list[str]:
-        order: list[str] = []
-
-        def visit(name: str) -> None:
-            if name in order or name not in self.bodies:
-                return
-            for load in E.loads(self.bodies[name]):
-                visit(load.tensor.name)
-            order.append(name)
-
-        for sink in self._sinks():
-            visit(sink)
-        return order
 
     def _sinks(self) -> list[str]:
         """Stages that are computed although no other may read them."""

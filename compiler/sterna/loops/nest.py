@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, ceil_div, of
-from sterna.schedule.schedule import Fuse, RaggedTail, Split, StageState
+from sterna.schedule.state import Fuse, RaggedTail, Split, StageState
 
 
 @dataclass(frozen=True)

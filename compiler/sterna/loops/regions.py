@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int
 from sterna.loops.nest import Nest, Region
-from sterna.schedule.schedule import StageState
+from sterna.schedule.state import StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor

@@ -16,16 +16,8 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.runtime import library
 from sterna.runtime.dims import Bounds, Dimension, bounds_text
+from sterna.runtime.handle import Handle, c_error
 from sterna.runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
-
-_FIXES = {
-    "E0503": "check the path; `sterna compile MODEL -o DIRECTORY` makes a bundle",
-    "E0504": "compile the model again",
-    "E0505": "copy the bundle again, or compile the model again",
-    "E0506": "compile the model again with this version of sterna, or install the version that made the bundle",
-    "E0507": "compile the model for this machine: --target host",
-    "E0508": "compile the model again",
-}
 
 
 @dataclass(frozen=True)
@@ -46,41 +38,6 @@ class NodeTime:
     """least of all runs, in nanoseconds"""
 
 
-class _Handle:
-    """Owns the C model. Every array that shows the runtime's memory holds it, so the memory outlives the array."""
-
-    def __init__(self, directory: Path, threads: int) -> None:
-        self.pointer = ctypes.c_void_p()
-        self.functions = library.load()
-        path = os.fsencode(directory) if os.name != "nt" else str(directory).encode("utf-8", "replace")
-        if b"\0" in path:
-            raise error("E0503", "the path of a bundle contains a zero character", repr(str(directory)))
-        options = library.COptions(size=ctypes.sizeof(library.COptions), threads=threads)
-        problem = library.CError()
-        self.functions.sterna_load(path, options, ctypes.byref(self.pointer), problem)
-        if not self.pointer:
-            raise _c_error(self.functions, problem, directory)
-
-    def __del__(self) -> None:
-        if self.pointer:
-            self.functions.sterna_unload(self.pointer)
-
-    def memory(self, address: int | None, spec: TensorSpec) -> Array:
-        """The runtime's memory at `address`, as an array."""
-        size = spec.nbytes
-        if size == 0 or address is None:
-            return np.empty(spec.sizes, dtype=spec.dtype)
-        buffer: Any = (ctypes.c_char * size).from_address(address)
-        buffer._owner = self
-        array: Array = np.frombuffer(buffer, dtype=spec.dtype).reshape(spec.sizes)
-        return array
-
-
-def _c_error(functions: ctypes.CDLL, problem: library.CError, directory: Path) -> SternaError:
-    code = functions.sterna_status_code(problem.status).decode()
-    return error(code, problem.message.decode("utf-8", "replace"), str(directory), fix=_FIXES.get(code))
-
-
 class Bundle:
     """A compiled model, ready to run. Made by `sterna.load` and `sterna.compile`.
 
@@ -97,7 +54,7 @@ class Bundle:
             raise error("E0501", f"threads is {threads!r}; it must be at least 1")
         self._directory = Path(directory)
         self._kept: object = None
-        self._open: _Handle | None = _Handle(self._directory, min(threads, 2**32 - 1))
+        self._open: Handle | None = Handle(self._directory, min(threads, 2**32 - 1))
         functions, pointer = self._open.functions, self._open.pointer
         self._functions = functions
         self._run_bound: Callable[[ctypes.c_void_p], int] = functions.sterna_run
@@ -380,7 +337,7 @@ class Bundle:
 
     # ---- Within ----
 
-    def _handle(self) -> _Handle:
+    def _handle(self) -> Handle:
         if self._open is None:
             self._refuse_closed()
         return self._open
@@ -390,7 +347,7 @@ class Bundle:
 
     def _last_error(self) -> SternaError:
         problem = self._functions.sterna_last_error(self._handle().pointer).contents
-        return _c_error(self._functions, problem, self._directory)
+        return c_error(self._functions, problem, self._directory)
 
     def _check(self, status: int) -> None:
         if status != 0:
@@ -403,7 +360,7 @@ class Bundle:
         """Where the array lies that `set_input` set; None, for the model's own memory, if there is none that fits."""
         return _address(self._bound[number]) if number in self._bound and self._fits(number) else None
 
-    def _settle(self, handle: _Handle) -> None:
+    def _settle(self, handle: Handle) -> None:
         """Binds what `set_input` set and still fits. `run()` then has nothing to check: it calls the right function."""
         for number in self._bound:
             self._functions.sterna_bind_input(handle.pointer, number, self._set_address(number))
@@ -419,7 +376,7 @@ class Bundle:
                 problems.append(Diagnostic("E0604", title, (where,), fix=f'set_input("{spec.name}", array)'))
         raise SternaError(problems)
 
-    def _resize(self, handle: _Handle, sizes: dict[str, int]) -> None:
+    def _resize(self, handle: Handle, sizes: dict[str, int]) -> None:
         """Gives the dimensions these sizes, in the model's order. The lock is held."""
         if sizes == self._sizes:
             return

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int, ceil_div
-from sterna.schedule.schedule import Fuse, Schedule, Split, StageState, factors
+from sterna.schedule.products import factors
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.state import Fuse, Split, StageState
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sterna.intrinsics import INTRINSICS, Intrinsic
-from sterna.schedule.schedule import Schedule, contains
+from sterna.schedule.products import contains
+from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
 from sterna.schedule.strategies.contraction import Shape, analyse, make_tasks, rows_in_cache, tile_shape
 from sterna.te.tensor import Axis, Kernel

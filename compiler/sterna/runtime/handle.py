@@ -1,0 +1,59 @@
+"""The model that the C runtime holds: its life, its memory, its errors."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import SternaError, error
+from sterna.runtime import library
+from sterna.runtime.inputs import Array, TensorSpec
+
+_FIXES = {
+    "E0503": "check the path; `sterna compile MODEL -o DIRECTORY` makes a bundle",
+    "E0504": "compile the model again",
+    "E0505": "copy the bundle again, or compile the model again",
+    "E0506": "compile the model again with this version of sterna, or install the version that made the bundle",
+    "E0507": "compile the model for this machine: --target host",
+    "E0508": "compile the model again",
+}
+
+
+class Handle:
+    """Owns the C model. Every array that shows the runtime's memory holds it, so the memory outlives the array."""
+
+    def __init__(self, directory: Path, threads: int) -> None:
+        self.pointer = ctypes.c_void_p()
+        self.functions = library.load()
+        path = os.fsencode(directory) if os.name != "nt" else str(directory).encode("utf-8", "replace")
+        if b"\0" in path:
+            raise error("E0503", "the path of a bundle contains a zero character", repr(str(directory)))
+        options = library.COptions(size=ctypes.sizeof(library.COptions), threads=threads)
+        problem = library.CError()
+        self.functions.sterna_load(path, options, ctypes.byref(self.pointer), problem)
+        if not self.pointer:
+            raise c_error(self.functions, problem, directory)
+
+    def __del__(self) -> None:
+        if self.pointer:
+            self.functions.sterna_unload(self.pointer)
+
+    def memory(self, address: int | None, spec: TensorSpec) -> Array:
+        """The runtime's memory at `address`, as an array."""
+        size = spec.nbytes
+        if size == 0 or address is None:
+            return np.empty(spec.sizes, dtype=spec.dtype)
+        buffer: Any = (ctypes.c_char * size).from_address(address)
+        buffer._owner = self
+        array: Array = np.frombuffer(buffer, dtype=spec.dtype).reshape(spec.sizes)
+        return array
+
+
+def c_error(functions: ctypes.CDLL, problem: library.CError, directory: Path) -> SternaError:
+    """What went wrong in the C runtime, as an error with its code and the way to mend it."""
+    code = functions.sterna_status_code(problem.status).decode()
+    return error(code, problem.message.decode("utf-8", "replace"), str(directory), fix=_FIXES.get(code))

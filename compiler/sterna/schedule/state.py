@@ -1,0 +1,161 @@
+"""What the steps of a schedule have decided: about each stage, and about the constants of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sterna.intrinsics import Intrinsic
+from sterna.ir.integer import Int
+from sterna.te.expr import Expr, Reduce
+from sterna.te.interpreter import evaluate_stage
+from sterna.te.tensor import Axis, Tensor
+
+
+@dataclass(frozen=True)
+class Step:
+    """One scheduling decision: a primitive, the stage it changes, and its arguments (JSON values)."""
+
+    primitive: str
+    stage: str
+    arguments: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.primitive}({', '.join([self.stage, *map(str, self.arguments)])})"
+
+
+@dataclass
+class Split:
+    """parent = outer * factor + inner."""
+
+    parent: str
+    outer: str
+    inner: str
+    factor: int
+
+
+@dataclass
+class Fuse:
+    """fused = first * extent(second) + second."""
+
+    fused: str
+    first: str
+    second: str
+
+
+@dataclass
+class RaggedTail:
+    """In the last iteration (`full`) of an outer axis, the inner axis has only `rest` of its `factor` iterations: what
+    remains of a reduction that rfactor has cut into lanes. Where `rest` depends on a dimension, it is done in several
+    parts, and `part` is the axis of one iteration whose value is where the part begins."""
+
+    outer: str
+    inner: str
+    factor: int
+    full: Int
+    rest: Int
+    part: str
+
+
+@dataclass(frozen=True)
+class Tensorized:
+    """The two innermost axes of a stage as one intrinsic: its lanes, and the group that each lane adds up.
+
+    `swapped`: the right factor of the stage is the intrinsic's left operand.
+    """
+
+    intrinsic: Intrinsic
+    lane: str
+    group: str
+    swapped: bool
+
+
+@dataclass
+class StageState:
+    """What the steps so far have decided about one stage.
+
+    Args:
+        whole: vectorized axes that take all lanes of their vectors even where a tail has fewer iterations.
+    """
+
+    tensor: Tensor
+    body: Expr
+    leaves: list[str]
+    relations: list[Split | Fuse | RaggedTail] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    attach: tuple[str, str] | None = None
+    inlined: bool = False
+    scope: str | None = None
+    whole: set[str] = field(default_factory=set)
+    tensorized: Tensorized | None = None
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        reduction = self.body.axes if isinstance(self.body, Reduce) else ()
+        return self.tensor.axes + reduction
+
+    def split_of(self, outer: str) -> Split | RaggedTail:
+        """The split, or the factored reduction, whose outer part an axis is."""
+        return next(r for r in self.relations if isinstance(r, (Split, RaggedTail)) and r.outer == outer)
+
+    @property
+    def reduction_leaves(self) -> set[str]:
+        """Leaves derived from a reduction axis."""
+        names = {a.name for a in self.axes if a.reduction}
+        for r in self.relations:
+            if isinstance(r, Split) and r.parent in names:
+                names |= {r.outer, r.inner}
+            elif isinstance(r, Fuse) and r.first in names:
+                names.add(r.fused)
+        return names
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A constant stored in another order: dimensions are split by a factor (padded with zeros) and permuted.
+
+    `order` lists the dimensions of the packed array: (dimension, "o" | "i" | ""), the letters naming the two parts of
+    a split one.
+    """
+
+    source: Tensor
+    packed: Tensor
+    factors: tuple[tuple[int, int], ...]
+    order: tuple[tuple[int, str], ...]
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """The packed array: padded, reshaped and transposed."""
+        factors = dict(self.factors)
+        pads = [(0, -n % factors.get(d, 1)) for d, n in enumerate(array.shape)]
+        shape: list[int] = []
+        position: dict[tuple[int, str], int] = {}
+        for d, n in enumerate(array.shape):
+            parts = [("o", -(-n // factors[d])), ("i", factors[d])] if d in factors else [("", n)]
+            for part, size in parts:
+                position[(d, part)] = len(shape)
+                shape.append(size)
+        padded = np.pad(array, pads) if any(after for _, after in pads) else array
+        return np.ascontiguousarray(padded.reshape(shape).transpose([position[o] for o in self.order]))
+
+    def index(self, indices: Sequence[Int]) -> tuple[Int, ...]:
+        factors = dict(self.factors)
+        parts = {"o": lambda i, f: i // f, "i": lambda i, f: i % f, "": lambda i, f: i}
+        return tuple(parts[part](indices[d], factors.get(d, 1)) for d, part in self.order)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A constant computed at compile time from other constants: the stage that says how."""
+
+    stage: Tensor
+
+    def apply(self, constants: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The constant, from those of the kernel by name."""
+        return evaluate_stage(self.stage, constants)
