@@ -76,8 +76,8 @@ class Network:
 
     def relu6(self, x: str, scope: str) -> str:
         if not any(w.name == "relu6.min" for w in self.weights):
-            self.weight("relu6.min", np.float32(0))
-            self.weight("relu6.max", np.float32(6))
+            for name, bound in (("relu6.min", 0), ("relu6.max", 6)):
+                self.weights.append(numpy_helper.from_array(np.array(bound, np.float32), name))
         return self.node("Clip", [x, "relu6.min", "relu6.max"], scope)
 
     def add(self, a: str, b: str, scope: str) -> str:

@@ -1,0 +1,208 @@
+"""Latency, download, startup and memory of bundles in Chromium and Node, beside onnxruntime-web, tfjs and LiteRT.js.
+
+    ci/bench-web --work bench/                        # five networks, one and two threads, Chromium
+    ci/bench-web kws mlp --threads 1 --node --rounds 3
+
+The peers' side is a harness of its own (--harness): a page, a server and an engine per runtime, all with the same
+inputs, warm-up and clock. Sterna is two more engines for it: `sterna`, with every variant, and `sterna_simd`, without
+relaxed SIMD. Engines take turns, model by model. What the peers need is installed into --work by npm; LiteRT.js runs where
+--tensorflow names a Python that can convert its models. Everything in --work is used again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from rich.console import Console
+from rich.table import Table
+
+from models.web_networks import WEB_NETWORKS
+from sterna.api import compile_to
+
+ROOT = Path(__file__).resolve().parents[1]
+PEERS = {"ort": "onnxruntime-web", "tfjs": "tfjs-backend-wasm", "litert": "LiteRT.js"}
+OURS = {"sterna": "Sterna", "sterna_simd": "Sterna, plain SIMD"}
+PACKAGES = (
+    "onnxruntime-web@1.30.0", "@tensorflow/tfjs@4.22.0", "@tensorflow/tfjs-backend-wasm@4.22.0", "@litertjs/core",
+    "playwright-core", "esbuild",
+)  # fmt: skip
+#: Runtimes whose kernels use relaxed SIMD where the browser has it.
+RELAXED = {"litert", "sterna"}
+ENGINE = """
+const suffix = import.meta.url.includes("simd") ? "sterna-simd" : "sterna";
+export const files = () => ["/sterna.js"], model = (m) => [`/models/${{m}}.${{suffix}}/model.wasm`], layout = "nchw";
+export async function load({{ node, threads, model: m }}) {{
+  if (node) (await import("node:v8")).setFlagsFromString("--experimental-wasm-relaxed-simd");
+  const {{ Model }} = await import(new URL("../sterna/index.js", import.meta.url));
+  const loaded = await Model.load(node ? `{models}/${{m}}.${{suffix}}/` : `/models/${{m}}.${{suffix}}/`, {{ threads }});
+  const [input] = loaded.inputs, [output] = loaded.outputs;
+  return {{ run: async (x) => loaded.run({{ [input.name]: x }})[output.name].slice() }};
+}}
+"""
+
+
+def prepare(names: list[str], work: Path, harness: Path, tensorflow: str | None) -> None:
+    """Models, inputs, expected outputs, the peers' forms of them, and our bundles."""
+    models = work / "models"
+    models.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        path = models / f"{name}.onnx"
+        if not path.exists():
+            onnx.save(WEB_NETWORKS[name](), path)
+            session = onnxruntime.InferenceSession(str(path))
+            (given,) = session.get_inputs()
+            x = np.random.default_rng(0).standard_normal(given.shape).astype(np.float32)
+            x.tofile(models / f"{name}.in")
+            session.run(None, {given.name: x})[0].tofile(models / f"{name}.out")
+        compile_to(models / f"{name}.sterna", path, "browser", all_variants=True)
+        compile_to(models / f"{name}.sterna-simd", path, "browser")
+    if any(not (models / f"{name}.g.json").exists() for name in names):
+        subprocess.run([sys.executable, harness / "export_nhwc.py", models], check=True, stdout=subprocess.DEVNULL)
+    if tensorflow and any(not (models / f"{name}.tflite").exists() for name in names):
+        subprocess.run([tensorflow, harness / "to_tflite.py", models], check=True, capture_output=True)
+    if not (work / "node_modules").is_dir():
+        (work / "package.json").write_text("{}")
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent", *PACKAGES], cwd=work, check=True)
+    copy = work / "harness"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(harness, copy, copy_function=shutil.copyfile)
+    for path in (copy, copy / "engines"):
+        path.chmod(0o755)
+    entries = [ROOT / "runtime_js" / "src" / file for file in ("index.js", "thread.js")]
+    esbuild = [work / "node_modules" / ".bin" / "esbuild", *entries, f"--outdir={copy / 'sterna'}"]
+    subprocess.run([*esbuild, "--bundle", "--minify", "--format=esm", "--log-level=error"], check=True)
+    for engine in OURS:
+        (copy / "engines" / f"{engine}.mjs").write_text(ENGINE.format(models=models.resolve()))
+
+
+def measure(names: list[str], engines: list[str], work: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """The harness's records."""
+    threads = ",".join(map(str, arguments.threads))
+    command = ["node", work / "harness" / "run_web.mjs", "--nm", work / "node_modules", "--models", work / "models"]
+    command += [
+        "--list",
+        ",".join(names),
+        "--engines",
+        ",".join(engines),
+        "--threads",
+        threads,
+        "--rounds",
+        str(arguments.rounds),
+    ]
+    command += ["--node"] if arguments.node else []
+    records = []
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            record = json.loads(line)
+            records.append(record)
+            if "error" in record:
+                print(f"{record.get('engine')} {record.get('model')}: {record['error']}", file=sys.stderr)
+    if process.returncode:
+        raise SystemExit(f"the harness ended with status {process.returncode}")
+    return records
+
+
+def peak(records: list[dict[str, Any]]) -> tuple[float, float]:
+    """GMAC/s of the browser's vector units: with relaxed SIMD, and with multiplication and addition alone."""
+    probe = next(r["peak"] for r in records if "peak" in r)
+    plain = probe["f32_mul_add"]["best"] / 2
+    relaxed = probe["f32_relaxed_madd"]
+    return (relaxed["best"] / 2 if isinstance(relaxed, dict) else plain), plain
+
+
+def latency(records: list[dict[str, Any]], rates: tuple[float, float], console: Console) -> None:
+    """A table per host and number of threads, and the geometric means of the ratios."""
+    groups: dict[tuple[str, int], dict[str, dict[str, list[dict[str, Any]]]]] = {}
+    for r in records:
+        if "min_ms" in r:
+            group = groups.setdefault((r["host"], r["threads"]), {})
+            group.setdefault(r["model"], {}).setdefault(r["engine"], []).append(r)
+    for (host, threads), models in groups.items():
+        title = (
+            f"{host}, {threads} thread{'s' if threads > 1 else ''}; {rates[0]:.0f} GMAC/s relaxed, {rates[1]:.0f} plain"
+        )
+        table = Table(
+            "model", "engine", "min ms", "median", "of peak", "peer / it", "startup ms", "MB", "error", title=title
+        )
+        ratios: dict[str, list[float]] = {engine: [] for engine in OURS}
+        for model, engines in models.items():
+            best = {engine: min(r["min_ms"] for r in rows) for engine, rows in engines.items()}
+            for engine, rows in sorted(engines.items(), key=lambda item: best[item[0]]):
+                rivals = [best[p] for p in PEERS if p in best and (engine != "sterna_simd" or p not in RELAXED)]
+                ratio = min(rivals) / best[engine] if rivals and engine in OURS else None
+                if ratio is not None:
+                    ratios[engine].append(ratio)
+                rate = rows[0]["gmacs_min"] * rows[0]["min_ms"] / best[engine]
+                table.add_row(
+                    model,
+                    OURS.get(engine) or PEERS[engine],
+                    f"{best[engine]:.3f}",
+                    f"{statistics.median(r['median_ms'] for r in rows):.3f}",
+                    f"{rate / rates[0] / threads:.0%}",
+                    f"{ratio:.2f}" if ratio is not None else "",
+                    f"{min(r['startup_ms'] for r in rows):.0f}",
+                    f"{rows[0]['wasm_mb']:.1f}",
+                    f"{max(r['reldiff'] for r in rows):.0e}",
+                )
+            table.add_section()
+        console.print(table)
+        for engine, values in ratios.items():
+            if values:
+                rivals_name = "peer without relaxed SIMD" if engine == "sterna_simd" else "peer"
+                mean = math.exp(statistics.fmean(map(math.log, values)))
+                console.print(f"{OURS[engine]}: {mean:.2f} x the fastest {rivals_name} (geometric mean)")
+
+
+def downloads(names: list[str], work: Path, console: Console) -> None:
+    """What a page loads beside weights and its own code, compressed."""
+    runtime = len(gzip.compress((work / "harness" / "sterna" / "index.js").read_bytes(), 9))
+    table = Table(
+        "model", "runtime", "kernels", "graph", "together", title="download, bytes after gzip (weights aside)"
+    )
+    for name in names:
+        place = work / "models" / f"{name}.sterna"
+        kernels, graph = (
+            len(gzip.compress((place / file).read_bytes(), 9)) for file in ("model.browser-relaxed.wasm", "graph.json")
+        )
+        table.add_row(name, *(f"{n:,}" for n in (runtime, kernels, graph, runtime + kernels + graph)))
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=list(WEB_NETWORKS))
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--node", action="store_true", help="also in Node")
+    parser.add_argument("--harness", type=Path, default=ROOT.parent / "shared" / "bench" / "web")
+    parser.add_argument("--tensorflow", help="a Python with tensorflow, for LiteRT.js")
+    parser.add_argument("--work", type=Path, default=Path("bench-web"), help="kept between runs")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.models) - set(WEB_NETWORKS):
+        raise SystemExit(f"no such network: {', '.join(sorted(unknown))}; there are {', '.join(WEB_NETWORKS)}")
+    if not arguments.harness.is_dir():
+        raise SystemExit(f"{arguments.harness}: the harness is not here")
+    prepare(arguments.models, arguments.work, arguments.harness, arguments.tensorflow)
+    tflite = all((arguments.work / "models" / f"{name}.tflite").exists() for name in arguments.models)
+    engines = [*OURS, *(peer for peer in PEERS if peer != "litert" or tflite)]
+    records = measure(arguments.models, engines, arguments.work, arguments)
+    console = Console(width=120)
+    latency(records, peak(records), console)
+    downloads(arguments.models, arguments.work, console)
+
+
+if __name__ == "__main__":
+    main()
