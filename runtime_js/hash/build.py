@@ -20,15 +20,16 @@ FLAGS = [
     "-ffreestanding",
     "-fno-sanitize=all",
 ]
-LINK = ["-Wl,--no-entry", "-Wl,-z,stack-size=16", "-Wl,--strip-all"]
+LINK = ["--no-entry", "--strip-all", "--export-memory", "-O2", "--compress-relocations", "-z", "stack-size=16"]
 
 
 def module_text() -> str:
     """The contents of hash-module.js."""
+    zig = [sys.executable, "-m", "ziglang"]
     with tempfile.TemporaryDirectory() as directory:
-        out = Path(directory) / "hash.wasm"
-        command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *LINK, str(HERE / "hash.c"), "-o", str(out)]
-        subprocess.run(command, check=True)
+        object_file, out = Path(directory) / "hash.o", Path(directory) / "hash.wasm"
+        subprocess.run([*zig, "cc", *FLAGS, "-c", str(HERE / "hash.c"), "-o", str(object_file)], check=True)
+        subprocess.run([*zig, "wasm-ld", *LINK, str(object_file), "-o", str(out)], check=True)
         text = base64.b64encode(out.read_bytes()).decode()
     return f'// Made from hash/hash.c by hash/build.py.\nexport default "{text}";\n'
 

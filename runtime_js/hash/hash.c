@@ -6,8 +6,8 @@
 #define EXPORT(name) __attribute__((export_name(#name))) name
 #define BUFFER 32768
 
-/* Not const: a load is shorter than the 64-bit constant, and the module is part of every page. */
-static uint64_t primes[] = {0x9E3779B185EBCA87u, 0xC2B2AE3D27D4EB4Fu, 0x165667B19E3779F9u, 0x85EBCA77C2B2AE63u,
+/* Neither const nor static: a load is shorter than the 64-bit constant, and the module is part of every page. */
+uint64_t primes[] = {0x9E3779B185EBCA87u, 0xC2B2AE3D27D4EB4Fu, 0x165667B19E3779F9u, 0x85EBCA77C2B2AE63u,
                             0x27D4EB2F165667C5u};
 #define P1 primes[0]
 #define P2 primes[1]

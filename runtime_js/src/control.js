@@ -17,26 +17,23 @@ const MOST_NESTED = 32;
  * @returns {Control[]}
  */
 export function readControl(graph, list) {
-  /** @type {Control[]} */
-  const roots = [];
-  /** @type {Control[]} */
-  const open = [];
-  /** @type {any[]} */ (list).forEach((row, i) => {
-    const control = readOne(graph, row) ?? bad(`control ${i} is wrong`);
-    const [first] = control.nodes;
-    const last = end(control);
-    while (open.length && end(open[open.length - 1]) <= first) open.pop();
-    const outer = open[open.length - 1];
-    // In a choice, the second range begins at its middle.
-    const part = outer ? Number(!outer.loop && first >= outer.nodes[1]) : 0;
-    const siblings = outer ? outer.parts[part] : roots;
-    const before = siblings[siblings.length - 1];
-    if (open.length === MOST_NESTED || (outer && (first < outer.nodes[0] || last > outer.nodes[part + 1])) || (before && end(before) > first))
-      bad(`control ${i} is misplaced`);
-    siblings.push(control);
-    open.push(control);
-  });
-  return roots;
+  let i = 0;
+  /** @type {(first: number, last: number, depth: number) => Control[]} */
+  const inside = (first, last, depth) => {
+    const found = [];
+    while (i < list.length) {
+      const control = readOne(graph, list[i]) ?? bad(`control ${i} is wrong`);
+      const { nodes } = control;
+      if (nodes[0] >= last) break;
+      if (nodes[0] < first || end(control) > last || depth > MOST_NESTED) bad(`control ${i} is misplaced`);
+      i++;
+      control.parts = nodes.slice(1).map((end, n) => inside(nodes[n], end, depth + 1));
+      first = end(control);
+      found.push(control);
+    }
+    return found;
+  };
+  return inside(0, graph.nodes.length, 1);
 }
 
 /**
@@ -98,5 +95,5 @@ function readOne(graph, row) {
     scalar(condition, "bool") && scalar(trips, "int64") && scalar(number, "int64") &&
     (number === undefined || graph.values[number].class === "arena") &&
     count >= 0 && limit >= 0 && (!loop || limit < 2 ** 32);
-  return good ? { loop, name, nodes, count, limit, trips, condition, number, parts: [[], []] } : undefined;
+  return good ? { loop, name, nodes, count, limit, trips, condition, number, parts: [] } : undefined;
 }

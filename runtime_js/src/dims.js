@@ -4,6 +4,18 @@ import { bad } from "./errors.js";
 
 const MOST_TERMS = 256;
 
+/** The remainder has the sign of the divisor, which is positive. */
+const remainder = (/** @type {number} */ a, /** @type {number} */ b) => ((a % b) + b) % b;
+/** @type {Map<unknown, (a: number, b: number) => number>} */
+const OPERATIONS = new Map([
+  ["+", (a, b) => a + b],
+  ["*", (a, b) => a * b],
+  ["/", (a, b) => (a - remainder(a, b)) / b],
+  ["%", remainder],
+  ["min", Math.min],
+  ["max", Math.max],
+]);
+
 /**
  * The value of a dimension expression: a safe integer that is not negative. What does not fit one has no place in the
  * 32 bits of WebAssembly's memory.
@@ -15,35 +27,20 @@ const MOST_TERMS = 256;
  */
 export function evaluate(expression, sizes, where) {
   let terms = 0;
+  const good = (/** @type {boolean} */ right) => right || bad(`${where()} is not a size: ${JSON.stringify(expression)}`);
+  const safe = (/** @type {any} */ n) => (good(Number.isSafeInteger(n)), n);
   /** @type {(e: any) => number} */
   const value = (e) => {
-    if (++terms > MOST_TERMS) wrong();
-    const result = Array.isArray(e) ? operate(e) : e;
-    return Number.isSafeInteger(result) ? result : wrong();
+    good(++terms <= MOST_TERMS);
+    if (!Array.isArray(e)) return safe(e);
+    const [operator, ...operands] = e;
+    if (operator === "d") return safe(e.length === 2 && sizes[safe(e[1])]);
+    const operation = OPERATIONS.get(operator);
+    // The right side of a division is a constant.
+    good(operands.length > 0 && (!/[/%]/.test(operator) || (operands.length === 2 && safe(operands[1]) > 0)));
+    return operands.map(value).reduce((a, b) => safe(operation?.(a, b)));
   };
-  /** @type {(e: any[]) => number} */
-  const operate = ([operator, first, ...rest]) => {
-    if (operator === "d") return rest.length || !Number.isInteger(first) ? wrong() : (sizes[first] ?? wrong());
-    if (first === undefined) wrong();
-    let result = value(first);
-    if (operator === "/" || operator === "%") {
-      const [divisor] = rest;
-      if (rest.length !== 1 || !Number.isSafeInteger(divisor) || divisor < 1) wrong();
-      const quotient = Math.floor(result / divisor);
-      return operator === "/" ? quotient : result - quotient * divisor;
-    }
-    for (const e of rest) {
-      const next = value(e);
-      if (operator === "+") result += next;
-      else if (operator === "*") result *= next;
-      else if (operator === "min") result = Math.min(result, next);
-      else if (operator === "max") result = Math.max(result, next);
-      else wrong();
-      if (!Number.isSafeInteger(result)) wrong();
-    }
-    return ["+", "*", "min", "max"].includes(operator) ? result : wrong();
-  };
-  const wrong = () => bad(`${where()} is not a size: ${JSON.stringify(expression)}`);
   const result = value(expression);
-  return result >= 0 ? result + 0 : wrong();
+  good(result >= 0);
+  return result + 0;
 }

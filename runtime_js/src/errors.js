@@ -28,6 +28,25 @@ export function fail(code, message, cause) {
 }
 
 /**
+ * What the engine or the network makes of an action; where they refuse, the code says so.
+ *
+ * @template T
+ * @param {string} code
+ * @param {string} what
+ * @param {() => T | Promise<T>} action
+ * @param {AbortSignal} [signal] whose abortion is no failure
+ * @returns {Promise<T>}
+ */
+export async function attempt(code, what, action, signal) {
+  try {
+    return await action();
+  } catch (problem) {
+    signal?.throwIfAborted();
+    fail(code, `${what}: ${/** @type {Error} */ (problem).message}`, problem);
+  }
+}
+
+/**
  * Refuses graph.json.
  *
  * @param {string} what

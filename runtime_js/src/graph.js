@@ -1,6 +1,6 @@
 import { readControl } from "./control.js";
 import { evaluate } from "./dims.js";
-import { bad, fail } from "./errors.js";
+import { attempt, bad, fail } from "./errors.js";
 import { hash64 } from "./hash.js";
 import { arrayType } from "./tensors.js";
 
@@ -15,8 +15,7 @@ const MOST_DIMENSIONS = 16;
  * @typedef {{name: string, dtype: string, dims: number[], strides: number[], origin: number, class: string,
  *   offset: number, bytes: number, elementBytes: number, fleeting: boolean, open: boolean,
  *   row: any}} Value One tensor; `dims`, `strides` and `origin` at the present sizes.
- * @typedef {{name: string, kernel: number, in: number[], out: number[], paramsAt: number, paramsBytes: number,
- *   tasks: number, open: boolean, sources: string[], row: any}} Node
+ * @typedef {{name: string, kernel: number, in: number[], out: number[], tasks: number, open: boolean, sources: string[], row: any}} Node
  * @typedef {{bytes: number, hash: string, static_bytes?: number}} FileEntry
  * @typedef {{library: string, cpu_features: string[]}} Variant
  * @typedef {{model: string, target: any, files: Record<string, FileEntry>, library: string, variants: Variant[],
@@ -44,14 +43,10 @@ export async function readGraph(bytes) {
   const found = /^\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n$/.exec(line);
   if (!found) bad(`its first line is not that of a Sterna bundle: ${JSON.stringify(line.slice(0, 60))}${page(bytes)}`);
   if (!FORMATS.includes(+found[1])) fail("E0506", `graph.json: format version is ${found[1]}; this runtime reads ${FORMATS.join(" and ")}`);
-  const hash = await hash64(bytes.subarray(end));
+  const hash = hash64(bytes.subarray(end));
   if (hash !== found[2]) fail("E0505", `graph.json: hash is ${hash}; it was ${found[2]} when it was compiled`);
-  let json;
-  try {
-    json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.slice()));
-  } catch (problem) {
-    fail("E0504", `graph.json: not JSON: ${/** @type {Error} */ (problem).message}`, problem);
-  }
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  const json = await attempt("E0504", "graph.json: not JSON", () => JSON.parse(decoder.decode(bytes.slice())));
   if (json.abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${json.abi}; this runtime speaks ${ABI}`);
   const { target } = json;
   must(isName(target?.triple) && Array.isArray(target.cpu_features), "target");
@@ -98,10 +93,7 @@ function checked(json) {
   });
   /** @type {Graph} */
   const graph = {
-    model,
-    target: json.target,
-    files,
-    library,
+    ...json,
     variants: variants.length ? variants : libraries,
     arenaBytes: arena.bytes,
     scratchBytes: json.scratch_bytes,
@@ -110,8 +102,6 @@ function checked(json) {
     sizes: symbols.map((/** @type {any} */ s) => s.hi),
     kernels: json.kernels.map((/** @type {any} */ k) => k?.name),
     values: [],
-    inputs: json.inputs,
-    outputs: json.outputs,
     nodes: [],
     states: [],
     control: [],
@@ -158,7 +148,7 @@ function readValue(graph, row, index) {
   must(inside && typeof fleeting === "boolean", where(`storage (bytes ${offset} to ${offset}+${bytes} of ${limit} in ${kind})`));
   must(Array.isArray(dims) && Array.isArray(strides) && dims.length <= MOST_DIMENSIONS && dims.length === strides.length, where("dims"));
   const open = [...dims, ...strides, origin].some(Array.isArray);
-  return { name, dtype, fleeting, row, class: kind, offset, bytes, elementBytes, dims: [], strides: [], origin: 0, open };
+  return { ...row, ...storage, row, elementBytes, open, dims: [], strides: [], origin: 0 };
 }
 
 /**
@@ -168,7 +158,7 @@ function readValue(graph, row, index) {
  * @returns {Node}
  */
 function readNode(graph, row, index) {
-  const { name, kernel, in: ins, out: outs, params_at: at = 0, params_bytes: size = 0, tasks, sources = [] } = row ?? {};
+  const { name, kernel, in: ins, out: outs, params_at: at = 0, params_bytes: size = 0, tasks } = row ?? {};
   must(isName(name), `node ${index}`);
   const where = (/** @type {string} */ what) => `node "${name}": ${what}`;
   must(isSize(kernel) && kernel < graph.kernels.length, where("kernel"));
@@ -176,7 +166,7 @@ function readNode(graph, row, index) {
   must(Array.isArray(ins) && ins.every((v) => isSize(v) && v < graph.values.length), where("in"));
   // Inputs and weights are only for reading.
   must(Array.isArray(outs) && outs.every((v) => ["arena", "state", "output"].includes(graph.values[v]?.class)), where("out"));
-  return { name, kernel, in: ins, out: outs, paramsAt: at, paramsBytes: size, tasks: 0, open: Array.isArray(tasks), sources, row };
+  return { sources: [], ...row, open: Array.isArray(tasks), tasks: 0, row };
 }
 
 /**

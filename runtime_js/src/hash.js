@@ -1,17 +1,17 @@
 import encoded from "./hash-module.js";
 
-/** @type {Promise<WebAssembly.Instance> | undefined} */
-let instance;
+/** @type {any} */
+let exports;
 
 /**
  * XXH64 with seed 0, as 16 hex digits: what `graph.json` says of every file of a bundle.
  *
  * @param {Uint8Array} bytes
- * @returns {Promise<string>}
+ * @returns {string}
  */
-export async function hash64(bytes) {
-  instance ??= WebAssembly.instantiate(Uint8Array.from(atob(encoded), (c) => c.charCodeAt(0))).then((r) => r.instance);
-  const { memory, begin, update, finish } = /** @type {any} */ ((await instance).exports);
+export function hash64(bytes) {
+  exports ??= new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(atob(encoded), (c) => c.charCodeAt(0)))).exports;
+  const { memory, begin, update, finish } = exports;
   const buffer = new Uint8Array(memory.buffer, begin(), 32768);
   const whole = bytes.length - (bytes.length % 32);
   for (let at = 0; at < whole; at += buffer.length) {

@@ -1,4 +1,4 @@
-import { fail } from "./errors.js";
+import { attempt, fail } from "./errors.js";
 import { page } from "./graph.js";
 import { hash64 } from "./hash.js";
 
@@ -125,10 +125,10 @@ function checkMagic(bytes, name) {
  * @param {{bytes: number, hash: string}} entry
  * @param {Uint8Array} bytes
  */
-export async function checkFile(name, entry, bytes) {
+export function checkFile(name, entry, bytes) {
   if (bytes.length !== entry.bytes)
     fail("E0505", `${name}: has ${bytes.length} bytes; it had ${entry.bytes} when it was compiled${page(bytes)}`);
-  const hash = await hash64(bytes);
+  const hash = hash64(bytes);
   if (hash !== entry.hash) fail("E0505", `${name}: hash is ${hash}; it was ${entry.hash} when it was compiled`);
 }
 
@@ -143,12 +143,8 @@ export async function checkFile(name, entry, bytes) {
 export async function compile(name, entry, library) {
   if (library instanceof WebAssembly.Module) return library;
   checkMagic(library, name);
-  await checkFile(name, entry, library);
-  try {
-    return await WebAssembly.compile(/** @type {BufferSource} */ (library));
-  } catch (problem) {
-    fail("E0508", `${name}: cannot be compiled: ${/** @type {Error} */ (problem).message}`, problem);
-  }
+  checkFile(name, entry, library);
+  return attempt("E0508", `${name}: cannot be compiled`, () => WebAssembly.compile(/** @type {BufferSource} */ (library)));
 }
 
 /**
@@ -183,20 +179,15 @@ export function nodeModule(name) {
  * @returns {Promise<Uint8Array>}
  */
 async function read(url, file, options) {
-  options.signal?.throwIfAborted();
+  const { signal, onProgress } = options;
+  signal?.throwIfAborted();
   if (url.protocol === "file:") {
     const { readFile } = await nodeModule("fs/promises");
-    const data = await readFile(url, { signal: options.signal }).catch((/** @type {Error} */ problem) => {
-      options.signal?.throwIfAborted();
-      fail("E0503", `${file}: cannot be read: ${problem.message}`, problem);
-    });
-    options.onProgress?.({ file, loaded: data.length, total: data.length });
+    const data = await attempt("E0503", `${file}: cannot be read`, () => readFile(url, { signal }), signal);
+    onProgress?.({ file, loaded: data.length, total: data.length });
     return data;
   }
-  const response = await fetch(url, { signal: options.signal ?? null }).catch((problem) => {
-    options.signal?.throwIfAborted();
-    return fail("E0503", `${file}: cannot be fetched from ${url}: ${problem.message}`, problem);
-  });
+  const response = await attempt("E0503", `${file}: cannot be fetched from ${url}`, () => fetch(url, { signal: signal ?? null }), signal);
   return body(response, file, options);
 }
 
@@ -212,22 +203,14 @@ async function body(response, file, { signal, onProgress }) {
   // Of a compressed answer, the header counts other bytes than arrive here.
   const length = response.headers.get("content-encoding") ? null : response.headers.get("content-length");
   const total = length === null ? undefined : Number(length);
-  const parts = [];
   let loaded = 0;
-  const reader = response.body.getReader();
-  for (;;) {
-    signal?.throwIfAborted();
-    const { done, value } = await reader.read();
-    if (done) break;
-    parts.push(value);
-    loaded += value.length;
-    onProgress({ file, loaded, total });
-  }
-  const bytes = new Uint8Array(loaded);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
+  const counter = new TransformStream({
+    transform(part, controller) {
+      loaded += part.length;
+      onProgress({ file, loaded, total });
+      controller.enqueue(part);
+    },
+  });
+  const counted = new Response(response.body.pipeThrough(counter, { signal }));
+  return new Uint8Array(await counted.arrayBuffer());
 }

@@ -79,7 +79,7 @@ export function writeRecords(buffer, graph, layout, workers) {
   return Array.from({ length: workers }, (_, worker) => {
     const scratch = graph.scratchBytes ? layout.scratch + worker * graph.scratchBytes : 0;
     return graph.nodes.map((node, n) => {
-      const params = node.paramsBytes ? layout.params + node.paramsAt : 0;
+      const params = node.row.params_bytes ? layout.params + (node.row.params_at ?? 0) : 0;
       return put([4 * RECORD, workers, ...lists[n], params, scratch, sizes, worker, 0, 0]);
     });
   });

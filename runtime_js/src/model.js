@@ -1,5 +1,5 @@
 import { runControlled } from "./control.js";
-import { fail } from "./errors.js";
+import { attempt, fail } from "./errors.js";
 import { canShare, hasFeature } from "./features.js";
 import { readGraph, resize } from "./graph.js";
 import { checkFile, compile, open } from "./load.js";
@@ -75,7 +75,7 @@ export class Model {
     signal?.throwIfAborted();
 
     const layout = layOut(graph, entry.static_bytes ?? 0, threads, opened.whole);
-    const memory = makeMemory(layout.bytes, chosen.shared);
+    const memory = await makeMemory(layout.bytes, chosen.shared);
     const { exports } = await instantiate(module, memory, chosen.library);
     const { buffer } = memory;
     if (opened.whole) {
@@ -84,7 +84,7 @@ export class Model {
       layout.params = at.value;
     } else {
       if (!params) fail("E0501", "params is missing");
-      await checkFile("params.bin", graph.files["params.bin"], params);
+      checkFile("params.bin", graph.files["params.bin"], params);
       new Uint8Array(buffer).set(params, layout.params);
     }
     const { functions, mostTasks } = readTable(exports, buffer, graph, chosen.library);
@@ -370,11 +370,8 @@ const isolation =
  * @param {boolean} shared
  */
 function makeMemory(bytes, shared) {
-  try {
-    return new WebAssembly.Memory({ initial: bytes / 65536, maximum: bytes / 65536, shared });
-  } catch (problem) {
-    return fail("E0502", `no memory of ${bytes} bytes is to be had: ${/** @type {Error} */ (problem).message}`, problem);
-  }
+  const pages = bytes / 65536;
+  return attempt("E0502", `no memory of ${bytes} bytes is to be had`, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared }));
 }
 
 /**
@@ -385,9 +382,5 @@ function makeMemory(bytes, shared) {
 async function instantiate(module, memory, name) {
   const wanted = WebAssembly.Module.imports(module).map((i) => `${i.module}.${i.name}`);
   if (wanted.join() !== "env.memory") fail("E0508", `${name}: imports ${wanted.join(", ") || "nothing"}; wanted: env.memory alone`);
-  try {
-    return await WebAssembly.instantiate(module, { env: { memory } });
-  } catch (problem) {
-    return fail("E0508", `${name}: cannot be instantiated: ${/** @type {Error} */ (problem).message}`, problem);
-  }
+  return attempt("E0508", `${name}: cannot be instantiated`, () => WebAssembly.instantiate(module, { env: { memory } }));
 }

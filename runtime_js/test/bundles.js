@@ -18,6 +18,6 @@ export async function changed(graph, change) {
   const json = JSON.parse(new TextDecoder().decode(graph));
   const { sterna = 1, hash, ...rest } = (change(json), json);
   const text = new TextEncoder().encode(JSON.stringify(rest).slice(1));
-  const head = new TextEncoder().encode(`{"sterna":${sterna},"hash":"${await hash64(text)}",\n`);
+  const head = new TextEncoder().encode(`{"sterna":${sterna},"hash":"${hash64(text)}",\n`);
   return new Uint8Array([...head, ...text]);
 }
