@@ -5,8 +5,8 @@
 
 The peers' side is a harness of its own (--harness): a page, a server and an engine per runtime, all with the same
 inputs, warm-up and clock. Sterna is two more engines for it: `sterna`, with every variant, and `sterna_simd`, without
-relaxed SIMD. Engines take turns, model by model. What the peers need is installed into --work by npm; LiteRT.js runs where
---tensorflow names a Python that can convert its models. Everything in --work is used again.
+relaxed SIMD. Engines take turns, model by model. What the peers need is installed into --work by npm; LiteRT.js runs
+where --tensorflow names a Python that can convert its models. Everything in --work is used again.
 """
 
 from __future__ import annotations
