@@ -22,6 +22,12 @@ FAMILIES = {
     "c99": "C99 (gcc)",
     "runtime": "C runtime (gcc, clang, cmake, sanitizers)",
 }
+#: Files whose tests all belong to one family.
+WHOLE_FILES = {
+    "test_runtime_c.py": "runtime",
+    "test_llvm.py": "host-llvm",
+    "test_llvm_operations.py": "host-llvm",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,9 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             (name,) = mark.args
             assert name in FAMILIES, f"{item.nodeid}: no such family {name}"
             item.user_properties.append(("family", name))
-        for file, name in (("test_runtime_c.py", "runtime"), ("test_llvm.py", "host-llvm")):
-            if item.path.name == file:
-                item.user_properties.append(("family", name))
+        if (name := WHOLE_FILES.get(item.path.name)) is not None:
+            item.user_properties.append(("family", name))
 
 
 MISSING_PROGRAM = re.compile(r"needs [a-z][\w+-]*:|[\w+-]+ is not installed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernel_hosts import Native
 from sterna.codegen import c, llvm
 from sterna.errors import SternaError
 from sterna.ir import dtypes
@@ -186,27 +186,12 @@ def test_interpreter(name: str) -> None:
 PLAIN = replace(host(), dialect="plain", vector_bits=0)  # this machine without vectors
 
 
-class _Call(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_uint32), ("n_workers", ctypes.c_uint32), ("inputs", ctypes.c_void_p),
-        ("outputs", ctypes.c_void_p), ("params", ctypes.c_void_p), ("scratch", ctypes.c_void_p),
-    )  # fmt: skip
-
-
-def compiled(functions: list[P.Function], target: Target, generator: str, directory: Path) -> Any:
-    """The library's table of kernels."""
+def compiled(functions: list[P.Function], target: Target, generator: str, directory: Path) -> Native:
     if generator == "llvm":
-        objects = [llvm.compile_module(functions, target, "programs")]
+        objects = [llvm.compile_module(functions, target, "m")]
     else:
-        objects = compile_many([c.generate(functions, target, "programs")], target, "zig")
-    path = directory / "programs.so"
-    path.write_bytes(link_library(objects, target, "programs"))
-    library = ctypes.CDLL(str(path))
-    entry = library.sterna_programs_library
-    entry.restype = ctypes.POINTER(ctypes.c_uint64)
-    table = ctypes.cast(entry()[2], ctypes.POINTER(ctypes.c_uint64))  # {function, n_tasks and scratch, flags}
-    kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(_Call), ctypes.c_uint32, ctypes.c_uint32)
-    return library, [kind(table[3 * n]) for n in range(len(functions))]
+        objects = compile_many([c.generate(functions, target, "m")], target, "zig")
+    return Native(link_library(objects, target, "m"), directory)
 
 
 @pytest.mark.parametrize(
@@ -220,20 +205,14 @@ def compiled(functions: list[P.Function], target: Target, generator: str, direct
 def test_generators(generator: str, target: Target, tmp_path: Path) -> None:
     names = list(PROGRAMS)
     functions = [replace(finish(written(name)[0]), name=name) for name in names]
-    library, kernels = compiled(functions, target, generator, tmp_path)
-    for name, function, kernel in zip(names, functions, kernels, strict=True):
+    library = compiled(functions, target, generator, tmp_path)
+    for n, (name, function) in enumerate(zip(names, functions, strict=True)):
         _, memory, results = written(name)
-        inputs = (ctypes.c_void_p * len(function.inputs))(*(memory[b.name].ctypes.data for b in function.inputs))
-        outputs = (ctypes.c_void_p * len(function.outputs))(*(memory[b.name].ctypes.data for b in function.outputs))
-        scratch = np.zeros(function.scratch_bytes + 64, np.uint8)
-        call = _Call(
-            ctypes.sizeof(_Call) + 32, 1, ctypes.addressof(inputs), ctypes.addressof(outputs), 0, scratch.ctypes.data
-        )
+        inputs, outputs = ([memory[b.name] for b in side] for side in (function.inputs, function.outputs))
         tasks = int(function.n_tasks)
-        for first, last in ((0, tasks // 2), (tasks // 2, tasks)):  # tasks in two parts
-            assert kernel(ctypes.byref(call), first, last) == 0
+        for part in ((0, tasks // 2), (tasks // 2, tasks)):  # tasks in two parts
+            library.call(n, inputs, outputs, part, scratch_bytes=function.scratch_bytes)
         same([memory[n] for n in results], expected(name))
-    del library
 
 
 def test_the_text_of_a_program_is_always_the_same() -> None:
@@ -347,15 +326,12 @@ def test_random_programs_survive_every_pass() -> None:
 )
 def test_random_programs_compiled(generator: str, tmp_path: Path) -> None:
     functions = [replace(finish(random_program(seed)), name=f"p{seed}") for seed in range(60)]
-    library, kernels = compiled(functions, host(), generator, tmp_path)
-    for seed, (function, kernel) in enumerate(zip(functions, kernels, strict=True)):
+    library = compiled(functions, host(), generator, tmp_path)
+    for seed, function in enumerate(functions):
         (wanted,) = interpreted(function, {"x": X, "y": np.zeros(6, np.float32)}, ["y"])
         y = np.zeros(6, np.float32)
-        inputs, outputs = (ctypes.c_void_p * 1)(X.ctypes.data), (ctypes.c_void_p * 1)(y.ctypes.data)
-        call = _Call(ctypes.sizeof(_Call) + 32, 1, ctypes.addressof(inputs), ctypes.addressof(outputs), 0, 0)
-        assert kernel(ctypes.byref(call), 0, 1) == 0
+        library.call(seed, [X], [y])
         np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5, err_msg=str(seed))
-    del library
 
 
 # ---------------------------------------------------------------- refusals
