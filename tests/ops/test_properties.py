@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import sterna
-from node_strategies import STRATEGIES, NodeCase
+from nodes import STRATEGIES, NodeCase
 
 COUNT = int(os.environ.get("STERNA_CASES", "0"))
 EACH = max(1, round(COUNT / len(STRATEGIES))) if COUNT else 2
