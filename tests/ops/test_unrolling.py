@@ -76,7 +76,7 @@ def refused(code: str, graph: str) -> None:
 
 
 def test_what_is_only_known_at_run_time_is_refused() -> None:
-    refused("E0107", LOOP.format(trips=65, stop=99))
+    refused("E0107", LOOP.format(trips=2**63 - 1, stop=99))
     refused(
         "E0107", LOOP.replace("<int64 trips = {{{trips}}}, ", "<").replace("x) =>", "x, int64 trips) =>").format(stop=3)
     )

@@ -27,13 +27,18 @@ def mentioned_sizes(node: Node) -> set[Symbol]:
     """The symbols in the types of a node's results, in its attributes and in its regions, but the one it defines."""
     found = symbols_of(value.shape for value in node.outputs)
     if node.op != BIND:
-        found |= symbols_of(_integers(a) for a in node.attributes.values())
+        found |= symbols_in(node.attributes)
     return found.union(*(mentioned_sizes(inner) for region in node.regions for inner in region.nodes))
 
 
 def symbols_of(rows: Iterable[Iterable[Int]]) -> set[Symbol]:
     """All symbols in some shapes."""
     return {symbol for row in rows for size in row if not size.is_const for symbol in size.symbols()}
+
+
+def symbols_in(attributes: Mapping[str, Any]) -> set[Symbol]:
+    """All symbols in the attributes of a node."""
+    return symbols_of(_integers(attribute) for attribute in attributes.values())
 
 
 def definitions(graph: Graph) -> dict[Symbol, Node]:

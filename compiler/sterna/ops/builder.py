@@ -13,7 +13,7 @@ from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Node, TensorType, Value, constant
 from sterna.ir.integer import ComputedSymbol, Int, as_int, of
-from sterna.ir.sizes import BIND
+from sterna.ir.sizes import BIND, symbols_in
 from sterna.ops.contents import constant_array, contents_of
 from sterna.ops.evaluate import evaluate
 from sterna.ops.table import operator
@@ -48,6 +48,8 @@ class Builder:
         self.nodes: list[Node] = []
         self.fold = fold
         self.strings: dict[str, int] = {}
+        self.scope = 0
+        self._scopes = 0
         self._names = Names(taken)
         self._node_names = Names()
 
@@ -64,13 +66,15 @@ class Builder:
     def region(self, nodes: list[Node] | None = None) -> Iterator[list[Node]]:
         """What is added meanwhile goes into a list of its own (or behind `nodes`): the body of control flow.
 
-        Names are the whole graph's.
+        Names are the whole graph's. `scope` is another number meanwhile: what was made under it is known only there.
         """
-        outer, self.nodes = self.nodes, [] if nodes is None else nodes
+        outer = self.nodes, self.scope
+        self._scopes += 1
+        self.nodes, self.scope = [] if nodes is None else nodes, self._scopes
         try:
             yield self.nodes
         finally:
-            self.nodes = outer
+            self.nodes, self.scope = outer
 
     def constant(
         self, data: Array | np.generic | float | int | Sequence[int], name: str = "constant", dtype: str = ""
@@ -133,7 +137,7 @@ class Builder:
         results = results or (None,) * len(types)
         names = [self._result_name(wanted, name or op) for wanted in results]
         if self.fold and inputs and all(v is None or v.is_constant for v in inputs):
-            known = all(t.is_static for t in types)
+            known = all(t.is_static for t in types) and not symbols_in(complete)
             if known and (declaration.view is not None or all(int(t.bytes) <= self.fold for t in types)):
                 arrays = evaluate(op, [None if v is None else v.data for v in inputs], complete, types)
                 return tuple(constant(n, array) for n, array in zip(names, arrays, strict=True))

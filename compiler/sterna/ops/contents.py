@@ -25,7 +25,7 @@ def contents_of(op: str, inputs: Sequence[Value | None], attributes: Mapping[str
     if op == "dimensions":
         return symbolic([as_int(n) for n in attributes["sizes"]])
     if op == BIND:
-        return _array([as_int(attributes["size"][0])], ())
+        return scalar(as_int(attributes["size"][0]))
     rule = _RULES.get(op)
     if rule is None or not any(v is not None and v.contents is not None for v in inputs):
         return None
@@ -58,6 +58,11 @@ def _array(elements: Sequence[Int], shape: Sequence[int]) -> Array:
 def symbolic(elements: Sequence[Int]) -> Array:
     """Contents of a vector."""
     return _array(elements, (len(elements),))
+
+
+def scalar(element: Int) -> Array:
+    """Contents of a tensor without dimensions."""
+    return _array([element], ())
 
 
 def constant_array(contents: Array, dtype: str) -> Array | None:

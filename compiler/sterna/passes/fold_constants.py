@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sterna.ir.graph import Graph, Value, constant
-from sterna.ir.sizes import defined_size
+from sterna.ir.sizes import symbols_in
 from sterna.ops import operator
 from sterna.ops.control import IF
 from sterna.ops.evaluate import evaluate
@@ -26,7 +26,7 @@ def fold_constants(graph: Graph) -> Graph:
         known = (
             bool(operands)
             and all(value is None or value.data is not None for value in operands)
-            and defined_size(node) is None
+            and not symbols_in(node.attributes)
         )
         if known and node.op == IF:
             assert operands[0] is not None

@@ -11,10 +11,14 @@ from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.onnx.nodes import Source
 from sterna.frontends.onnx.sequences import Operand, TensorList
+from sterna.frontends.onnx.translation import DataSizes
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value, tensor_type
-from sterna.ir.integer import Int
+from sterna.ir.integer import ZERO, ComputedSymbol, Int, as_int, maximum, of
+from sterna.ir.sizes import BIND, all_definitions, mentioned_sizes, symbols_of
 from sterna.ops import Builder
+from sterna.ops.builder import check_size
+from sterna.ops.contents import scalar
 from sterna.ops.control import MOST_ITERATIONS, NUMBER, loop
 
 Results = tuple[Value | None, ...]
@@ -31,6 +35,8 @@ class Looping:
         origin: says where an operand comes from, for messages.
         declared: for each result, its sizes if the model says them.
         used: for each result, whether anything reads it.
+        sizes: how sizes that are only known at run time are treated.
+        counting: the number of an iteration may be a size inside the body, which the bundle computes.
     """
 
     source: Source
@@ -41,13 +47,15 @@ class Looping:
     origin: Callable[[int], str]
     declared: Sequence[tuple[int, ...] | None]
     used: Sequence[bool]
+    sizes: DataSizes
+    counting: bool = False
 
     def run(self) -> Results:
         """The results of the node.
 
         Raises:
-            SternaError: E0103, it does not fit its body; E0107, a carried value changes its type, or the number of rows
-                of a result is only known at run time and not declared; E0113, a Scan of operator set 8.
+            SternaError: E0103, it does not fit its body; E0107, a carried value changes its type, or nothing bounds the
+                number of rows of a result; E0113, a Scan of operator set 8.
         """
         return self._loop() if self.source.op == "Loop" else self._scan()
 
@@ -61,67 +69,119 @@ class Looping:
         initial = [value for value in self.inputs[2:] if value is not None]
         if len(initial) != max(len(self.inputs) - 2, 0) or self.takes != len(initial) + 2:
             raise error("E0103", f"the body of Loop takes {self.takes} inputs, not {len(initial) + 2}")
-        count = None
-        if trips is not None and trips.data is not None:
-            count = min(max(int(trips.data), 0), MOST_ITERATIONS + 1)
+        length = None if trips is None else _length(trips)
         if condition is not None and condition.data is not None:
-            count = count if condition.data else 0
+            length = length if condition.data else ZERO
             condition = None
+        most = None if length is None else length.bounds()[1]
+        kept = [n for n in range(len(self.source.outputs) - len(initial)) if self._is_used(len(initial) + n)]
+        limits = self._limits([len(initial) + n for n in kept], most) if kept else None
         true = self.builder.scalar(True, "bool")
-        number, carried, made, nodes = self._body(initial, lambda n, states: [n, true, *states])
+        number, carried, made, nodes = self._body(
+            initial,
+            lambda n, states: [n, true, *states],
+            most or (MOST_ITERATIONS if limits is None else limits[1]),
+        )
         if made is None:
             return (None,) * len(self.source.outputs)
         going, following, rows = made[0], made[1 : 1 + len(initial)], made[1 + len(initial) :]
+        kept = [n for n in kept if n < len(rows)]
         if going.dtype != "bool" or going.type.elements != 1:
             raise error("E0108", f"the body of Loop gives the condition {going.type}, not one bool")
         ends = going.data is None or not bool(going.data.reshape(-1)[0])
         conditional = condition is not None or ends
-        if count == 0:
+        if length == 0:
             return (*initial, *(self._nothing(row) for row in rows))
-        if count is not None and count > MOST_ITERATIONS:
-            count = None
-        kept = [n for n in range(len(rows)) if self._is_used(len(initial) + n)]
-        exact = count if count is not None and not conditional else None
-        limit = exact or count or MOST_ITERATIONS
-        if kept and exact is None:
-            limit = self._declared_rows([len(initial) + n for n in kept])
-        if kept and limit == 0:
-            raise error("E0107", "Loop with declared results of no iterations needs a constant number of them")
+        if trips is None and not conditional:
+            raise error("E0103", "Loop has neither a number of iterations nor a condition that ends it")
+        size = None if conditional else length
+        lo, hi = 0, most or MOST_ITERATIONS
+        if kept and size is None:
+            if limits is None:
+                raise self._unbounded([len(initial) + n for n in kept])
+            lo, hi = limits
+            if hi == 0:
+                raise error("E0107", "Loop with declared results of no iterations needs a constant number of them")
         following, states = list(following), list(carried)
-        counts = kept and exact is None and conditional
+        counts = kept and size is None and conditional
         if counts:
             with self.builder.region(nodes):
                 following.append(self.emitter.op("add", number, self.builder.scalar(1, "int64")))
             states.append(Value(self.builder.name(f"{self.source.name}/made"), NUMBER))
             initial = [*initial, self.builder.scalar(0, "int64")]
-        if kept and exact is None and trips is not None and not conditional:
-            fits = self.emitter.op("equal", trips, self.builder.scalar(limit, "int64"))
-            trips = self.emitter.agree(trips, fits)
+        if kept and size is None and not conditional and trips is not None:
+            if lo == hi:
+                trips = self.emitter.agree(trips, self._is(trips, hi))
+            else:
+                size = self._bound(self.emitter.op("maximum", trips, self.builder.scalar(0, "int64")), lo, hi)
         if conditional:
             with self.builder.region(nodes):
                 going = self.builder.reshape(going, ())
+        count = int(length) if length is not None and length.is_const else None
         results = self._node(
-            Graph(
-                f"{self.source.name}/body",
-                (number, *states),
-                (*([going] if conditional else []), *following, *(rows[n] for n in kept)),
-                tuple(nodes),
+            self._graph(
+                (number, *states), (*([going] if conditional else []), *following, *(rows[n] for n in kept)), nodes
             ),
             initial,
             [rows[n] for n in kept],
-            limit=limit,
+            limit=hi,
             count=count,
-            trips=None if count is not None else trips if trips is None or trips.data is None else None,
+            trips=None if count is not None or trips is None or trips.data is not None else trips,
             condition=condition,
             conditional=conditional,
         )
         last, stacked = list(results[: len(initial)]), list(results[len(initial) :])
         if counts:
             made_count = last.pop()
-            fits = self.emitter.op("equal", made_count, self.builder.scalar(limit, "int64"))
-            stacked = [self.emitter.agree(value, fits) for value in stacked]
-        by_row = dict(zip(kept, stacked, strict=True))
+            if lo == hi:
+                stacked = [self.emitter.agree(value, self._is(made_count, hi)) for value in stacked]
+            else:
+                size = self._bound(made_count, lo, hi)
+        by_row = dict(zip(kept, (self._first(value, size) for value in stacked), strict=True))
         return (*last, *(by_row.get(n) for n in range(len(rows))))
+
+    def _limits(self, results: Sequence[int], most: int | None) -> tuple[int, int] | None:
+        """The least and the greatest number of rows of results, where the number is only known at run time.
+
+        They are equal where the model declares it, and nobody has asked for another; None where nothing bounds it.
+        """
+        names = [self.source.outputs[n] for n in results]
+        given = [self.sizes.limits[name] for name in names if name in self.sizes.limits]
+        if self.sizes.declared or not given:
+            shapes = [self.declared[n] for n in results if n < len(self.declared)]
+            declared = {shape[0] for shape in shapes if shape}
+            if len(declared) == 1 and len(shapes) == len(results) and None not in shapes:
+                (size,) = declared
+                return size, size
+        bounds = [hi for _, hi in given] + ([] if most is None else [most])
+        if not bounds:
+            return None
+        hi = min(bounds)
+        return min(hi, max((lo for lo, _ in given), default=0)), hi
+
+    def _unbounded(self, results: Sequence[int]) -> SternaError:
+        name = self.source.outputs[results[0]]
+        return error(
+            "E0107",
+            "Loop with results of every iteration needs a bound for their number",
+            *(f"input {n} {self.origin(n)}" for n in (0, 1) if self._runs(n)),
+            fix=f"--dim {name}=0..N, N being the most; or declare the shape of those results in the model",
+        )
+
+    def _is(self, value: Value, wanted: int) -> Value:
+        return self.emitter.op("equal", value, self.builder.scalar(wanted, "int64"))
+
+    def _bound(self, count: Value, lo: int, hi: int) -> Int:
+        """A number of iterations, as a size."""
+        name, source = next(filter(None, self.source.outputs)), self.source.name
+        return self.sizes.bind(self.builder, count, name, lo, hi, sources=(source,), name=f"{source}/size")
+
+    def _first(self, rows: Value, size: Int | None) -> Value:
+        """So many rows of those for which there is memory; None for all."""
+        if size is None or rows.shape[0] == size:
+            return rows
+        rank = rows.type.rank
+        return self.emitter.op("slice", rows, starts=(0,) * rank, sizes=(size, *rows.shape[1:]), steps=(1,) * rank)
 
     def _scalar(self, position: int) -> Value | None:
         """An optional operand of one element, without dimensions."""
@@ -133,22 +193,6 @@ class Looping:
             raise error("E0108", f"the {what} of Loop is {value.type}, not one element")
         value = self.builder.reshape(value, ())
         return self.emitter.cast(value, "int64") if position == 0 else value
-
-    def _declared_rows(self, results: Sequence[int]) -> int:
-        """How many iterations the declared sizes of results speak of."""
-        sizes = {None if (shape := self._declared(n)) is None else shape[0] for n in results}
-        (size, *others) = sizes
-        if size is None or others:
-            raise error(
-                "E0107",
-                "Loop with results of every iteration needs a constant number of them, or declared sizes",
-                *(f"input {n} {self.origin(n)}" for n in (0, 1) if self._runs(n)),
-                fix="declare the shape of those results in the model; the bundle then tests that it is so",
-            )
-        return size
-
-    def _declared(self, position: int) -> tuple[int, ...] | None:
-        return self.declared[position] if position < len(self.declared) else None
 
     def _runs(self, position: int) -> bool:
         value = self.inputs[position] if position < len(self.inputs) else None
@@ -180,45 +224,51 @@ class Looping:
         ]
         lengths = dict.fromkeys(value.shape[axis] for axis, value in zip(axes, sequences, strict=True))
         length = next(iter(lengths))
-        if len(lengths) != 1 or not length.is_const or not 0 < int(length) <= MOST_ITERATIONS:
-            raise error("E0107", f"Scan needs one constant number of iterations, not {', '.join(map(str, lengths))}")
+        most = length.bounds()[1]
+        if len(lengths) != 1 or most is None or not 0 < most <= MOST_ITERATIONS:
+            raise error("E0107", f"Scan needs one number of iterations, not {', '.join(map(str, lengths))}")
+        count = int(length) if length.is_const else None
+        trips = None if length.is_const else self.builder.reshape(self.emitter.dimensions([length]), ())
         backward = attributes.get("scan_input_directions") or (0,) * scanned
+        end = self.builder.reshape(self.emitter.dimensions([length - 1]), ()) if any(backward) else None
 
         def arguments(number: Value, states: Sequence[Value]) -> list[Value]:
             parts = [
-                self._element(value, axis, number, length, bool(way))
+                self._element(value, axis, number, end if way else None)
                 for value, axis, way in zip(sequences, axes, backward, strict=True)
             ]
             return [*states, *parts]
 
-        number, carried, made, nodes = self._body(initial, arguments)
+        number, carried, made, nodes = self._body(initial, arguments, most)
         if made is None:
             return (None,) * len(self.source.outputs)
         following, rows = made[: len(initial)], made[len(initial) :]
         kept = [n for n in range(len(rows)) if self._is_used(len(initial) + n)]
-        body = Graph(
-            f"{self.source.name}/body", (number, *carried), (*following, *(rows[n] for n in kept)), tuple(nodes)
-        )
-        results = self._node(body, initial, [rows[n] for n in kept], limit=int(length), count=int(length))
+        body = self._graph((number, *carried), (*following, *(rows[n] for n in kept)), nodes)
+        results = self._node(body, initial, [rows[n] for n in kept], limit=most, count=count, trips=trips)
         stacked: dict[int, Value] = {}
         for n, value in zip(kept, results[len(initial) :], strict=True):
             stacked[n] = self._placed(
-                value,
+                self._first(value, length),
                 self._axis((attributes.get("scan_output_axes") or (0,) * len(rows))[n], value.type.rank),
                 bool((attributes.get("scan_output_directions") or (0,) * len(rows))[n]),
             )
         return (*results[: len(initial)], *(stacked.get(n) for n in range(len(rows))))
 
-    def _element(self, value: Value, axis: int, number: Value, length: Int, backward: bool) -> Value:
-        """What stands at the place of an axis that an iteration's number names, without that axis."""
-        if backward:
-            number = self.emitter.op("sub", self.builder.scalar(int(length) - 1, "int64"), number)
+    def _element(self, value: Value, axis: int, number: Value, end: Value | None) -> Value:
+        """What stands at the place of an axis that an iteration's number names, without that axis.
+
+        Args:
+            end: the last place, for those which are gone through backward.
+        """
+        if end is not None:
+            number = self.emitter.op("sub", end, number)
         return self.emitter.op("gather", value, number, axis=axis)
 
     def _placed(self, value: Value, axis: int, backward: bool) -> Value:
         """The rows of all iterations, along another axis and in another order."""
         if backward:
-            starts = (int(value.shape[0]) - 1, *[0] * (value.type.rank - 1))
+            starts = (value.shape[0] - 1, *[0] * (value.type.rank - 1))
             value = self.emitter.op(
                 "slice", value, starts=starts, sizes=value.shape, steps=(-1, *[1] * (value.type.rank - 1))
             )
@@ -236,9 +286,18 @@ class Looping:
         self,
         initial: Sequence[Value],
         arguments: Callable[[Value, Sequence[Value]], Sequence[Value]],
+        most: int,
     ) -> tuple[Value, list[Value], list[Value] | None, list[Node]]:
-        """The iteration's number, the carried values, the body's results (None if it could not be made), its nodes."""
-        number = Value(self.builder.name(f"{self.source.name}/number"), NUMBER)
+        """The iteration's number, the carried values, the body's results (None if it could not be made), its nodes.
+
+        Args:
+            most: iterations.
+        """
+        size = None
+        if self.counting and most > 1:
+            size = ComputedSymbol(self.sizes.symbol_name(f"{self.source.name}_number"), 0, most - 1)
+        contents = None if size is None else scalar(of(size))
+        number = Value(self.builder.name(f"{self.source.name}/number"), NUMBER, contents=contents)
         carried = [Value(self.builder.name(f"{self.source.name}/state"), value.type) for value in initial]
         with self.builder.region() as nodes:
             results = self.body(arguments(number, carried))
@@ -253,7 +312,26 @@ class Looping:
         for before, after in zip(initial, made[first:], strict=False):
             if before.type != after.type:
                 raise self._changes(before, after)
+        if size is not None:
+            self._bind_number(number, size, nodes)
+        inner = all_definitions(Graph("body", (), (), tuple(nodes)))
+        for value in made:
+            if not inner.keys().isdisjoint(symbols_of([value.shape])):
+                raise error("E0107", f"every iteration of {self.source.op} gives {value.type}, of its own size")
         return number, carried, made, nodes
+
+    def _bind_number(self, number: Value, size: ComputedSymbol, nodes: list[Node]) -> None:
+        """Makes the number of an iteration a size, where the body has it as one."""
+        if any(size in mentioned_sizes(node) for node in nodes):
+            self.sizes.computed = True
+            with self.builder.region() as front:
+                self.builder.add(BIND, number, size=(of(size),), name=f"{self.source.name}/size")
+            nodes[:0] = front
+
+    def _graph(self, inputs: Sequence[Value], outputs: Sequence[Value], nodes: Sequence[Node]) -> Graph:
+        """The body; its results are numbered, as one value may be several of them."""
+        names = tuple(map(str, range(len(outputs))))
+        return Graph(f"{self.source.name}/body", tuple(inputs), tuple(outputs), tuple(nodes), names)
 
     def _changes(self, before: Value, after: Value) -> SternaError:
         return error("E0107", f"{self.source.op} carries a value that is {before.type} first and {after.type} later")
@@ -273,6 +351,8 @@ class Looping:
         name = self.source.name
         types = [value.type for value in initial]
         types += [tensor_type(row.dtype, (limit, *row.shape)) for row in rows]
+        for kind in types:
+            check_size(self.source.op, kind)
         results = tuple(Value(self.builder.name(f"{name}/result"), kind) for kind in types)
         node = loop(
             body,
@@ -288,3 +368,15 @@ class Looping:
         )
         self.builder.keep(node)
         return results
+
+
+def _length(trips: Value) -> Int | None:
+    """A number of iterations that is constant or made of dimensions, not negative; None if it is computed otherwise."""
+    if trips.data is not None:
+        length = as_int(max(int(trips.data), 0))
+    elif trips.contents is not None:
+        length = maximum(trips.contents.reshape(-1)[0], 0)
+    else:
+        return None
+    most = length.bounds()[1]
+    return length if most is not None and most <= MOST_ITERATIONS else None

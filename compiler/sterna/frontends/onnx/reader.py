@@ -17,22 +17,24 @@ from onnx import inliner
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.naming import named_graph
-from sterna.frontends.onnx import containers, declared, legacy, pinned, qdq, sequences, structure
+from sterna.frontends.onnx import containers, declared, functions, legacy, pinned, qdq, sequences, structure
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.looping import Looping
-from sterna.frontends.onnx.nodes import Source, decode, opsets, schema
+from sterna.frontends.onnx.nodes import Source, decode, opsets
 from sterna.frontends.onnx.operators import translators
 from sterna.frontends.onnx.operators.text import TAKING_STRINGS
 from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.frontends.onnx.translation import DataSizes, Translation
-from sterna.frontends.onnx.unrolling import Unrolling
+from sterna.frontends.onnx.unrolling import LONGEST, Unrolling
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Names, Value, constant
 from sterna.ops import Builder
 from sterna.ops.control import branches
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
+MOST_ATTEMPTS = 64  # at a loop and those within it, where the first way does not go
+MOST_WRITTEN_OUT = 4096  # times that the body of a loop is written out, with those that it stands in
 DEEPEST = 64  # of sub-graphs and functions inside each other
 
 
@@ -150,6 +152,8 @@ class _Reader:
         self.problems: list[Diagnostic] = []
         self.wanted: dict[Value, str] = {}
         self.depth = 0
+        self.attempts = 0
+        self.written_out = 1
 
     def model(self, graph: onnx.GraphProto, shapes: Shapes, dims: Dims) -> Graph:
         scope = _Scope()
@@ -351,38 +355,60 @@ class _Reader:
         """A `Loop` or `Scan`: written out, or as a loop of the graph.
 
         A few iterations of a known number are written out, all others are a loop; where one way does not go (a state
-        that changes its shape or is a sequence; a condition that is computed at run time), the other is tried.
+        that changes its shape or is a sequence; a condition that is computed at run time), the other is tried, and then
+        a loop in which the iteration's number is a size.
         """
         graph = source.attributes["body"]
 
         def body(values: Sequence[Operand]) -> tuple[Operand, ...]:
-            inner = _Scope(scope)
+            inner, before = _Scope(scope), len(self.problems)
             for declared_, value in zip(graph.input, values, strict=True):
                 inner.put(declared_.name, value)
-            return self.nested(graph, inner, graph.name or source.name)
+            made = self.nested(graph, inner, graph.name or source.name)
+            if found := self.problems[before:]:
+                del self.problems[before:]
+                raise SternaError(found)
+            return made
 
         def origin(position: int) -> str:
             return self.origin(source.inputs[position], scope)
 
-        unrolling = Unrolling(source, inputs, self.builder, body, len(graph.input), origin)
+        longest = min(LONGEST, max(MOST_WRITTEN_OUT // self.written_out, 1))
+        unrolling = Unrolling(source, inputs, self.builder, body, len(graph.input), origin, longest)
         tensors = [value for value in inputs if not isinstance(value, TensorList)]
-        if len(tensors) != len(inputs):
-            return unrolling.run()
         flags = [bool(name) and name in used for name in source.outputs]
         known = [scope.declared.get(name) for name in source.outputs]
-        looping = Looping(source, tensors, self.builder, body, len(graph.input), origin, known, flags)
-        short = unrolling.is_short()
-        ways = (unrolling.run, looping.run) if short else (looping.run, unrolling.run)
-        state = len(self.builder.nodes), len(self.problems), self.depth
-        try:
-            return ways[0]()
-        except SternaError as first:
-            del self.builder.nodes[state[0] :], self.problems[state[1] :]
-            self.depth = state[2]
+        looping = Looping(source, tensors, self.builder, body, len(graph.input), origin, known, flags, self.sizes)
+        ways: list[Unrolling | Looping] = [looping, unrolling]
+        if short := unrolling.is_short():
+            ways.reverse()
+        ways.append(replace(looping, counting=True))
+        return self.first_that_goes(ways if len(tensors) == len(inputs) else [unrolling], short or unrolling.is_long())
+
+    def first_that_goes(self, ways: Sequence[Unrolling | Looping], first: bool) -> Sequence[Operand]:
+        """The results of a loop, made in the first way in which it can be made.
+
+        Args:
+            first: where none goes, it is the mistake of the first that is reported; else that of the second.
+        """
+        mistakes: list[SternaError] = []
+        written_out = self.written_out
+        self.attempts = self.attempts if self.depth else 0
+        for way in ways:
+            state = len(self.builder.nodes), self.depth, dict(self.sizes.known)
+            self.written_out = written_out * way.longest if isinstance(way, Unrolling) else written_out
             try:
-                return ways[1]()
-            except SternaError as second:
-                raise (first if short or unrolling.is_long() else second) from None
+                return way.run()
+            except SternaError as mistake:
+                mistakes.append(mistake)
+                del self.builder.nodes[state[0] :]
+                _, self.depth, self.sizes.known = state
+                self.attempts += 1
+                if self.attempts > MOST_ATTEMPTS and self.depth:
+                    break
+            finally:
+                self.written_out = written_out
+        raise mistakes[0 if first or len(mistakes) == 1 else 1]
 
     def mapped(self, source: Source, operands: Sequence[Operand], scope: _Scope) -> list[TensorList]:
         """A graph applied to every element of a sequence, and of others beside it."""
@@ -418,7 +444,7 @@ class _Reader:
         shapes: Sequence[tuple[int, ...] | None],
     ) -> tuple[Value | None, ...]:
         """The results of an operator that ONNX defines as a function of others."""
-        function = self.function(source, inputs)
+        function = functions.definition(source, inputs)
         if function is None:
             raise error("E0104", f"the operator {source.label} is not supported")
         self.depth += 1
@@ -442,58 +468,11 @@ class _Reader:
             for n, name in enumerate(present.input):
                 if name and name not in scope:
                     present.input[n] = ""
-            _resolve(present, source)
+            functions.resolve(present, source)
             name = f"{source.name}/{node.name or f'{node.op_type}_{position}'}"
             self.node(decode(present, versions, name, self.folder), scope, used, sources)
         self.depth -= 1
         return tuple(scope.get(name) for name in function.output)
-
-    def function(self, source: Source, inputs: Sequence[Value | None]) -> onnx.FunctionProto | None:
-        """ONNX's own definition of an operator."""
-        operator = schema(source.op, source.version, source.domain)
-        if operator is None or source.proto is None:
-            return None
-        if operator.has_function:
-            body: onnx.FunctionProto = operator.function_body
-            return body
-        if not operator.has_context_dependent_function:
-            return None
-        kinds = []
-        for value in inputs:
-            kind = onnx.TypeProto()
-            if value is not None:
-                code = {"float32": "FLOAT", "float64": "DOUBLE"}.get(value.dtype, value.dtype.upper())
-                kind.tensor_type.elem_type = onnx.TensorProto.DataType.Value(code)
-                for size in value.shape:
-                    kind.tensor_type.shape.dim.add().dim_value = int(size)
-            kinds.append(kind.SerializeToString())
-        try:
-            text = operator.get_context_dependent_function(source.proto.SerializeToString(), kinds)
-        except Exception:  # the builder gives up in many ways when a node is not what it expects
-            return None
-        result = onnx.FunctionProto()
-        result.ParseFromString(text)
-        return result if result.node else None
-
-
-def _resolve(node: onnx.NodeProto, outer: Source) -> None:
-    """Replaces references to attributes of the function's call by those attributes, or their defaults."""
-    attributes = list(node.attribute)
-    if not any(attribute.ref_attr_name for attribute in attributes):
-        return
-    given = {a.name: a for a in outer.proto.attribute} if outer.proto is not None else {}
-    operator = schema(outer.op, outer.version, outer.domain)
-    del node.attribute[:]
-    for attribute in attributes:
-        value = attribute
-        if attribute.ref_attr_name:
-            value = given.get(attribute.ref_attr_name)
-            if value is None and operator is not None and attribute.ref_attr_name in operator.attributes:
-                value = operator.attributes[attribute.ref_attr_name].default_value
-            if value is None or not value.type:
-                continue
-        node.attribute.add().CopyFrom(value)
-        node.attribute[-1].name = attribute.name
 
 
 def _doubles(what: str, names: Sequence[str], where: str) -> list[Diagnostic]:

@@ -19,7 +19,7 @@ _FIXES = {
 _SHOWN = 4  # names that a message lists before it only counts
 
 
-#: Operators of which the data decide how much they find.
+#: Operators of which the data decide how much they find; of Loop, how many iterations it makes.
 DATA_SIZED = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Range", "Unique"})
 
 
@@ -27,7 +27,12 @@ def data_limits(
     graph: onnx.GraphProto, dims: Mapping[str, int | tuple[int, int]]
 ) -> tuple[dict[str, int | tuple[int, int]], dict[str, tuple[int, int]]]:
     """The sizes given for dimensions of inputs, and the limits given for results whose sizes the data decide."""
-    results = {node.output[0] for node in _all_nodes(graph) if node.op_type in DATA_SIZED and node.output}
+    results: set[str] = set()
+    for node in _all_nodes(graph):
+        if node.op_type in DATA_SIZED:
+            results |= set(node.output[:1])
+        elif node.op_type == "Loop":
+            results |= set(node.output[max(len(node.input) - 2, 0) :])
     limits = {name: size if isinstance(size, tuple) else (0, size) for name, size in dims.items() if name in results}
     return {name: size for name, size in dims.items() if name not in results}, limits
 

@@ -34,6 +34,16 @@ class DataSizes:
     known: dict[Hashable, tuple[tuple[Value, ...], Int]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
 
+    def symbol_name(self, tensor: str) -> str:
+        """A name for a dimension of a tensor, such as languages take."""
+        wanted = re.sub(r"\W", "_", tensor) or "size"
+        return self.names.fresh(wanted if wanted[0].isalpha() or wanted[0] == "_" else f"_{wanted}")
+
+    def bind(self, builder: Builder, count: Value, tensor: str, lo: int, hi: int, **rest: Any) -> Int:
+        """A scalar that is computed, as a size of a tensor; `rest` is about the node that computes it."""
+        self.computed = True
+        return builder.bind_size(count, self.symbol_name(tensor), lo, hi, **rest)
+
 
 Translator = Callable[["Translation"], Value | tuple[Value | None, ...]]
 
@@ -100,7 +110,13 @@ class Translation(Emitter):
     def sized(self, operator: str, *inputs: Value | None, most: IntLike, **attributes: Any) -> tuple[list[Value], Int]:
         """An operator that finds elements and counts them, the count being its last result: the other results, with
         room for `most` elements at most, and how many there are, which is known when the bundle runs."""
-        key = (self.builder, operator, inputs, tuple(sorted((k, repr(v)) for k, v in attributes.items())))
+        key = (
+            self.builder,
+            self.builder.scope,
+            operator,
+            inputs,
+            tuple(sorted((k, repr(v)) for k, v in attributes.items())),
+        )
         if key not in self.data_sizes.known:
             lo, hi = self.size_limits(most)
             name = f"{self.node.name}/{operator}"
@@ -112,11 +128,8 @@ class Translation(Emitter):
 
     def bound_size(self, count: Value, lo: int, hi: int) -> Int:
         """A scalar as a size."""
-        self.data_sizes.computed = True
-        wanted = re.sub(r"\W", "_", self.node.outputs[0]) or "size"
-        name = wanted if wanted[0].isalpha() or wanted[0] == "_" else f"_{wanted}"
-        name = self.data_sizes.names.fresh(name)
-        return self.builder.bind_size(count, name, lo, hi, sources=self.sources, name=f"{self.node.name}/size")
+        name = f"{self.node.name}/size"
+        return self.data_sizes.bind(self.builder, count, self.node.outputs[0], lo, hi, sources=self.sources, name=name)
 
     # -- layouts
     def channels_last(self, x: Value) -> Value:

@@ -34,6 +34,7 @@ class Unrolling:
         body: the results of the body for given values of its inputs.
         takes: how many inputs the body has.
         origin: says where an operand comes from, for messages.
+        most: iterations that may be written out.
     """
 
     source: Source
@@ -42,6 +43,13 @@ class Unrolling:
     body: Callable[[Sequence[Operand]], Results]
     takes: int
     origin: Callable[[int], str]
+    most: int = LONGEST
+
+    @property
+    def longest(self) -> int:
+        """The most iterations that may be made."""
+        count = self._count()
+        return self.most if count is None else max(min(count, self.most), 1)
 
     def run(self) -> Results:
         """The results of the node.
@@ -55,12 +63,12 @@ class Unrolling:
     def is_short(self) -> bool:
         """Whether it is known to make so few iterations that they are better written out."""
         count = self._count()
-        return count is not None and 0 < count <= SHORT
+        return count is not None and 0 < count <= min(SHORT, self.most)
 
     def is_long(self) -> bool:
         """Whether it may make more iterations than can be written out."""
         count = self._count()
-        return count is None or count > LONGEST
+        return count is None or count > self.most
 
     def _count(self) -> int | None:
         """The most iterations, if that is known."""
@@ -86,7 +94,7 @@ class Unrolling:
         rows: list[list[Value]] = []
         number = 0
         while going and (limit is None or number < limit):
-            if number >= LONGEST:
+            if number >= self.most:
                 raise self._too_long(limit)
             condition = self.builder.scalar(True, "bool")
             results = self.body([self.builder.scalar(number, "int64"), condition, *carried])
@@ -148,8 +156,8 @@ class Unrolling:
         if self.inputs[0] is not None:
             raise error("E0113", "Scan of operator set 8 with sequence_lens is not supported")
         size = sequences[0].shape[0]
-        if not size.is_const or not 0 < int(size) <= LONGEST:
-            raise error("E0107", f"Scan needs a constant batch of 1 to {LONGEST}, not {size}")
+        if not size.is_const or not 0 < int(size) <= self.most:
+            raise error("E0107", f"Scan needs a constant batch of 1 to {self.most}, not {size}")
         columns: list[list[Value]] = []
         for b in range(int(size)):
             own = [[self._element(v, 0, b) for v in values] for values in (states, sequences)]
@@ -169,7 +177,7 @@ class Unrolling:
         if len(sizes) != 1 or not size.is_const:
             raise error("E0107", f"Scan needs one constant number of iterations, not {', '.join(map(str, sizes))}")
         length = int(size)
-        if not 0 < length <= LONGEST:
+        if not 0 < length <= self.most:
             raise self._too_long(length)
         current, rows = list(states), []
         for number in range(length):
@@ -220,4 +228,4 @@ class Unrolling:
 
     def _too_long(self, length: int | None) -> SternaError:
         count = "an unknown number of" if length is None else str(length)
-        return error("E0113", f"{self.source.op} of {count} iterations is not supported, only 1 to {LONGEST}")
+        return error("E0113", f"{self.source.op} of {count} iterations is not supported, only 1 to {self.most}")
