@@ -28,8 +28,8 @@ NAMES = (
 #: ours 7e-6.
 INEXACT_REFERENCE = {"whisper80_frontend_f32": 2e-3}
 #: Parts of a result that hang on which way one element is rounded; all others are compared. minilm, case 2: an
-#: activation of a padding token is 9.5000007 steps for the reference and 9.4999995 here, one float apart; behind it that
-#: token, which the attention mask hides from all others, differs by 0.15.
+#: activation of a padding token is 9.5000007 steps for the reference and 9.4999995 here, one float apart; behind it
+#: that token, which the attention mask hides from all others, differs by 0.15.
 TIES = {("minilm_l6_v2_int8", 2): (0, 9)}
 GENERATORS = [
     pytest.param("c", marks=pytest.mark.family("host-c")),
