@@ -278,6 +278,32 @@ def test_external_data_through_a_link(tmp_path: Path) -> None:
     assert refusal(folder / "net.onnx").codes == ("E0110",)
 
 
+@pytest.mark.parametrize("kind", ["initializer", "constant"])
+def test_external_data_of_a_branch(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "secret.bin").write_bytes(bytes(12))
+    (tmp_path / "model").mkdir()
+    tensor = numpy_helper.from_array(np.ones(3, np.float32), "w")
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="../secret.bin")
+    add, constant = helper.make_node("Add", ["x", "w"], ["t"]), helper.make_node("Constant", [], ["w"], value=tensor)
+    inner = ([add], [tensor]) if kind == "initializer" else ([constant, add], [])
+    then = helper.make_graph(inner[0], "then", [], [value("t", None)], inner[1])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["o"])], "else", [], [value("o", None)])
+    choice = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    path = tmp_path / "model" / "net.onnx"
+    path.write_bytes(model([choice], [value("x", [2, 3]), value("c", [], TensorProto.BOOL)]).SerializeToString())
+    assert refusal(path).codes == ("E0110",)
+
+
+def test_a_file_of_more_than_two_gigabytes(tmp_path: Path) -> None:
+    with (tmp_path / "net.onnx").open("wb") as file:
+        file.truncate(2**31)
+    mistake = refusal(tmp_path / "net.onnx")
+    assert mistake.codes == ("E0101",)
+    assert "external data" in str(mistake)
+
+
 # ---------------------------------------------------------------- E0111 to E0113
 def test_element_types() -> None:
     assert refusal(model([RELU], [value("x", [2], TensorProto.COMPLEX64)])).codes == ("E0111",)

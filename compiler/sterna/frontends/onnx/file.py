@@ -119,7 +119,11 @@ def load(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelPro
 def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise error("E0101", f"{where} is not an ONNX model: it has no graph")
-    if not _is_text(model):
+    try:
+        text = _is_text(model)
+    except RecursionError:
+        raise error("E0103", f"{where} has graphs nested too deep") from None
+    if not text:
         raise error("E0101", f"{where} is damaged: a name in it is not text", fix="export or copy it again")
     if not model.graph.output:
         raise error("E0103", f"{where} has no outputs")

@@ -1,17 +1,102 @@
-"""Operators that ONNX defines as functions of others: their definitions, for a node."""
+"""Functions: those of a model, and the operators that ONNX defines as functions of others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
+from onnx import inliner
 
+from sterna.errors import error
 from sterna.frontends.onnx.nodes import Source, schema
 from sterna.ir.graph import Value
 
+MOST_NODES = 1 << 18  # of a model with its functions expanded
 
-def definition(source: Source, inputs: Sequence[Value | None]) -> onnx.FunctionProto | None:
-    """ONNX's own definition of an operator."""
+#: A function of a model, by domain, name and overload.
+Key = tuple[str, str, str]
+Functions = Mapping[Key, onnx.FunctionProto]
+
+
+def expanded(model: onnx.ModelProto, where: str) -> tuple[onnx.ModelProto, Functions]:
+    """The model with its functions expanded, and those that could not be, as they are made of other operator sets.
+
+    Raises:
+        SternaError: E0103, a function calls itself, is defined twice or malformed; E0112, that gives too many nodes.
+    """
+    if not model.functions:
+        return model, {}
+    functions: dict[Key, onnx.FunctionProto] = {}
+    for function in model.functions:
+        if (key := _key(function.domain, function.name, function)) in functions:
+            raise error("E0103", f"{where}: the function {_label(key)} is defined twice")
+        functions[key] = function
+    count = _expanded_nodes(model.graph.node, functions, {}, where)
+    if count > MOST_NODES:
+        raise error("E0112", f"{where} has {count} nodes when its functions are expanded, more than {MOST_NODES}")
+    if any(function.attribute_proto for function in model.functions):
+        model = _with_defaults(model, functions)
+    try:
+        result = inliner.inline_local_functions(model)
+    except Exception as problem:  # a malformed function; the inliner's errors have no common type
+        raise error("E0103", f"{where}: the model's functions cannot be expanded: {problem}") from None
+    return result, {_key(f.domain, f.name, f): f for f in result.functions}
+
+
+def _with_defaults(model: onnx.ModelProto, functions: Functions) -> onnx.ModelProto:
+    """A copy whose calls have all attributes: the inliner leaves out those that a call does not give."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    for nodes in (result.graph.node, *(function.node for function in result.functions)):
+        for node in all_nodes(nodes):
+            function = functions.get(_key(node.domain, node.op_type, node))
+            if function is not None:
+                given = {attribute.name for attribute in node.attribute}
+                node.attribute.extend(a for a in function.attribute_proto if a.name not in given)
+    return result
+
+
+def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """The nodes, and those of the graphs within them."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                yield from all_nodes(graph.node)
+
+
+def _key(domain: str, name: str, of: onnx.FunctionProto | onnx.NodeProto) -> Key:
+    return "" if domain == "ai.onnx" else domain, name, getattr(of, "overload", "")
+
+
+def _label(key: Key) -> str:
+    return ".".join(filter(None, key[:2]))
+
+
+def _expanded_nodes(
+    nodes: Iterable[onnx.NodeProto], functions: Functions, counts: dict[Key, int | None], where: str
+) -> int:
+    """How many nodes there are when functions are expanded; None stands for functions that are being counted."""
+    total = 0
+    for node in all_nodes(nodes):
+        key = _key(node.domain, node.op_type, node)
+        if key not in functions:
+            total += 1
+            continue
+        if key not in counts:
+            counts[key] = None
+            counts[key] = _expanded_nodes(functions[key].node, functions, counts, where)
+        count = counts[key]
+        if count is None:
+            raise error("E0103", f"{where}: the function {_label(key)} calls itself")
+        total += count
+    return total
+
+
+def definition(source: Source, inputs: Sequence[Value | None], own: Functions) -> onnx.FunctionProto | None:
+    """What an operator is defined as: by the model's functions, or by ONNX."""
+    if source.proto is not None and (found := own.get(_key(source.domain, source.op, source.proto))) is not None:
+        return found
     operator = schema(source.op, source.version, source.domain)
     if operator is None or source.proto is None:
         return None
@@ -42,10 +127,15 @@ def definition(source: Source, inputs: Sequence[Value | None]) -> onnx.FunctionP
 
 def resolve(node: onnx.NodeProto, outer: Source) -> None:
     """Replaces references to attributes of the function's call by those attributes, or their defaults."""
+    given = {a.name: a for a in outer.proto.attribute} if outer.proto is not None else {}
+    for inner in all_nodes([node]):
+        _resolve(inner, given, outer)
+
+
+def _resolve(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto], outer: Source) -> None:
     attributes = list(node.attribute)
     if not any(attribute.ref_attr_name for attribute in attributes):
         return
-    given = {a.name: a for a in outer.proto.attribute} if outer.proto is not None else {}
     operator = schema(outer.op, outer.version, outer.domain)
     del node.attribute[:]
     for attribute in attributes:

@@ -72,13 +72,16 @@ def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     """The operator sets that a model imports.
 
     Raises:
-        SternaError: E0102, one of them is older than 1 or newer than the installed package knows.
+        SternaError: E0102, one of them is older than 1 or newer than the installed package knows, or there are two of
+            one domain.
     """
     result: dict[str, int] = {}
     problems = []
     for item in imports:
         domain = "" if item.domain == "ai.onnx" else item.domain
-        result[domain] = max(int(item.version), result.get(domain, 0))
+        if result.setdefault(domain, int(item.version)) != item.version:
+            text = f"the model uses {domain or 'ai.onnx'} {result[domain]} and {item.version}"
+            problems.append(Diagnostic("E0102", text, (), "export it with one version of every operator set"))
     for domain, version in result.items():
         label = domain or "ai.onnx"
         limit = newest(domain)

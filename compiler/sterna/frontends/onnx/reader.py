@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import onnx
-from onnx import inliner
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.naming import named_graph
@@ -34,7 +33,8 @@ from sterna.ops.control import branches
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 MOST_ATTEMPTS = 64  # at a loop and those within it, where the first way does not go
-MOST_WRITTEN_OUT = 4096  # times that the body of a loop is written out, with those that it stands in
+MOST_WRITTEN_OUT = 4096  # times that the body of a loop is written out, counting those that it stands in
+SHORT_WRITTEN_OUT = 64  # of the loops that one stands in: more, and it is made a loop if it can be
 DEEPEST = 64  # of sub-graphs and functions inside each other
 
 
@@ -64,12 +64,9 @@ def read(
     """
     proto, folder = load(model)
     where = Path(os.fspath(model)).name if not isinstance(model, onnx.ModelProto) else (proto.graph.name or "the model")
-    if proto.functions:
-        try:
-            proto = inliner.inline_local_functions(proto)
-        except Exception as problem:  # a malformed function; the inliner's errors have no common type
-            raise error("E0103", f"{where}: the model's functions cannot be expanded: {problem}") from None
+    proto, own = functions.expanded(proto, where)
     versions = opsets(proto.opset_import)
+    structure.check_imports(proto, versions, where)
     graph, sizes = containers.spelled_out(qdq.fused(proto.graph), dict(shapes or {}), where)
     versions = {"com.microsoft": 1, **versions}
 
@@ -77,7 +74,7 @@ def read(
 
     def attempt(pins: pinned.Pins, masks: pinned.Pins, found: DataSizes | None = None) -> Graph:
         found = found or DataSizes(limits, declared=True, names=Names(given))
-        return _Reader(where, folder, versions, pins, masks, found).model(graph, sizes, given)
+        return _Reader(where, folder, versions, own, pins, masks, found).model(graph, sizes, given)
 
     try:
         of_data = DataSizes(limits, declared=static, names=Names(given))
@@ -143,10 +140,12 @@ class _Scope:
 
 class _Reader:
     def __init__(
-        self, where: str, folder: Path | None, versions: Mapping[str, int], pins: pinned.Pins, masks: pinned.Pins,
-        sizes: DataSizes,
+        self, where: str, folder: Path | None, versions: Mapping[str, int], own: functions.Functions,
+        pins: pinned.Pins, masks: pinned.Pins, sizes: DataSizes,
     ):  # fmt: skip
         self.where, self.folder, self.versions, self.pins, self.masks = where, folder, versions, pins, masks
+        self.own = own
+        self.operators = sequences.known(translators()) | {key[:2] for key in own}
         self.sizes = sizes
         self.builder = Builder(fold=FOLD)
         self.problems: list[Diagnostic] = []
@@ -159,16 +158,15 @@ class _Reader:
         scope = _Scope()
         stored = {tensor.name for tensor in graph.initializer}
         fed = [value for value in graph.input if value.name not in stored]
-        self.problems += _doubles("initializer", [t.name for t in graph.initializer], self.where)
-        self.problems += _doubles("input", [v.name for v in graph.input], self.where)
-        self.problems += _doubles("output", [v.name for v in graph.output], self.where)
+        self.problems += structure.doubles(graph, self.where)
+        self.problems += structure.repeated("output", [v.name for v in graph.output], self.where)
         if graph.sparse_initializer:
             self.problems.append(Diagnostic("E0111", f"{self.where}: sparse tensors are not supported"))
         given = stored | {value.name for value in fed}
         positions, problems = structure.order(graph, given, self.where)
         self.fail_if(self.problems + problems)
         types, unknown = input_types(fed, shapes, dims, self.where)
-        missing = structure.unsupported(graph, positions, self.versions, sequences.known(translators()), self.where)
+        missing = structure.unsupported(graph, positions, self.versions, self.operators, self.where)
         self.fail_if(missing + unknown)
         inputs = tuple(Value(self.builder.name(value.name), types[value.name]) for value in fed)
         scope.values |= {value.name: value for value in inputs}
@@ -214,7 +212,7 @@ class _Reader:
         known = declared.of_values([*graph.value_info, *graph.output])
         scope.declared |= declared.spread(known, (graph.node[position] for position in positions))
         for tensor in graph.initializer:
-            if tensor.name not in used:
+            if tensor.name not in used or tensor.name in scope.values:  # an operand takes the place of a default
                 continue
             try:
                 data = to_array(tensor, self.folder, f'the initializer "{tensor.name}"')
@@ -340,6 +338,8 @@ class _Reader:
             names = tuple(f"{n}" for n in range(len(outputs)))
             regions.append(Graph(f"{source.name}/{key.split('_')[0]}", (), outputs, tuple(nodes), names))
         then, otherwise = regions
+        if len(then.outputs) != len(otherwise.outputs):
+            raise error("E0103", f"If whose branches give {len(then.outputs)} and {len(otherwise.outputs)} outputs")
         for a, b in zip(then.outputs, otherwise.outputs, strict=True):
             if a.type != b.type:
                 raise error(
@@ -380,7 +380,7 @@ class _Reader:
         known = [scope.declared.get(name) for name in source.outputs]
         looping = Looping(source, tensors, self.builder, body, len(graph.input), origin, known, flags, self.sizes)
         ways: list[Unrolling | Looping] = [looping, unrolling]
-        if short := unrolling.is_short():
+        if short := unrolling.is_short() and self.written_out < SHORT_WRITTEN_OUT:
             ways.reverse()
         ways.append(replace(looping, counting=True))
         return self.first_that_goes(ways if len(tensors) == len(inputs) else [unrolling], short or unrolling.is_long())
@@ -430,8 +430,8 @@ class _Reader:
         where = f"{self.where}, branch {name}"
         own = {tensor.name for tensor in graph.initializer}
         positions, problems = structure.order(graph, scope.names() | own, where)
-        problems += structure.unsupported(graph, positions, self.versions, sequences.known(translators()), where)
-        self.fail_if(problems)
+        problems += structure.unsupported(graph, positions, self.versions, self.operators, where)
+        self.fail_if(structure.doubles(graph, where) + problems)
         self.body(graph, positions, scope)
         self.depth -= 1
         return tuple(scope.item(value.name) for value in graph.output)
@@ -443,8 +443,8 @@ class _Reader:
         sources: tuple[str, ...],
         shapes: Sequence[tuple[int, ...] | None],
     ) -> tuple[Value | None, ...]:
-        """The results of an operator that ONNX defines as a function of others."""
-        function = functions.definition(source, inputs)
+        """The results of an operator that the model or ONNX defines as a function of others."""
+        function = functions.definition(source, inputs, self.own)
         if function is None:
             raise error("E0104", f"the operator {source.label} is not supported")
         self.depth += 1
@@ -473,15 +473,3 @@ class _Reader:
             self.node(decode(present, versions, name, self.folder), scope, used, sources)
         self.depth -= 1
         return tuple(scope.get(name) for name in function.output)
-
-
-def _doubles(what: str, names: Sequence[str], where: str) -> list[Diagnostic]:
-    seen: set[str] = set()
-    problems = []
-    for name in names:
-        if not name:
-            problems.append(Diagnostic("E0103", f"{where}: an {what} has no name"))
-        elif name in seen:
-            problems.append(Diagnostic("E0103", f'{where}: the {what} "{name}" stands there twice'))
-        seen.add(name)
-    return problems

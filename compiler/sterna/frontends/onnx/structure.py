@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import onnx
 
-from sterna.errors import Diagnostic
-from sterna.frontends.onnx.nodes import schema
+from sterna.errors import Diagnostic, SternaError
+from sterna.frontends.onnx.functions import all_nodes
+from sterna.frontends.onnx.nodes import ML, schema
 
 #: Operators with sub-graphs: one branch is taken, or a known number of iterations is written out.
 CONTROL = ("If", "Loop", "Scan")
@@ -28,7 +29,7 @@ def data_limits(
 ) -> tuple[dict[str, int | tuple[int, int]], dict[str, tuple[int, int]]]:
     """The sizes given for dimensions of inputs, and the limits given for results whose sizes the data decide."""
     results: set[str] = set()
-    for node in _all_nodes(graph):
+    for node in all_nodes(graph.node):
         if node.op_type in DATA_SIZED:
             results |= set(node.output[:1])
         elif node.op_type == "Loop":
@@ -37,12 +38,36 @@ def data_limits(
     return {name: size for name, size in dims.items() if name not in results}, limits
 
 
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
-                yield from _all_nodes(inner)
+def check_imports(model: onnx.ModelProto, versions: Mapping[str, int], where: str) -> None:
+    """Refuses standard operators of which the model does not say which version it means.
+
+    Raises:
+        SternaError: E0102.
+    """
+    used = {"" if node.domain == "ai.onnx" else node.domain for node in all_nodes(model.graph.node)}
+    missing = sorted(used & {"", ML} - versions.keys())
+    if missing:
+        names = [domain or "ai.onnx" for domain in missing]
+        raise SternaError(Diagnostic("E0102", f"{where} does not say which operator set of {n} it uses") for n in names)
+
+
+def doubles(graph: onnx.GraphProto, where: str) -> list[Diagnostic]:
+    """Inputs and initializers of a graph or sub-graph that stand there twice or have no name."""
+    problems = repeated("initializer", [tensor.name for tensor in graph.initializer], where)
+    return problems + repeated("input", [value.name for value in graph.input], where)
+
+
+def repeated(what: str, names: Iterable[str], where: str) -> list[Diagnostic]:
+    """Names that stand in a list twice, or are none."""
+    seen: set[str] = set()
+    problems = []
+    for name in names:
+        if not name:
+            problems.append(Diagnostic("E0103", f"{where}: an {what} has no name"))
+        elif name in seen:
+            problems.append(Diagnostic("E0103", f'{where}: the {what} "{name}" stands there twice'))
+        seen.add(name)
+    return problems
 
 
 def node_names(nodes: Iterable[onnx.NodeProto]) -> list[str]:
@@ -61,9 +86,9 @@ def subgraph_reads(node: onnx.NodeProto) -> set[str]:
     for attribute in node.attribute:
         for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
             own = {value.name for value in graph.input} | {value.name for value in graph.initializer}
+            own |= {name for inner in graph.node for name in inner.output}
             for inner in graph.node:
                 result |= ({name for name in inner.input if name} | subgraph_reads(inner)) - own
-                own |= set(inner.output)
             result |= {value.name for value in graph.output} - own
     return result
 
