@@ -7,7 +7,7 @@ an unrolled loop instead.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sterna.ir.integer import ZERO, Symbol
 from sterna.loops import program as P
@@ -37,38 +37,43 @@ def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int, wanted: int) -> P.Stmt:
     if not stride or stride < 0:
         raise _NotLinearError
     width = 1 << (wanted - 1).bit_length()
-    value = _spread(_vector(stmt.value, symbol, width, None if n == width else n), width)
+    value = _spread(_Vectors(symbol, width, None if n == width else n).of(stmt.value), width)
     return replace(
         stmt, index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=None if n == width else n
     )
 
 
-def _vector(expr: Expr, symbol: Symbol, lanes: int, active: int | None) -> Expr:
-    """The expression for all iterations at once; of one lane if all of them agree."""
-    if isinstance(expr, E.Load):
-        (index,) = expr.indices
-        stride = index.coefficient(symbol)
-        if stride is None or stride < 0:
-            raise _NotLinearError
-        return (
-            expr
-            if stride == 0
-            else replace(expr, indices=(index.substitute({symbol: ZERO}),), lanes=lanes, stride=stride, active=active)
-        )
-    if isinstance(expr, E.IndexValue):
-        stride = expr.index.coefficient(symbol)
-        if stride is None:
-            raise _NotLinearError
-        return (
-            expr
-            if stride == 0
-            else replace(expr, index=expr.index.substitute({symbol: ZERO}), lanes=lanes, stride=stride)
-        )
-    children = expr.children()
-    new = tuple(_vector(c, symbol, lanes, active) for c in children)
-    if all(c.lanes == 1 for c in new):
-        return expr.with_children(new) if children else expr
-    return expr.with_children(tuple(_spread(c, lanes) for c in new))
+@dataclass
+class _Vectors:
+    """Expressions for all iterations of a loop at once; of one lane where all of them agree."""
+
+    symbol: Symbol
+    lanes: int
+    active: int | None
+    done: dict[Expr, Expr] = field(default_factory=dict)
+
+    def of(self, expr: Expr) -> Expr:
+        if (known := self.done.get(expr)) is None:
+            self.done[expr] = known = self._of(expr)
+        return known
+
+    def _of(self, expr: Expr) -> Expr:
+        if isinstance(expr, (E.Load, E.IndexValue)):
+            (index,) = E.positions(expr)
+            stride = index.coefficient(self.symbol)
+            if stride is None or (stride < 0 and isinstance(expr, E.Load)):
+                raise _NotLinearError
+            if stride == 0:
+                return expr
+            first = index.substitute({self.symbol: ZERO})
+            if isinstance(expr, E.Load):
+                return replace(expr, indices=(first,), lanes=self.lanes, stride=stride, active=self.active)
+            return replace(expr, index=first, lanes=self.lanes, stride=stride)
+        children = expr.children()
+        new = tuple(map(self.of, children))
+        if all(c.lanes == 1 for c in new):
+            return expr.with_children(new) if children else expr
+        return expr.with_children(tuple(_spread(c, self.lanes) for c in new))
 
 
 def _spread(expr: Expr, lanes: int) -> Expr:

@@ -352,10 +352,17 @@ def in_range(index: Int, size: Int | int) -> Expr | None:
 
 # ---------------------------------------------------------------- walking
 def walk(expr: Expr) -> Iterable[Expr]:
-    """Every node of the tree, operands first."""
-    for child in expr.children():
-        yield from walk(child)
-    yield expr
+    """Every node, operands first; one that stands in several places of the tree once."""
+    seen: set[int] = set()
+    pending = [(expr, False)]
+    while pending:
+        node, is_ready = pending.pop()
+        if is_ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending.append((node, True))
+            pending += [(child, False) for child in reversed(node.children())]
 
 
 def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
