@@ -30,12 +30,18 @@ class Case:
 
 @dataclass(frozen=True)
 class Trained:
-    """A model with its reference cases; `spread` is how far the reference runtimes are apart on them."""
+    """A model with its reference cases.
+
+    Args:
+        spread: how far the reference runtimes are apart on the cases.
+        is_sequence: each case begins with the state that the one before it left.
+    """
 
     name: str
     file: Path
     cases: tuple[Case, ...]
     spread: float
+    is_sequence: bool = False
 
     def shapes(self, case: int = 0) -> dict[str, tuple[int, ...]]:
         return {name: array.shape for name, array in self.cases[case].inputs.items()}
@@ -58,7 +64,7 @@ def trained(name: str) -> Trained:
         count = sum(key.startswith(f"c{case}_out") for key in arrays.files)
         cases.append(Case(inputs, [arrays[f"c{case}_out{i}"] for i in range(count)]))
     spread = max([0.0, *(float(v) for v in meta["spread"].values() if isinstance(v, (int, float)))])
-    return Trained(name, folder / meta["file"], tuple(cases), spread)
+    return Trained(name, folder / meta["file"], tuple(cases), spread, bool(meta.get("stateful")))
 
 
 def sample(name: str) -> Trained:

@@ -14,12 +14,14 @@ from trained import Trained, trained
 
 NAMES = (
     "basic_pitch_tflite_f32", "mediapipe_face_short_fp16", "mediapipe_hand_landmark_lite_fp16",
-    "micro_wakeword_okay_nabu_int8", "mlperf_tiny_ad_f32", "mlperf_tiny_ad_int8",
+    "mediapipe_selfie_segmentation_fp16", "micro_wakeword_okay_nabu_int8", "mlperf_tiny_ad_f32", "mlperf_tiny_ad_int8",
     "mlperf_tiny_kws_hybrid", "mlperf_tiny_kws_int8", "mlperf_tiny_resnet_f32", "mlperf_tiny_resnet_int8",
     "mlperf_tiny_vww_f32", "mlperf_tiny_vww_int8", "mobilenet_v1_025_224_f32", "mobilenet_v2_100_224_u8",
-    "movie_review_f32", "tflm_hello_world_f32",
-    "tflm_hello_world_int8", "tflm_micro_speech_int8", "tflm_person_detect_int8",
+    "movie_review_f32", "ssd_mobilenet_v1_coco_u8", "tflm_hello_world_f32", "tflm_hello_world_int8",
+    "tflm_micro_speech_int8", "tflm_mnist_lstm_f32", "tflm_mnist_lstm_int8", "tflm_person_detect_int8",
 )  # fmt: skip
+#: Boxes, classes, scores and how many there are, compared box by box.
+DETECTORS = ("ssd_mobilenet_v1_coco_u8",)
 GENERATORS = [
     pytest.param("c", marks=pytest.mark.family("host-c")),
     pytest.param("llvm", marks=pytest.mark.family("host-llvm")),
@@ -30,7 +32,10 @@ def check(model: Trained, found: list[np.ndarray], expected: list[np.ndarray]) -
     for got, wanted in zip(found, expected, strict=True):
         assert got.shape == wanted.shape
         assert got.dtype == wanted.dtype
-        if wanted.dtype.kind == "f":
+        if wanted.dtype.kind == "f" and model.name in DETECTORS:
+            # The reference's settings disagree about which boxes there are; ours are the reference kernels' own.
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-6)
+        elif wanted.dtype.kind == "f":
             np.testing.assert_allclose(got, wanted, rtol=0, atol=model.tolerance(wanted))
         else:
             np.testing.assert_array_equal(got, wanted)
@@ -51,6 +56,8 @@ def test_trained_model(name: str, generator: str, tmp_path: Path) -> None:
             with sterna.load(place, threads) as bundle:
                 for number, case in enumerate(model.cases):
                     if tuple(model.shapes(number).values()) == key:
+                        if not model.is_sequence:
+                            bundle.reset_state()
                         check(model, list(bundle.run(case.inputs).values()), case.outputs)
 
 

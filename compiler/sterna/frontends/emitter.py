@@ -10,9 +10,10 @@ import numpy as np
 
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Value
+from sterna.ir.graph import Array, Graph, Value, tensor_type
 from sterna.ir.integer import Int, as_int
 from sterna.ops import Builder
+from sterna.ops.control import NUMBER, loop
 from sterna.ops.narrow import wide_type
 
 
@@ -120,6 +121,33 @@ class Emitter:
 
     def constant(self, data: Any, dtype: str = "") -> Value:
         return self.builder.constant(data, f"{self.name}/constant", dtype)
+
+    def repeat(
+        self,
+        count: int,
+        initial: Sequence[Value],
+        step: Callable[[Value, list[Value]], tuple[list[Value], list[Value]]],
+    ) -> tuple[list[Value], list[Value]]:
+        """A loop of known length.
+
+        Args:
+            initial: what is carried from iteration to iteration.
+            step: from the iteration's number and what is carried to what is carried on, and a row of every list.
+
+        Returns:
+            What is carried in the end, and the lists.
+        """
+        name = self.builder.name
+        number = Value(name(f"{self.name}/step"), NUMBER)
+        inside = [Value(name(f"{value.name}/carried"), value.type) for value in initial]
+        with self.builder.region() as nodes:
+            following, rows = step(number, inside)
+        body = Graph(f"{self.name}/body", (number, *inside), (*following, *rows), tuple(nodes))
+        kinds = [*(value.type for value in initial), *(tensor_type(r.dtype, (count, *r.shape)) for r in rows)]
+        results = [Value(name(f"{self.name}/loop"), kind) for kind in kinds]
+        made = loop(body, initial, results, sources=self.sources, name=f"{self.name}/loop", limit=count, count=count)
+        self.builder.keep(made)
+        return results[: len(initial)], results[len(initial) :]
 
     def scalar(self, value: Any, dtype: str) -> Value:
         """A constant without dimensions, of the element type of `dtype`."""

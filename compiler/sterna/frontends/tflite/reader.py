@@ -183,6 +183,7 @@ class _Reader:
             [None if n == -1 else graph.tensors[n] for n in node.inputs],
             [graph.tensors[n] for n in node.outputs],
             self.origin(graph, node),
+            [graph.tensors[n] for n in node.intermediates if n != -1],
         )
         translator = (custom_translators() if node.is_custom else translators())[node.op]
         result = translator(work)

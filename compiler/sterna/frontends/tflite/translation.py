@@ -30,7 +30,8 @@ class Translation(Emitter):
     Args:
         node: what the model says.
         inputs: its operands; None where left out.
-        declared: the tensors of the operands, None where left out; results: those of the results.
+        declared: the tensors of the operands, None where left out; results: those of the results; intermediates: those
+            that only say how values within the operator are quantized.
         origin: says where an operand comes from, for messages.
 
     Attributes:
@@ -46,9 +47,11 @@ class Translation(Emitter):
         declared: Sequence[TensorInfo | None],
         results: Sequence[TensorInfo],
         origin: Callable[[int], str],
+        intermediates: Sequence[TensorInfo] = (),
     ):
         super().__init__(builder, node.op, name, inputs, origin)
         self.node, self.declared, self.results = node, tuple(declared), tuple(results)
+        self.intermediates = tuple(intermediates)
         self.left_behind: dict[int, Value] = {}
 
     # -- what the operator says
@@ -162,6 +165,14 @@ class Translation(Emitter):
         product = self.op("mul", x, self.constant(reduced, "int64"))
         product = self.op("add", product, self.constant(np.int64(1) << (shift - 1), "int64"))
         return self.cast(self.op("bit_shift", product, self.constant(shift, "int64"), direction="RIGHT"), "int32")
+
+    def rounding_shift(self, x: Value, count: int) -> Value:
+        """An int32 / 2^count, halves away from zero."""
+        limit = (1 << (count - 1)) - 1
+        sign = self.cast(self.op("less", x, self.scalar(0, "int32")), "int32")
+        kept = self.op("bitwise_and", x, self.scalar((1 << count) - 1, "int32"))
+        up = self.cast(self.op("greater", kept, self.op("add", sign, self.scalar(limit, "int32"))), "int32")
+        return self.op("add", self.op("bit_shift", x, self.scalar(count, "int32"), direction="RIGHT"), up)
 
     def stored(
         self, x: Value, zero: int | None = None, bounds: tuple[int, int] | None = None, result: int = 0

@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from sterna.frontends.tflite.operators import activations, arithmetic, convolution, reductions, shapes
+from sterna.frontends.tflite.operators import (
+    activations,
+    arithmetic,
+    convolution,
+    detection,
+    recurrent,
+    reductions,
+    shapes,
+)
 from sterna.frontends.tflite.translation import Translator
 
-_MODULES = (activations, arithmetic, convolution, reductions, shapes)
+_MODULES = (activations, arithmetic, convolution, detection, recurrent, reductions, shapes)
 
 
 @cache

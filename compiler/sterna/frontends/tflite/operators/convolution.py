@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -179,43 +181,75 @@ def _convolution(t: Translation, stride_names: Sequence[str], dilation_names: Se
     return requantized(t, total, weights, zero, 2)
 
 
+@dataclass(frozen=True)
+class _Spread:
+    """How a transposed convolution becomes `conv_transpose` (`ops.contraction`).
+
+    The weight is padded to a multiple of the stride and the input by the weight's reach.
+
+    Args:
+        before, after: padding of the input's spatial dimensions.
+        tail: padding behind the weight's.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    tail: tuple[int, ...]
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, sizes: Sequence[int], wanted: Sequence[int], extents: Sequence[int], strides: Sequence[int], same: bool
+    ) -> _Spread:
+        begins, before, after, tails = [], [], [], []
+        for size, result, extent, stride in zip(sizes, wanted, extents, strides, strict=True):
+            begin = max((-(-result // stride) - 1) * stride + extent - result, 0) // 2 if same else 0
+            tail = -extent % stride
+            begins.append(begin)
+            tails.append(tail)
+            before.append((extent + tail) // stride - 1)
+            after.append(max((begin + result - 1) // stride + 1 - size, 0))
+        settings = {"strides": tuple(strides), "begins": tuple(begins), "sizes": tuple(wanted), "groups": 1}
+        return cls(tuple(before), tuple(after), tuple(tails), settings)
+
+    def apply(self, t: Translation, x: Value, w: Value) -> Value:
+        """The sums for an input (n, rows, columns, channels) and weights (outputs, rows, columns, channels)."""
+        arranged = t.pad(t.transpose(w, (1, 2, 3, 0)), (0, 0, 0, 0), (*self.tail, 0, 0))
+        return t.op(
+            "conv_transpose", padded(t, x, list(zip(self.before, self.after, strict=True))), arranged, **self.settings
+        )
+
+
+def spread_convolution(
+    t: Translation, x: Value, w: Value, wanted: Sequence[int], strides: Sequence[int], same: bool
+) -> Value:
+    """A transposed convolution of floats without bias; `wanted` are the result's rows and columns."""
+    _, *sizes, channels = t.sizes(x, 4)
+    _, *extents, given = t.sizes(w, 4)
+    if given != channels or min(wanted) < 1:
+        raise error("E0108", f"the weight {w.type} and the sizes {list(wanted)} do not fit the input {x.type}")
+    return _Spread.of(sizes, wanted, extents, strides, same).apply(t, x, w)
+
+
 def transpose_conv(t: Translation) -> Value:
-    """The weight is padded to a multiple of the stride and the input by the weight's reach; see `ops.contraction`."""
     wanted, w, x = t.integers(0, "sizes"), t.input(1), t.input(2)
     strides = steps(t, "stride_h", "stride_w")
     n, *sizes, channels = t.sizes(x, 4)
     outputs, *extents, given = t.sizes(w, 4)
     if given != channels or len(wanted) != 4 or wanted[0] != n or wanted[3] != outputs or min(wanted) < 1:
         raise error("E0108", f"the weight {w.type} and the sizes {wanted} do not fit the input {x.type}")
-    kind = t.option("padding")
-    begins = []
-    for size, extent, stride in zip(wanted[1:3], extents, strides, strict=True):
-        count = -(-size // stride) if kind == _SAME else (size - extent) // stride + 1
-        begins.append(max((count - 1) * stride + extent - size, 0) // 2 if kind == _SAME else 0)
-    tail = [-extent % stride for extent, stride in zip(extents, strides, strict=True)]
-    taps = [(e + more) // stride - 1 for e, more, stride in zip(extents, tail, strides, strict=True)]
-    after = [
-        max((begin + length - 1) // stride + 1 - size, 0)
-        for begin, length, stride, size in zip(begins, wanted[1:3], strides, sizes, strict=True)
-    ]
-    amounts = list(zip(taps, after, strict=True))
-    settings = {"strides": strides, "begins": tuple(begins), "sizes": tuple(wanted[1:3]), "groups": 1}
-
-    def arranged(weight: Value) -> Value:
-        return t.pad(t.transpose(weight, (1, 2, 3, 0)), (0, 0, 0, 0), (*tail, 0, 0))
-
+    same = t.option("padding") == _SAME
     if t.info(2).kind == "float32" and t.info(1).kind != "float32":
         raise t.unsupported("with float activations and integer weights")
     if x.dtype not in QUANTIZED:
-        y = t.op("conv_transpose", padded(t, x, amounts), arranged(w), **settings)
+        y = spread_convolution(t, x, w, wanted[1:3], strides, same)
         return t.activated(t.op("add", y, t.input(3)) if t.has(3) else y)
-    zero = t.zero(2)
     weights = signed_weight(t)
     channels_last = weights.transpose(1, 2, 3, 0)
     wide = "int64" if needs_64_bits(x.dtype, channels_last) else "int32"
     # An output at the border has fewer terms, so the zero point is taken off before the sum.
-    last = padded(t, t.cast(t.centered(x, zero), wide), amounts)
-    total = t.op("conv_transpose", last, arranged(t.constant(weights.astype(wide))), **settings)
+    centered = t.cast(t.centered(x, t.zero(2)), wide)
+    total = _Spread.of(sizes, wanted[1:3], extents, strides, same).apply(t, centered, t.constant(weights.astype(wide)))
     swapped = Translation(
         t.node, t.name, [x, w, t.optional(3)], t.builder, [t.info(2), t.info(1)], t.results, lambda _: ""
     )
