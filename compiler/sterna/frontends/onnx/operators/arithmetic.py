@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
 from sterna.errors import error
@@ -10,6 +13,7 @@ from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.integer import ONE
 
 
 # ---------------------------------------------------------------- products
@@ -134,33 +138,33 @@ def lp_normalization(t: Translation) -> Value:
     return t.op("div", x, t.op("where", zero, t.scalar(1, x.dtype), size))
 
 
-def _softmax(operator: str) -> Translator:
-    def translate(t: Translation) -> Value:
-        x = t.input(0)
-        rank = x.type.rank
-        if t.version >= 13 or rank == 0:
-            return t.op(operator, x, axis=t.attribute("axis", -1))
-        (axis,) = axes_of((t.attribute("axis", 1),), rank) if t.attribute("axis", 1) != rank else (rank,)
-        if axis == rank - 1:
-            return t.op(operator, x, axis=axis)
-        # Until operator set 13 it ran over everything from the axis on.
-        sizes = t.static(x)
-        rows = int(np.prod(sizes[:axis], dtype=np.int64))
-        flat = t.reshape(x, (rows, int(np.prod(sizes[axis:], dtype=np.int64))))
-        return t.reshape(t.op(operator, flat, axis=1), sizes)
+def _along(t: Translation, function: Callable[[Value, int], Value]) -> Value:
+    """A function of an operand and an axis. Until operator set 13 it ran over everything from the axis on."""
+    x = t.input(0)
+    rank = x.type.rank
+    if t.version >= 13 or rank == 0:
+        return function(x, t.attribute("axis", -1))
+    (axis,) = axes_of((t.attribute("axis", 1),), rank) if t.attribute("axis", 1) != rank else (rank,)
+    if axis == rank - 1:
+        return function(x, axis)
+    sizes = x.type.shape
+    rows, columns = (math.prod(part, start=ONE) for part in (sizes[:axis], sizes[axis:]))
+    return t.reshape(function(t.reshape(x, (rows, columns)), 1), sizes)
 
-    return translate
+
+def _softmax(operator: str) -> Translator:
+    return lambda t: _along(t, lambda x, axis: t.op(operator, x, axis=axis))
 
 
 def hardmax(t: Translation) -> Value:
-    x = t.input(0)
-    if t.version < 13 and t.attribute("axis", 1) not in (-1, x.type.rank - 1):
-        raise t.unsupported("over several dimensions")
-    (axis,) = axes_of((t.attribute("axis", -1),), x.type.rank)
-    best = t.op("arg_max", x, axis=axis, keep_dims=True)
-    size = t.static(x)[axis]
-    positions = t.constant(np.arange(size).reshape([-1 if n == axis else 1 for n in range(x.type.rank)]), "int64")
-    return t.cast(t.op("equal", best, positions), x.dtype)
+    def translate(x: Value, at: int) -> Value:
+        (axis,) = axes_of((at,), x.type.rank)
+        best = t.op("arg_max", x, axis=axis, keep_dims=True)
+        size = t.static(x)[axis]
+        positions = t.constant(np.arange(size).reshape([-1 if n == axis else 1 for n in range(x.type.rank)]), "int64")
+        return t.cast(t.op("equal", best, positions), x.dtype)
+
+    return _along(t, translate)
 
 
 # ---------------------------------------------------------------- reductions

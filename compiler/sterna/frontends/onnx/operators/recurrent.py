@@ -102,6 +102,8 @@ class _Layer:
         self.batch, self.steps = x.shape[:2] if self.batch_first else x.shape[1::-1]
         self.inputs, self.hidden = x.shape[2], t.sizes(r, 3)[2]
         direction = t.attribute("direction", "forward")
+        if direction == "foward":  # so GRU of operator set 1 spells its default
+            direction = "forward"
         if direction not in ("forward", "reverse", "bidirectional"):
             raise error("E0109", f'there is no direction "{direction}"')
         self.directions = 2 if direction == "bidirectional" else 1
