@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sterna
+from models.minilm import float_minilm
 from models.open_networks import detector, encoder, rows
 from trained import trained
 
@@ -85,3 +86,24 @@ def test_all_three_dimensions_of_a_trained_detector(generator: str, tmp_path: Pa
     with sterna.compile(path, dims=dims, generator=generator, output=tmp_path / "pnet") as bundle:
         for batch, height, width in ((1, 16, 16), (2, 60, 90), (1, 17, 90), (2, 33, 41), (1, 59, 16), (2, 48, 64)):
             _agree(bundle, session, {"input_1": random.standard_normal((batch, height, width, 3)).astype(np.float32)})
+
+
+def test_the_float_minilm_at_twelve_sizes(tmp_path: Path) -> None:
+    path = float_minilm(tmp_path)
+    session = onnxruntime.InferenceSession(path)
+    random = np.random.default_rng(7)
+    dims = {"seq": (1, 256), "batch": (1, 8)}
+    sizes = (
+        *((1, 1), (1, 2), (1, 16), (1, 17), (1, 63), (1, 128), (1, 256)),
+        *((2, 9), (3, 33), (4, 48), (8, 1), (8, 256)),
+    )
+    with sterna.compile(path, dims=dims, generator="llvm", output=tmp_path / "minilm") as bundle:
+        assert bundle.dims == dims
+        for batch, length in sizes:
+            lengths = np.linspace(length, 1, batch).astype(np.int64)[:, None]
+            inputs = {
+                "input_ids": random.integers(0, 30522, (batch, length)),
+                "attention_mask": (np.arange(length) < lengths).astype(np.int64),
+                "token_type_ids": random.integers(0, 2, (batch, length)),
+            }
+            _agree(bundle, session, inputs)
