@@ -290,6 +290,29 @@ def test_firmware_without_a_declared_size_is_refused() -> None:
     assert "declare the result's shape" in str(problem.value)
 
 
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_the_number_of_elements_to_choose_is_computed(generator: str, tmp_path: Path) -> None:
+    net = Net(x=(F32, ["rows", 7]), k=(I64, [1]))
+    net.several("TopK", ["x", "k"], ["best", "places"], axis=1)
+    net("ReduceSum", "best", net.constant([1]), out="total", keepdims=0)
+    model = net.model(best=(F32, ["rows", None]), places=(I64, ["rows", None]), total=(F32, ["rows"]))
+    x = np.random.default_rng(0).standard_normal((3, 7)).astype(np.float32)
+    feeds = [{"x": x[:rows], "k": np.array([k])} for rows, k in ((3, 1), (1, 7), (2, 3))]
+    agree(model, feeds, tmp_path, generator, dims={"rows": (1, 3)})
+    with sterna.load(tmp_path / "bundle") as bundle, pytest.raises(sterna.SternaError, match="E0511"):
+        bundle.run({"x": x, "k": np.array([8])})
+
+
+def test_more_elements_than_an_open_dimension_has_are_refused(tmp_path: Path) -> None:
+    net = Net(x=(F32, ["n"]), k=(I64, [1]))
+    net.several("TopK", ["x", "k"], ["best", "places"])
+    model = net.model(best=(F32, [None]), places=(I64, [None]))
+    x = np.arange(9, dtype=np.float32)
+    agree(model, [{"x": x, "k": np.array([9])}, {"x": x[:4], "k": np.array([2])}], tmp_path, dims={"n": (2, 9)})
+    with sterna.load(tmp_path / "bundle") as bundle, pytest.raises(sterna.SternaError, match="E0511"):
+        bundle.run({"x": x[:4], "k": np.array([5])})
+
+
 def test_an_operator_that_needs_the_size_takes_the_declared_one(tmp_path: Path) -> None:
     net = Net(x=(F32, [2, 3]))
     net.several("Split", [net("NonZero", "x", out="places")], ["left", "right"], axis=1)

@@ -173,12 +173,6 @@ def test_max_unpool(seed: int, kernel: int, stride: int, explicit: bool) -> None
         check("MaxUnpool", {"x": pooled, "i": indices, **rest}, **windows)
 
 
-def test_a_number_that_nothing_says_is_refused() -> None:
-    x = np.ones((2, 3), np.float32)
-    with pytest.raises(SternaError, match="E0107"):
-        read(model_of("TopK", {"x": x, "k": np.array([1])}, [None] * 2))
-
-
 def test_more_or_less_than_declared_is_an_error_at_run_time() -> None:
     """Where sizes must be known; tests/models/test_data_sizes.py has those that the bundle computes."""
     graph = read(model_of("NonZero", {"x": np.ones(4, np.float32)}, [(1, 2)]), static=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Value, tensor_type
-from sterna.ir.integer import Int, as_int
+from sterna.ir.integer import ComputedSymbol, Int, IntLike, as_int
 from sterna.ops import Builder
 from sterna.ops.control import NUMBER, loop
 from sterna.ops.narrow import wide_type
@@ -157,9 +157,9 @@ class Emitter:
         """Sizes as an integer tensor; a constant if they are known."""
         return self.op("dimensions", sizes=tuple(sizes))
 
-    def pad(self, x: Value, before: Sequence[int], after: Sequence[int], value: Any = 0) -> Value:
+    def pad(self, x: Value, before: Sequence[IntLike], after: Sequence[IntLike], value: Any = 0) -> Value:
         """`pad` with a constant, where there is anything to pad."""
-        if not any(before) and not any(after):
+        if all(n == 0 for n in (*before, *after)):
             return x
         return self.op("pad", x, before=tuple(before), after=tuple(after), value=value)
 
@@ -197,8 +197,35 @@ class Emitter:
             SternaError: E0107, a dimension is only known at run time.
         """
         if not x.type.is_static:
-            raise error("E0107", f"{self.kind} needs sizes that are constant", f"{x.name} is {x.type}")
+            raise self.open_sizes(x)
         return x.type.sizes
+
+    def extent(self, x: Value, axis: int) -> int:
+        """One size of an operand, which must be known now; the others may be open.
+
+        Raises:
+            SternaError: E0107, or E0108 where there is no such axis.
+        """
+        (position,) = axes_of((axis,), x.type.rank)
+        size = x.shape[position]
+        if not size.is_const:
+            raise self.open_sizes(x, f"needs a size of dimension {position} that is constant")
+        return int(size)
+
+    def open_sizes(self, x: Value, what: str = "needs sizes that are constant") -> SternaError:
+        """The error where a size of an operand must be known now, and is not (E0107)."""
+        return error("E0107", f"{self.kind} {what}", f"{x.name} is {x.type}", fix=fix_sizes(x.shape))
+
+
+def fix_sizes(shape: Iterable[Int]) -> str:
+    """What to do where these sizes must be known when the model is compiled."""
+    symbols = dict.fromkeys(s for size in shape for s in sorted(size.symbols(), key=lambda s: s.name))
+    given = [f"--dim {s.name}=<size>" for s in symbols if not isinstance(s, ComputedSymbol)]
+    found = [s.name for s in symbols if isinstance(s, ComputedSymbol)]
+    ways = [f"one size: {' '.join(given)}"] if given else []
+    if found:
+        ways.append(f"the size that the data decide ({', '.join(found)}) cannot be open here: declare it in the model")
+    return "; ".join(ways)
 
 
 def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:

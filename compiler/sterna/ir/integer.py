@@ -19,6 +19,14 @@ from typing import Any, Union
 Bound = int | None  # None: unbounded on that side
 
 
+class OpenSizeError(ValueError):
+    """A number is wanted where there is an integer that is only known at run time: `value`."""
+
+    def __init__(self, value: Int):
+        super().__init__(f"{value} is not a constant")
+        self.value = value
+
+
 class Atom:
     """A factor of a term. `lo` and `hi` are inclusive bounds; None where nothing is known."""
 
@@ -182,7 +190,7 @@ class Int:
 
     def __int__(self) -> int:
         if self.terms:
-            raise ValueError(f"{self} is not a constant")
+            raise OpenSizeError(self)
         return self.const
 
     __index__ = __int__

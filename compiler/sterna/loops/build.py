@@ -172,6 +172,14 @@ class Program:
             self.emit(P.For(symbol, self.n_tasks, "parallel", P.seq(*body)))
 
     @contextmanager
+    def places(self, sizes: Sequence[IntLike], name: str = "task") -> Iterator[tuple[Int, ...]]:
+        """The positions of a shape, handed out to threads. A position cannot be divided by a size that is open, so
+        those behind the first are run through within a task, from the first of them that is open on."""
+        end = next((n for n in range(1, len(sizes)) if not as_int(sizes[n]).is_const), len(sizes))
+        with self.tasks(product(sizes[:end]), name) as task, self.nest(sizes[end:], name) as rest:
+            yield (*unflatten(task, sizes[:end]), *rest)
+
+    @contextmanager
     def nest(self, extents: Sequence[IntLike], name: str = "i") -> Iterator[tuple[Int, ...]]:
         """Loops over all positions of a shape, in row-major order."""
         if not extents:

@@ -13,6 +13,7 @@ Minima and maxima are taken apart into cases first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,13 +50,57 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
     if lo is not None and lo >= 0:
         return True
     names: dict[Atom, Int] = {s: r.least for s, r in ranges.items() if r.least == r.greatest}
-    ranges = _open(ranges, names)
+    questions = [_question(value, _open(ranges, names), names, known)]
+    apart, rest = _apart(ranges, names)
+    if len(rest) < len(names):
+        questions.append(_question(value, apart, rest, known))
+    return any(_by_cases(*question, _MOST_CASES, combined) for combined in (False, True) for question in questions)
+
+
+def _question(
+    value: Int, ranges: Mapping[Symbol, Range], names: Mapping[Atom, Int], known: Sequence[Int]
+) -> tuple[Int, Mapping[Symbol, Range], list[Int]]:
+    """The value, the ranges and the facts, without names."""
     # Every loop that encloses the position runs at least once.
     facts = [_without_names(k, names) for k in known] + [r.greatest - r.least for r in ranges.values()]
     value = _without_names(value, names)
     value, facts, ranges = _named_positions(value, facts, ranges)
-    facts = _relaxed(facts, value)
-    return any(_by_cases(value, ranges, facts, _MOST_CASES, combined) for combined in (False, True))
+    return value, ranges, _relaxed(facts, value)
+
+
+def _apart(ranges: Mapping[Symbol, Range], names: Mapping[Atom, Int]) -> tuple[dict[Symbol, Range], dict[Atom, Int]]:
+    """Ranges in which names of parts of a fused loop's variable are variables of their own, and the other names.
+
+    The quotient and the remainder of a variable go their own ways from end to end; as expressions of the variable they
+    would have to cancel.
+    """
+    found: dict[Symbol, Range] = {}
+    rest: dict[Atom, Int] = {}
+    for s, r in ranges.items():
+        if s not in names:
+            found[s] = Range(_without_names(r.least, rest), _without_names(r.greatest, rest))
+            continue
+        value = names[s].substitute(rest)
+        ends = _ends(value, found) if any(v in found for v in value.symbols()) else None
+        if ends is None:
+            rest[s] = value
+        else:
+            found[s] = ends
+    return found, rest
+
+
+def _ends(value: Int, ranges: Mapping[Symbol, Range]) -> Range | None:
+    """The ends of a quotient or a remainder."""
+    ((monomial, coefficient), *more) = value.terms.items()
+    if more or value.const or coefficient != 1 or len(monomial) != 1:
+        return None
+    (atom,) = monomial
+    if isinstance(atom, Mod):
+        return Range(ZERO, as_int(atom.divisor - 1))
+    if not isinstance(atom, FloorDiv):
+        return None
+    least, negative = (_at_ends(without_remainders(v), ranges) for v in (value, -value))
+    return None if least is None or negative is None else Range(least, -negative)
 
 
 def _named_positions(
@@ -251,8 +296,12 @@ def _sign(factor: Int) -> bool | None:
 
 def _least_of_dimensions(value: Int) -> bool:
     """Whether a polynomial over dimensions and floor divisions of them is never negative."""
+    if value.terms:
+        common = math.gcd(*value.terms.values())
+        value = Int({m: c // common for m, c in value.terms.items()}, value.const // common)
+    scale = 1  # what is asked is whether an integer is not negative; `value` is this multiple of it
     for _ in range(8):
-        if _shifted(value):
+        if _shifted(value + (scale - 1)):
             return True
         divisions = list(dict.fromkeys(a for m in value.terms for a in m if isinstance(a, FloorDiv)))
         if not divisions:
@@ -270,7 +319,7 @@ def _least_of_dimensions(value: Int) -> bool:
             if power > 1:
                 return False
             total = total + (term if power else term * divisor)
-        value = total
+        value, scale = total, scale * divisor
     return False
 
 

@@ -91,6 +91,12 @@ def _quotient(a: Int, b: Int) -> Int | None:
     return a // b if b.is_const and b.const > 0 and lo is not None and lo >= 0 else None
 
 
+def _remainder(a: Int, b: Int) -> Int | None:
+    """The remainder that ONNX's Mod gives, whichever sign rule it follows: of what is not negative."""
+    lo = a.bounds()[0]
+    return a % b if b.is_const and b.const > 0 and lo is not None and lo >= 0 else None
+
+
 def _equal(a: Int, b: Int) -> Int | None:
     lo, hi = (a - b).bounds()
     if lo == 0 and hi == 0:
@@ -140,6 +146,7 @@ _RULES: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array | None]] 
     "sub": _each(lambda a, b: a - b),
     "mul": _each(lambda a, b: a * b),
     "div": _each(_quotient),
+    "mod": _each(_remainder),
     "minimum": _each(minimum),
     "maximum": _each(maximum),
     "equal": _each(_equal),

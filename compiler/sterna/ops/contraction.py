@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int
+from sterna.ir.integer import Int, as_int
 from sterna.ops.formulas import at, broadcast_at, rounded, wide, widened
 from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
@@ -38,7 +38,7 @@ def spatial_rank(x: TensorType, attributes: Mapping[str, Any], *per_dimension: s
     for name in per_dimension:
         if len(attributes[name]) != spatial:
             raise unfit(f"{name} has {len(attributes[name])} entries for {spatial} spatial dimensions")
-        if any(int(v) < 1 for v in attributes[name]):
+        if any((as_int(v).bounds()[0] or 0) < 1 for v in attributes[name]):
             raise unfit(f"{name} must be positive, not {list(attributes[name])}")
     return spatial
 
@@ -241,10 +241,10 @@ def _conv_transpose_type(types: Types, attributes: Mapping[str, Any]) -> TensorT
     for size, extent, stride, begin, length in rows:
         if int(extent) % stride:
             raise unfit(f"the weight's extent {extent} is not a multiple of the stride {stride}")
-        last = (begin + length - 1) // stride + _taps(extent, stride) - 1
-        if begin < 0 or (size.is_const and last >= int(size)):
-            raise unfit(f"elements {begin} to {begin + length - 1} reach beyond the padded input of {size}")
-    return TensorType(x.dtype, (x.shape[0], *(Int({}, int(s)) for s in attributes["sizes"]), w.shape[-1]))
+        last = (as_int(length) + (begin - 1)) // stride + _taps(extent, stride) - 1
+        if begin < 0 or ((size - 1 - last).bounds()[1] or 0) < 0:
+            raise unfit(f"elements {begin} to {length + (begin - 1)} reach beyond the padded input of {size}")
+    return TensorType(x.dtype, (x.shape[0], *map(as_int, attributes["sizes"]), w.shape[-1]))
 
 
 def _conv_transpose(call: Call) -> Tensor:

@@ -54,6 +54,15 @@ def rounded(name: str, tensor: Tensor, dtype: str) -> Tensor:
     return compute(name, tensor.shape, lambda *i: E.cast(at(tensor, i), dtype))
 
 
+def count(size: Int, dtype: str) -> Expr:
+    """A size as a number of a type; a constant where the size is known."""
+    return (
+        E.const(float(int(size)) if dtypes.is_float(dtype) else int(size), dtype)
+        if size.is_const
+        else (E.cast(E.index_value(size), dtype))
+    )
+
+
 def lowest(dtype: str) -> float | int:
     """The neutral element of a maximum."""
     if dtypes.is_float(dtype):

@@ -211,22 +211,19 @@ def _concat(call: Call) -> Tensor:
 # ---------------------------------------------------------------- pad
 def _pad_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     (x,) = present(types, 0)
-    before, after = attributes["before"], attributes["after"]
+    before, after = (tuple(map(as_int, attributes[end])) for end in ("before", "after"))
     if len(before) != x.rank or len(after) != x.rank:
         raise unfit(f"pads need {x.rank} entries at each end")
-    if any(p < 0 for p in (*before, *after)):
+    if any((p.bounds()[0] or 0) < 0 for p in (*before, *after)):
         raise unfit("pads must not be negative; a slice removes elements")
+    mode = attributes["mode"]
     for size, b, a in zip(x.shape, before, after, strict=True):
-        limit = size - 1 if attributes["mode"] == "reflect" else size
-        if (
-            attributes["mode"] != "constant"
-            and (b or a)
-            and limit.is_const
-            and max(b, a) > int(limit) * (10**9 if attributes["mode"] == "edge" else 1)
-        ):
-            raise unfit(
-                f"{max(b, a)} elements of padding by {attributes['mode']} need as many in the tensor, which has {size}"
-            )
+        most = maximum(b, a)
+        if mode == "constant" or most == 0:
+            continue
+        needed = {"reflect": most + 1, "wrap": most, "edge": ONE}[mode]
+        if ((size - needed).bounds()[0] or 0) < 0:
+            raise unfit(f"{most} elements of padding by {mode} need {needed} in the tensor, which has {size}")
     return TensorType(x.dtype, tuple(size + (b + a) for size, b, a in zip(x.shape, before, after, strict=True)))
 
 
@@ -239,7 +236,7 @@ def _pad(call: Call) -> Tensor:
         source = []
         for i, size, before, after in zip(index, x.shape, call["before"], call["after"], strict=True):
             place = i - before
-            if not before and not after:
+            if before == 0 and after == 0:
                 source.append(i)
                 continue
             last = size - 1
@@ -248,8 +245,13 @@ def _pad(call: Call) -> Tensor:
                 mirrored = minimum(place, last * 2 - place)
                 # Of an open size it is not seen at once that this stays inside.
                 source.append(mirrored if size.is_const else maximum(minimum(mirrored, last), 0))
-            elif mode == "wrap":
+            elif mode == "wrap" and size.is_const:
                 source.append((place + size) % int(size))
+            elif mode == "wrap":
+                # Positions cannot be divided by a size that is open; there are no more around it than in it.
+                first, count = E.index_value(place), E.index_value(size)
+                behind = E.select(E.compare("ge", first, count), first - count, first)
+                source.append(position(E.select(E.compare("lt", first, 0), first + count, behind), size))
             else:
                 source.append(maximum(minimum(place, last), 0))
             if mode == "constant":
@@ -424,8 +426,8 @@ OPERATORS: tuple[Operator, ...] = (
         _pad,
         Fusion.INJECTIVE,
         (
-            Attribute("before", "ints", "how many before"),
-            Attribute("after", "ints", "how many behind"),
+            Attribute("before", "dims", "how many before"),
+            Attribute("after", "dims", "how many behind"),
             Attribute("mode", "string", "what they are", "constant", ("constant", "reflect", "edge", "wrap")),
             Attribute("value", "float", "the constant", 0),
         ),

@@ -9,7 +9,8 @@ import numpy as np
 
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
-from sterna.loops.build import Program, both, number, product, unflatten
+from sterna.loops.build import Program, both, number
+from sterna.ops.formulas import count as count_of
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.types import check_dtype, present, same_dtype
 from sterna.te import expr as E
@@ -36,8 +37,7 @@ def _align(p: Program, attributes: Attributes) -> None:
     x, rois, y = p.input(0), p.input(1), p.output
     scale, offset = attributes["scale"], 0.5 if attributes["half_pixel"] else 0.0
     rows, columns = x.shape[2], x.shape[3]
-    with p.tasks(product(y.shape[:2]), "task") as task:
-        roi, channel = unflatten(task, y.shape[:2])
+    with p.places(y.shape[:2]) as (roi, channel):
         image = p.index(p.input(2)[roi], x.shape[0])
         left, top, right, bottom = (p.let(rois[roi, k] * scale - offset, "edge") for k in range(4))
         bins: list[Expr] = []
@@ -84,7 +84,7 @@ def _sample(
     step = part / E.cast(number(count, "int32"), dtype)
     corner = start + part * E.cast(number(cell, "int32"), dtype)
     place = p.let(corner + (E.cast(number(n, "int32"), dtype) + 0.5) * step, "place")
-    size = E.const(float(int(extent)), dtype)
+    size = count_of(extent, dtype)
     inside = both(place >= -1.0, place <= size)
     inner = p.let(E.minimum(E.maximum(place, 0.0), size - 1.0))
     low = E.cast(inner, "int32")
@@ -103,8 +103,7 @@ def _pool_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
 def _pool(p: Program, attributes: Attributes) -> None:
     """R. Girshick, "Fast R-CNN" (2015), section 2.1: bins of whole pixels, which may overlap by one."""
     x, rois, y = p.input(0), p.input(1), p.output
-    with p.tasks(product(y.shape[:2]), "task") as task:
-        roi, channel = unflatten(task, y.shape[:2])
+    with p.places(y.shape[:2]) as (roi, channel):
         image = p.index(E.cast(rois[roi, 0], "int32"), x.shape[0])
 
         def pixel(k: int) -> Expr:
@@ -129,7 +128,7 @@ def _pool(p: Program, attributes: Attributes) -> None:
 def _bin(p: Program, start: Expr, part: Expr, cell: Int, extent: Int) -> tuple[Int, Int]:
     """The first pixel of a bin, and how many of its pixels lie on the image."""
     n = E.cast(number(cell, "int32"), start.dtype)
-    size = float(int(extent))
+    size = count_of(extent, start.dtype)
 
     def clipped(edge: Expr) -> Expr:
         return p.let(E.cast(E.minimum(E.maximum(start + edge, 0.0), size), "int32"))

@@ -12,7 +12,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int, maximum, minimum
-from sterna.ops.formulas import at, rounded, wide, widened
+from sterna.ops.formulas import at, count, rounded, wide, widened
 from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
 from sterna.ops.resize import cubic_weights
 from sterna.ops.types import check_dtype, present, single
@@ -33,14 +33,17 @@ def _grid_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))
 
 
-def _reflected(x: Expr, low: float, high: float) -> Expr:
-    """A position thrown back at both borders, however far away it is."""
-    span = high - low
-    if span <= 0:
+def _reflected(x: Expr, low: float, span: Expr) -> Expr:
+    """A position thrown back at both borders, the first at `low` and `span` apart, however far away it is."""
+    if isinstance(span, E.Const) and float(span.value) <= 0:
         return E.const(low, x.dtype) + x * 0.0
+    period = span * 2.0
+    # Of an open size, which may be one element: then there is no position but the first.
+    period = period if isinstance(span, E.Const) else E.maximum(period, 1.0)
     distance = E.unary("abs", x - low)
-    rest = distance - E.unary("floor", distance / (2 * span)) * (2 * span)
-    return E.minimum(rest, 2 * span - rest) + low
+    rest = distance - E.unary("floor", distance / period) * period
+    inner = E.minimum(rest, period - rest) + low
+    return inner if isinstance(span, E.Const) else E.minimum(inner, span + low)
 
 
 def _taps(x: Expr, mode: str) -> Taps:
@@ -61,32 +64,36 @@ def _whole(value: Expr) -> Expr:
 def _grid_sample(call: Call) -> Tensor:
     x, grid = call.input(0), call.input(1)
     spatial = len(x.shape) - 2
-    sizes = [int(size) for size in x.shape[2:]]
+    share_dtype = wide(grid.dtype)
+    sizes = x.shape[2:]
     corners, padding, mode = call["align_corners"], call["padding"], call["mode"]
-    borders = [(0.0, size - 1.0) if corners else (-0.5, size - 0.5) for size in sizes]
+    low = 0.0 if corners else -0.5
 
-    def settled(value: Expr, d: int) -> Expr:
+    def number(size: Int) -> Expr:
+        return count(size, share_dtype)
+
+    def settled(value: Expr, size: Int) -> Expr:
         if padding == "border":
-            return E.maximum(E.minimum(value, float(sizes[d] - 1)), 0.0)
-        return _reflected(value, *borders[d]) if padding == "reflection" else value
+            return E.maximum(E.minimum(value, number(size - 1)), 0.0)
+        return _reflected(value, low, number(size - 1 if corners else size)) if padding == "reflection" else value
 
     def body(*index: Int) -> Expr:
         n, c, *place = index
         taps: list[Taps] = []
         for d, size in enumerate(sizes):
             share = widened(at(grid, (n, *place, as_int(spatial - 1 - d))))
-            where = (share + 1.0) * 0.5 * (size - 1.0) if corners else ((share + 1.0) * float(size) - 1.0) * 0.5
-            low, high = borders[d]
+            where = (share + 1.0) * 0.5 * number(size - 1) if corners else ((share + 1.0) * number(size) - 1.0) * 0.5
+            high = number(size - 1) if corners else number(size) - 0.5
             outside = E.binary("or", E.compare("lt", where, low), E.compare("gt", where, high))
-            taps.append(_taps(E.select(outside, settled(where, d), where), mode))
+            taps.append(_taps(E.select(outside, settled(where, size), where), mode))
         total: Expr | None = None
         for chosen in product(*taps):
             source, inside, weight = [], None, None
             for d, (neighbour, share_of) in enumerate(chosen):
-                tap = settled(neighbour, d) if mode == "cubic" else neighbour
+                tap = settled(neighbour, sizes[d]) if mode == "cubic" else neighbour
                 whole = _whole(tap)
                 if padding == "zeros":
-                    inside = E.both(inside, E.compare("ge", tap, 0.0), E.compare("le", tap, float(sizes[d] - 1)))
+                    inside = E.both(inside, E.compare("ge", tap, 0.0), E.compare("le", tap, number(sizes[d] - 1)))
                 source.append(position(whole, sizes[d]))
                 if share_of is not None:
                     weight = share_of if weight is None else weight * share_of
@@ -99,7 +106,6 @@ def _grid_sample(call: Call) -> Tensor:
         assert total is not None
         return E.cast(total, x.dtype)
 
-    share_dtype = wide(grid.dtype)
     return compute(call.name, call.output.shape, body)
 
 
@@ -116,29 +122,30 @@ def _patches(call: Call) -> Tensor:
     x, offset, mask = call.input(0), call.input(1), call.inputs[2] if len(call.inputs) > 2 else None
     kernel, strides, dilations, pads = call["kernel"], call["strides"], call["dilations"], call["pads"]
     per_group = int(x.shape[1]) // call["offset_groups"]
-    count = math.prod(kernel)
-    sizes = [int(size) for size in x.shape[2:]]
+    taps_each = math.prod(kernel)
+    sizes = x.shape[2:]
 
     def body(n: Int, c: Int, k: Int, i: Int, j: Int) -> Expr:
         group = c // per_group
         taps: list[Taps] = []
         for d, (p, tap) in enumerate(((i, k // kernel[1]), (j, k % kernel[1]))):
             base = E.cast(E.index_value(p * strides[d] - pads[d] + tap * dilations[d]), "float32")
-            moved = widened(at(offset, (n, (group * count + k) * 2 + d, i, j)))
+            moved = widened(at(offset, (n, (group * taps_each + k) * 2 + d, i, j)))
             taps.append(_taps(base + E.cast(moved, "float32"), "linear"))
         total: Expr | None = None
         for (h, wh), (w, ww) in product(*taps):
             assert wh is not None
             assert ww is not None
-            inside = E.both(E.compare("ge", h, 0.0), E.compare("le", h, float(sizes[0] - 1)))
-            inside = E.both(inside, E.compare("ge", w, 0.0), E.compare("le", w, float(sizes[1] - 1)))
+            rows, columns = (count(size - 1, "float32") for size in sizes)
+            inside = E.both(E.compare("ge", h, 0.0), E.compare("le", h, rows))
+            inside = E.both(inside, E.compare("ge", w, 0.0), E.compare("le", w, columns))
             assert inside is not None
             value = at(x, (n, c, position(_whole(h), sizes[0]), position(_whole(w), sizes[1])))
             term = E.select(inside, E.cast(widened(value), "float32"), 0.0) * wh * ww
             total = term if total is None else total + term
         assert total is not None
         if mask is not None:
-            total = total * E.cast(widened(at(mask, (n, group * count + k, i, j))), "float32")
+            total = total * E.cast(widened(at(mask, (n, group * taps_each + k, i, j))), "float32")
         return E.cast(total, x.dtype)
 
     return compute(call.name, call.output.shape, body)

@@ -34,24 +34,23 @@ Attributes = Mapping[str, Any]
 # ---------------------------------------------------------------- top_k
 def _top_k_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (x,) = present(types, 0)
-    axis, k = axis_of(attributes["axis"], x.rank), attributes["k"]
     if x.rank == 0:
         raise unfit("a scalar has no elements to choose from")
-    if k < 0 or (x.shape[axis].is_const and k > int(x.shape[axis])):
+    axis, k = axis_of(attributes["axis"], x.rank), as_int(attributes["k"][0])
+    if (k.bounds()[1] or 0) < 0 or ((x.shape[axis] - k).bounds()[1] or 0) < 0:
         raise unfit(f"{k} of {x.shape[axis]} elements cannot be chosen")
-    shape = with_dim(x.shape, axis, as_int(k))
+    shape = with_dim(x.shape, axis, k)
     return (TensorType(x.dtype, shape), TensorType("int64", shape))
 
 
 def _top_k(p: Program, attributes: Attributes) -> None:
     x, (values, indices) = p.input(0), p.outputs
-    axis, k = axis_of(attributes["axis"], len(x.shape)), attributes["k"]
+    axis, k = axis_of(attributes["axis"], len(x.shape)), as_int(attributes["k"][0])
     extent = x.shape[axis]
     outer = (*x.shape[:axis], *x.shape[axis + 1 :])
     if k == 0:
         return
-    with p.tasks(product(outer), "row") as row:
-        at = unflatten(row, outer)
+    with p.places(outer, "row") as at:
 
         def element(n: Expr) -> Expr:
             where: tuple[Index, ...] = (*at[:axis], n, *at[axis:])
@@ -70,7 +69,7 @@ def _top_k(p: Program, attributes: Attributes) -> None:
             candidate = number(n, kind)
             with p.when(before(candidate, heap[0])):
                 heap[0] = candidate
-                sift_down(p, heap, E.const(0, kind), E.const(k, kind), before)
+                sift_down(p, heap, E.const(0, kind), number(k, kind), before)
         sort_heap(p, heap, k, before)
         with p.loop(k, "n") as n:
             chosen = heap[n]
@@ -359,16 +358,16 @@ OPERATORS: tuple[Operator, ...] = (
         _top_k_types,
         _top_k,
         (
-            Attribute("k", "int", "how many"),
+            Attribute("k", "dims", "how many: one number"),
             AXIS,
             Attribute("largest", "bool", "the greatest, or the least", True),
         ),
         cases=(
-            case((F, (3, 10)), k=4),
-            case((F, (4, 5, 3)), k=2, axis=1, largest=False),
-            case(("int32", (2, 20)), k=20, axis=-1, low=0, high=5),
-            case(("float16", (7,)), k=1, axis=0),
-            case(("uint8", (6, 2)), k=3, axis=0, low=0, high=3),
+            case((F, (3, 10)), k=(4,)),
+            case((F, (4, 5, 3)), k=(2,), axis=1, largest=False),
+            case(("int32", (2, 20)), k=(20,), axis=-1, low=0, high=5),
+            case(("float16", (7,)), k=(1,), axis=0),
+            case(("uint8", (6, 2)), k=(3,), axis=0, low=0, high=3),
         ),
     ),
     opaque(

@@ -60,7 +60,7 @@ def _slice(r: Rewriting, node: Node, x: Value) -> Value | None:
 
 def _pad(r: Rewriting, node: Node, x: Value) -> Value | None:
     settings = node.attributes
-    if not any(settings["before"]) and not any(settings["after"]):
+    if all(n == 0 for n in (*settings["before"], *settings["after"])):
         return x
     inner = r.made_by(x, "pad")
     if inner is None or settings["mode"] != "constant" or inner.attributes["mode"] != "constant":

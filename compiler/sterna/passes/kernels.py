@@ -330,12 +330,12 @@ def _fill(node: Node, y: Value, boxes: Sequence[_Box], views: Views) -> Call:
     return _call(f"{y.name}:border", node.sources, kernel, b, (y,) * len(boxes), places)
 
 
-def _border(sizes: Sequence[Int], before: Sequence[int], after: Sequence[int]) -> list[_Box]:
+def _border(sizes: Sequence[Int], before: Sequence[IntLike], after: Sequence[IntLike]) -> list[_Box]:
     """Boxes that cover the border once: per dimension a box on either side, earlier dimensions cut to the interior."""
     boxes: list[_Box] = []
     for d in range(len(sizes)):
         for start, size in ((ZERO, before[d]), (sizes[d] - after[d], after[d])):
-            if not size:
+            if size == 0:
                 continue
             starts = (*map(as_int, before[:d]), start, *[ZERO] * (len(sizes) - d - 1))
             inner = (n - p - q for n, p, q in zip(sizes[:d], before, after, strict=False))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Graph, Node, Value
-from sterna.ir.integer import ONE, ZERO, Int, IntLike
+from sterna.ir.integer import ONE, ZERO, Int, IntLike, as_int
 from sterna.ir.sizes import definitions
 from sterna.ops.control import LOOP, Loop
 from sterna.ops.movement import has_index_map
@@ -89,7 +89,7 @@ def _plan(graph: Graph, views: Views) -> None:
     outputs = set(graph.outputs)
     waiting = _Waiting(graph)
     for node in reversed(graph.nodes):
-        if node.op == "pad" and node.attributes["mode"] == "constant" and _grows(node):
+        if node.op == "pad" and node.attributes["mode"] == "constant" and _has_fixed_origin(node):
             (x,) = node.operands
             views.written[node] = (
                 _absorb(x, node.output, tuple(node.attributes["before"]), views, producers, outputs, waiting),
@@ -131,8 +131,10 @@ class _Waiting:
         )
 
 
-def _grows(node: Node) -> bool:
-    return all(n >= 0 for n in (*node.attributes["before"], *node.attributes["after"]))
+def _has_fixed_origin(node: Node) -> bool:
+    """Whether the operand of a pad lies where it does whatever its size. Else the pad is computed: nothing but a clamp
+    shows that an element at a distance like n % 2 is there."""
+    return all(as_int(n).is_const for n in node.attributes["before"])
 
 
 def _absorb(

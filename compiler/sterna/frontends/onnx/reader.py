@@ -15,6 +15,7 @@ from pathlib import Path
 import onnx
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
+from sterna.frontends.emitter import fix_sizes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx import containers, declared, functions, legacy, pinned, qdq, sequences, structure
 from sterna.frontends.onnx.file import load, to_array
@@ -28,6 +29,7 @@ from sterna.frontends.onnx.translation import DataSizes, Translation
 from sterna.frontends.onnx.unrolling import LONGEST, Unrolling
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Names, Value, constant
+from sterna.ir.integer import OpenSizeError
 from sterna.ops import Builder
 from sterna.ops.control import branches
 
@@ -229,6 +231,11 @@ class _Reader:
                 self.node(source, scope, used, (names[position],))
             except SternaError as mistake:
                 self.failed(mistake, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
+            except OpenSizeError as problem:
+                size = problem.value
+                title = f"{source.label} over the open dimension {size} is not supported"
+                unsupported = error("E0113", title, fix=fix_sizes([size]))
+                self.failed(unsupported, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
             except Exception as problem:  # ours, and still the other nodes are looked at
                 bug = internal_error(f"{type(problem).__name__}: {problem}")
                 self.failed(bug, node, f'node {position}, {node.op_type} "{names[position]}"', scope)

@@ -160,9 +160,9 @@ def hardmax(t: Translation) -> Value:
     def translate(x: Value, at: int) -> Value:
         (axis,) = axes_of((at,), x.type.rank)
         best = t.op("arg_max", x, axis=axis, keep_dims=True)
-        size = t.static(x)[axis]
-        positions = t.constant(np.arange(size).reshape([-1 if n == axis else 1 for n in range(x.type.rank)]), "int64")
-        return t.cast(t.op("equal", best, positions), x.dtype)
+        positions = t.op("arange", start=0, step=1, size=(x.shape[axis],), to="int64")
+        along = [x.shape[axis] if n == axis else 1 for n in range(x.type.rank)]
+        return t.cast(t.op("equal", best, t.reshape(positions, along)), x.dtype)
 
     return _along(t, translate)
 
@@ -199,8 +199,8 @@ def _reduce(operator: str, before: str = "", after: str = "") -> Translator:
         )
         if name == "reduce_mean" and not is_float(x):
             total = t.op("reduce_sum", x, axes=axes, keep_dims=bool(t.attribute("keepdims", 1)))
-            count = int(np.prod([t.static(x)[n] for n in axes], dtype=np.int64))
-            return t.op("div", total, t.scalar(count, x.dtype))
+            count = t.reshape(t.dimensions([math.prod((x.shape[n] for n in axes), start=ONE)]), ())
+            return t.op("div", total, t.cast(count, x.dtype))
         y = t.op(name, x, axes=axes, keep_dims=bool(t.attribute("keepdims", 1)))
         return t.op(after, y) if after else y
 

@@ -29,7 +29,7 @@ def _flat(t: Translation, x: Value) -> Value:
 # ---------------------------------------------------------------- linear models
 def _linear(t: Translation, x: Value, coefficients: Array, intercepts: Array, count: int) -> Value:
     """Scores of `count` classes or targets; coefficients by target, then feature."""
-    features = t.static(x)[1]
+    features = t.extent(x, 1)
     if coefficients.size != count * features:
         raise error("E0109", f"{coefficients.size} coefficients for {count} times {features} features")
     y = t.op("matmul", x, t.constant(np.ascontiguousarray(coefficients.reshape(count, features).T)))
@@ -49,7 +49,7 @@ def linear_regressor(t: Translation) -> Value:
 def linear_classifier(t: Translation) -> tuple[Value, Value]:
     classes = S.labels(t, "classlabels_ints", "classlabels_strings")
     x, coefficients, intercepts = _rows(t), _floats(t, "coefficients"), _floats(t, "intercepts")
-    count = intercepts.size or coefficients.size // max(t.static(x)[1], 1)
+    count = intercepts.size or coefficients.size // max(t.extent(x, 1), 1)
     scores = _linear(t, x, coefficients, intercepts, count)
     kind = t.attribute("post_transform", "NONE")
     if count == 1:
@@ -89,7 +89,7 @@ def _kernel(t: Translation, x: Value, vectors: Array) -> Value:
 
 
 def _vectors(t: Translation, x: Value, count: int) -> Array:
-    features = t.static(x)[1]
+    features = t.extent(x, 1)
     vectors = _floats(t, "support_vectors")
     if vectors.size != count * features:
         raise error("E0109", f"{vectors.size} numbers are not {count} support vectors of {features} features")
@@ -187,7 +187,7 @@ def imputer(t: Translation) -> Value:
     x = t.input(0)
     floats = dtypes.is_float(x.dtype)
     values = list(t.attribute("imputed_value_floats" if floats else "imputed_value_int64s") or ())
-    columns = t.static(x)[-1]
+    columns = t.extent(x, -1)
     if len(values) not in (1, columns):
         raise error("E0109", f"{len(values)} values for {columns} columns")
     gone: float = t.attribute("replaced_value_float" if floats else "replaced_value_int64", 0)
@@ -262,10 +262,10 @@ def feature_vectorizer(t: Translation) -> Value:
     for n, x in enumerate(t.inputs):
         assert x is not None
         part = t.cast(S.rows(t, x), "float32")
-        columns = t.static(part)[1]
+        columns = t.extent(part, 1)
         wanted = widths[n] if n < len(widths) else columns
         if wanted < columns:
-            part = t.op("slice", part, starts=(0, 0), sizes=(t.static(part)[0], wanted), steps=(1, 1))
+            part = t.op("slice", part, starts=(0, 0), sizes=(t.extent(part, 0), wanted), steps=(1, 1))
         parts.append(t.pad(part, (0, 0), (0, max(wanted - columns, 0))))
     return parts[0] if len(parts) == 1 else t.op("concat", *parts, axis=1)
 

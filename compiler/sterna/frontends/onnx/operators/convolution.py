@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.emitter import fix_sizes
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
-from sterna.ir.integer import Int, as_int
+from sterna.ir.integer import Int, IntLike, as_int, ceil_div, maximum
 from sterna.ops.formulas import lowest
 
 LARGEST_DIMENSION = 1 << 24  # windows; more can only be a mistake, and tables of them are made
@@ -34,7 +35,7 @@ def _per_dimension(t: Translation, name: str, spatial: int) -> tuple[int, ...]:
 
 def _windows(
     t: Translation, sizes: Sequence[Int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> tuple[list[int], list[int], list[int]]:
+) -> tuple[list[IntLike], list[IntLike], list[int]]:
     """Padding before and behind each spatial dimension, and the number of windows (ONNX, AveragePool and Conv).
 
     The padding behind is what the windows reach, no more: elements that no window reads are not made. Of a dimension
@@ -49,14 +50,16 @@ def _windows(
         raise error("E0109", f"pads has {len(pads)} entries for {spatial} spatial dimensions")
     if any(p < 0 for p in pads):
         raise t.unsupported("with negative pads")
-    before, after, counts = [], [], []
+    before: list[IntLike] = []
+    after: list[IntLike] = []
+    counts: list[int] = []
     for n, (extent_of, extent, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
         reach = (extent - 1) * dilation + 1
         first, last = (0, 0) if mode == "VALID" else (pads[n], pads[n + spatial])
         if not extent_of.is_const:
-            first, last = _open_padding(t, extent_of, mode, (first, last), (reach, stride))
-            before.append(first)
-            after.append(last)
+            ends = _open_padding(t, extent_of, mode, (first, last), (reach, stride))
+            before.append(ends[0])
+            after.append(ends[1])
             counts.append(0)
             continue
         size = int(extent_of)
@@ -83,29 +86,30 @@ def _windows(
 
 def _open_padding(
     t: Translation, size: Int, mode: str, pads: tuple[int, int], window: tuple[int, int]
-) -> tuple[int, int]:
+) -> tuple[IntLike, IntLike]:
     """Padding of a dimension of open size, so that the number of windows comes out as ONNX says for every size."""
     reach, stride = window
     first, last = pads
     if mode.startswith("SAME"):
         # What is missing depends on the size modulo the stride; more at the end than needed makes no further window.
-        totals = [max(reach - stride + missing, 0) for missing in range(stride)]
-        firsts = {total // 2 if mode == "SAME_UPPER" else total - total // 2 for total in totals}
-        if len(firsts) > 1:
-            raise t.unsupported(f"with {mode} and a stride over the open dimension {size}", "--dim with one size")
-        (first,) = firsts
-        last = totals[-1] - first
-    elif t.attribute("ceil_mode", 0) and stride > 1:
+        missing = maximum(reach - 1 - (size + (stride - 1)) % stride, 0)
+        begin = missing // 2 if mode == "SAME_UPPER" else ceil_div(missing, 2)
+        return begin, reach - 1 - begin
+    if t.attribute("ceil_mode", 0) and stride > 1:
         if first:
-            raise t.unsupported(f"with ceil_mode and padding over the open dimension {size}", "--dim with one size")
+            raise t.unsupported(f"with ceil_mode and padding over the open dimension {size}", fix_sizes([size]))
         last += stride - 1
     least = size.bounds()[0]
     if least is not None and least + first + last < reach:
-        raise error("E0108", f"a window of {reach} does not fit into {least} elements, the least of {size}")
+        raise error(
+            "E0108",
+            f"a window of {reach} does not fit into {least} elements, the least of {size}",
+            fix=f"a range from {reach - first - last} elements on, or {fix_sizes([size])}",
+        )
     return first, last
 
 
-def _padded(t: Translation, x: Value, before: Sequence[int], after: Sequence[int], value: float = 0) -> Value:
+def _padded(t: Translation, x: Value, before: Sequence[IntLike], after: Sequence[IntLike], value: float = 0) -> Value:
     """A channels-last tensor with its spatial dimensions padded."""
     return t.pad(x, (0, *before, 0), (0, *after, 0), value)
 
@@ -136,8 +140,8 @@ def conv_transpose(t: Translation) -> Value:
     spatial = _spatial(t, x)
     strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
     groups = t.attribute("group", 1)
-    sizes, weights = t.static(x)[2:], t.static(w)
-    if groups < 1 or len(weights) != spatial + 2 or weights[0] != t.static(x)[1] or weights[0] % groups:
+    sizes, weights = x.shape[2:], t.static(w)
+    if groups < 1 or len(weights) != spatial + 2 or x.shape[1] != weights[0] or weights[0] % groups:
         raise error("E0108", f"the weight {w.type} does not fit the input {x.type} in {groups} groups")
     extra = t.attribute("output_padding") or (0,) * spatial
     wanted = t.attribute("output_shape")
@@ -147,20 +151,24 @@ def conv_transpose(t: Translation) -> Value:
     if len(extra) != spatial or len(pads) != 2 * spatial or any(p < 0 for p in (*extra, *pads)):
         raise error("E0109", "output_padding or pads do not fit the spatial dimensions")
     mode = t.attribute("auto_pad", "NOTSET")
-    begins, lengths, reaches = [], [], []
+    begins: list[int] = []
+    lengths: list[Int] = []
+    reaches: list[int] = []
     for n in range(spatial):
         reach = (weights[n + 2] - 1) * dilations[n] + 1
-        full = strides[n] * (sizes[n] - 1) + extra[n] + reach
-        begin, length = pads[n], full - pads[n] - pads[n + spatial]
+        full = (sizes[n] - 1) * strides[n] + (extra[n] + reach)
+        begin, length = pads[n], full - (pads[n] + pads[n + spatial])
         if wanted or mode.startswith("SAME"):
-            length = wanted[-spatial:][n] if wanted else sizes[n] * strides[n]
-            total = max(full - length, 0)
+            if wanted and not sizes[n].is_const:
+                raise t.unsupported(f"with output_shape over the open dimension {sizes[n]}", fix_sizes([sizes[n]]))
+            length = as_int(wanted[-spatial:][n]) if wanted else sizes[n] * strides[n]
+            total = max(int(full - length), 0)
             begin = total // 2 if mode != "SAME_LOWER" else total - total // 2
             if mode == "NOTSET" and wanted:
                 begin = total // 2
         elif mode == "VALID":
             begin, length = 0, full
-        if length < 1:
+        if (length.bounds()[0] or 0) < 1:
             raise error("E0108", f"nothing is left of {full} elements without {pads[n] + pads[n + spatial]} of padding")
         begins.append(begin)
         lengths.append(length)
@@ -174,11 +182,12 @@ def conv_transpose(t: Translation) -> Value:
     grouped = t.reshape(weight, (groups, channels // groups, outputs, *extents))
     grouped = t.transpose(grouped, (*range(3, 3 + spatial), 1, 0, 2))
     grouped = t.reshape(grouped, (*extents, channels // groups, groups * outputs))
-    before, after = [], []
+    before: list[int] = []
+    after: list[Int] = []
     for n in range(spatial):
         taps = extents[n] // strides[n] - 1
         before.append(taps)
-        after.append(max((begins[n] + lengths[n] - 1) // strides[n] + 1 - sizes[n], 0))
+        after.append(maximum((lengths[n] + (begins[n] - 1)) // strides[n] + 1 - sizes[n], 0))
     last = _padded(t, t.channels_last(x), before, after)
     y = t.op(
         "conv_transpose", last, grouped, strides=strides, begins=tuple(begins), sizes=tuple(lengths), groups=groups
@@ -222,7 +231,7 @@ def max_pool(t: Translation) -> tuple[Value | None, ...]:
     if len(t.used) < 2 or not t.used[1]:
         return (y, None)
     columns_first = bool(t.attribute("storage_order", 0))
-    where = {"before": tuple(before), "sizes": t.static(x)[2:], "columns_first": columns_first}
+    where = {"before": tuple(before), "sizes": x.shape[2:], "columns_first": columns_first}
     return (y, t.channels_first(t.op("max_pool_index", last, **window, **where)))
 
 
@@ -234,22 +243,23 @@ def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray | Value, tupl
     strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)
     before, after, counts = _windows(t, x.shape[2:], kernel, strides, dilations)
     include = bool(t.attribute("count_include_pad", 0))
-    if not x.type.is_static:
+    if any(not n.is_const for n in x.shape[2:]):
         last = _padded(t, t.channels_last(x), before, after)
         pooled = t.op("sum_pool", last, kernel=kernel, strides=strides, dilations=dilations)
-        if t.attribute("ceil_mode", 0) or (any((*before, *after)) and not include):
+        if t.attribute("ceil_mode", 0) or (any(p != 0 for p in (*before, *after)) and not include):
             return pooled, _counts(t, x, before, after, include, (kernel, strides, dilations)), kernel
         return pooled, np.array([math.prod(kernel)]), kernel
-    sizes = t.static(x)[2:]
+    sizes = [int(n) for n in x.shape[2:]]
     pads = t.attribute("pads") or (0,) * (2 * spatial)
     automatic = t.attribute("auto_pad", "NOTSET") != "NOTSET"
     if math.prod(counts) * max(kernel) > LARGEST_DIMENSION:
         raise error("E0112", f"{math.prod(counts)} windows of {max(kernel)} elements")
     table = np.ones((), np.int64)
+    front, behind = [int(p) for p in before], [int(p) for p in after]
     for n in range(spatial):
-        taps = np.arange(counts[n])[:, None] * strides[n] + np.arange(kernel[n])[None] * dilations[n] - before[n]
+        taps = np.arange(counts[n])[:, None] * strides[n] + np.arange(kernel[n])[None] * dilations[n] - front[n]
         low, high = (
-            (-before[n], sizes[n] + (after[n] if automatic else pads[n + spatial])) if include else (0, sizes[n])
+            (-front[n], sizes[n] + (behind[n] if automatic else pads[n + spatial])) if include else (0, sizes[n])
         )
         table = table[..., None] * ((taps >= low) & (taps < high)).sum(1)
     last = _padded(t, t.channels_last(x), before, after)
@@ -259,8 +269,8 @@ def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray | Value, tupl
 def _counts(
     t: Translation,
     x: Value,
-    before: Sequence[int],
-    after: Sequence[int],
+    before: Sequence[IntLike],
+    after: Sequence[IntLike],
     include: bool,
     window: tuple[Sequence[int], ...],
 ) -> Value:
@@ -268,8 +278,8 @@ def _counts(
     spatial = len(before)
     pads = t.attribute("pads") or (0,) * (2 * spatial)
     automatic = t.attribute("auto_pad", "NOTSET") != "NOTSET"
-    behind = [(after[n] if automatic else pads[n + spatial]) if include else 0 for n in range(spatial)]
-    front = list(before) if include else [0] * spatial
+    behind: list[IntLike] = [(after[n] if automatic else pads[n + spatial]) if include else 0 for n in range(spatial)]
+    front: list[IntLike] = list(before) if include else [0] * spatial
     sizes = [n + p + q for n, p, q in zip(x.shape[2:], front, behind, strict=True)]
     ones = t.op("expand", t.scalar(1, x.dtype), shape=(as_int(1), *sizes, as_int(1)))
     rest = [p - q for p, q in zip(before, front, strict=True)], [p - q for p, q in zip(after, behind, strict=True)]
@@ -323,12 +333,12 @@ def global_lp_pool(t: Translation) -> Value:
 def local_response_normalization(t: Translation) -> Value:
     x = t.input(0)
     size, alpha, beta, bias = (t.attribute(key) for key in ("size", "alpha", "beta", "bias"))
-    n, c, *spatial = t.static(x)
+    n, c, *spatial = x.shape
     before = (size - 1) // 2
     squares = t.reshape(t.op("mul", x, x), (n, c, math.prod(spatial), 1))
     padded = t.pad(squares, (0, before, 0, 0), (0, size - 1 - before, 0, 0))
     total = t.op("sum_pool", padded, kernel=(size, 1), strides=(1, 1), dilations=(1, 1))
-    scaled = t.op("mul", t.reshape(total, t.static(x)), t.scalar(alpha / size, x.dtype))
+    scaled = t.op("mul", t.reshape(total, x.shape), t.scalar(alpha / size, x.dtype))
     base = t.op("add", scaled, t.scalar(bias, x.dtype))
     return t.op("div", x, t.op("pow", base, t.scalar(beta, x.dtype)))
 

@@ -104,7 +104,7 @@ def quick_gelu(t: Translation) -> Value:
 def bias_split_gelu(t: Translation) -> Value:
     """The first half of the channels times gelu of the other."""
     x = t.op("add", t.input(0), t.input(1))
-    half = t.static(x)[-1] // 2
+    half = t.extent(x, -1) // 2
     left, right = (part(t, x, -1, n * half, half) for n in range(2))
     return t.op("mul", left, t.op("gelu", right))
 
@@ -311,7 +311,7 @@ def unfold(t: Translation) -> Value:
     """Windows along one dimension, their elements in a new last dimension."""
     x, step, size = t.input(0), t.attribute("step", 1), t.attribute("size")
     (axis,) = axes_of((t.attribute("dim", -1),), x.type.rank)
-    extent = t.static(x)[axis]
+    extent = t.extent(x, axis)
     if not size or not 1 <= size <= extent or step < 1:
         raise error("E0109", f"windows of {size} by {step} in {extent} elements")
     starts = np.arange((extent - size) // step + 1) * step

@@ -311,7 +311,7 @@ def gather_block_quantized(t: Translation) -> Value:
     # The indices stand in the place of their axis; those before it keep theirs.
     at = along if along < axis else along + indices.type.rank - 1
     rows = chosen(t.cast(data, "uint8" if data.dtype == "uint8" else "int8"))
-    extent = t.static(rows)[at]
+    extent = t.extent(rows, at)
 
     def spread(x: Value) -> Value:
         return t.op("gather", chosen(x), t.constant(np.arange(extent) // block), axis=at)

@@ -7,14 +7,17 @@ the bundle tests that as much is found (`DataSizes`).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.emitter import fix_sizes
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir.graph import Value
-from sterna.ir.integer import Int, IntLike, minimum
+from sterna.ir.integer import Int, IntLike, as_int, minimum
+from sterna.loops.prove import at_least_zero
 from sterna.ops.types import with_dim
 
 
@@ -27,16 +30,26 @@ def results(t: Translation, operator: str, *inputs: Value | None, **attributes: 
 def top_k(t: Translation) -> tuple[Value, ...]:
     x = t.input(0)
     (axis,) = axes_of((t.attribute("axis", -1),), x.type.rank)
+    extent = x.shape[axis]
     condition: Value | None = None
     if t.version < 10:
-        k = t.attribute("k")
+        k = as_int(t.attribute("k"))
     elif t.known(1):
-        k = t.integer_of(1, "a number of elements")
+        (k,) = t.dims(1, "a number of elements")
     else:
-        sizes = t.wanted(1, "a number of elements", 1 if t.declared and t.declared[0] is None else 0)
-        k = sizes[axis]
-        condition = t.op("equal", t.input(1), t.constant(np.full(t.static(t.input(1)), k), t.input(1).dtype))
-    found = results(t, "top_k", x, k=k, axis=axis, largest=bool(t.attribute("largest", 1)))
+        given = t.cast(t.reshape(t.input(1), ()), "int64")
+        declared = next((sizes for sizes in t.declared if sizes is not None), None)
+        if declared is not None:
+            k = as_int(declared[axis])
+            condition = t.op("equal", given, t.scalar(int(k), "int64"))
+        else:
+            lo, hi = t.size_limits(extent)
+            k = t.bound_size(given, lo, hi)
+            if not extent.is_const:
+                condition = t.op("less_equal", given, t.reshape(t.dimensions([extent]), ()))
+    if condition is None and not at_least_zero(extent - k, {}):
+        raise error("E0108", f"{k} of {extent} elements cannot be chosen", fix=fix_sizes([k, extent]) or None)
+    found = results(t, "top_k", x, k=(k,), axis=axis, largest=bool(t.attribute("largest", 1)))
     return found if condition is None else tuple(t.agree(value, condition) for value in found)
 
 
@@ -69,6 +82,8 @@ def compress(t: Translation) -> Value:
     axis = t.attribute("axis")
     if axis is not None:
         (axis,) = axes_of((axis,), x.type.rank)
+    elif not x.type.is_static:
+        x, axis = t.reshape(x, (x.type.elements,)), 0
     extent = x.type.elements if axis is None else x.shape[axis]
     if condition.data is not None and extent.is_const:
         size: int | None = int(np.count_nonzero(condition.data[: int(extent)]))
@@ -94,6 +109,8 @@ def unique(t: Translation) -> tuple[Value, ...]:
         declared = [t.declared_size(0 if axis is None else axis), t.declared_size(0, 1), t.declared_size(0, 3)]
         size = next((n for n in declared if n is not None), None)
     in_order = bool(t.attribute("sorted", 1))
+    if not x.type.is_static:
+        return _unique_slices(t, x, axis, size, in_order)
     if size is not None:
         *values, count = results(t, "unique", x, size=size, axis=axis, sorted=in_order)
         return _found(t, tuple(values), count, size)
@@ -101,6 +118,29 @@ def unique(t: Translation) -> tuple[Value, ...]:
         x, axis = t.reshape(x, (x.type.elements,)), 0
     (values_, first, inverse, counts), found = t.sized("unique", x, most=x.shape[axis], axis=axis, sorted=in_order)
     return _first(t, values_, axis, found), _first(t, first, 0, found), inverse, _first(t, counts, 0, found)
+
+
+def _unique_slices(t: Translation, x: Value, axis: int | None, size: int | None, in_order: bool) -> tuple[Value, ...]:
+    """`unique` of a tensor with open dimensions: slices are rows of a matrix, so that no position is divided."""
+    rest: tuple[Int, ...] = ()
+    if axis is None:
+        rows = t.reshape(x, (x.type.elements,))
+    else:
+        order = (axis, *(n for n in range(x.type.rank) if n != axis))
+        first = t.transpose(x, order)
+        rest = first.shape[1:]
+        rows = t.reshape(first, (first.shape[0], math.prod(rest, start=as_int(1))))
+    if size is not None:
+        *found, count = results(t, "unique", rows, size=size, axis=0, sorted=in_order)
+        values, *others = _found(t, tuple(found), count, size)
+    else:
+        found, number = t.sized("unique", rows, most=rows.shape[0], axis=0, sorted=in_order)
+        values = _first(t, found[0], 0, number)
+        others = [_first(t, found[1], 0, number), found[2], _first(t, found[3], 0, number)]
+    if axis is not None:
+        values = t.reshape(values, (values.shape[0], *rest))
+        values = t.transpose(values, [order.index(n) for n in range(x.type.rank)])
+    return (values, *others)
 
 
 def non_max_suppression(t: Translation) -> Value:
@@ -149,7 +189,7 @@ def tensor_scatter(t: Translation) -> Value:
 # ---------------------------------------------------------------- images
 def max_unpool(t: Translation) -> Value:
     x, indices = t.input(0), t.input(1)
-    sizes = t.static(x)
+    sizes = x.shape
     kernel, rank = t.attribute("kernel_shape"), x.type.rank - 2
     strides, pads = t.attribute("strides") or (1,) * rank, t.attribute("pads") or (0,) * 2 * rank
     if not len(kernel) == len(strides) == rank or len(pads) != 2 * rank:
@@ -159,19 +199,19 @@ def max_unpool(t: Translation) -> Value:
         for d, (n, s, k) in enumerate(zip(sizes[2:], strides, kernel, strict=True))
     ]
     shape = (*sizes[:2], *spatial)
-    if min(spatial) < 1 or indices.shape != x.shape:
-        raise error("E0108", f"indices {indices.type} do not unpool {x.type} to {list(shape)}")
-    zeros = t.op("expand", t.scalar(0, x.dtype), shape=(int(np.prod(shape)),))
+    if any((n.bounds()[0] or 0) < 1 for n in spatial) or indices.shape != x.shape:
+        raise error("E0108", f"indices {indices.type} do not unpool {x.type} to {list(map(str, shape))}")
+    zeros = t.op("expand", t.scalar(0, x.dtype), shape=(math.prod(shape, start=as_int(1)),))
     flat = (x.type.elements,)
     y = t.op("scatter_elements", zeros, t.reshape(indices, flat), t.reshape(x, flat), axis=0)
     y = t.reshape(y, shape)
     if not t.has(2):
         return y
-    wanted = tuple(t.integers(2, "sizes")) if t.known(2) else t.wanted(2, "sizes")
-    if len(wanted) != len(shape) or any(w < s for w, s in zip(wanted, shape, strict=True)):
-        raise error("E0108", f"a result of {list(shape)} does not fit {list(wanted)}")
+    wanted = t.dims(2, "sizes") if t.known(2) else [as_int(n) for n in t.wanted(2, "sizes")]
+    if len(wanted) != len(shape) or not all(at_least_zero(w - s, {}) for w, s in zip(wanted, shape, strict=True)):
+        raise error("E0108", f"a result of {list(map(str, shape))} does not fit {list(map(str, wanted))}")
     if not t.known(2):
-        y = t.agree(y, t.op("equal", t.input(2), t.constant(wanted, "int64")))
+        y = t.agree(y, t.op("equal", t.input(2), t.constant([int(n) for n in wanted], "int64")))
     return t.pad(y, (0,) * len(shape), tuple(w - s for w, s in zip(wanted, shape, strict=True)))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.emitter import fix_sizes
 from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
@@ -15,6 +16,7 @@ from sterna.ir import dtypes
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import TensorType, Value
 from sterna.ir.integer import ZERO, Int, IntLike, as_int, ceil_div, maximum, minimum
+from sterna.loops.prove import at_least_zero
 from sterna.ops.types import broadcast, with_dim
 
 LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compiler to compute
@@ -295,7 +297,7 @@ def pad(t: Translation) -> Value:
     if t.version >= 11 and not t.known(1, 2, 3):
         filler = t.reshape(t.input(2), ()) if t.has(2) else t.scalar(0, x.dtype)
         return _pad_at_run_time(t, filler, mode)
-    pads = list(t.attribute("pads")) if t.version < 11 else t.integers(1, "pads")
+    pads = [as_int(n) for n in t.attribute("pads")] if t.version < 11 else t.dims(1, "pads")
     value: float | int | bool = 0
     if t.version < 11:
         value = t.attribute("value", 0.0)
@@ -304,17 +306,18 @@ def pad(t: Translation) -> Value:
     axes = axes_of(t.integers(3, "axes"), rank) if t.has(3) else tuple(range(rank))
     if len(pads) != 2 * len(axes):
         raise error("E0108", f"{len(pads)} pads for {len(axes)} dimensions")
-    before, after = [0] * rank, [0] * rank
+    before, after = [ZERO] * rank, [ZERO] * rank
     for n, axis in enumerate(axes):
         before[axis], after[axis] = pads[n], pads[n + len(axes)]
-    if any(p < 0 for p in (*before, *after)):
-        sizes = t.static(x)
-        counts = [s + min(b, 0) + min(a, 0) for s, b, a in zip(sizes, before, after, strict=True)]
-        if min(counts) < 0:
-            raise error("E0108", f"pads {pads} remove more than {x.type} has")
-        x = cut(t, x, [-min(b, 0) for b in before], counts)
-    before, after = [max(p, 0) for p in before], [max(p, 0) for p in after]
-    if not any(before) and not any(after):
+    # Negative ones take elements away.
+    starts, ends = ([maximum(-n, 0) for n in side] for side in (before, after))
+    counts = [s - b - a for s, b, a in zip(x.shape, starts, ends, strict=True)]
+    if any(not at_least_zero(count, {}) for count in counts):
+        shown = ", ".join(map(str, pads))
+        raise error("E0108", f"pads [{shown}] remove more than {x.type} has", fix=fix_sizes(x.shape) or None)
+    x = cut(t, x, starts, counts)
+    before, after = [maximum(n, 0) for n in before], [maximum(n, 0) for n in after]
+    if all(n == 0 for n in (*before, *after)):
         return x
     return t.op("pad", x, before=tuple(before), after=tuple(after), mode=mode, value=value)
 
@@ -332,7 +335,7 @@ def _pad_at_run_time(t: Translation, filler: Value, mode: str) -> Value:
         return y
     inside = Translation(
         t.node,
-        (t.constant(np.ones(t.static(x), np.bool_)), *t.inputs[1:2], None, *t.inputs[3:]),
+        (t.op("expand", t.scalar(True, "bool"), shape=x.shape), *t.inputs[1:2], None, *t.inputs[3:]),
         t.builder, origin=t.origin, used=t.used, sources=t.sources,
     )  # fmt: skip
     return t.op("where", pad(inside), y, filler)

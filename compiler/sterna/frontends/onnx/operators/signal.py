@@ -83,7 +83,7 @@ def dft(t: Translation) -> Value:
 
 
 def _along(t: Translation, x: Value, axis: int, inverse: bool, onesided: bool) -> Value:
-    size = t.static(x)[axis]
+    size = t.extent(x, axis)
     if not t.has(1):
         return transform(t, x, axis, 2 * (size - 1) if inverse and onesided else size, inverse, onesided)
     if t.known(1):
@@ -107,7 +107,7 @@ def stft(t: Translation) -> Value:
     if t.has(3) and t.known(3):
         length = t.integer_of(3, "a frame's length")
     elif window is not None:
-        length = t.static(window)[0]
+        length = t.extent(window, 0)
     elif t.has(3):
         made = t.wanted(3, "a frame's length")[2]
         length = 2 * (made - 1) if onesided else made

@@ -33,7 +33,9 @@ def grid_sample(t: Translation) -> Value:
 def deform_conv(t: Translation) -> Value:
     """Samples of every window, then the product with the weight, group by group."""
     x, w, offset = t.input(0), t.input(1), t.input(2)
-    n, c, _, _ = t.sizes(x, 4)
+    if x.type.rank != 4:
+        raise error("E0108", f"DeformConv takes tensors of 4 dimensions, not {x.type}")
+    n, c = x.shape[0], t.extent(x, 1)
     outputs, per_group, *kernel = t.sizes(w, 4)
     groups = t.attribute("group", 1)
     if groups < 1 or c != per_group * groups or outputs % groups:
@@ -50,7 +52,7 @@ def deform_conv(t: Translation) -> Value:
         pads=tuple(pads[:2]),
         offset_groups=t.attribute("offset_group", 1),
     )
-    rows, columns = t.static(patches)[3:]
+    rows, columns = patches.shape[3:]
     depth = per_group * math.prod(kernel)
     right = t.reshape(patches, (n, groups, depth, rows * columns))
     left = t.reshape(w, (groups, outputs // groups, depth))
@@ -81,7 +83,7 @@ def col2im(t: Translation) -> Value:
     if t.known(2):
         return folded(tuple(t.integers(2, "a block's shape")))
     wanted = t.wanted(2, "a block's shape")
-    count = t.static(x)[1] // max(wanted[1], 1)
+    count = t.extent(x, 1) // max(wanted[1], 1)
     n = runtime.Numbers(t)
     given, variants = n.flat(t.input(2)), []
     for kernel in product([k for k in range(1, count + 1) if count % k == 0], repeat=rank):

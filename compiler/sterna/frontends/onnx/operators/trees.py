@@ -205,7 +205,7 @@ def _scores(t: Translation, forest: _Forest, n_targets: int, aggregate: str, dty
     x = S.rows(t, t.input(0))
     if forest.targets.size and (forest.targets.min() < 0 or forest.targets.max() >= n_targets):
         raise error("E0109", f"a weight for target {forest.targets.max()} of {n_targets}")
-    columns = t.static(x)[1]
+    columns = t.extent(x, 1)
     if forest.features.max() >= columns or forest.features[forest.modes != _LEAF].min(initial=0) < 0:
         raise error("E0108", f"a tree asks for feature {forest.features.max()} of {columns}")
     kind = dtypes.to_numpy(dtype)

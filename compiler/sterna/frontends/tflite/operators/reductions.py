@@ -84,7 +84,7 @@ def cumsum(t: Translation) -> Value:
 
 def top_k(t: Translation) -> tuple[Value, ...]:
     k = t.integer_of(1, "the number of elements")
-    values, places = t.builder.add_all("top_k", t.input(0), k=k, axis=-1, sources=t.sources, name=f"{t.name}/top_k")
+    values, places = t.builder.add_all("top_k", t.input(0), k=(k,), axis=-1, sources=t.sources, name=f"{t.name}/top_k")
     return values, t.cast(places, t.result(1).kind)
 
 
