@@ -152,13 +152,15 @@ class PlainC:
             return f"(!{a})"
         if op == "invert":
             return f"({C_TYPE[dtype]})(~{a})"
+        if op == "flip_sign":
+            return f"({C_TYPE[dtype]})({a} ^ {self.const(highest_bit(dtype), dtype)})"
         if op == "isnan":
             return f"({a} != {a})" if is_float else "0"
         return f"{self.helper(op, dtype)}({a})"
 
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
         is_float = dtypes.is_float(dtype)
-        if op in ("minimum", "maximum", "mod", "floor_div", "shift_left_any", "shift_right_any"):
+        if op in ("minimum", "maximum", "mod", "floor_div", "high_product", "shift_left_any", "shift_right_any"):
             return f"{self.helper(op, dtype)}({a}, {b})"
         if dtype == "bool":
             return f"({a} {_LOGICAL.get(op) or _INFIX[op]} {b})"
@@ -273,9 +275,10 @@ class VectorC(PlainC):
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
         if lanes == 1:
             return super().binary(op, dtype, a, b, 1)
-        if op in ("mod", "floor_div", "shift_left_any", "shift_right_any") or (
-            op == "div" and dtypes.is_integer(dtype)
-        ):
+        if op in ("high_product", "shift_left_any", "shift_right_any"):
+            self.type(dtype, lanes)
+            return f"{self.helper(op, dtype, lanes)}({a}, {b})"
+        if op in ("mod", "floor_div") or (op == "div" and dtypes.is_integer(dtype)):
             self.type(dtype, lanes)
             self.helper(op, dtype)
             return f"{self.helper(op, dtype, lanes)}({a}, {b})"
@@ -347,6 +350,12 @@ class VectorC(PlainC):
 def dialect(target: Target) -> PlainC:
     """The dialect that a target's description asks for."""
     return VectorC(target) if target.dialect == "vector" else PlainC(target)
+
+
+def highest_bit(dtype: str) -> int:
+    """The number of an integer type that has only its highest bit set."""
+    low, high = dtypes.limits(dtype)
+    return low or high // 2 + 1
 
 
 def _unsigned(dtype: str) -> str:

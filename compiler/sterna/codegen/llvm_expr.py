@@ -11,6 +11,7 @@ import math
 import struct
 from functools import lru_cache
 
+from sterna.codegen.dialect import highest_bit
 from sterna.codegen.llvm_machine import architecture, has_instruction
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
@@ -149,6 +150,8 @@ class Values:
         k = kind(dtype, lanes)
         if op in ("logical_not", "invert"):
             return self.op(f"xor {k} {a}, {constant(True if dtype == 'bool' else -1, dtype, lanes)}")
+        if op == "flip_sign":
+            return self.op(f"xor {k} {a}, {self._highest_bit(dtype, lanes)}")
         if not dtypes.is_float(dtype):
             return self._integer_unary(op, dtype, lanes, a)
         if dtype in SMALL_FLOATS:
@@ -171,6 +174,15 @@ class Values:
         if op in _ROUNDING:
             return self.round(op, dtype, lanes, a)
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
+
+    def _highest_bit(self, dtype: str, lanes: int) -> str:
+        value = constant(highest_bit(dtype), dtype, lanes)
+        if lanes * dtypes.bits(dtype) < 256 or "avx512vl" not in self.target.cpu_features:
+            return value
+        # A mask that the optimizer knows is applied to a number before it is repeated: three instructions for what a
+        # load with a mask of its own does in one.
+        k = kind(dtype, lanes)
+        return self.op(f'call {k} asm "", "=v,0"({k} {value})')
 
     def _integer_unary(self, op: str, dtype: str, lanes: int, a: str) -> str:
         k, zero = kind(dtype, lanes), constant(0, dtype, lanes)
@@ -239,6 +251,8 @@ class Values:
             return self._shift(op, dtype, lanes, a, b)
         if op in ("div", "floor_div", "mod"):
             return self._divide(op, dtype, lanes, a, b)
+        if op == "high_product":
+            return self._high_product(lanes, a, b)
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
 
     def _extremum(self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool]) -> str:
@@ -262,6 +276,30 @@ class Values:
         shifted = self.op(f"{'shl' if op == 'shift_left' else 'lshr'} {k} {a}, {amount}")
         inside = self.test("ult", dtype, lanes, b, constant(bits, dtype, lanes))
         return self.choose(inside, dtype, lanes, shifted, constant(0, dtype, lanes))
+
+    def _high_product(self, lanes: int, a: str, b: str) -> str:
+        """2 a b / 2^32, halves up."""
+        k = kind("int32", lanes)
+        if lanes == 4 and architecture(self.target).startswith(("aarch64", "arm64")):
+            return self.call("llvm.aarch64.neon.sqrdmulh.v4i32", k, (k, a), (k, b))
+        # Products of the even and of the odd lanes, where they lie, as machines multiply; a scalar is an even lane.
+        pairs, count = kind("int64", max(lanes // 2, 1)), max(lanes // 2, 1)
+
+        def shifted(op: str, value: str, bits: int) -> str:
+            return self.op(f"{op} {pairs} {value}, {constant(bits, 'int64', count)}")
+
+        def product(x: str, y: str) -> str:
+            return self.op(f"add {pairs} {self.op(f'mul {pairs} {x}, {y}')}, {constant(1 << 30, 'int64', count)}")
+
+        if lanes == 1:
+            wide = product(*(self.op(f"sext {k} {x} to {pairs}") for x in (a, b)))
+            return self.op(f"trunc {pairs} {shifted('ashr', wide, 31)} to {k}")
+        a, b = (self.op(f"bitcast {k} {x} to {pairs}") for x in (a, b))
+        even = product(*(shifted("ashr", shifted("shl", x, 32), 32) for x in (a, b)))
+        odd = product(*(shifted("ashr", x, 32) for x in (a, b)))
+        halves = (shifted("lshr", even, 31), shifted("shl", odd, 1))
+        low, high = (self.op(f"bitcast {pairs} {x} to {k}") for x in halves)
+        return self.shuffle("i32", lanes, low, high, [n + lanes * (n % 2) for n in range(lanes)])
 
     def _divide(self, op: str, dtype: str, lanes: int, a: str, b: str) -> str:
         """Integer quotients and remainders; a divisor of 0 gives 0, and -1 wraps where LLVM would trap."""

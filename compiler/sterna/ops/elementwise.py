@@ -143,6 +143,11 @@ def _is_infinite(x: Expr, negative: bool, positive: bool) -> Expr:
 
 
 def _round_away(x: Expr) -> Expr:
+    if x.dtype in ("float32", "float64"):
+        # Plus the number just below a half: the sum rounds to the next integer exactly from a half on.
+        kind = dtypes.to_numpy(x.dtype).type
+        half = float(np.nextafter(kind(0.5), kind(0)))
+        return E.unary("trunc", x + E.select(x < 0, E.const(-half, x.dtype), E.const(half, x.dtype)))
     whole = E.unary("trunc", x)
     # The difference is exact; that of infinities is NaN, which compares as false.
     return E.select(absolute(x - whole) >= 0.5, whole + E.unary("sign", x), whole)

@@ -32,8 +32,7 @@ SUM_BITS = 12
 # ---------------------------------------------------------------- formulas
 def high_product(a: Expr, b: ExprLike) -> Expr:
     """2 a b / 2^32 in int32, halves up; the result is not defined where both are the least number."""
-    wide = E.cast(a, "int64") * (E.cast(b, "int64") if isinstance(b, Expr) else b)
-    return E.cast(E.binary("shift_right", wide + (1 << 30), 31), "int32")
+    return E.binary("high_product", a, b)
 
 
 def rounding_shift(x: Expr, count: ExprLike) -> Expr:
@@ -94,7 +93,14 @@ def _multiply(call: Call) -> Tensor:
 
     def body(*index: Int) -> Expr:
         value = broadcast_at(x, index) if left is None else _left(broadcast_at(x, index), broadcast_at(left, index))
-        return rounding_shift(high_product(value, broadcast_at(multiplier, index)), broadcast_at(right, index))
+        product, count = high_product(value, broadcast_at(multiplier, index)), broadcast_at(right, index)
+        if call["range"] == "any":
+            return rounding_shift(product, count)
+        # Nothing leaves 32 bits, so that the half may be added before the shift.
+        half = _left(E.const(1, "int32"), count - 1)
+        if call["range"] == "small":
+            half = half + E.binary("shift_right", product, 31)
+        return E.binary("shift_right", product + half, count)
 
     return compute(call.name, call.output.shape, body)
 
@@ -347,6 +353,13 @@ def _accumulators() -> np.ndarray:
     ).astype(np.int32)
 
 
+def _small_accumulators() -> np.ndarray:
+    """Ties of either sign, and numbers up to 2^30 in size."""
+    random = np.random.default_rng(1)
+    ties = (np.arange(-40, 40, dtype=np.int64) << 6) * (1 << 31) // 1518500250
+    return np.concatenate([ties, ties + 1, random.integers(1 - (1 << 30), 1 << 30, 40)]).astype(np.int32)
+
+
 _ALL = np.arange(-128, 128).astype(np.int8).reshape(8, 32)
 _TABLE = np.round((1 << 31) * np.exp(np.arange(-255, 1) / 17.0) - 1).astype(np.int32)
 _TABLE[:80] = -1
@@ -430,6 +443,16 @@ OPERATORS: tuple[Operator, ...] = (
         single(_multiply_type),
         _multiply,
         Fusion.BROADCAST,
+        (
+            Attribute(
+                "range",
+                "str",
+                "what is known, which saves instructions: that x 2^left is smaller than 2^30 in size and `right` at "
+                "least 1 (small); or moreover that of negative results only their not being positive matters",
+                "any",
+                choices=("any", "small", "small_positive"),
+            ),
+        ),
         cases=(
             Case((_accumulators(), np.array(1518500250, np.int32), np.array(7, np.int32)), {}),
             Case(
@@ -448,6 +471,10 @@ OPERATORS: tuple[Operator, ...] = (
                     np.array([5, 0], np.int32),
                 ),
                 {},
+            ),
+            *(
+                Case((_small_accumulators(), np.array(1518500250, np.int32), np.array(7, np.int32)), {"range": known})
+                for known in ("small", "small_positive")
             ),
         ),
         tags=frozenset({"elementwise"}),

@@ -287,7 +287,7 @@ class Schedule:
             self._illegal("an output has no reader that could add the difference", "use cache_write")
         signed = x.dtype == "int8"
         other = "uint8" if signed else "int8"
-        flipped = E.binary("xor", E.cast(x, other), E.const(128 if signed else -128, other))
+        flipped = E.unary("flip_sign", E.cast(x, other))
         wide = tuple(E.cast(e, reduction.dtype) for e in (flipped, w))
         s.body = replace(reduction, a=E.binary("mul", *wide))
         self._add_difference(s, w, reduction, -128 if signed else 128)

@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 ExprLike = Union["Expr", int, float, bool]
 
-#: One-operand operations. The names are NumPy's where NumPy has them.
+#: One-operand operations. The names are NumPy's where NumPy has them; `flip_sign` inverts the highest bit of an
+#: integer, which turns an int8 x into the uint8 x + 128 and back.
 UNARY = (
-    *("neg", "abs", "sign", "logical_not", "invert", "floor", "ceil", "rint", "trunc", "sqrt"),
+    *("neg", "abs", "sign", "logical_not", "invert", "flip_sign", "floor", "ceil", "rint", "trunc", "sqrt"),
     *("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "isnan", "isinf"),
 )
-#: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do.
+#: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do. `high_product`
+#: is 2 a b / 2^32 of int32, halves up, not defined where both are the least number.
 BINARY = (
-    *("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow"),
+    *("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow", "high_product"),
     *("and", "or", "xor", "shift_left", "shift_right"),
 )
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")

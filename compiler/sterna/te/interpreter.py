@@ -461,6 +461,9 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "sign": np.sign,
     "logical_not": np.logical_not,
     "invert": np.invert,
+    "flip_sign": lambda x: (
+        x ^ x.dtype.type(np.iinfo(x.dtype).max // 2 + 1 if x.dtype.kind == "u" else ~np.iinfo(x.dtype).max)
+    ),
     "floor": np.floor,
     "ceil": np.ceil,
     "rint": np.rint,
@@ -483,6 +486,7 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "xor": np.bitwise_xor,
     "shift_left": np.left_shift,
     "shift_right": np.right_shift,
+    "high_product": lambda a, b: ((a.astype(np.int64) * b + (1 << 30)) >> 31).astype(np.int32),
 }
 _COMPARE: dict[str, Callable[..., Any]] = {
     "lt": np.less,

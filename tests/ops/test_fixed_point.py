@@ -1,0 +1,51 @@
+"""Fixed-point multiplication: the short ways give what the long one gives, wherever they may be used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compiling import input_value, run
+from sterna.debug.interpret import interpret
+from sterna.frontends.tflite.fixed_point import multiply
+from sterna.ir.graph import Graph
+from sterna.ops import Builder
+
+MOST = (1 << 30) - 1
+
+
+def numbers(multiplier: int, right: int) -> np.ndarray:
+    """Where results are halfway between integers, beside those, the limits, and random numbers."""
+    ties = ((2 * np.arange(-60, 60, dtype=np.int64) + 1) << (right - 1)) * (1 << 31) // max(multiplier, 1)
+    near = np.concatenate([ties - 1, ties, ties + 1])
+    random = np.random.default_rng(right)
+    several = (random.integers(-MOST, MOST, 200), random.integers(-300, 300, 200), [0, 1, -1, MOST, -MOST])
+    return np.concatenate([near[np.abs(near) <= MOST], *several]).astype(np.int32)
+
+
+def product(x: np.ndarray, multiplier: int, right: int, known: str) -> Graph:
+    b = Builder()
+    v = input_value(b, x)
+    operands = (b.constant(np.array(n, np.int32)) for n in (multiplier, right))
+    y = b.add("fixed_multiply", v, *operands, range=known)
+    return Graph("g", (v,), (y,), tuple(b.nodes), ("y",))
+
+
+@pytest.mark.parametrize("right", [1, 2, 9, 30, 31])
+@pytest.mark.parametrize("multiplier", [1 << 30, (1 << 30) + 1, 1518500250, (1 << 31) - 1])
+def test_known_ranges(multiplier: int, right: int) -> None:
+    x = numbers(multiplier, right)
+    want = multiply(x, multiplier, -right)
+    np.testing.assert_array_equal(interpret(product(x, multiplier, right, "any"), {"x": x})["y"], want)
+    np.testing.assert_array_equal(interpret(product(x, multiplier, right, "small"), {"x": x})["y"], want)
+    found = interpret(product(x, multiplier, right, "small_positive"), {"x": x})["y"]
+    np.testing.assert_array_equal(np.maximum(found, 0), np.maximum(want, 0))
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("known", ["any", "small", "small_positive"])
+def test_generated_code(known: str, generator: str, tmp_path: object) -> None:
+    x = numbers(1518500250, 9)
+    graph = product(x, 1518500250, 9, known)
+    found = run(graph, {"x": x}, tmp_path, generator)["y"]  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found, interpret(graph, {"x": x})["y"])
