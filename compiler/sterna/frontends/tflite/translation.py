@@ -116,6 +116,10 @@ class Translation(Emitter):
 
         return max(low, level(least)), high if greatest is None else min(high, level(greatest))
 
+    def clamps_negative(self, result: int = 0) -> bool:
+        """Whether the fused activation makes all negative results zero."""
+        return self.bounds(result)[0] >= self.per_tensor(self.result(result))[1]
+
     # -- building
     def activated(self, x: Value) -> Value:
         """A float result with the fused activation applied."""
@@ -138,21 +142,28 @@ class Translation(Emitter):
         wide = self.cast(x, "int32")
         return self.op("sub", wide, self.scalar(zero, "int32")) if zero else wide
 
-    def scaled(self, x: Value, factors: float | Sequence[float]) -> Value:
-        """An int32 times a real factor, or one per element of the last dimension, in fixed point."""
+    def scaled(self, x: Value, factors: float | Sequence[float], most: int = 1 << 31, positive: bool = False) -> Value:
+        """An int32 times a real factor, or one per element of the last dimension, in fixed point.
+
+        Args:
+            most: no number is larger in size.
+            positive: of negative results no more matters than that they are not positive.
+        """
         if isinstance(factors, float):
             multiplier, shift = quantize_multiplier(factors)
             m, s = np.array(multiplier, np.int32), np.array(shift, np.int32)
         else:
             m, s = multipliers(factors)
-        return self.fixed(x, m, s)
+        return self.fixed(x, m, s, most, positive)
 
-    def fixed(self, x: Value, multiplier: Any, shift: Any) -> Value:
-        """An int32 times multiplier / 2^31 * 2^shift."""
+    def fixed(self, x: Value, multiplier: Any, shift: Any, most: int = 1 << 31, positive: bool = False) -> Value:
+        """An int32 times multiplier / 2^31 * 2^shift; see `scaled`."""
         shift = np.asarray(shift, np.int32)
         operands = [self.constant(multiplier, "int32"), self.constant(np.maximum(-shift, 0), "int32")]
         if (shift > 0).any():
             operands.append(self.constant(np.maximum(shift, 0), "int32"))
+        if most < 1 << 30 and (shift < 0).all():
+            return self.op("fixed_multiply", x, *operands, range="small_positive" if positive else "small")
         return self.op("fixed_multiply", x, *operands)
 
     def scaled_64(self, x: Value, factors: float | Sequence[float]) -> Value:

@@ -49,8 +49,12 @@ def quantized(t: Translation, ratio: Value, zero: Value | None, dtype: str, satu
         return t.cast(ratio, dtype, saturate)
     if ratio.dtype == "float32" and dtypes.bits(dtype) <= 16 and (known := _one_number(zero)) is not None:
         return t.op("round_to_integer", ratio, to=dtype, zero=known)
-    near = t.op("clip", t.cast(t.op("round", ratio), "float32"), min=-_FAR, max=_FAR)
-    whole = t.cast(near, "int32")
+    if ratio.dtype == "float32" and dtypes.bits(dtype) <= 8:
+        # 16 bits leave room for the zero point on either side.
+        whole = t.cast(t.op("round_to_integer", ratio, to="int16"), "int32")
+    else:
+        near = t.op("clip", t.cast(t.op("round", ratio), "float32"), min=-_FAR, max=_FAR)
+        whole = t.cast(near, "int32")
     if zero is not None and not _all_zero(zero):
         whole = t.op("add", whole, t.cast(zero, "int32"))
     low, high = dtypes.limits(dtype)

@@ -16,7 +16,16 @@ from sterna.ir.graph import Value
 def _operand(t: Translation, position: int, factor: float, left: int) -> Value:
     """An operand about 0, `left` bits up, in units that both operands share."""
     x = t.centered(t.input(position), t.zero(position))
-    return t.scaled(t.op("mul", x, t.scalar(1 << left, "int32")), factor)
+    if factor == 0.5:
+        # What fixed point gives, as nothing is rounded.
+        return t.op("mul", x, t.scalar(1 << (left - 1), "int32"))
+    return t.scaled(t.op("mul", x, t.scalar(1 << left, "int32")), factor, _reach(t, position) << left)
+
+
+def _reach(t: Translation, position: int) -> int:
+    """The size of the largest number about 0 that an operand can hold."""
+    low, high = dtypes.limits(t.input(position).dtype)
+    return max(t.zero(position) - low, high - t.zero(position))
 
 
 def _sum(operator: str) -> Translator:
@@ -35,7 +44,10 @@ def _sum(operator: str) -> Translator:
         left = 15 if a.dtype == "int16" else 20
         unit = 2 * max(scales)
         first, second = (_operand(t, n, scales[n] / unit, left) for n in range(2))
-        return t.stored(t.scaled(t.op(operator, first, second), unit / ((1 << left) * y_scale)))
+        # Either is at most half of what it was scaled from.
+        most = max(_reach(t, n) for n in range(2)) << left
+        total = t.op(operator, first, second)
+        return t.stored(t.scaled(total, unit / ((1 << left) * y_scale), most, t.clamps_negative()))
 
     return translate
 
@@ -64,7 +76,7 @@ def mul(t: Translation) -> Value:
     # The reference multiplies and divides these scales in float32.
     scale = np.float32(t.scale(0)) * np.float32(t.scale(1)) / np.float32(t.per_tensor(t.result())[0])
     product = t.op("mul", t.centered(a, t.zero(0)), t.centered(b, t.zero(1)))
-    return t.stored(t.scaled(product, float(scale)))
+    return t.stored(t.scaled(product, float(scale), _reach(t, 0) * _reach(t, 1), t.clamps_negative()))
 
 
 def _float_binary(operator: str) -> Translator:

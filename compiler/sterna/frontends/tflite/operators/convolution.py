@@ -85,6 +85,18 @@ def signed_weight(t: Translation, position: int = 1) -> Array:
     return np.asarray(exact, np.int8 if fits else np.int16)
 
 
+def _weight_zero(t: Translation) -> int:
+    return int(quantization_of(t.info(1)).zero_points.max(initial=0))
+
+
+def split_weights(x_kind: str, weights: Array, q_zero: int) -> tuple[Array, int]:
+    """Weights as int8, and what has to be taken off each of them: dot products take bytes. (w - w0) = (w - 128) - (w0 -
+    128), and the second part adds that number times the sum of the window, once for all channels."""
+    if x_kind not in ("int8", "uint8") or weights.dtype != np.int16:
+        return weights, 0
+    return (weights + np.int16(q_zero - 128)).astype(np.int8), q_zero - 128
+
+
 def requantized(t: Translation, total: Value, weights: Array, x_zero: int, bias: int) -> Value:
     """Sums of products as elements of the result.
 
@@ -108,11 +120,16 @@ def requantized(t: Translation, total: Value, weights: Array, x_zero: int, bias:
     if offset.any():
         # Sums are taken modulo 2^32, so the correction may be too.
         total = t.op("add", total, t.constant(offset.astype(np.int32)))
-    return t.stored(_scaled_sum(t, total, channels))
+    most = 1 << 31
+    if given is None or given.data is not None:
+        low, high = dtypes.limits(t.info(0).kind)
+        reach = np.abs(weights.astype(np.int64)).reshape(-1, channels).sum(0) * max(-low, high)
+        most = int((reach + np.abs(offset)).max(initial=0))
+    return t.stored(_scaled_sum(t, total, channels, most))
 
 
-def _scaled_sum(t: Translation, total: Value, channels: int) -> Value:
-    """A sum of products in units of the result, as int32."""
+def _scaled_sum(t: Translation, total: Value, channels: int, most: int = 1 << 31) -> Value:
+    """A sum of products, no larger than `most` in size, in units of the result, as int32."""
     if t.kind == "FULLY_CONNECTED" and t.info(0).kind != "uint8":
         # The reference kernel of this operator alone rounds once, in float64.
         x_scale, y_scale = t.scale(0), t.per_tensor(t.result())[0]
@@ -122,7 +139,11 @@ def _scaled_sum(t: Translation, total: Value, channels: int) -> Value:
         factor = t.constant(factors if len(factors) > 1 else factors.reshape(()), "float64")
         return t.cast(t.op("round_away", t.op("mul", t.cast(total, "float64"), factor)), "int32")
     factors_or_one = weight_factors(t, channels)
-    return t.scaled_64(total, factors_or_one) if total.dtype == "int64" else t.scaled(total, factors_or_one)
+    return (
+        t.scaled_64(total, factors_or_one)
+        if total.dtype == "int64"
+        else t.scaled(total, factors_or_one, most, t.clamps_negative())
+    )
 
 
 def needs_64_bits(x_kind: str, weights: Array) -> bool:
@@ -176,8 +197,17 @@ def _convolution(t: Translation, stride_names: Sequence[str], dilation_names: Se
     last = padded(t, x, amounts, zero)
     if needs_64_bits(x.dtype, weights):
         total = t.op("conv", t.cast(last, "int64"), t.constant(weights.astype(np.int64)), **settings)
-    else:
+    elif depthwise or groups > 1:
         total = t.op("conv_integer", last, t.constant(weights), **settings)
+    else:
+        small, rest = split_weights(x.dtype, weights, _weight_zero(t))
+        total = t.op("conv_integer", last, t.constant(small), **settings)
+        if rest:
+            sums = t.op("reduce_sum", t.cast(last, "int32"), axes=(rank + 1,), keep_dims=True)
+            if any(n > 1 for n in (*extents, *strides)):
+                window = {"kernel": tuple(extents), "strides": strides, "dilations": dilations}
+                sums = t.op("sum_pool", sums, **window, to="int32")
+            total = t.op("sub", total, t.op("mul", sums, t.scalar(rest, "int32")))
     return requantized(t, total, weights, zero, 2)
 
 
@@ -285,7 +315,11 @@ def fully_connected(t: Translation) -> Value:
     if needs_64_bits(x.dtype, weights):
         total = t.op("matmul", t.cast(flat, "int64"), t.constant(weights.astype(np.int64)))
     else:
-        total = t.op("matmul_integer", flat, t.constant(weights))
+        small, rest = split_weights(x.dtype, weights, _weight_zero(t))
+        total = t.op("matmul_integer", flat, t.constant(small))
+        if rest:
+            sums = t.op("reduce_sum", t.cast(flat, "int32"), axes=(1,), keep_dims=True)
+            total = t.op("sub", total, t.op("mul", sums, t.scalar(rest, "int32")))
     return t.reshape(requantized(t, total, weights, zero, 2), shape)
 
 
