@@ -17,7 +17,7 @@ from sterna.passes.kernels import build_calls
 from sterna.passes.pipeline import optimize
 from sterna.passes.views import plan_views
 from sterna.te.collapse import collapse
-from sterna.te.expr import index_value
+from sterna.te.expr import cast, index_value
 from sterna.te.interpreter import run_kernel
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
@@ -26,7 +26,7 @@ from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, 
 def arrays(kernel: Kernel) -> dict[str, np.ndarray]:
     random = np.random.default_rng(2)
     return {
-        t.name: random.standard_normal([int(n) for n in t.shape]).astype(np.float32)
+        t.name: (random.standard_normal([int(n) for n in t.shape]) * (9 if t.dtype == "int8" else 1)).astype(t.dtype)
         for t in (*kernel.inputs, *kernel.params)
     }
 
@@ -81,6 +81,21 @@ def test_a_window_keeps_its_dimensions() -> None:
         "y", (6, 7, 5), lambda i, j, o: total(x[i + h.var, j + v.var, c.var] * w[h.var, v.var, c.var, o], *axes)
     )
     assert len(same(Kernel("k", (x, w), (), (conv,))).tensor("x").shape) >= 2
+
+
+@pytest.mark.parametrize(("channels", "merged"), [(3, True), (4, False)])
+def test_a_window_of_few_bytes_is_walked_row_by_row(channels: int, merged: bool) -> None:
+    """Its columns and channels lie side by side, so dot products add up over both."""
+    x, w = placeholder("x", (9, 9, channels), "int8"), placeholder("w", (3, 3, channels, 5), "int8")
+    axes = h, v, c = reduce_axis("h", 3), reduce_axis("v", 3), reduce_axis("c", channels)
+
+    def element(i: Any, j: Any, o: Any) -> Any:
+        left, right = x[i * 2 + h.var, j * 2 + v.var, c.var], w[h.var, v.var, c.var, o]
+        return total(cast(left, "int32") * cast(right, "int32"), *axes)
+
+    small = same(Kernel("k", (x, w), (), (compute("y", (4, 4, 5), element),)))
+    assert shapes(small)["x"] == ((9, 27) if merged else (9, 9, 4))
+    assert shapes(small)["w"] == ((3, 9, 5) if merged else (3, 3, 4, 5))
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)])

@@ -156,6 +156,14 @@ def test_strategies_take_what_the_target_has() -> None:
         assert "tensorize" not in [s.primitive for s in without.steps]
 
 
+def test_few_columns_take_a_narrow_intrinsic() -> None:
+    """Lanes beyond the last column would compute nothing."""
+    target = load_target("x86-64-v4-vnni")
+    for columns, name in ((5, "vpdpbusd.256"), (8, "vpdpbusd.256"), (9, "vpdpbusd.512"), (40, "vpdpbusd.512")):
+        steps = propose(product(64, columns, 64, "uint8"), Context(target)).steps
+        assert [s.arguments[-1] for s in steps if s.primitive == "tensorize"] == [name]
+
+
 @pytest.mark.parametrize("compiler", ["clang", "gcc"])
 def test_other_compilers_have_the_builtins(compiler: str) -> None:
     if find_program(compiler) is None or FAMILY != "x86_64":

@@ -37,15 +37,15 @@ def tensorized(
     active = None if lanes == intrinsic.lanes else lanes
     old = E.Load(intrinsic.dtype, tensor=store.buffer, indices=(index,), lanes=intrinsic.lanes, active=active)
     operands = [
-        _operand(E.cast(factor, dtype), intrinsic, symbol, group)
-        for factor, dtype in zip(factors, intrinsic.operands, strict=True)
+        _operand(E.cast(factor, dtype), intrinsic, symbol, group, left)
+        for left, factor, dtype in zip((True, False), factors, intrinsic.operands, strict=True)
     ]
     value = P.Apply(intrinsic.dtype, intrinsic=intrinsic, operands=(old, *operands), lanes=intrinsic.lanes)
     return replace(store, index=index, value=value, active=active)
 
 
-def _operand(factor: Expr, intrinsic: Intrinsic, lane: Symbol, group: tuple[Symbol, int]) -> Expr:
-    """The vector (lanes, group) of a factor."""
+def _operand(factor: Expr, intrinsic: Intrinsic, lane: Symbol, group: tuple[Symbol, int], left: bool) -> Expr:
+    """The vector (lanes, group) of a factor. What the group of a tail does not have is zero in that on the right."""
     symbol, depth = group
     width = intrinsic.lanes * intrinsic.group
 
@@ -57,6 +57,9 @@ def _operand(factor: Expr, intrinsic: Intrinsic, lane: Symbol, group: tuple[Symb
             if across == intrinsic.group and along == 1:
                 # Packed: what a tail does not have is there, as zeros.
                 return replace(e, indices=first, lanes=width)
+            if across == 0 and depth == 1 and left:
+                # The rest of the group may be anything: the other operand has zeros there.
+                return P.Broadcast(e.dtype, a=replace(e, indices=first), lanes=width)
             if across == 0 and (along == 1 or depth == 1):
                 short = None if depth == intrinsic.group else depth
                 part = replace(e, indices=first, lanes=intrinsic.group, active=short)

@@ -2,7 +2,8 @@
 
 Dimensions of size one are dropped; neighbouring dimensions are merged where every stage walks them together (rows and
 columns of a 1x1 convolution, all dimensions of an element-wise chain). Equal computations on differently shaped tensors
-then become equal kernels. The time axis of a recurrence stays as it is.
+then become equal kernels. The columns of a window and its channels are one where bytes have so few channels that a dot
+product would add up less than it can: they lie side by side. The time axis of a recurrence stays as it is.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
 from sterna.te.scan import parts
 from sterna.te.tensor import Axis, Kernel, Scan, State, Tensor
+
+#: Bytes that dot products add up.
+_GROUP = 4
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, in
         for d in range(len(indices) - 1):
             if (tensor.name, d) not in pairs:
                 continue
-            at = _consecutive(indices[d], indices[d + 1], axes)
+            at = _consecutive(tensor, indices[d], indices[d + 1], axes)
             if at is None or (stage.name, at) not in pairs or axes[at + 1].extent != tensor.shape[d + 1]:
                 dead.append((tensor.name, d))
         for d, index in enumerate(indices):
@@ -143,7 +148,7 @@ def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, in
                     fits = (
                         0 <= spot < len(indices) - 1
                         and (tensor.name, spot) in pairs
-                        and _consecutive(indices[spot], indices[spot + 1], axes) == first
+                        and _consecutive(tensor, indices[spot], indices[spot + 1], axes) == first
                     )
                     if not fits:
                         dead.append((stage.name, first))
@@ -160,12 +165,19 @@ def _touching(stage: Tensor, symbols: set[Symbol], pairs: set[tuple[str, int]]) 
     ]
 
 
-def _consecutive(a: Int, b: Int, axes: Sequence[Axis]) -> int | None:
-    """n if the two indices are just axes n and n + 1 of the stage."""
+def _consecutive(tensor: Tensor, a: Int, b: Int, axes: Sequence[Axis]) -> int | None:
+    """n if the two indices are just axes n and n + 1 of the stage, or those of a narrow window."""
     for n in range(len(axes) - 1):
-        if a == of(axes[n]) and b == of(axes[n + 1]):
+        if b == of(axes[n + 1]) and (a == of(axes[n]) or _narrow_window(tensor, a, axes[n], axes[n + 1])):
             return n if axes[n].reduction == axes[n + 1].reduction else None
     return None
+
+
+def _narrow_window(tensor: Tensor, index: Int, columns: Axis, channels: Axis) -> bool:
+    """Whether an index walks the neighbouring columns of a window whose channels are few bytes."""
+    few = channels.extent.is_const and int(channels.extent) < _GROUP and dtypes.bits(tensor.dtype) == 8
+    walks = columns.reduction and channels.reduction and index.coefficient(columns) == 1
+    return bool(few and walks and channels not in index.symbols())
 
 
 def _rebuild(kernel: Kernel, groups: Mapping[str, tuple[tuple[int, ...], ...]]) -> Collapsed:
@@ -277,17 +289,17 @@ def _reduction_runs(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]]
     for first, second in zip(reduction.axes, reduction.axes[1:], strict=False):
         fits = any(True for _ in t.reads())
         for load in t.reads():
+            assert isinstance(load.tensor, Tensor)
             uses = [d for d, i in enumerate(load.indices) if {first, second} & i.symbols()]
             if not uses:
                 continue
             whole = (
                 len(uses) == 2
-                and load.indices[uses[0]] == of(first)
-                and load.indices[uses[1]] == of(second)
                 and uses[1] == uses[0] + 1
+                and _consecutive(load.tensor, load.indices[uses[0]], load.indices[uses[1]], (first, second)) == 0
             )
             same = whole and any(uses[0] in g and uses[1] in g for g in groups[load.tensor.name])
-            fits = fits and bool(same) and second.extent == load.tensor.shape[uses[1]]  # type: ignore[attr-defined]
+            fits = fits and bool(same) and second.extent == load.tensor.shape[uses[1]]
         extra = {s for e in E.walk(reduction) if isinstance(e, E.IndexValue) for s in e.index.symbols()}
         if fits and first not in extra and second not in extra and first.extent != 1 and second.extent != 1:
             good.add((first, second))

@@ -99,13 +99,15 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
         return None
     found = [INTRINSICS[name] for name in context.target.int_dot if size(group.extent) > 1]
     found = [i for i in found if contains(i.operands[1], shape.right.dtype)]
-    for intrinsic in found:
-        if contains(intrinsic.operands[0], shape.left.dtype):
-            return _Fit(intrinsic, shape, group, offset=False)
-    for intrinsic in found:
-        if {intrinsic.operands[0], shape.left.dtype} == {"int8", "uint8"}:
-            return _Fit(intrinsic, shape, group, offset=True)
-    return None
+    as_it_is = [i for i in found if contains(i.operands[0], shape.left.dtype)]
+    otherwise = [i for i in found if {i.operands[0], shape.left.dtype} == {"int8", "uint8"}]
+    fitting = as_it_is or otherwise
+    if not fitting:
+        return None
+    # The first is the target's best; a narrower one that holds all columns wastes no lanes.
+    enough = [i for i in fitting if i.lanes >= size(shape.columns.extent)]
+    chosen = min(enough, key=lambda i: i.lanes, default=fitting[0])
+    return _Fit(chosen, shape, group, offset=not as_it_is)
 
 
 def _pack(s: Schedule, fit: _Fit, nr: int) -> None:
