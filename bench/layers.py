@@ -24,6 +24,7 @@ class Layer:
     Args:
         us: median microseconds; multiply_adds: of its sums of products.
         nbytes: of all that it reads and writes, each byte once.
+        integers: whether bytes are multiplied.
     """
 
     name: str
@@ -31,12 +32,14 @@ class Layer:
     us: float
     multiply_adds: int
     nbytes: int
+    integers: bool = False
 
     def bound(self, limits: Limits) -> tuple[float, str]:
         """Least microseconds by the machine's limits, and which limit that is."""
-        compute = 2 * self.multiply_adds / limits.gflops / 1e3
+        dots = self.integers and limits.gops > 0
+        compute = 2 * self.multiply_adds / (limits.gops if dots else limits.gflops) / 1e3
         memory = self.nbytes / limits.gbytes / 1e3
-        return (compute, "FMA") if compute >= memory else (memory, "memory")
+        return (compute, "dot products" if dots else "FMA") if compute >= memory else (memory, "memory")
 
 
 def _product(sizes: Iterable[Any]) -> int:
@@ -63,7 +66,7 @@ def nbytes(kernel: Kernel) -> int:
 
 def measure(model: Path, inputs: Mapping[str, Any], threads: int, repeat: int = 30) -> list[Layer]:
     """Compiles the model (constant shapes) and times every node of it."""
-    compiled = compile_model(str(model), threads=threads)
+    compiled = compile_model(str(model), shapes={name: a.shape for name, a in inputs.items()}, threads=threads)
     with tempfile.TemporaryDirectory() as folder:
         write_bundle(compiled, Path(folder) / "bundle")
         with sterna.load(Path(folder) / "bundle", threads) as bundle:
@@ -73,8 +76,9 @@ def measure(model: Path, inputs: Mapping[str, Any], threads: int, repeat: int = 
             times = bundle.profile(repeat)
     layers = []
     for time, call in zip(times, compiled.calls, strict=True):
-        work, size = 0, 0  # a kernel written as a loop program does not say what it computes
+        work, size, integers = 0, 0, False  # a kernel written as a loop program does not say what it computes
         if isinstance(call.kernel, Kernel):
             work, size = multiply_adds(call.kernel), nbytes(call.kernel)
-        layers.append(Layer(time.name, time.kernel, time.nanoseconds / 1e3, work, size))
+            integers = any(p.dtype in ("int8", "uint8") for p in call.kernel.params)
+        layers.append(Layer(time.name, time.kernel, time.nanoseconds / 1e3, work, size, integers))
     return layers

@@ -13,10 +13,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limits:
-    """GFLOP/s of fp32 fused multiply-adds, and GB/s of reading memory."""
+    """GFLOP/s of fp32 fused multiply-adds, GB/s of reading memory, and GOP/s of dot products of bytes (0: none)."""
 
     gflops: float
     gbytes: float
+    gops: float
 
 
 @functools.cache
@@ -30,8 +31,7 @@ def limits(threads: int) -> Limits:
         command = [sys.executable, "-m", "ziglang", "cc", *flags, str(source), "-lpthread", "-o", str(program)]
         subprocess.run(command, check=True)
         said = subprocess.run([str(program), str(threads)], check=True, capture_output=True, text=True).stdout
-    gflops, gbytes = map(float, said.split())
-    return Limits(gflops, gbytes)
+    return Limits(*map(float, said.split()))
 
 
 def describe() -> str:

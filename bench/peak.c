@@ -1,5 +1,5 @@
-/* The limits of this machine: `peak THREADS` prints fused multiply-adds (GFLOP/s, fp32) and the bandwidth of memory
- * (GB/s, reading). The best of several repeats, as others may load the machine. */
+/* The limits of this machine: `peak THREADS` prints fused multiply-adds (GFLOP/s, fp32), the bandwidth of memory (GB/s,
+ * reading) and dot products of bytes (GOP/s, 0 where the machine has no instruction for them). The best of several repeats, as others may load the machine. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -37,6 +37,25 @@ static double multiply_adds(void *unused) {
   sink = sums[0][0];
   return 2e-9 * (double)steps * CHAINS * LANES;
 }
+
+#if defined(__AVX512VNNI__)
+typedef int dots __attribute__((vector_size(64)));
+
+static double dot_products(void *unused) {
+  (void)unused;
+  dots sums[CHAINS] = {0}, a = (dots){0} + 0x01020304, b = (dots){0} + 0x04030201;
+  const long steps = 1000000;
+  for (long i = 0; i < steps; i++) {
+#pragma GCC unroll 12
+    for (int c = 0; c < CHAINS; c++) __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[c]) : "v"(a), "v"(b));
+  }
+  for (int c = 1; c < CHAINS; c++) sums[0] += sums[c];
+  sink = (float)sums[0][0];
+  return 2e-9 * (double)steps * CHAINS * 64;
+}
+#else
+static double dot_products(void *unused) { return unused == NULL ? 0 : 0; }
+#endif
 
 static double reading(void *memory) {
   const vector *from = memory;
@@ -91,6 +110,7 @@ int main(int count, char **words) {
     if (posix_memalign(&memory[t], 64, 64 << 20)) return 1;
     for (long i = 0; i < (64L << 20) / 4; i++) ((float *)memory[t])[i] = 1.0f;
   }
-  printf("%.1f %.1f\n", best(multiply_adds, threads, memory), best(reading, threads, memory));
+  printf("%.1f %.1f %.1f\n", best(multiply_adds, threads, memory), best(reading, threads, memory),
+         best(dot_products, threads, memory));
   return 0;
 }

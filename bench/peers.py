@@ -3,7 +3,7 @@
 A peer is a generator over a `Task`. It imports what it needs and yields once. In the stage "compile" it then yields the
 list of files to ship. In the stage "load" it loads them and yields three callables: `bind(arrays)` sets the inputs,
 `step()` runs the model with nothing converted or copied that the engine does not ask for, `fetch()` returns the
-outputs. All run fp32; reduced precision that an engine would choose by itself is switched off.
+outputs. Models of floats run in fp32; reduced precision that an engine would choose by itself is switched off.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Task:
     """A model, for one peer.
 
     Args:
-        onnx: its file; `.pt` and `.pt2` lie beside it.
+        onnx: its file, ONNX or TensorFlow Lite; of networks, `.pt` and `.pt2` lie beside it.
         inputs: name and array of every input.
         folder: the peer's own, for what it compiles.
         stage: "compile" or "load".
@@ -72,7 +72,8 @@ def _sterna(task: Task, generator: str) -> Iterator[Any]:
     yield
     bundle = task.folder / "bundle"
     if task.stage == "compile":
-        sterna.compile(str(task.onnx), generator=generator, threads=2, output=str(bundle))
+        shapes = {name: array.shape for name, array in task.inputs}
+        sterna.compile(str(task.onnx), shapes=shapes, generator=generator, threads=2, output=str(bundle))
         # The generated sources are kept for people to read; nothing at run time opens them.
         yield [bundle / name for name in ("graph.json", "params.bin", "model.so")]
         return
@@ -100,6 +101,8 @@ def onnxruntime(task: Task) -> Iterator[Any]:
     import onnxruntime as ort
 
     yield
+    if task.onnx.suffix == ".tflite":
+        raise RuntimeError("reads ONNX only")
     if task.stage == "compile":
         yield [task.onnx]
         return
@@ -133,7 +136,10 @@ def openvino(task: Task) -> Iterator[Any]:
         "NUM_STREAMS": "1",
         "INFERENCE_PRECISION_HINT": "f32",  # its own default computes in bfloat16 where the processor can
     }
-    compiled = ov.Core().compile_model(str(task.onnx), "CPU", settings)
+    model = ov.Core().read_model(str(task.onnx))
+    if model.is_dynamic():
+        model.reshape({number: list(array.shape) for number, (_, array) in enumerate(task.inputs)})
+    compiled = ov.Core().compile_model(model, "CPU", settings)
     request = compiled.create_infer_request()
 
     def bind(arrays: Sequence[Array]) -> None:
@@ -149,9 +155,15 @@ def openvino(task: Task) -> Iterator[Any]:
 
 @engine("litert", "ai-edge-litert", converter=("torch", "litert-torch"))
 def litert(task: Task) -> Iterator[Any]:
-    file = task.folder / "model.tflite"
+    given = task.onnx.suffix == ".tflite"
+    file = task.onnx if given else task.folder / "model.tflite"
     if task.stage == "compile":
         yield
+        if given:
+            yield [file]
+            return
+        if not task.onnx.with_suffix(".pt2").exists():
+            raise RuntimeError("reads TensorFlow Lite only, and there is no torch program to convert")
         program = (
             "import sys, torch, litert_torch\n"
             "exported = torch.export.load(sys.argv[1])\n"

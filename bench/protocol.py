@@ -4,7 +4,7 @@
 * load: a fresh process per peer, model and number of threads. The peer's library is imported first; then load, first
   inference and reading the outputs are timed as one: what a program that runs once pays. Memory is the peak of the
   process right after it, less what Python and NumPy had taken.
-* check: the outputs against those of ONNX Runtime without graph optimization.
+* check: the outputs against those of ONNX Runtime without graph optimization, or of LiteRT's reference kernels.
 * time: the processes of all peers live at the same time, but only the one whose turn it is runs; the others are
   stopped, so that no spinning pool of threads robs another. Turns go round: A B C A B C. A turn is one call that does
   not count and then so many milliseconds of timed calls.
@@ -177,7 +177,34 @@ class Bench:
 
 
 def reference(model: Path, target: Path) -> None:
-    """Deterministic inputs, and what ONNX Runtime makes of them without optimizing."""
+    """Deterministic inputs, and what the format's own engine makes of them without optimizing."""
+    run = _reference_tflite if model.suffix == ".tflite" else _reference_onnx
+    inputs, outputs = run(model)
+    found = {f"out:{n}": array for n, array in enumerate(outputs)}
+    partial = target.with_suffix(".partial.npz")
+    np.savez(partial, **{f"in:{name}": array for name, array in inputs.items()}, **found)
+    partial.replace(target)
+
+
+def _reference_tflite(model: Path) -> tuple[dict[str, Any], list[Any]]:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    engine = Interpreter(model_path=str(model), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    engine.allocate_tensors()
+    random = np.random.default_rng(3)
+    inputs: dict[str, Any] = {}
+    for given in sorted(engine.get_input_details(), key=lambda detail: detail["name"]):
+        shape, kind = given["shape"], np.dtype(given["dtype"])
+        whole = kind.kind in "iu"
+        limits = (np.iinfo(kind).min, np.iinfo(kind).max) if whole else (-1, 1)
+        array = random.integers(*limits, shape).astype(kind) if whole else random.standard_normal(shape, np.float32)
+        inputs[given["name"]] = array
+        engine.set_tensor(given["index"], array)
+    engine.invoke()
+    return inputs, [engine.get_tensor(detail["index"]) for detail in engine.get_output_details()]
+
+
+def _reference_onnx(model: Path) -> tuple[dict[str, Any], list[Any]]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -185,7 +212,8 @@ def reference(model: Path, target: Path) -> None:
     random = np.random.default_rng(3)
     inputs: dict[str, Any] = {}
     for given in session.get_inputs():
-        shape = [n if isinstance(n, int) and n > 0 else 1 for n in given.shape]
+        # Of open sizes the first is a batch, the others are lengths.
+        shape = [n if isinstance(n, int) and n > 0 else 128 if axis else 1 for axis, n in enumerate(given.shape)]
         if "int" in given.type:
             kind = np.int64 if "64" in given.type else np.int32
             constant = {"attention_mask": 1, "token_type_ids": 0}.get(given.name)
@@ -194,8 +222,4 @@ def reference(model: Path, target: Path) -> None:
                 inputs[given.name] = np.full(shape, constant, kind)
         else:
             inputs[given.name] = random.standard_normal(shape, dtype=np.float32)
-    outputs = session.run(None, inputs)
-    found = {f"out:{n}": array for n, array in enumerate(outputs)}
-    partial = target.with_suffix(".partial.npz")
-    np.savez(partial, **{f"in:{name}": array for name, array in inputs.items()}, **found)
-    partial.replace(target)
+    return inputs, session.run(None, inputs)

@@ -21,6 +21,8 @@ COUNTED = (
 )
 #: An output further from the reference than this, in parts of its largest element, is wrong: its time does not count.
 WRONG = 1e-3
+#: The same where engines round integers each in its own way: some levels of the 256, which later layers spread.
+WRONG_INTEGER = 0.1
 OWN = "sterna"
 
 
@@ -28,31 +30,39 @@ def _time(us: float) -> str:
     return f"{us:.1f} us" if us < 1000 else f"{us / 1e3:.2f} ms"
 
 
-def figures(records: Records, stage: str) -> dict[str, float]:
+def figures(records: Records, stage: str, wrong: float = WRONG) -> dict[str, float]:
     """Microseconds of every peer that ran and was right."""
     rows = {peer: stages.get(stage, {}) for peer, stages in records.items()}
-    return {p: r["us"] for p, r in rows.items() if "us" in r and "failed" not in r and r["error"] < WRONG}
+    return {p: r["us"] for p, r in rows.items() if "us" in r and "failed" not in r and r["error"] < wrong}
 
 
-def ratio(records: Records, stage: str) -> float | None:
+def ratio(records: Records, stage: str, wrong: float = WRONG) -> float | None:
     """How many times faster Sterna is than the fastest peer."""
-    found = figures(records, stage)
+    found = figures(records, stage, wrong)
     peers = [us for peer, us in found.items() if not peer.startswith(OWN)]
     return min(peers) / found[OWN] if OWN in found and peers else None
 
 
-def latency(results: Mapping[str, Records], threads: int, work: Mapping[str, int], limits: Limits) -> Table:
+def latency(
+    results: Mapping[str, Records],
+    threads: int,
+    work: Mapping[str, int],
+    peak: float,
+    counted: Sequence[str] = COUNTED,
+    wrong: float = WRONG,
+) -> Table:
+    """Times and ratios; `peak`: 10^9 operations a second that the machine can do at most."""
     peers = list(dict.fromkeys(peer for records in results.values() for peer in records))
     what = "CPU time of a call" if threads == 1 else "best decile of a call"
-    title = f"{threads} thread{'s' if threads > 1 else ''}: {what} (of the machine's {limits.gflops:.0f} GFLOP/s)"
+    title = f"{threads} thread{'s' if threads > 1 else ''}: {what} (the machine's peak: {peak:.0f} GOP/s)"
     table = Table("model", *peers, "x fastest peer", "% of peak", title=title)
     ratios = []
     for name, records in results.items():
-        found = figures(records, str(threads))
-        factor = ratio(records, str(threads))
-        if factor is not None and name in COUNTED:
+        found = figures(records, str(threads), wrong)
+        factor = ratio(records, str(threads), wrong)
+        if factor is not None and name in counted:
             ratios.append(factor)
-        share = 2 * work.get(name, 0) / found[OWN] / 1e3 / limits.gflops if OWN in found else 0
+        share = 2 * work.get(name, 0) / found[OWN] / 1e3 / peak if OWN in found else 0
         table.add_row(
             name,
             *(_time(found[p]) if p in found else "-" for p in peers),
@@ -61,7 +71,7 @@ def latency(results: Mapping[str, Records], threads: int, work: Mapping[str, int
         )
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        label = f"geometric mean of {len(ratios)} of {len(COUNTED)}"
+        label = f"geometric mean of {len(ratios)} of {len(counted)}"
         table.add_row(label, *("" for _ in peers), f"{mean:.2f}", f"least {min(ratios):.2f}")
     return table
 
@@ -85,7 +95,7 @@ def start(results: Mapping[str, Records]) -> Table:
     return table
 
 
-def problems(results: Mapping[str, Records]) -> list[str]:
+def problems(results: Mapping[str, Records], wrong: float = WRONG) -> list[str]:
     """Who failed, or was wrong, and why."""
     lines = []
     for name, records in results.items():
@@ -93,7 +103,7 @@ def problems(results: Mapping[str, Records]) -> list[str]:
             for stage, record in stages.items():
                 if "failed" in record:
                     lines.append(f"{name}, {peer}, {stage}: {record['failed']}")
-                elif record.get("error", 0) >= WRONG:
+                elif record.get("error", 0) >= wrong:
                     lines.append(f"{name}, {peer}, {stage}: wrong by {record['error']:.1e} of the largest output")
     return lines
 
