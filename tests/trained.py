@@ -60,7 +60,8 @@ def trained(name: str) -> Trained:
     arrays = np.load(folder / "ref.npz")
     cases = []
     for case in range(meta["n_cases"]):
-        inputs = {n: arrays[f"c{case}_in{i}"] for i, n in enumerate(meta["runtime_input_order"])}
+        order = meta.get("runtime_input_order") or [entry["name"] for entry in meta["inputs"]]
+        inputs = {n: arrays[f"c{case}_in{i}"] for i, n in enumerate(order)}
         count = sum(key.startswith(f"c{case}_out") for key in arrays.files)
         cases.append(Case(inputs, [arrays[f"c{case}_out{i}"] for i in range(count)]))
     spread = max([0.0, *(float(v) for v in meta["spread"].values() if isinstance(v, (int, float)))])

@@ -7,7 +7,7 @@ of the user's is always a `SternaError`; a mistake of ours is too (E0901), and s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 CODES: dict[str, str] = {
     # E00xx command line; E0001 and E0002 end with status 2
@@ -115,6 +115,10 @@ class SternaError(Exception):
     def codes(self) -> tuple[str, ...]:
         """The codes of the diagnostics, in their order."""
         return tuple(diagnostic.code for diagnostic in self.diagnostics)
+
+    def within(self, place: str) -> SternaError:
+        """The same mistakes, in a place of which theirs are parts."""
+        return SternaError(replace(each, where=(place, *each.where)) for each in self.diagnostics)
 
     def __str__(self) -> str:
         return "\n\n".join(str(diagnostic) for diagnostic in self.diagnostics)

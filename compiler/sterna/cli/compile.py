@@ -59,7 +59,7 @@ def command(
     dumps: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Compile an ONNX MODEL into a bundle: a directory with kernels, weights and the graph."""
+    """Compile a MODEL (ONNX, TensorFlow Lite, XGBoost, LightGBM) into a bundle: kernels, weights and the graph."""
     seen: dict[str, str] = {}
 
     def observe(stage: str, text: str) -> None:

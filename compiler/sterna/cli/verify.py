@@ -54,7 +54,7 @@ def command(
     against: str,
     as_json: bool,
 ) -> int:
-    """Compile an ONNX or TensorFlow Lite MODEL, run it here and compare every output with a reference.
+    """Compile a MODEL, run it here and compare every output with a reference: the runtime of its own format.
 
     If an output differs, the first tensor on the way that does is named, and the exit status is 1.
     """

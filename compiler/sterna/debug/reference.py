@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from sterna.errors import SternaError, error
-from sterna.frontends.formats import Model, is_tflite
+from sterna.frontends.formats import Model, format_of
 from sterna.runtime.inputs import Array
 
 Run = Callable[[Model, Mapping[str, Array], Iterable[str]], dict[str, Array]]
@@ -41,13 +41,13 @@ def reference_for(model: Model, against: str) -> Reference | None:
     Raises:
         SternaError: E0203, it cannot read this format.
     """
-    of_format = "litert" if is_tflite(model) else "onnxruntime"
-    if against not in ("auto", "interpreter", of_format):
-        raise error("E0203", f"{against} cannot run this model", fix=f"--against {of_format}")
-    version = _version("ai-edge-litert" if of_format == "litert" else "onnxruntime")
+    name, distributions, run = _RUNTIMES[format_of(model)]
+    if against not in ("auto", "interpreter", name):
+        raise error("E0203", f"{against} cannot run this model", fix=f"--against {name}")
+    version = next(filter(None, map(_version, distributions)), None)
     if against == "interpreter" or (against == "auto" and version is None):
         return None
-    return Reference(f"{of_format} {version}", run_litert if of_format == "litert" else run_onnxruntime)
+    return Reference(f"{name} {version}", run)
 
 
 def _version(distribution: str) -> str | None:
@@ -93,8 +93,7 @@ def run_litert(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str]
                 results[spec["name"]] = np.array(runner.get_tensor(spec["index"]))
         return results
     except Exception as problem:  # its errors have no common type
-        reason = str(problem).strip().splitlines()[:3] or [type(problem).__name__]
-        raise error("E0009", "litert cannot run the model", *reason, fix="--against interpreter") from None
+        raise _cannot("litert", problem) from None
 
 
 def run_onnxruntime(
@@ -129,8 +128,69 @@ def run_onnxruntime(
     except SternaError:
         raise
     except Exception as problem:  # onnxruntime's errors have no common type
-        reason = str(problem).strip().splitlines()[:3] or [type(problem).__name__]
-        raise error("E0009", "onnxruntime cannot run the model", *reason, fix="--against interpreter") from None
+        raise _cannot("onnxruntime", problem) from None
+
+
+def run_xgboost(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
+    """What XGBoost predicts, under every name that an output may have.
+
+    Raises:
+        SternaError: E0004 xgboost is not installed, E0009 it cannot run the model.
+    """
+    try:
+        import xgboost  # noqa: PLC0415 (optional)
+    except ImportError:
+        raise error("E0004", "xgboost is not installed", fix="pip install xgboost") from None
+    try:
+        booster = xgboost.Booster(model_file=os.fspath(model))
+        booster.set_param({"nthread": 1})
+        rows = xgboost.DMatrix(inputs["X"])
+        margin, given = booster.predict(rows, output_margin=True), booster.predict(rows)
+    except Exception as problem:  # its errors have no common type
+        raise _cannot("xgboost", problem) from None
+    if margin.ndim > given.ndim:  # multi:softmax, which predicts a class
+        odds = np.exp(margin - margin.max(axis=1, keepdims=True))
+        given = odds / odds.sum(axis=1, keepdims=True)
+    return _predicted(given, margin)
+
+
+def run_lightgbm(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
+    """What LightGBM predicts, under every name that an output may have.
+
+    Raises:
+        SternaError: E0004 lightgbm is not installed, E0009 it cannot run the model.
+    """
+    try:
+        import lightgbm  # noqa: PLC0415 (optional)
+    except ImportError:
+        raise error("E0004", "lightgbm is not installed", fix="pip install lightgbm") from None
+    try:
+        booster = lightgbm.Booster(model_file=os.fspath(model))
+        given = booster.predict(inputs["X"], num_threads=1)
+        margin = booster.predict(inputs["X"], raw_score=True, num_threads=1)
+    except Exception as problem:  # its errors have no common type
+        raise _cannot("lightgbm", problem) from None
+    return _predicted(given, margin)
+
+
+def _predicted(given: Array, margin: Array) -> dict[str, Array]:
+    two = np.stack([1 - given, given], axis=1) if given.ndim == 1 else given
+    return {"probabilities": two, "prediction": given, "margin": margin}
+
+
+def _cannot(name: str, problem: Exception) -> SternaError:
+    reason = str(problem).strip().splitlines()[:3] or [type(problem).__name__]
+    return error("E0009", f"{name} cannot run the model", *reason, fix="--against interpreter")
+
+
+#: Format -> what its own runtime is called, the distributions that bring it, and how it is run.
+_RUNTIMES: dict[str, tuple[str, tuple[str, ...], Run]] = {
+    "onnx": ("onnxruntime", ("onnxruntime",), run_onnxruntime),
+    "tflite": ("litert", ("ai-edge-litert",), run_litert),
+    "xgboost": ("xgboost", ("xgboost", "xgboost-cpu"), run_xgboost),
+    "lightgbm": ("lightgbm", ("lightgbm",), run_lightgbm),
+}
+REFERENCES = ("auto", *(name for name, _, _ in _RUNTIMES.values()), "interpreter")
 
 
 def _with_outputs(model: str | os.PathLike[str] | onnx.ModelProto, names: set[str]) -> onnx.ModelProto:

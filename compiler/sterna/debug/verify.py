@@ -20,7 +20,7 @@ import onnx
 from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs
-from sterna.debug.reference import Reference, reference_for
+from sterna.debug.reference import REFERENCES, Reference, reference_for
 from sterna.driver import Compiled, Options, compile_graph, model_name, open_dimensions
 from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
@@ -33,7 +33,6 @@ from sterna.runtime.inputs import Array, TensorSpec, match_inputs
 from sterna.targets.target import Target, load_target
 
 TOLERANCE = 1e-4  # relative to the tensor's largest magnitude
-REFERENCES = ("auto", "onnxruntime", "litert", "interpreter")
 
 Say = Callable[[str], None]
 
@@ -117,8 +116,8 @@ def verify_model(
         inputs: arrays by name; without them random ones, made from `seed`. Where dimensions stay open, the model is
             compiled once and tried at several sizes.
         tolerance: of the largest difference, relative to the output's largest magnitude.
-        against: "onnxruntime" or "litert" (the runtime of the model's format), "interpreter", or "auto": the former if
-            it is installed.
+        against: the runtime of the model's format ("onnxruntime", "litert", "xgboost" or "lightgbm"), "interpreter",
+            or "auto": the former if it is installed.
         progress: called with a few words at the start of every longer step.
         The others are those of `sterna.compile`.
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
+from sterna.frontends import boosted as boosted_frontend
 from sterna.frontends import onnx as onnx_frontend
 from sterna.frontends import tflite as tflite_frontend
 from sterna.ir.graph import Graph
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
 Model = Union[str, "os.PathLike[str]", "onnx.ModelProto"]
 
 
-def is_tflite(model: Model) -> bool:
-    """Whether a model is a TensorFlow Lite file."""
-    return isinstance(model, (str, os.PathLike)) and tflite_frontend.is_tflite(model)
+def format_of(model: Model) -> str:
+    """What a model is, by its content: `tflite`, `xgboost`, `lightgbm`, or else `onnx`."""
+    if not isinstance(model, (str, os.PathLike)):
+        return "onnx"
+    return "tflite" if tflite_frontend.is_tflite(model) else boosted_frontend.library_of(model) or "onnx"
 
 
 def read_model(
@@ -29,7 +32,11 @@ def read_model(
     static: bool = False,
 ) -> Graph:
     """A model as a graph of core operators; see the front ends' own `read`."""
-    if isinstance(model, (str, os.PathLike)) and tflite_frontend.is_tflite(model):
-        known = {name: sizes for name, sizes in (shapes or {}).items() if sizes is not None}
+    kind = format_of(model)
+    if kind == "onnx":
+        return onnx_frontend.read(model, shapes, dims, static=static)
+    assert isinstance(model, (str, os.PathLike))
+    known = {name: sizes for name, sizes in (shapes or {}).items() if sizes is not None}
+    if kind == "tflite":
         return tflite_frontend.read(model, known, dims)
-    return onnx_frontend.read(model, shapes, dims, static=static)
+    return boosted_frontend.read(model, known, dims)

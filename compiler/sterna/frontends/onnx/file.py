@@ -17,10 +17,10 @@ from onnx import TensorProto, external_data_helper, numpy_helper
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
+from sterna.ops.builder import LARGEST_TENSOR
 
 OLDEST_OPSET = 1
 LARGEST_FILE = 2**31 - 1  # what a protobuf message can be; larger models keep their weights in external data
-LARGEST_TENSOR = 2**40  # bytes
 
 _FORMATS = (
     (0, b"\x89HDF", "a Keras or HDF5 file"),

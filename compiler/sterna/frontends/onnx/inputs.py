@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.frontends.onnx.file import LARGEST_TENSOR, element_type
+from sterna.frontends.onnx.file import element_type
 from sterna.ir.graph import TensorType, tensor_type
 from sterna.ir.integer import Int, IntLike, symbol
+from sterna.ops.builder import LARGEST_TENSOR
 
 Shapes = Mapping[str, Sequence[int]]
 #: Sizes of named dimensions: one, or the least and the greatest of one that stays open.

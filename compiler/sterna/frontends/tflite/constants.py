@@ -10,8 +10,8 @@ from sterna.errors import SternaError, error
 from sterna.frontends.tflite.schema import Quantization, Sparsity, TensorInfo
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
+from sterna.ops.builder import LARGEST_TENSOR
 
-LARGEST_TENSOR = 2**40  # bytes
 #: Element types that have none of ours.
 OTHERS = ("string", "resource", "variant", "complex64", "complex128")
 #: Bits of an element where several share a byte.

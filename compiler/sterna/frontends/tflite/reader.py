@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
+from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.tflite.constants import check_quantization, constant_array
-from sterna.frontends.tflite.inputs import Dims, Shapes, input_types
+from sterna.frontends.tflite.inputs import input_types
 from sterna.frontends.tflite.operators import custom_translators, translators
 from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SubgraphInfo, TensorInfo, load
 from sterna.frontends.tflite.translation import Translation

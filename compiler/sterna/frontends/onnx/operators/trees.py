@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.forest import LEAF, Forest, tree_scores
 from sterna.frontends.onnx.operators import scores as S
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
 
 _MODES = {"BRANCH_LEQ": 0, "BRANCH_LT": 1, "BRANCH_GTE": 2, "BRANCH_GT": 3, "BRANCH_EQ": 4, "BRANCH_NEQ": 5}
-_LEAF, _EQUAL, _MEMBER = 255, 4, 6
-_NAMES = ("le", "lt", "ge", "gt", "eq", "ne")
+_EQUAL, _MEMBER = 4, 6
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-
-
-@dataclass(frozen=True)
-class _Forest:
-    """Nodes and leaves of all trees; a child is an index among them.
-
-    Args:
-        children: (if the comparison holds, if not) of a node; (first weight, number of weights) of a leaf.
-    """
-
-    roots: Array
-    features: Array
-    modes: Array
-    values: Array
-    missing: Array
-    children: Array
-    targets: Array
-    weights: Array
 
 
 def _integers(t: Translation, name: str, size: int | None = None) -> Array:
@@ -62,7 +44,7 @@ def _positions(known: Array, wanted: Array, what: str) -> Array:
     return np.asarray(first[np.asarray(inverse).reshape(-1)[len(keys) :]], np.int64)
 
 
-def _by_node(t: Translation, prefix: str) -> _Forest:
+def _by_node(t: Translation, prefix: str) -> Forest:
     """The tables of operator sets 1 and 3: every entry names its tree and node."""
     ids = np.stack([_integers(t, "nodes_treeids"), _integers(t, "nodes_nodeids")], axis=1)
     count = len(ids)
@@ -71,8 +53,8 @@ def _by_node(t: Translation, prefix: str) -> _Forest:
     names = t.attribute("nodes_modes", ())
     if any(name not in _MODES and name != "LEAF" for name in names) or len(names) != count:
         raise error("E0109", f"nodes_modes are {', '.join(sorted(set(names)))}")
-    modes = np.array([_MODES.get(name, _LEAF) for name in names], np.uint8)
-    leaf = modes == _LEAF
+    modes = np.array([_MODES.get(name, LEAF) for name in names], np.uint8)
+    leaf = modes == LEAF
     features = np.where(leaf, -1, _integers(t, "nodes_featureids", count))
     values = _numbers(t, "nodes_values")
     if values.size != count:
@@ -94,10 +76,10 @@ def _by_node(t: Translation, prefix: str) -> _Forest:
     if weights.size != len(of):
         raise error("E0109", f"{prefix}_weights has {weights.size} entries, not {len(of)}")
     targets = _integers(t, f"{prefix}_ids", len(of))
-    return _Forest(roots, features, modes, values, missing, children, targets[order], weights[order])
+    return Forest(roots, features, modes, values, missing, children, targets[order], weights[order])
 
 
-def _by_index(t: Translation) -> _Forest:
+def _by_index(t: Translation) -> Forest:
     """The tables of operator set 5: nodes and leaves are numbered."""
     features = _integers(t, "nodes_featureids")
     count = len(features)
@@ -123,10 +105,10 @@ def _by_index(t: Translation) -> _Forest:
     if not roots.size or roots.min() < 0 or roots.max() >= count:
         raise error("E0109", "tree_roots names a node that does not exist")
     leaves = weights.size
-    forest = _Forest(
+    forest = Forest(
         roots,
         np.concatenate([features, np.full(leaves, -1)]),
-        np.concatenate([modes, np.full(leaves, _LEAF, np.uint8)]),
+        np.concatenate([modes, np.full(leaves, LEAF, np.uint8)]),
         np.concatenate([values, np.zeros(leaves, values.dtype)]),
         np.concatenate([missing, np.zeros(leaves, np.bool_)]),
         np.concatenate([children, np.stack([np.arange(leaves), np.ones(leaves, np.int64)], axis=1)]),
@@ -136,7 +118,7 @@ def _by_index(t: Translation) -> _Forest:
     return _without_members(t, forest)
 
 
-def _without_members(t: Translation, forest: _Forest) -> _Forest:
+def _without_members(t: Translation, forest: Forest) -> Forest:
     """Nodes that ask for one of a set of values become chains of nodes that ask for one value each."""
     members = np.flatnonzero(forest.modes == _MEMBER)
     if not members.size:
@@ -176,65 +158,16 @@ def _without_members(t: Translation, forest: _Forest) -> _Forest:
     )
 
 
-def _depth(forest: _Forest) -> int:
-    """Nodes of the longest path.
-
-    Raises:
-        SternaError: E0109, a path does not end.
-    """
-    front, depth = np.unique(forest.roots), 0
-    while True:
-        front = front[forest.features[front] >= 0]
-        if not front.size:
-            return depth
-        depth += 1
-        if depth > len(forest.features):
-            raise error("E0109", "a tree leads back to one of its own nodes")
-        front = np.unique(forest.children[front].reshape(-1))
-
-
-def _narrow(values: Array) -> Array:
-    """In the smallest type that holds them."""
-    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    kinds = ("int8", "int16", "int32", "int64")
-    return values.astype(next(k for k in kinds if dtypes.limits(k)[0] <= low and high <= dtypes.limits(k)[1]))
-
-
-def _scores(t: Translation, forest: _Forest, n_targets: int, aggregate: str, dtype: str) -> Value:
+def _scores(t: Translation, forest: Forest, n_targets: int, aggregate: str, dtype: str) -> Value:
     """The aggregated weights of all rows."""
-    x = S.rows(t, t.input(0))
-    if forest.targets.size and (forest.targets.min() < 0 or forest.targets.max() >= n_targets):
-        raise error("E0109", f"a weight for target {forest.targets.max()} of {n_targets}")
-    columns = t.extent(x, 1)
-    if forest.features.max() >= columns or forest.features[forest.modes != _LEAF].min(initial=0) < 0:
-        raise error("E0108", f"a tree asks for feature {forest.features.max()} of {columns}")
-    kind = dtypes.to_numpy(dtype)
-    inner = forest.modes != _LEAF
-    modes = np.unique(forest.modes[inner])
-    same = modes.size <= 1
-    leaf_weights = int(forest.children[~inner, 1].max(initial=0))
-    tables: list[Array | None] = [
-        _narrow(forest.roots),
-        _narrow(forest.features),
-        forest.values.astype(kind),
-        None if same else np.where(inner, forest.modes, 0).astype(np.uint8),
-        forest.missing if forest.missing[inner].any() else None,
-        _narrow(forest.children),
-        _narrow(forest.targets) if forest.targets.size else np.zeros(1, np.int8),
-        forest.weights.astype(kind) if forest.weights.size else np.zeros(1, kind),
-    ]
-    mode = _NAMES[int(modes[0])] if modes.size == 1 else "le"
-    return t.op(
-        "tree_ensemble", x, *(None if a is None else t.constant(a) for a in tables), targets=n_targets,
-        depth=_depth(forest), leaf_weights=leaf_weights, mode=mode, aggregate=aggregate.lower(),
-    )  # fmt: skip
+    return tree_scores(t, S.rows(t, t.input(0)), forest, n_targets, aggregate.lower(), dtype)
 
 
 def _base(t: Translation, scores: Value, base: Array) -> Value:
     return t.op("add", scores, t.constant(base.astype(dtypes.to_numpy(scores.dtype)))) if base.size else scores
 
 
-def _dtype(t: Translation, forest: _Forest) -> str:
+def _dtype(t: Translation, forest: Forest) -> str:
     """The type in which features are compared and weights added up."""
     wide = t.input(0).dtype == "float64" or np.float64 in (forest.values.dtype, forest.weights.dtype)
     return "float64" if wide else "float32"
@@ -282,7 +215,7 @@ def classifier(t: Translation) -> tuple[Value, Value]:
 
 
 def _two_classes(
-    t: Translation, forest: _Forest, classes: S.Labels, base: Array, kind: str, dtype: str
+    t: Translation, forest: Forest, classes: S.Labels, base: Array, kind: str, dtype: str
 ) -> tuple[Value, Value]:
     """Two classes of which the weights tell only one."""
     told = int(forest.targets[0])

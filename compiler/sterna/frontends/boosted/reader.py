@@ -1,0 +1,121 @@
+"""The way of a file of boosted trees into a `Graph`.
+
+The graph has one input, `X`, float32 `(batch, features)`. Its outputs are `probabilities` `(batch, classes)` and
+`margin` for a classifier, and `prediction` otherwise, with the `margin` it is computed from where that is not the same.
+A margin of one score is `(batch,)`, of several `(batch, scores)`. XGBoost's outputs are float32, LightGBM's float64.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sterna.errors import SternaError, error
+from sterna.frontends.boosted import lightgbm, xgboost
+from sterna.frontends.boosted.model import Boosted
+from sterna.frontends.emitter import Emitter
+from sterna.frontends.forest import tree_scores
+from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
+from sterna.frontends.naming import named_graph
+from sterna.ir import dtypes
+from sterna.ir.graph import Graph, Value
+from sterna.ops import Builder
+
+_START = 4096  # bytes in which the kind of a file shows
+_PARSERS = {"xgboost": xgboost.parse, "lightgbm": lightgbm.parse}
+
+
+def library_of(path: str | os.PathLike[str]) -> str:
+    """Which library wrote a file: `xgboost`, `lightgbm`, or none of them (empty)."""
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(_START)
+    except OSError:
+        return ""
+    if start.startswith(b"tree\nversion="):
+        return "lightgbm"
+    return "xgboost" if start[:1] == b"{" and b"learner" in start else ""
+
+
+def read(model: str | os.PathLike[str], shapes: Shapes | None = None, dims: Dims | None = None) -> Graph:
+    """A model of XGBoost or LightGBM as a graph of core operators.
+
+    Args:
+        shapes: `{"X": (rows, features)}`.
+        dims: `{"batch": rows}`, or the least and the greatest number; without either it is 1.
+
+    Raises:
+        SternaError: E0101, E0103, E0104, E0106, E0108, E0109 or E0112.
+    """
+    where = Path(os.fspath(model)).name
+    try:
+        data = Path(model).read_bytes()
+    except OSError as problem:
+        raise error("E0101", f"{where} cannot be read", str(problem)) from None
+    try:
+        boosted = _PARSERS[library_of(model)](data)
+        return _graph(boosted, shapes or {}, dims or {})
+    except SternaError as mistake:
+        raise mistake.within(where) from None
+
+
+def _graph(boosted: Boosted, shapes: Shapes, dims: Dims) -> Graph:
+    info = InputInfo("X", "float32", ("batch", boosted.features), (1, boosted.features))
+    types, problems = input_types([info], shapes, dims)
+    if problems:
+        raise SternaError(problems)
+    x = Value("X", types[0])
+    builder = Builder()
+    t = Emitter(builder, boosted.kind, boosted.kind, [x], lambda _: "is the input")
+    outputs = _outputs(t, boosted)
+    wanted = {value: name for name, value in outputs.items()}
+    return named_graph(boosted.kind, builder.nodes, (x,), tuple(outputs.values()), tuple(outputs), wanted)
+
+
+def _outputs(t: Emitter, boosted: Boosted) -> dict[str, Value]:
+    """The results by name."""
+    scores = _scores(t, boosted)
+    batch, two = scores.shape[0], boosted.classifies and boosted.groups == 1
+    result = _linked(t, boosted, scores)
+    if two:
+        other = t.op("sub", t.scalar(1.0, result.dtype), result)
+        result = t.op("concat", other, result, axis=1)
+    margin = t.reshape(scores, (batch,)) if boosted.groups == 1 else scores
+    if boosted.classifies:
+        return {"probabilities": result, "margin": margin}
+    if boosted.link == "identity":
+        return {"prediction": margin}
+    return {"prediction": t.reshape(result, (batch,)) if boosted.groups == 1 else result, "margin": margin}
+
+
+def _scores(t: Emitter, boosted: Boosted) -> Value:
+    """Scores before they become probabilities or predictions, `(batch, groups)`."""
+    x, forest = t.input(0), boosted.forest
+    if forest is None:
+        scores = t.op("matmul", x, t.constant(boosted.linear))
+    else:
+        scores = tree_scores(t, x, forest, boosted.groups, "sum", dtypes.from_numpy(forest.weights.dtype))
+    return t.op("add", scores, t.constant(boosted.base, scores.dtype)) if boosted.base.any() else scores
+
+
+def _linked(t: Emitter, boosted: Boosted, scores: Value) -> Value:
+    """What scores say, by the model's link function."""
+    if boosted.iterations > 1:
+        scores = t.op("div", scores, t.scalar(boosted.iterations, scores.dtype))
+
+    def number(value: float) -> Value:
+        return t.scalar(value, scores.dtype)
+
+    if boosted.link == "sigmoid":
+        return t.op("sigmoid", scores if boosted.slope == 1.0 else t.op("mul", scores, number(boosted.slope)))
+    if boosted.link == "softmax":
+        return t.op("softmax", scores, axis=1)
+    if boosted.link == "exp":
+        return t.op("exp", scores)
+    if boosted.link == "softplus":
+        return t.op("softplus", scores)
+    if boosted.link == "square":
+        return t.op("mul", scores, t.op("abs", scores))
+    if boosted.link == "step":
+        return t.cast(t.op("less", number(0.0), scores), scores.dtype)
+    return scores

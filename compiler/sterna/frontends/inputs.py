@@ -1,0 +1,82 @@
+"""Types of a model's inputs, with the shapes and dimensions that the user gives, where a file stands ready with sizes.
+
+An open dimension that the user says nothing of has the size that the file stands ready with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sterna.errors import Diagnostic
+from sterna.ir.graph import TensorType, tensor_type
+from sterna.ir.integer import Int, as_int, symbol
+from sterna.ops.builder import LARGEST_TENSOR
+
+Shapes = Mapping[str, Sequence[int]]
+Dims = Mapping[str, int | tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class InputInfo:
+    """An input as a file declares it.
+
+    Args:
+        declared: sizes, and the names of open dimensions.
+        ready: the sizes that the file stands ready with.
+    """
+
+    name: str
+    dtype: str
+    declared: tuple[int | str, ...]
+    ready: tuple[int, ...]
+
+
+def input_types(inputs: Sequence[InputInfo], shapes: Shapes, dims: Dims) -> tuple[list[TensorType], list[Diagnostic]]:
+    """The type of every input, and what is wrong with what the user gives: E0105, E0106, E0112."""
+    symbols, problems = _symbols(inputs, dims)
+    names = [info.name for info in inputs]
+    problems += [
+        Diagnostic("E0106", f'the model has no input "{name}"', (), f"its inputs: {', '.join(names)}")
+        for name in shapes
+        if name not in names
+    ]
+    types = []
+    for info in inputs:
+        given = shapes.get(info.name)
+        # Sizes that are not open may be changed as well, as `resize_tensor_input` of TensorFlow Lite does.
+        if given is not None and (len(given) != len(info.declared) or any(size < 1 for size in given)):
+            text = f'the input "{info.name}" is {list(info.declared)}, which {list(given)} does not fit'
+            problems.append(Diagnostic("E0106", text))
+            continue
+        kind = tensor_type(
+            info.dtype,
+            [
+                symbols.get(d, as_int(size)) if isinstance(d, str) and given is None else as_int(size)
+                for d, size in zip(info.declared, info.ready if given is None else given, strict=True)
+            ],
+        )
+        if kind.is_static and any(size < 1 for size in kind.sizes):
+            problems.append(Diagnostic("E0105", f'the input "{info.name}" has no size: {list(info.ready)}'))
+        elif (kind.bytes.bounds()[1] or 0) > LARGEST_TENSOR:
+            problems.append(Diagnostic("E0112", f'the input "{info.name}" of {kind} is too large'))
+        types.append(kind)
+    return types, problems
+
+
+def _symbols(inputs: Sequence[InputInfo], dims: Dims) -> tuple[dict[str, Int], list[Diagnostic]]:
+    """The sizes of the open dimensions that the user gives."""
+    symbols: dict[str, Int] = {}
+    problems: list[Diagnostic] = []
+    known = {d for info in inputs for d in info.declared if isinstance(d, str)}
+    for name, size in dims.items():
+        lo, hi = size if isinstance(size, tuple) else (size, size)
+        if name not in known:
+            fix = f"its open dimensions: {', '.join(sorted(known)) or 'none'}"
+            problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
+        elif not 0 < lo <= hi:
+            text = f"{lo}..{hi}" if isinstance(size, tuple) else str(size)
+            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}"))
+        else:
+            symbols[name] = as_int(lo) if lo == hi else symbol(name, lo, hi)
+    return symbols, problems
