@@ -206,6 +206,21 @@ def test_concatenation_is_written_in_place(tmp_path: Path) -> None:
     assert sorted(kernels(graph, feeds, tmp_path)) == ["conv", "conv_relu", "copy"], "only an input is copied"
 
 
+def test_what_is_reshaped_is_written_in_place_too(tmp_path: Path) -> None:
+    b = Builder()
+    x, feeds = image(b, 1, 6, 6, 8)
+    whole = b.reshape(b.add("relu", conv(b, x, 4)), (1, 36, 4))
+    across = b.reshape(b.add("neg", conv(b, x, 12)), (1, 108, 4))
+    parts = [whole, across, b.reshape(x, (1, 72, 4))]
+    graph = Graph("g", (x,), (b.add("concat", *parts, axis=1),), tuple(b.nodes))
+    assert sorted(kernels(graph, feeds, tmp_path)) == ["conv_neg", "conv_relu", "copy"], "only an input is copied"
+    # Along the columns the rows of a part do not follow one another, so no reshape of them is a view.
+    parts = [b.reshape(b.add("relu", conv(b, x, 4)), (1, 36, 4)), b.reshape(b.add("relu", conv(b, x, 2)), (1, 36, 2))]
+    graph = Graph("g", (x,), (b.add("concat", b.reshape(parts[0], (36, 4)), b.reshape(parts[1], (36, 2)), axis=1),),
+                  tuple(b.nodes))  # fmt: skip
+    kernels(graph, feeds, tmp_path)
+
+
 def test_the_same_part_twice(tmp_path: Path) -> None:
     b = Builder()
     x, feeds = image(b, 4, 6)

@@ -18,8 +18,10 @@ from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.eliminate_identities import eliminate_identities
 from sterna.passes.fold_batch_norm import fold_batch_norm
 from sterna.passes.fold_constants import fold_constants
+from sterna.passes.hoist_elementwise import hoist_elementwise
 from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
+from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.pipeline import PASSES, optimize
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -170,6 +172,38 @@ def test_channel_shuffle_needs_no_transpose_but_its_own() -> None:
     after = layout(graph)
     assert ops(after).count("transpose") <= 3
     same(graph, after)
+
+
+def test_activations_join_what_is_before_a_reshape() -> None:
+    b, x = start(1, 6, 8)
+    turned = b.add("transpose", x, order=(0, 2, 1))
+    rows = b.add("reshape", b.add("reshape", turned, shape=(1, 2, 4, 6)), shape=(1, 8, 6))
+    result = b.add("tanh", b.add("sigmoid", rows))
+    graph = finish(b, x, result)
+    hoisted = eliminate_dead_code(hoist_elementwise(graph))
+    assert ops(hoisted) == ["transpose", "sigmoid", "tanh", "reshape", "reshape"]
+    assert hoisted.outputs[0].name == result.name
+    same(graph, hoisted)
+
+
+def test_activations_stay_where_others_read_what_is_between() -> None:
+    b, x = start(1, 6, 8)
+    rows = b.add("reshape", b.add("matmul", x, b.constant(weights(8, 10))), shape=(60,))
+    graph = finish(b, x, b.add("sigmoid", rows), b.add("tanh", rows))
+    assert ops(eliminate_dead_code(hoist_elementwise(graph))) == ops(graph)
+
+
+def test_divisions_whose_rounding_is_lost_are_multiplications() -> None:
+    b, x = start(3, 4)
+    divisor = b.scalar(1.7, "float32")
+    lost = b.add("matmul", b.add("erf", b.add("div", x, divisor)), b.constant(weights(4, 5)))
+    returned = b.add("div", x, divisor)
+    rounded = b.add("matmul", b.add("round", b.add("div", x, divisor)), b.constant(weights(4, 5)))
+    graph = finish(b, x, lost, returned, rounded)
+    changed = multiply_by_reciprocals(graph)
+    assert Counter(ops(changed)) == Counter(ops(graph)) - Counter({"div": 1}) + Counter({"mul": 1})
+    assert ops(changed)[0] == "mul"
+    same(graph, changed)
 
 
 def test_outputs_have_storage_of_their_own() -> None:

@@ -324,6 +324,10 @@ class _Printer:
         if isinstance(e, P.Apply):
             assert isinstance(d, VectorC)
             return d.apply(e.intrinsic, [self.value(operand) for operand in e.operands])
+        if isinstance(e, P.Lane) and lanes > 1:
+            d.type(e.dtype, lanes)
+            order = ", ".join(str(e.lane + n) for n in range(lanes))
+            return f"{d.helper('part', e.dtype, lanes)}({self.value(e.a)}, {order})"
         if isinstance(e, P.Lane):
             return f"{self.value(e.a)}[{e.lane}]"
         if isinstance(e, P.Assemble):
@@ -374,6 +378,8 @@ class _Printer:
             return self.value(e.elements[lane])
         if isinstance(e, P.Blend):
             return self.lane(e.a if lane < e.active else e.b, lane)
+        if isinstance(e, P.Lane):
+            return self.lane(e.a, e.lane + lane)
         return self._operation(e, [self.lane(c, lane) for c in e.children()], 1, lambda _: 0)
 
     def _operation(self, e: Expr, operands: list[str], lanes: int, mask_bits: object) -> str:

@@ -242,6 +242,9 @@ class FunctionWriter:
             return v.bitcast(e.a.dtype, e.dtype, lanes, self.value(e.a))
         if isinstance(e, E.IndexValue):
             return self._index_value(e)
+        if isinstance(e, P.Lane) and lanes > 1:
+            order = [e.lane + n for n in range(lanes)]
+            return v.shuffle(kind(e.dtype), e.a.lanes, self.value(e.a), "poison", order)
         if isinstance(e, P.Lane):
             return self.op(f"extractelement {kind(e.a.dtype, e.a.lanes)} {self.value(e.a)}, i32 {e.lane}")
         if isinstance(e, P.Assemble):

@@ -127,7 +127,7 @@ class _Run:
         elif isinstance(e, P.Apply):
             result = self.apply(e, operands)
         elif isinstance(e, P.Lane):
-            result = operands[0][e.lane]
+            result = operands[0][e.lane : e.lane + e.lanes] if e.lanes > 1 else operands[0][e.lane]
         elif isinstance(e, P.Blend):
             result = np.where(np.arange(e.lanes) < e.active, *operands)
         elif isinstance(e, P.Assemble):

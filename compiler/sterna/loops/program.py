@@ -85,14 +85,14 @@ class Read(Expr):
 
 @dataclass(frozen=True)
 class Lane(Expr):
-    """One element of a vector."""
+    """One element of a vector, or as many consecutive ones as the value has lanes."""
 
     a: Expr = None  # type: ignore[assignment]
     lane: int = 0
     __hash__ = Expr.__hash__
 
     def text(self, show: Callable[[Expr], str]) -> str:
-        return f"{show(self.a)}.{self.lane}"
+        return f"{show(self.a)}.{self.lane}" + (f":{self.lanes}" if self.lanes > 1 else "")
 
     def children(self) -> tuple[Expr, ...]:
         return (self.a,)

@@ -52,12 +52,15 @@ def promote_registers(function: P.Function) -> P.Function:
         read = _read(variable)
         if node.lanes == variable.lanes:
             return read
+        offset = start - _start(variables[node.tensor], variable)
+        if node.lanes > 1 and variable.lanes > 1:
+            return P.Lane(variable.dtype, a=read, lane=offset, lanes=node.lanes)
         if variable.lanes == 1:
             reach = node.lanes if node.active is None else node.active
             scalars = [_read(variables[node.tensor][start + n]) for n in range(reach)]
             zeros = [E.const(0, node.dtype)] * (node.lanes - reach)
             return P.Assemble(node.dtype, elements=(*scalars, *zeros), lanes=node.lanes)
-        return P.Lane(variable.dtype, a=read, lane=start - _start(variables[node.tensor], variable))
+        return P.Lane(variable.dtype, a=read, lane=offset)
 
     def value_of(expr: Expr) -> Expr:
         """The value from variables, the positions in it that are computed included."""
@@ -126,7 +129,9 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
     scalars = sorted(
         {a.start for a in group if a.lanes == 1} | {e for a in loose for e in range(a.start, a.start + a.active)}
     )
-    group = group - loose
+    # Parts of what is written as wider vectors are taken out of those.
+    wide = [a for a in group if a.lanes > 1 and a.store]
+    group = {a for a in group - loose if a.store or not any(_within(a, w) for w in wide)}
     vectors = sorted({(a.start, a.lanes) for a in group if a.lanes > 1})
     reach = {(a.start, a.lanes): a.active for a in group if a.lanes > 1}
     for a in group:
@@ -145,6 +150,12 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
         if start not in cut:
             cut[start] = P.Variable(f"{buffer.name}_{start}" if buffer.elements > 1 else buffer.name, buffer.dtype, 1)
     return cut
+
+
+def _within(part: _Access, whole: _Access) -> bool:
+    """Whether whole lanes of a wider vector are read."""
+    inside = whole.start <= part.start and part.start + part.lanes <= whole.start + whole.active
+    return 1 < part.lanes < whole.lanes and part.active == part.lanes and inside
 
 
 def _refuse(function: P.Function, buffer: P.Buffer, why: str) -> NoReturn:

@@ -13,8 +13,10 @@ from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.eliminate_identities import eliminate_identities
 from sterna.passes.fold_batch_norm import fold_batch_norm
 from sterna.passes.fold_constants import fold_constants
+from sterna.passes.hoist_elementwise import hoist_elementwise
 from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
+from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 
 Pass = Callable[[Graph], Graph]
@@ -26,7 +28,9 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("eliminate-identities", eliminate_identities),
     ("layout", layout),
     ("fold-batch-norm", fold_batch_norm),
+    ("hoist-elementwise", hoist_elementwise),
     ("simplify", eliminate_identities),
+    ("multiply-by-reciprocals", multiply_by_reciprocals),
     ("eliminate-common-subexpressions", eliminate_common_subexpressions),
     ("eliminate-dead-code", eliminate_dead_code),
     ("materialize-outputs", materialize_outputs),

@@ -141,22 +141,24 @@ def _absorb(
     x: Value, y: Value, offsets: Sequence[IntLike], views: Views, producers: dict[Value, Node], outputs: set[Value],
     waiting: _Waiting,
 ) -> bool:  # fmt: skip
-    """Places x within y if the kernel that makes x can write there."""
-    producer = producers.get(x)
-    if (
-        producer is None
-        or producer.regions
-        or producer.op in ("reshape", "slice")
-        or len(producer.outputs) > 1
-        or x in outputs
-        or x in views.parents
-    ):
+    """Places x within y if the kernel that makes x, or what x is a reshape of, can write there."""
+    if x in outputs or x in views.parents:
         return False
-    if waiting.sizes:
-        place = views.storage(y)
-        if not waiting.known(producer, shifted(place, offsets), *place.strides):
+    place = views.storage(y)
+    made, producer = x, producers.get(x)
+    if producer is not None and producer.op == "reshape":
+        (made,) = producer.operands
+        if made in outputs or made in views.parents or recast_strides(x.shape, place.strides, made.shape) is None:
             return False
+        producer = producers.get(made)
+    if producer is None or producer.regions or producer.op in ("reshape", "slice") or len(producer.outputs) > 1:
+        return False
+    if waiting.sizes and not waiting.known(producer, shifted(place, offsets), *place.strides):
+        return False
     views.parents[x] = Window(y, tuple(offsets), (1,) * len(offsets))
+    if made is not x:
+        views.parents[made] = Recast(x)
+        views.removed.add(producers[x])
     return True
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, NoReturn
 
 import numpy as np
@@ -226,7 +227,8 @@ class Schedule:
         values = {a: of(b) for a, b in {**spatial, **names}.items()}
         values[parent] = of(blocks) * factor + of(lane) + (ZERO if part is None else Int({(part,): 1}, 0))
         element = E.substitute_index(reduction.a, values)
-        name = f"{stage}_rf" if f"{stage}_rf" not in self.stages else f"{stage}_rf2"
+        numbered = (f"{stage}_rf{n if n > 1 else ''}" for n in count(1))
+        name = next(candidate for candidate in numbered if candidate not in self.stages)
         reduced = (*others, blocks) if part is None else (*others, blocks, part)
         partial = Tensor(
             name, (*s.tensor.shape, as_int(factor)), s.tensor.dtype, (*spatial.values(), lane),

@@ -40,9 +40,15 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
 
 
 def _kept(kernel: Kernel, s: Schedule) -> list[str]:
-    """Element-wise stages that are worth storing: read by more than one stage, or by a reduction, and not cheap."""
+    """Element-wise stages that are worth storing: not cheap, and each element is read more than once."""
     between = (t for t in kernel.stages if t.name not in s.outputs and not isinstance(t.body, Reduce))
-    return [t.name for t in between if t.body is not None and not cheap(t.body) and len(readers(kernel, t)) > 1]
+    return [t.name for t in between if t.body is not None and not cheap(t.body) and _reads(kernel, t) > 1]
+
+
+def _reads(kernel: Kernel, t: Tensor) -> int:
+    """How often an element of a stage is read, at least."""
+    elements = product([a.extent for a in t.axes])
+    return sum(-(-product([a.extent for a in reader.all_axes]) // max(elements, 1)) for reader in readers(kernel, t))
 
 
 def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int) -> None:
@@ -170,9 +176,12 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
     ):
         several = size(last.extent) >= 8 * lanes
         _factored(s, name, last.name, lanes * (4 if several else 1), out, axis, lanes)
-        if several:
-            # The vectors are added up first: one after the other, so many lanes would take longer than most rows.
-            _factored(s, name, "lane", lanes, out, axis, lanes)
+        # Whole vectors are combined first, then halves: one after the other, so many lanes would take longer than most
+        # rows.
+        width = lanes if several else lanes // 2
+        while width > 1:
+            _factored(s, name, "lane", width, out, axis, width)
+            width //= 2
         s.compute_at(name, out, axis, "register")
         for leaf in list(s.stages[name].leaves):
             s.unroll(name, leaf)
