@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,3 +57,11 @@ class NodeCase:
         graph = helper.make_graph([node], "one", inputs, outputs, weights)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10)
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A node, and what it computes where that is said here; otherwise a reference runs it."""
+
+    case: NodeCase
+    expected: Sequence[np.ndarray] | None = None

@@ -6,12 +6,12 @@ Each has what it computes by NumPy where it can be said in a line, since ONNX Ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from onnx import defs
 
-from nodes.case import NodeCase
+from nodes.case import Known, NodeCase
 from nodes.draw import int64
 from nodes.reference import expected_of
 
@@ -23,15 +23,7 @@ IMAGE = RANDOM.uniform(-2, 2, (1, 3, 4, 6)).astype(np.float32)
 SCALE, BIAS, MEAN, VARIANCE = RANDOM.uniform(0.5, 1.5, (4, 3)).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Form:
-    """A node, and what it computes where that is said here."""
-
-    case: NodeCase
-    expected: Sequence[np.ndarray] | None
-
-
-FORMS: list[Form] = []
+FORMS: list[Known] = []
 
 
 def form(
@@ -43,11 +35,17 @@ def form(
     outputs: int = 1,
     **attributes: Any,
 ) -> None:
-    """Adds a node at operator sets. Operands after the first are constants unless `fixed` says which."""
+    """Adds a node at operator sets, of those that the installed onnx package knows.
+
+    Args:
+        fixed: the operands that are constants; without it, all after the first.
+    """
     constants = frozenset(range(1, len(operands)) if fixed is None else fixed)
     wanted = None if expected is None else expected if isinstance(expected, list) else [expected]
     for opset in [sets] if isinstance(sets, int) else sets:
-        FORMS.append(Form(NodeCase(op, operands, constants, attributes, outputs, 10, opset), wanted))
+        if opset > defs.onnx_opset_version():
+            continue
+        FORMS.append(Known(NodeCase(op, operands, constants, attributes, outputs, 10, opset), wanted))
 
 
 # ---------------------------------------------------------------- element by element

@@ -14,20 +14,30 @@ ROUNDED = ("QuantizeLinear", "QLinearMatMul", "DynamicQuantizeLinear")
 
 def expected_of(case: NodeCase) -> list[np.ndarray] | None:
     """What the node computes; None if it is not valid."""
+    engines = [_runtime, _reference]
+    # ONNX Runtime sums no elements to memory that it never wrote, and keeps dimensions of size 0 that it sums over.
+    if any(a is not None and a.size == 0 for n, a in enumerate(case.operands) if n not in case.fixed):
+        engines.reverse()
+    for engine in engines:
+        try:
+            return [np.asarray(a) for a in engine(case)]
+        except Exception:  # no kernel, or not valid
+            continue
+    return None
+
+
+def _runtime(case: NodeCase) -> list[np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    model = case.model()
-    try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        found: list[np.ndarray] = session.run(None, case.feeds)
-    except Exception:
-        try:
-            with np.errstate(all="ignore"):
-                found = onnx.reference.ReferenceEvaluator(model).run(None, case.feeds)
-        except Exception:
-            return None
-    return [np.asarray(a) for a in found]
+    model = case.model().SerializeToString()
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return session.run(None, case.feeds)
+
+
+def _reference(case: NodeCase) -> list[np.ndarray]:
+    with np.errstate(all="ignore"):
+        return onnx.reference.ReferenceEvaluator(case.model()).run(None, case.feeds)
 
 
 def agree(case: NodeCase, found: list[np.ndarray], expected: list[np.ndarray]) -> None:

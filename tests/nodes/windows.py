@@ -109,6 +109,9 @@ def pool(draw: Draw, op: str) -> NodeCase:
     x = (draw(st.integers(1, 2)), draw(st.integers(1, 3)), *(r + draw(st.integers(0, 5)) for r in reach))
     if "auto_pad" not in attributes:
         attributes |= some(draw, ceil_mode=BOOL) if op != "LpPool" else {}
+    elif "strides" in attributes and attributes["auto_pad"] != "VALID":
+        # The references pad by less than nothing where a stride passes over elements.
+        attributes["strides"] = list(map(min, attributes["strides"], attributes["kernel_shape"]))
     attributes |= some(draw, count_include_pad=BOOL) if op == "AveragePool" else {}
     attributes |= some(draw, p=st.integers(1, 3)) if op == "LpPool" else {}
     return NodeCase(op, (array(draw, x),), attributes=attributes, loose=10)

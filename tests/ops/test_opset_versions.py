@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from onnx import defs
 
 from nodes import STRATEGIES, NodeCase
-from nodes.forms import FORMS, Form
+from nodes.case import Known
+from nodes.forms import FORMS
 from nodes.reference import agree, expected_of
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
@@ -32,13 +33,14 @@ def check(case: NodeCase, expected: Sequence[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.case.op}-{form.case.opset}")
-def test_forms_of_old_operator_sets(form: Form) -> None:
+def test_forms_of_old_operator_sets(form: Known) -> None:
     expected = expected_of(form.case) if form.expected is None else form.expected
     assert expected is not None, "nothing says what this node computes"
     check(form.case, expected)
 
 
 def versions(op: str) -> list[int]:
+    """The operator sets of the installed onnx package that changed it."""
     return sorted({s.since_version for s in defs.get_all_schemas_with_history() if (s.domain, s.name) == ("", op)})
 
 
