@@ -16,16 +16,18 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
+from sterna.frontends.tflite import control
 from sterna.frontends.tflite.constants import check_quantization, constant_array
 from sterna.frontends.tflite.inputs import input_types
 from sterna.frontends.tflite.operators import custom_translators, translators
-from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SubgraphInfo, TensorInfo, load
+from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SignatureInfo, SubgraphInfo, TensorInfo, load
 from sterna.frontends.tflite.translation import Translation
 from sterna.frontends.tflite.variables import RESOURCE_OPERATORS, Variables
 from sterna.ir.graph import Graph, Quantized, Value, constant
 from sterna.ops import Builder
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
+DEEPEST = 16  # graphs inside each other
 _SHOWN = 4
 
 
@@ -41,7 +43,7 @@ def read(
         signature: which of the model's signatures is meant; without it the first graph.
 
     Returns:
-        A graph whose inputs and outputs are named as the model's tensors.
+        A graph whose inputs and outputs are named as the model's tensors, or as the signature says.
 
     Raises:
         SternaError: E0101, E0103 to E0109, E0111 to E0114.
@@ -57,7 +59,7 @@ def place_of(graph: SubgraphInfo, position: int) -> str:
     return f"operator {position}, {operator.op}{made}"
 
 
-def problems_of(info: ModelInfo, graph: SubgraphInfo, where: str) -> list[Diagnostic]:
+def problems_of(graph: SubgraphInfo, where: str) -> list[Diagnostic]:
     """What can be said to be wrong with a graph without translating it."""
     found: dict[str, list[str]] = {}
     for position, operator in enumerate(graph.operators):
@@ -79,7 +81,7 @@ def is_supported(operator: OperatorInfo) -> bool:
     """Whether there is a translator."""
     if operator.is_custom:
         return operator.op in custom_translators()
-    return operator.op in translators() or operator.op in RESOURCE_OPERATORS
+    return operator.op in (*translators(), *RESOURCE_OPERATORS, *control.CONTROL_OPERATORS)
 
 
 class _Reader:
@@ -88,24 +90,27 @@ class _Reader:
         self.builder = Builder(fold=FOLD)
         self.variables = Variables(self.builder)
         self.problems: list[Diagnostic] = []
+        self.checked: set[int] = set()
+        self.depth = 0  # of sub-graphs inside each other
         self.wanted: dict[Value, str] = {}
 
     def model(self, shapes: Shapes, dims: Dims, signature: str | None) -> Graph:
-        graph = self.info.subgraphs[self.chosen(signature)]
+        chosen = self.chosen(signature)
+        graph = self.info.subgraphs[0 if chosen is None else chosen.subgraph]
         if not graph.outputs:
             raise error("E0103", f"{self.where} has no outputs")
-        types, problems = input_types([graph.tensors[n] for n in graph.inputs], shapes, dims)
-        self.fail_if(problems_of(self.info, graph, self.where) + problems)
-        inputs = tuple(
-            Value(self.builder.name(graph.tensors[n].name), kind) for n, kind in zip(graph.inputs, types, strict=True)
-        )
+        taken = _named(graph, graph.inputs, () if chosen is None else chosen.inputs)
+        given = _named(graph, graph.outputs, () if chosen is None else chosen.outputs)
+        types, problems = input_types(taken, shapes, dims)
+        self.fail_if(problems_of(graph, self.where) + problems)
+        inputs = tuple(Value(self.builder.name(tensor.name), kind) for tensor, kind in zip(taken, types, strict=True))
         values: dict[int, Value | None] = dict(zip(graph.inputs, inputs, strict=True))
         self.body(graph, values)
         self.fail_if(self.problems)
         outputs = [self.known(graph, values, n) for n in graph.outputs]
         self.fail_if(self.problems)
         results = [value for value in outputs if value is not None]
-        names = _distinct([graph.tensors[n].name for n in graph.outputs])
+        names = _distinct([tensor.name for tensor in given])
         states, current, following = self.variables.states()
         made = named_graph(
             graph.name or "model",
@@ -117,18 +122,18 @@ class _Reader:
         )
         kinds = {
             name: Quantized(tuple(q.scales.tolist()), tuple(q.zero_points.tolist()), q.axis)
-            for name, n in zip((*(v.name for v in inputs), *names), (*graph.inputs, *graph.outputs), strict=True)
-            if (q := graph.tensors[n].quantization) is not None
+            for name, tensor in zip((*(v.name for v in inputs), *names), (*taken, *given), strict=True)
+            if (q := tensor.quantization) is not None
         }
         return replace(made, states=states, quantization=kinds)
 
-    def chosen(self, signature: str | None) -> int:
-        """The position of the graph that a signature names."""
+    def chosen(self, signature: str | None) -> SignatureInfo | None:
+        """The signature of that name."""
         if signature is None:
-            return 0
+            return None
         for known in self.info.signatures:
             if known.key == signature and known.subgraph < len(self.info.subgraphs):
-                return known.subgraph
+                return known
         keys = ", ".join(known.key for known in self.info.signatures) or "none"
         raise error("E0106", f'the model has no signature "{signature}"', f"its signatures: {keys}")
 
@@ -186,16 +191,66 @@ class _Reader:
             self.origin(graph, node),
             [graph.tensors[n] for n in node.intermediates if n != -1],
         )
-        translator = (custom_translators() if node.is_custom else translators())[node.op]
-        result = translator(work)
-        results = result if isinstance(result, tuple) else (result,)
+        results = self.results_of(graph, node, work)
         if len(results) < len(node.outputs):
             raise error("E0103", f"{node.op} gives {len(results)} results, not {len(node.outputs)}")
         for n, value in zip(node.outputs, results, strict=False):
             values[n] = value
             if value is not None:
                 self.wanted.setdefault(value, graph.tensors[n].name)
+        if self.depth and work.left_behind:
+            raise work.unsupported("with a state, within a condition or a loop,")
         self.variables.update(work, values, node)
+
+    def results_of(self, graph: SubgraphInfo, node: OperatorInfo, work: Translation) -> tuple[Value | None, ...]:
+        if node.is_custom or node.op not in control.CONTROL_OPERATORS:
+            translator = (custom_translators() if node.is_custom else translators())[node.op]
+            result = translator(work)
+            return result if isinstance(result, tuple) else (result,)
+        if node.op == "IF":
+            branches = (self.region(work, f"{way}_subgraph_index") for way in ("then", "else"))
+            return control.choice(work, *branches)
+        body = self.subgraph(work, "body_subgraph_index")
+        if not len(node.inputs) == len(body.inputs) == len(body.outputs):
+            raise error("E0103", f"the body of {node.op} does not give what it takes")
+        kept = [taken == given for taken, given in zip(body.inputs, body.outputs, strict=True)]
+        condition = self.region(work, "cond_subgraph_index")
+        return control.repetition(work, condition, self.region(work, "body_subgraph_index"), kept)
+
+    def subgraph(self, work: Translation, option: str) -> SubgraphInfo:
+        """The graph that an operator names."""
+        number = int(work.option(option, -1))
+        if not 0 <= number < len(self.info.subgraphs):
+            raise error("E0103", f"there is no graph {number} for the {option} of {work.kind}")
+        return self.info.subgraphs[number]
+
+    def region(self, work: Translation, option: str) -> control.Inner:
+        """The graph that an operator names, for given arguments."""
+        inner = self.subgraph(work, option)
+        if any(inner.tensors[n].kind == "resource" for n in inner.inputs):
+            raise work.unsupported("that hands variables on")
+
+        def made(arguments: Sequence[Value]) -> list[Value | None]:
+            if len(arguments) != len(inner.inputs):
+                raise error("E0103", f"{work.kind} gives {len(arguments)} arguments for {len(inner.inputs)}")
+            if self.depth >= DEEPEST:
+                raise error("E0103", f"graphs inside each other, {DEEPEST} and more")
+            self.check(inner)
+            values: dict[int, Value | None] = dict(zip(inner.inputs, arguments, strict=True))
+            self.depth += 1
+            try:
+                self.body(inner, values)
+                return [self.known(inner, values, n) for n in inner.outputs]
+            finally:
+                self.depth -= 1
+
+        return made
+
+    def check(self, graph: SubgraphInfo) -> None:
+        """Refuses a graph that is no part of what was looked at yet."""
+        if id(graph) not in self.checked:
+            self.checked.add(id(graph))
+            self.fail_if(problems_of(graph, self.where))
 
     def origin(self, graph: SubgraphInfo, node: OperatorInfo) -> Callable[[int], str]:
         def text(position: int) -> str:
@@ -231,6 +286,8 @@ class _Reader:
         elif node.op == "READ_VARIABLE":
             result = graph.tensors[node.outputs[0]]
             values[node.outputs[0]] = self.variables.read(handles[node.inputs[0]], result)
+        elif self.depth:
+            raise error("E0113", f"{node.op} within a condition or a loop is not supported")
         else:
             value = self.known(graph, values, node.inputs[1])
             if value is not None:
@@ -238,7 +295,7 @@ class _Reader:
 
     def initialize(self, graph: SubgraphInfo) -> None:
         """What a graph that runs once leaves in the variables."""
-        self.fail_if(problems_of(self.info, graph, self.where))
+        self.check(graph)
         before = self.variables.current
         self.variables.current = {}
         self.body(graph, {})
@@ -251,6 +308,12 @@ class _Reader:
 
 def _empty(tensor: TensorInfo) -> TensorInfo:
     return replace(tensor, content=np.zeros(0, np.uint8))
+
+
+def _named(graph: SubgraphInfo, tensors: Sequence[int], names: Sequence[tuple[str, int]]) -> list[TensorInfo]:
+    """Tensors of a graph, with the names that a signature gives them."""
+    by_index = {index: name for name, index in names}
+    return [replace(graph.tensors[n], name=by_index.get(n, graph.tensors[n].name)) for n in tensors]
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -255,6 +255,26 @@ def _rsqrt(t: Translation, x: Value) -> Value:
     return t.op("reciprocal", t.op("sqrt", x))
 
 
+def _of_positive(
+    function: Callable[[Array], Array], real: Callable[[Translation, Value], Value], end: int
+) -> Callable[[Translation], Value]:
+    """A function that is defined for positive operands; others have the least or the greatest result (end 0 or 1)."""
+
+    def translate(t: Translation) -> Value:
+        if t.result().kind not in QUANTIZED or t.result().quantization is None:
+            return real(t, t.input(0))
+        scale, zero = t.per_tensor(t.result())
+        bound = np.float32(dtypes.limits(t.result().kind)[end] - zero) * np.float32(scale)
+
+        def whole(x: Array) -> Array:
+            inside = x > 0
+            return np.where(inside, function(np.where(inside, x, x.dtype.type(1))), x.dtype.type(bound))
+
+        return _with_table(whole, real)(t)
+
+    return translate
+
+
 def l2_normalization(t: Translation) -> Value:
     x = t.input(0)
     if x.dtype in QUANTIZED:
@@ -273,12 +293,13 @@ def local_response_normalization(t: Translation) -> Value:
     *outer, channels = t.static(x)
     if radius < 0:
         raise error("E0109", f"the radius is {radius}")
-    squares = t.reshape(t.op("mul", x, x), (math.prod(outer), channels, 1))
-    total = t.op(
-        "sum_pool", t.pad(squares, (0, radius, 0), (0, radius, 0)),
-        kernel=(2 * radius + 1,), strides=(1,), dilations=(1,),
-    )  # fmt: skip
-    base = t.moved(t.op("mul", t.reshape(total, x.shape), t.scalar(alpha, x.dtype)), bias)
+    base = t.op("expand", t.scalar(bias, x.dtype), shape=x.shape)
+    if radius:
+        # The reference kernel's window leaves its upper end out.
+        squares = t.reshape(t.op("mul", x, x), (math.prod(outer), channels, 1))
+        window = {"kernel": (2 * radius,), "strides": (1,), "dilations": (1,)}
+        total = t.op("sum_pool", t.pad(squares, (0, radius, 0), (0, radius - 1, 0)), **window)
+        base = t.moved(t.op("mul", t.reshape(total, x.shape), t.scalar(alpha, x.dtype)), bias)
     return t.op("mul", x, t.op("pow", base, t.scalar(-beta, x.dtype)))
 
 
@@ -303,8 +324,8 @@ _FUNCTIONS: Mapping[str, Translator] = MappingProxyType(
         "COS": _plain("cos"),
         "ELU": _with_table(_elu, _named("elu")),
         "EXP": _with_table(_exp_float32, _named("exp")),
-        "LOG": _with_table(lambda x: np.log(x.astype(np.float64)).astype(x.dtype), _named("log")),
-        "RSQRT": _with_table(lambda x: (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype), _rsqrt),
+        "LOG": _of_positive(lambda x: np.log(x.astype(np.float64)).astype(x.dtype), _named("log"), 0),
+        "RSQRT": _of_positive(lambda x: (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype), _rsqrt, 1),
         "SIN": _plain("sin"),
         "SQRT": _plain("sqrt"),
     }

@@ -112,8 +112,12 @@ def floor_div(t: Translation) -> Value:
     a, b = t.input(0), t.input(1)
     if dtypes.is_float(a.dtype):
         return t.op("floor", t.op("div", a, b))
-    remainder = t.op("mod", a, b)
-    return t.op("div", t.op("sub", a, remainder), b)
+    quotient = t.op("div", a, b)
+    zero = t.scalar(0, a.dtype)
+    remainder = t.op("sub", a, t.op("mul", quotient, b))
+    is_below = t.op("logical_xor", t.op("less", remainder, zero), t.op("less", b, zero))
+    is_inexact = t.op("logical_not", t.op("equal", remainder, zero))
+    return t.op("sub", quotient, t.cast(t.op("logical_and", is_below, is_inexact), a.dtype))
 
 
 def floor_mod(t: Translation) -> Value:

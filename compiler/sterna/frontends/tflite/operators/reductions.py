@@ -37,7 +37,7 @@ def _reduction(operator: str) -> Translator:
 def mean(t: Translation) -> Value:
     x = t.input(0)
     if x.dtype in QUANTIZED and t.is_quantized():
-        return _fixed_sum(t, is_mean=True)
+        return _fixed_mean(t)
     if dtypes.is_float(x.dtype):
         return _reduced(t, x, "reduce_mean")
     total = _reduced(t, t.cast(x, "int64"), "reduce_sum")
@@ -52,20 +52,32 @@ def _count(t: Translation) -> int:
 def total(t: Translation) -> Value:
     x = t.input(0)
     if x.dtype in QUANTIZED and t.is_quantized():
-        return _fixed_sum(t, is_mean=False)
+        return _quantized_sum(t)
     return _reduced(t, x, "reduce_sum")
 
 
-def _fixed_sum(t: Translation, is_mean: bool) -> Value:
-    """The sum, or the mean with its divisor in the multiplier, at most as precise as 32 bits allow."""
+def _fixed_mean(t: Translation) -> Value:
+    """The mean with its divisor in the multiplier, at most as precise as 32 bits allow."""
     count = _count(t)
     y_scale, y_zero = t.per_tensor(t.result())
     multiplier, shift = fixed_point.quantize_multiplier(t.scale(0) / y_scale)
-    if is_mean and count:
+    if count:
         bits = min(count.bit_length() - 1, 32, 31 + shift)
         multiplier, shift = (multiplier << bits) // count, shift - bits
     sums = t.moved(_reduced(t, t.cast(t.input(0), "int32"), "reduce_sum"), -t.zero(0) * count)
-    return t.stored(t.fixed(sums, np.int32(multiplier), np.int32(shift)), y_zero, dtypes.limits(t.result().kind))
+    mean = t.fixed(sums, np.int32(multiplier), np.int32(shift))
+    return t.stored(mean, y_zero, dtypes.limits(t.result().kind))
+
+
+def _quantized_sum(t: Translation) -> Value:
+    """The reference kernel scales sums in float32."""
+    y_scale, y_zero = t.per_tensor(t.result())
+    scale = np.float32(t.scale(0)) / np.float32(y_scale)
+    bias = np.float32(-t.zero(0)) * scale * np.float32(_count(t))
+    sums = t.cast(_reduced(t, t.cast(t.input(0), "int32"), "reduce_sum"), "float32")
+    level = t.op("round_away", t.moved(t.op("mul", sums, t.scalar(scale, "float32")), float(bias)))
+    near = t.cast(t.op("clip", level, min=-float(1 << 24), max=float(1 << 24)), "int32")
+    return t.stored(near, y_zero, dtypes.limits(t.result().kind))
 
 
 def _arg(operator: str) -> Translator:
@@ -93,11 +105,14 @@ def batch_matmul(t: Translation) -> Value:
     a, b = (_adjoint(t, n, name) for n, name in enumerate(("adj_x", "adj_y")))
     if dtypes.is_float(a.dtype) and dtypes.is_float(b.dtype):
         return t.op("matmul", a, b)
-    if a.dtype not in ("int8", "uint8") or a.dtype != b.dtype:
+    if a.dtype not in QUANTIZED or a.dtype != b.dtype:
         raise t.unsupported(f"of {a.dtype} and {b.dtype}")
+    factor = float(np.float32(t.scale(0)) * np.float32(t.scale(1))) / t.per_tensor(t.result())[0]
+    if a.dtype == "int16":
+        product = t.op("matmul", t.cast(a, "int64"), t.cast(b, "int64"))
+        return t.stored(t.scaled_64(product, factor))
     product = t.op("matmul", t.centered(a, t.zero(0)), t.centered(b, t.zero(1)))
-    factor = np.float32(t.scale(0)) * np.float32(t.scale(1))
-    return t.stored(t.scaled(product, float(factor) / t.per_tensor(t.result())[0]))
+    return t.stored(t.scaled(product, factor))
 
 
 def _adjoint(t: Translation, position: int, name: str) -> Value:
@@ -121,6 +136,8 @@ def resize_bilinear(t: Translation) -> Value:
     x = t.input(0)
     sizes, wanted = _new_sizes(t)
     aligned, half = bool(t.option("align_corners", False)), bool(t.option("half_pixel_centers", False))
+    if x.dtype == "uint8":
+        return _resize_bytes(t, sizes, wanted, aligned, half)
     if x.dtype in QUANTIZED:
         return _resize_integers(t, sizes, wanted, aligned, half)
     result = (sizes[0], *wanted, sizes[3])
@@ -129,6 +146,36 @@ def resize_bilinear(t: Translation) -> Value:
     scales = tuple(float(new) / old for new, old in zip(result, sizes, strict=True))
     transform = "align_corners" if aligned else "half_pixel" if half else "asymmetric"
     return t.op("resize", x, sizes=result, scales=scales, mode="linear", transform=transform)
+
+
+def _real_places(size: int, result: int, aligned: bool, half: bool) -> tuple[Array, Array, Array]:
+    """(lower neighbour, upper neighbour, part of the way in float32) of every new position."""
+    scale = np.float32(size) / np.float32(result)
+    if aligned and result > 1:
+        scale = np.float32(size - 1) / np.float32(result - 1)
+    at = np.arange(result, dtype=np.float32)
+    at = (at + np.float32(0.5)) * scale - np.float32(0.5) if half else at * scale
+    low = np.maximum(np.floor(at), 0).astype(np.int64)
+    high = np.minimum(np.ceil(at) if half else np.floor(at) + 1, size - 1).astype(np.int64)
+    return low, np.maximum(high, 0), at - low.astype(np.float32)
+
+
+def _resize_bytes(t: Translation, sizes: tuple[int, ...], wanted: list[int], aligned: bool, half: bool) -> Value:
+    """The kernel of uint8 is older than those of the other integers, and interpolates in float32."""
+    parts = []
+    for axis in (1, 2):
+        low, high, share = _real_places(sizes[axis], wanted[axis - 1], aligned, half)
+        shape = [wanted[axis - 1] if n == axis else 1 for n in range(4)]
+        shares = [t.constant(s.reshape(shape), "float32") for s in (np.float32(1) - share, share)]
+        parts.append([(t.constant(p, "int32"), s) for p, s in zip((low, high), shares, strict=True)])
+    total: Value | None = None
+    for column, column_share in parts[1]:
+        for row, row_share in parts[0]:
+            chosen = t.op("gather", t.op("gather", t.input(0), row, axis=1), column, axis=2)
+            term = t.op("mul", t.op("mul", t.cast(chosen, "float32"), row_share), column_share)
+            total = term if total is None else t.op("add", total, term)
+    assert total is not None
+    return t.cast(t.op("floor", t.moved(total, 0.5)), "uint8")
 
 
 def _fixed_places(size: int, result: int, aligned: bool, half: bool) -> tuple[Array, Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -438,8 +439,28 @@ def reverse(t: Translation) -> Value:
 
 
 def reverse_sequence(t: Translation) -> Value:
-    axis, batch = t.option("seq_dim"), t.option("batch_dim")
-    return t.op("reverse_sequence", t.input(0), t.input(1), time_axis=axis, batch_axis=batch)
+    x = t.input(0)
+    axis, batch = axes_of((t.option("seq_dim"), t.option("batch_dim")), x.type.rank)
+    if axis == batch:
+        raise error("E0109", f"seq_dim and batch_dim are both {axis}")
+    order = (axis, batch, *(n for n in range(x.type.rank) if n not in (axis, batch)))
+    moved = t.op("reverse_sequence", t.transpose(x, order), t.input(1), time_axis=0, batch_axis=1)
+    return t.transpose(moved, [order.index(n) for n in range(x.type.rank)])
+
+
+def where(t: Translation) -> Value:
+    """The positions of what is true (or not zero): as many rows as the data decide."""
+    if len(t.inputs) != 1:
+        raise error("E0103", f"{t.kind} takes 1 input, not {len(t.inputs)}")
+    x = t.input(0)
+    most = x.type.elements.bounds()[1]
+    if not x.type.rank or not most:
+        raise t.unsupported(f"of {x.type}")
+    places, count = t.builder.add_all("non_zero", x, size=most, sources=t.sources, name=f"{t.name}/non_zero")
+    symbol = t.builder.name("rows_" + re.sub(r"\W", "_", t.result().name))
+    size = t.builder.bind_size(count, symbol, 0, most, sources=t.sources)
+    found = t.op("slice", places, starts=(0, 0), sizes=(x.type.rank, size), steps=(1, 1))
+    return t.cast(t.transpose(found, (1, 0)), t.result().kind)
 
 
 def scatter_nd(t: Translation) -> Value:
@@ -508,5 +529,6 @@ TRANSLATORS: dict[str, Translator] = {
     "TILE": tile,
     "TRANSPOSE": transpose,
     "UNPACK": unpack,
+    "WHERE": where,
     "ZEROS_LIKE": zeros_like,
 }

@@ -1,0 +1,147 @@
+"""Conditions, loops, signatures and variables of TensorFlow Lite models, against the reference runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sterna.bundle.writer import write_bundle
+from sterna.driver import Options, compile_graph
+from sterna.errors import SternaError
+from sterna.frontends import tflite
+from sterna.runtime import load
+from sterna.targets.target import load_target
+from tflite_builder import GraphWriter, ModelWriter, reference
+
+GENERATORS = [
+    pytest.param("c", marks=pytest.mark.family("host-c")),
+    pytest.param("llvm", marks=pytest.mark.family("host-llvm")),
+]
+X = np.array([[1.5, -2.0, 0.25], [4.0, 3.0, -7.5]], np.float32)
+
+
+def check(model: ModelWriter, runs: Sequence[Mapping[str, np.ndarray]], folder: Path, generator: str) -> None:
+    """A bundle gives what the reference runtime gives, run after run."""
+    content = model.content()
+    expected = reference(content, runs)
+    file = folder / "model.tflite"
+    file.write_bytes(content)
+    compiled = compile_graph(tflite.read(file), "model", Options(load_target("host"), generator))
+    with load(write_bundle(compiled, folder / "bundle")) as bundle:
+        for feeds, want in zip(runs, expected, strict=True):
+            for have, wanted in zip(bundle.run(feeds).values(), want, strict=True):
+                np.testing.assert_allclose(have, wanted, rtol=1e-6)
+
+
+def arithmetic(graph: GraphWriter, name: str, factor: float) -> None:
+    """y = x (name) factor."""
+    x = graph.input(X)
+    y = graph.output("float32", X.shape)
+    operands = [x, graph.constant(np.array(factor, np.float32))]
+    graph.op(name, operands, [y], {"ADD": "AddOptions", "MUL": "MulOptions"}[name])
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_if(generator: str, tmp_path: Path) -> None:
+    model = ModelWriter()
+    g = model.main
+    condition, x = g.input(np.array([True])), g.input(X)
+    arithmetic(model.graph("then"), "ADD", 10.0)
+    arithmetic(model.graph("else"), "MUL", -3.0)
+    y = g.output("float32", X.shape)
+    g.op("IF", [condition, x], [y], "IfOptions", thenSubgraphIndex=1, elseSubgraphIndex=2)
+    runs = [{"t0": np.array([value]), "t1": X} for value in (True, False, True)]
+    check(model, runs, tmp_path, generator)
+
+
+def counting() -> ModelWriter:
+    """while i < limit: x = 2 x + bias, i = i + 1."""
+    model = ModelWriter()
+    g = model.main
+    operands = [g.input(np.array(0, np.int32).reshape(1)), g.input(np.array([5], np.int32)), g.input(X), g.input(X)]
+    results = [g.output("int32", (1,)), g.output("int32", (1,)), g.output("float32", X.shape)]
+    results.append(g.output("float32", X.shape))
+    condition, body = model.graph("condition"), model.graph("body")
+    a = [condition.input(np.zeros(1, np.int32)) for _ in range(2)] + [condition.input(X) for _ in range(2)]
+    condition.op("LESS", a[:2], [condition.output("bool", (1,))], "LessOptions")
+    b = [body.input(np.zeros(1, np.int32)) for _ in range(2)] + [body.input(X) for _ in range(2)]
+    following, doubled = body.output("int32", (1,)), body.tensor("float32", X.shape)
+    body.outputs.append(b[1])
+    last = body.output("float32", X.shape)
+    body.outputs.append(b[3])
+    body.op("ADD", [b[0], body.constant(np.ones(1, np.int32))], [following], "AddOptions")
+    body.op("MUL", [b[2], body.constant(np.array(2, np.float32))], [doubled], "MulOptions")
+    body.op("ADD", [doubled, b[3]], [last], "AddOptions")
+    g.op("WHILE", operands, results, "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
+    return model
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_while(generator: str, tmp_path: Path) -> None:
+    model = counting()
+    runs = [{**model.feeds, "t1": np.array([n], np.int32)} for n in (5, 0, 1)]
+    check(model, runs, tmp_path, generator)
+
+
+def test_a_graph_that_calls_itself_is_refused(tmp_path: Path) -> None:
+    model = counting()
+    for operator in model.main.operators:
+        operator.builtinOptions.bodySubgraphIndex = 0
+    file = tmp_path / "model.tflite"
+    file.write_bytes(model.content())
+    with pytest.raises(SternaError) as caught:
+        tflite.read(file)
+    assert set(caught.value.codes) == {"E0103"}
+    assert "inside each other" in str(caught.value)
+
+
+def two_signatures() -> ModelWriter:
+    model = ModelWriter()
+    second = model.graph("second")
+    arithmetic(model.main, "ADD", 1.0)
+    arithmetic(second, "MUL", 3.0)
+    model.signature("plus", 0, {"image": 0}, {"more": 1})
+    model.signature("times", 1, {"image": 0}, {"product": 1})
+    return model
+
+
+def test_signatures_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "model.tflite"
+    file.write_bytes(two_signatures().content())
+    graph = tflite.read(file, signature="times")
+    assert [v.name for v in graph.inputs] == ["image"]
+    assert graph.result_names == ("product",)
+    with load(write_bundle(compile_graph(graph, "m", Options(load_target("host"), "llvm")), tmp_path / "b")) as bundle:
+        np.testing.assert_array_equal(bundle.run({"image": X})["product"], X * 3)
+    with pytest.raises(SternaError, match="plus, times"):
+        tflite.read(file, signature="minus")
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_variables_keep_their_value_and_begin_with_what_call_once_gives(generator: str, tmp_path: Path) -> None:
+    model = ModelWriter()
+    g, first = model.main, model.graph("first")
+    start = np.full((2, 3), 7, np.float32)
+    handle = first.tensor("resource", ())
+    first.op("VAR_HANDLE", [], [handle], "VarHandleOptions", container="", sharedName="sum")
+    first.op("ASSIGN_VARIABLE", [handle, first.constant(start)], [], "AssignVariableOptions")
+    g.op("CALL_ONCE", [], [], "CallOnceOptions", initSubgraphIndex=1)
+    x, own, old, new = g.input(X), g.tensor("resource", ()), g.tensor("float32", X.shape), g.output("float32", X.shape)
+    g.op("VAR_HANDLE", [], [own], "VarHandleOptions", container="", sharedName="sum")
+    g.op("READ_VARIABLE", [own], [old], "ReadVariableOptions")
+    g.op("ADD", [old, x], [new], "AddOptions")
+    g.op("ASSIGN_VARIABLE", [own, new], [], "AssignVariableOptions")
+    content = model.content()
+    file = tmp_path / "model.tflite"
+    file.write_bytes(content)
+    runs = [{f"t{x}": X}, {f"t{x}": -2 * X}, {f"t{x}": X}]
+    expected = reference(content, runs)
+    compiled = compile_graph(tflite.read(file), "model", Options(load_target("host"), generator))
+    with load(write_bundle(compiled, tmp_path / "bundle")) as bundle:
+        for feeds, (want,) in zip(runs, expected, strict=True):
+            np.testing.assert_allclose(next(iter(bundle.run(feeds).values())), want, rtol=1e-6)
+        bundle.reset_state()
+        np.testing.assert_allclose(next(iter(bundle.run(runs[0]).values())), start + X)
