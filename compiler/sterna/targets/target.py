@@ -35,6 +35,8 @@ class Target:
         cpu: as `zig cc -mcpu` wants it; llvm_cpu, llvm_features: as LLVM wants them.
         cpu_features: what the kernels need, in the names of `sterna.h`; the runtime checks them.
         vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
+        loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
+            multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
             and vectors of every width.
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
@@ -58,6 +60,8 @@ class Target:
     cpu_features: tuple[str, ...] = ()
     vector_bits: int = 0
     vector_registers: int = 8
+    loads_per_cycle: float = 2.0
+    multiply_adds_per_cycle: float = 0.0
     fma: bool = False
     fma_bits: int = 0
     int_dot: tuple[str, ...] = ()
@@ -73,6 +77,11 @@ class Target:
     link_flags: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     runs_on: str = ""
+
+    @property
+    def rate(self) -> float:
+        """Multiply-adds of vectors in a cycle."""
+        return self.multiply_adds_per_cycle or (2.0 if self.fma else 1.0)
 
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""

@@ -37,7 +37,7 @@ class Context:
 
     def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
         """The least cycles that so many multiply-adds take."""
-        return multiply_adds // (self.lanes(kernel) * (2 if self.target.fma else 1))
+        return int(multiply_adds / (self.lanes(kernel) * self.target.rate))
 
     def lanes(self, kernel: Kernel) -> int:
         """Lanes of a vector of the kernel's widest element type."""

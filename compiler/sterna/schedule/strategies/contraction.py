@@ -67,7 +67,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         -(-size(shape.columns.extent) // lanes),
         product([a.extent for a in shape.inner]),
         context.target.vector_registers,
-        context.target.fma,
+        context.target.rate,
+        context.target.loads_per_cycle,
         lanes,
         rows_in_cache(shape, context) if shape.rows else 1,
     )
@@ -158,15 +159,14 @@ def rows_in_cache(shape: Shape, context: Context) -> int:
 
 @lru_cache(maxsize=4096)
 def tile_shape(
-    rows: int, vectors: int, depth: int, registers: int, fma: bool, lanes: int, most_rows: int
+    rows: int, vectors: int, depth: int, registers: int, rate: float, loads: float, lanes: int, most_rows: int
 ) -> tuple[int, int]:
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, MR at most `most_rows`.
 
-    A step of the reduction is bound by its multiply-adds (two per cycle; twice the operations without fma) or by its
-    loads (two per cycle); a tile costs a few cycles to begin and to store.
+    A step of the reduction is bound by its multiply-adds (`rate` per cycle) or by its loads (`loads` per cycle); a tile
+    costs a few cycles to begin and to store.
     """
     best: tuple[float, int, int] | None = None
-    ports = 2.0 if fma else 1.0
     for nv in range(1, min(vectors, 8) + 1):
         for mr in range(1, min(rows, registers, most_rows) + 1):
             if mr * nv + nv + 1 > registers and mr * nv > 1:
@@ -176,7 +176,7 @@ def tile_shape(
                 for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
                     if m and n and many_m and many_n:
                         # Fewer than eight accumulators leave the pipeline waiting for each sum (latency 4, two ports).
-                        step = max(m * n / ports, (m + n) / 2, 4.0 if lanes > 1 else 1.0)
+                        step = max(m * n / rate, (m + n) / loads, 4.0 if lanes > 1 else 1.0)
                         cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
             if best is None or cost < best[0] * 0.999:
                 best = (cost, mr, nv)

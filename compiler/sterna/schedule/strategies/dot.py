@@ -54,7 +54,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         -(-size(shape.columns.extent) // lanes),
         -(-product([a.extent for a in shape.inner]) // depth),
         context.target.vector_registers - intrinsic.spare,
-        context.target.fma,
+        context.target.rate,
+        context.target.loads_per_cycle,
         lanes,
         rows_in_cache(shape, context) if shape.rows else 1,
     )

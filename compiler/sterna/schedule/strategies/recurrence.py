@@ -121,7 +121,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         vectors = -(-size(columns.extent) // lanes)
         mr, nv = _tile(
             size(rows.extent) if rows is not None else 1, vectors, max(gates, 1), context.target.vector_registers,
-            context.target.fma,
+            context.target.rate, context.target.loads_per_cycle,
         )  # fmt: skip
         if not products:
             mr, nv = 1, min(vectors, 4)
@@ -168,10 +168,9 @@ def _placed(s: Schedule, t: Tensor, columns: Axis | None, lanes: int) -> None:
         s.vectorize(t.name, spatial[-1])
 
 
-def _tile(rows: int, vectors: int, gates: int, registers: int, fma: bool) -> tuple[int, int]:
+def _tile(rows: int, vectors: int, gates: int, registers: int, rate: float, loads: float) -> tuple[int, int]:
     """(MR, NV): as `contraction.tile_shape`, where every vector of columns has an accumulator per gate."""
     best: tuple[float, int, int] | None = None
-    ports = 2.0 if fma else 1.0
     for nv in range(1, min(vectors, 8) + 1):
         for mr in range(1, min(rows, registers) + 1):
             wide = nv * gates
@@ -181,7 +180,7 @@ def _tile(rows: int, vectors: int, gates: int, registers: int, fma: bool) -> tup
             for m, many_m in ((mr, rows // mr), (rows % mr, 1)):
                 for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
                     if m and n and many_m and many_n:
-                        cost += many_m * many_n * max(m * n * gates / ports, (m + n * gates) / 2, 4.0)
+                        cost += many_m * many_n * max(m * n * gates / rate, (m + n * gates) / loads, 4.0)
             if best is None or cost < best[0] * 0.999:
                 best = (cost, mr, nv)
     assert best is not None
