@@ -104,6 +104,39 @@ TRIPS = """
     }"""
 
 
+BY_RATE = """
+    net (bool slow, float[1, 6] x, float[3, 2] a, float[6, 2] b) => (y) {
+      y = If (slow) <
+        then_branch = slow () => (p) { p = MatMul(x, a) },
+        else_branch = fast () => (q) { q = MatMul(x, b) }
+      >
+    }
+"""
+
+
+@pytest.mark.parametrize("sizes", [{"x": (1, 6)}, {"x": (1, 3)}], ids=["else", "then"])
+def test_a_branch_for_other_sizes_fails_only_where_it_is_taken(
+    sizes: dict[str, tuple[int, ...]], tmp_path: Path
+) -> None:
+    proto = parser.parse_model(model(BY_RATE.replace("float[1, 6] x", "float[1, n] x")))
+    compiled = compile_graph(read(proto, shapes=sizes), "flow", Options(load_target("host"), "llvm"))
+    feeds = {"x": numbers(*sizes["x"]), "a": numbers(3, 2), "b": numbers(6, 2)}
+    fits = sizes["x"] == (1, 3)
+    with load(write_bundle(compiled, tmp_path / "bundle")) as bundle:
+        found = bundle.run({"slow": np.array(fits), **feeds})["y"]
+        np.testing.assert_allclose(found, feeds["x"] @ feeds["a" if fits else "b"], rtol=1e-5)
+        with pytest.raises(SternaError, match="for_other_sizes") as caught:
+            bundle.run({"slow": np.array(not fits), **feeds})
+    assert caught.value.codes == ("E0511",)
+
+
+def test_branches_that_both_are_for_other_sizes_are_refused() -> None:
+    proto = parser.parse_model(model(BY_RATE.replace("float[1, 6] x", "float[1, n] x")))
+    with pytest.raises(SternaError) as caught:
+        read(proto, shapes={"x": (1, 5)})
+    assert caught.value.codes == ("E0108", "E0108")
+
+
 def test_a_loop_whose_number_of_iterations_is_an_input(tmp_path: Path) -> None:
     feeds = {"first": numbers(4, 4), "x": numbers(4, 4)}
     result = check(TRIPS, tmp_path, [{**feeds, "trips": np.int64(n)} for n in (0, 1, 7, 200)])

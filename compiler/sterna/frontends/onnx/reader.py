@@ -18,6 +18,7 @@ from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.emitter import fix_sizes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx import containers, declared, functions, legacy, pinned, qdq, sequences, structure
+from sterna.frontends.onnx.branching import Branching
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.looping import Looping
@@ -31,7 +32,6 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Names, Value, constant
 from sterna.ir.integer import OpenSizeError
 from sterna.ops import Builder
-from sterna.ops.control import branches
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 MOST_ATTEMPTS = 64  # at a loop and those within it, where the first way does not go
@@ -321,42 +321,14 @@ class _Reader:
         condition = inputs[0] if inputs else None
         if condition is None or int(condition.type.elements) != 1:
             raise error("E0108", "If needs a condition of one element")
-        if condition.data is None:
-            return self.either(source, condition, scope)
-        graph = source.attributes["then_branch" if condition.data.reshape(-1)[0] else "else_branch"]
-        return self.nested(graph, _Scope(scope), graph.name or source.name)
+        if condition.data is not None:
+            graph = source.attributes["then_branch" if condition.data.reshape(-1)[0] else "else_branch"]
+            return self.nested(graph, _Scope(scope), graph.name or source.name)
 
-    def either(self, source: Source, condition: Value, scope: _Scope) -> tuple[Value | None, ...]:
-        """An `if` of the graph, which runs one of both branches."""
-        regions: list[Graph] = []
-        for key in ("then_branch", "else_branch"):
-            graph = source.attributes[key]
-            with self.builder.region() as nodes:
-                made = self.nested(graph, _Scope(scope), graph.name or source.name)
-            if any(isinstance(value, TensorList) for value in made):
-                raise error(
-                    "E0107",
-                    "If whose branches give sequences or optionals needs a condition that is constant",
-                    f"input 0 {self.origin(source.inputs[0], scope)}",
-                )
-            outputs = tuple(value for value in made if isinstance(value, Value))
-            if len(outputs) != len(made):
-                return (None,) * len(source.outputs)
-            names = tuple(f"{n}" for n in range(len(outputs)))
-            regions.append(Graph(f"{source.name}/{key.split('_')[0]}", (), outputs, tuple(nodes), names))
-        then, otherwise = regions
-        if len(then.outputs) != len(otherwise.outputs):
-            raise error("E0103", f"If whose branches give {len(then.outputs)} and {len(otherwise.outputs)} outputs")
-        for a, b in zip(then.outputs, otherwise.outputs, strict=True):
-            if a.type != b.type:
-                raise error(
-                    "E0107",
-                    f"If whose branches give {a.type} and {b.type} needs a condition that is constant",
-                    f"input 0 {self.origin(source.inputs[0], scope)}",
-                )
-        results = tuple(Value(self.builder.name(f"{source.name}/result"), value.type) for value in then.outputs)
-        self.builder.keep(branches(condition, (then, otherwise), results, (source.name,), source.name))
-        return results
+        def body(key: str) -> Sequence[Operand]:
+            return self.alone(source.attributes[key], _Scope(scope), source.name)
+
+        return Branching(source, condition, self.builder, body, self.origin(source.inputs[0], scope)).run()
 
     def repeated(self, source: Source, inputs: Sequence[Operand], scope: _Scope, used: set[str]) -> Sequence[Operand]:
         """A `Loop` or `Scan`: written out, or as a loop of the graph.
@@ -368,14 +340,10 @@ class _Reader:
         graph = source.attributes["body"]
 
         def body(values: Sequence[Operand]) -> tuple[Operand, ...]:
-            inner, before = _Scope(scope), len(self.problems)
+            inner = _Scope(scope)
             for declared_, value in zip(graph.input, values, strict=True):
                 inner.put(declared_.name, value)
-            made = self.nested(graph, inner, graph.name or source.name)
-            if found := self.problems[before:]:
-                del self.problems[before:]
-                raise SternaError(found)
-            return made
+            return self.alone(graph, inner, source.name)
 
         def origin(position: int) -> str:
             return self.origin(source.inputs[position], scope)
@@ -416,6 +384,15 @@ class _Reader:
             finally:
                 self.written_out = written_out
         raise mistakes[0 if first or len(mistakes) == 1 else 1]
+
+    def alone(self, graph: onnx.GraphProto, scope: _Scope, name: str) -> tuple[Operand, ...]:
+        """What a nested graph gives; everything that is wrong with it is raised, not kept."""
+        before = len(self.problems)
+        made = self.nested(graph, scope, graph.name or name)
+        if found := self.problems[before:]:
+            del self.problems[before:]
+            raise SternaError(found)
+        return made
 
     def mapped(self, source: Source, operands: Sequence[Operand], scope: _Scope) -> list[TensorList]:
         """A graph applied to every element of a sequence, and of others beside it."""
