@@ -74,6 +74,14 @@ CODES: dict[str, str] = {
     "E0604": "an input has another shape than the model's",
     "E0605": "an input cannot be bound without a copy",
     "E0606": "an input is not an array",
+    # E07xx quantization, and ONNX as an output
+    "E0701": "the model is quantized already",
+    "E0702": "there are no samples to calibrate with",
+    "E0703": "a sample, or what the model makes of it, is not a finite number",
+    "E0704": "the bound on the error cannot be reached",
+    "E0705": "nothing of the model can be quantized",
+    "E0706": "a node that is named is not in the model",
+    "E0707": "something of the model has no form in ONNX",
     # E09xx our own mistakes
     "E0901": "internal error",
 }

@@ -30,8 +30,8 @@ PACKAGE = ROOT / "compiler" / "sterna"
 #: Every module and package, each after all that it may import. The root of the package is for users, not for its parts.
 LAYERS = (
     "version", "errors", "ir", "te", "intrinsics", "targets", "schedule", "loops", "ops", "frontends", "passes",
-    "toolchain", "codegen", "runtime", "driver", "bundle", "api", "debug", "package", "web", "demo", "cli",
-    "__init__", "__main__",
+    "export", "toolchain", "codegen", "runtime", "driver", "bundle", "api", "debug", "package", "quantize", "web",
+    "demo", "cli", "__init__", "__main__",
 )  # fmt: skip
 
 

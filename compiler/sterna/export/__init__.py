@@ -1,0 +1,1 @@
+"""Graphs as models of other programs."""
