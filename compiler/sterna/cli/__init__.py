@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compile": ("compile", "Compile a model into a bundle."),
     "run": ("run", "Run a bundle, time it, profile its nodes."),
     "inspect": ("inspect", "Show what is in a bundle or a model."),
+    "quantize": ("quantize", "Quantize a float model to 8 bits, by samples."),
     "verify": ("verify", "Compare a compiled model with a reference."),
     "serve": ("serve", "Serve a page that runs a bundle in your browser."),
     "package": ("package", "Turn a bundle into an npm package."),

@@ -1,0 +1,176 @@
+"""`sterna quantize`."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from sterna.api import compile_to
+from sterna.cli import options
+from sterna.cli.output import console, duration, print_json, size, steps, table
+from sterna.errors import error
+from sterna.quantize import METHODS, Settings, quantize_model
+from sterna.quantize.numbers import ACTIVATIONS
+from sterna.quantize.quantizer import STEPS
+from sterna.quantize.report import LayerReport, Report
+
+_WIDTH = 120  # of a report in a file
+
+
+@click.command("quantize")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--data", "-d", required=True, type=click.Path(path_type=Path), metavar="FILE.npz|FOLDER",
+    help="Samples of what the model will see, by the names of its inputs.",
+)  # fmt: skip
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE.onnx",
+    help="Where the quantized model goes. Default: the model's name with -int8.onnx.",
+)  # fmt: skip
+@click.option(
+    "--method", type=click.Choice(METHODS), default=Settings.method, show_default=True,
+    help="How the range of an activation is chosen from the samples.",
+)  # fmt: skip
+@click.option(
+    "--percentile", type=float, default=Settings.percentile, show_default=True, metavar="PERCENT",
+    help="Of --method percentile: how much of the elements a range holds.",
+)  # fmt: skip
+@click.option(
+    "--activations", type=click.Choice(ACTIVATIONS), default=Settings.activations, show_default=True,
+    help="Their type. Weights are int8.",
+)  # fmt: skip
+@click.option(
+    "--bound", type=float, metavar="ERROR",
+    help="Leave layers float until the outputs' relative error, or with labels the loss of accuracy, is at most this.",
+)  # fmt: skip
+@click.option(
+    "--keep-float", "--exclude", "keep_float", multiple=True, metavar="NODE|OPERATOR",
+    help="Leave a node, or all of an operator, float.",
+)  # fmt: skip
+@click.option(
+    "--report", "report_file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the report: JSON if it ends with .json, else the table.",
+)  # fmt: skip
+@click.option(
+    "--bundle", type=click.Path(path_type=Path), metavar="DIRECTORY", help="Compile the result into a bundle, too."
+)
+@click.option(
+    "--target", "-t", default="host", metavar="NAME|FILE", show_default=True, help="Of --bundle: the machine."
+)
+@options.threads_option("Threads that the model runs on while it is watched.")
+@options.json_option
+def command(
+    model: Path,
+    data: Path,
+    output: Path | None,
+    method: str,
+    percentile: float,
+    activations: str,
+    bound: float | None,
+    keep_float: tuple[str, ...],
+    report_file: Path | None,
+    bundle: Path | None,
+    target: str,
+    threads: int,
+    as_json: bool,
+) -> None:
+    """Quantize a float ONNX or TensorFlow Lite MODEL to 8 bits, with samples of its inputs.
+
+    The result is an ONNX model in QDQ form, which `sterna compile` makes integer kernels of.
+    """
+    start = time.perf_counter()
+    place = output or Path(f"{model.stem}-int8.onnx")
+    settings = Settings(method, percentile, activations, bound, keep_float, threads)
+    with steps(STEPS + (bundle is not None), quiet=as_json) as progress:
+        result = quantize_model(model, data, settings, progress)
+        _write(place, result.model.SerializeToString())
+        if bundle is not None:
+            progress("compiling the bundle")
+            compile_to(bundle, result.model, target, shapes=result.shapes)
+    report = result.report
+    if report_file is not None:
+        as_text = report_file.suffix.lower() != ".json"
+        text = _text(report) if as_text else json.dumps(report.json(), indent=2, ensure_ascii=False) + "\n"
+        _write(report_file, text.encode())
+    seconds = time.perf_counter() - start
+    if as_json:
+        places = {"output": str(place), "bundle": None if bundle is None else str(bundle)}
+        print_json({**places, "seconds": round(seconds, 4), **report.json()})
+        return
+    out = console()
+    _print(out, report)
+    made = f"{escape(str(place))}" + (f" and {escape(str(bundle))}" if bundle is not None else "")
+    out.print(f"quantized in {duration(seconds)} to {made}", soft_wrap=True)
+
+
+def _write(place: Path, data: bytes) -> None:
+    try:
+        place.write_bytes(data)
+    except OSError as problem:
+        raise error("E0007", f"{place} cannot be written: {problem.strerror or problem}") from None
+
+
+def _text(report: Report) -> str:
+    buffer = io.StringIO()
+    _print(Console(file=buffer, width=_WIDTH, highlight=False), report)
+    return buffer.getvalue()
+
+
+def _print(out: Console, report: Report) -> None:
+    how = f"{report.method} {report.percentile:g}" if report.percentile is not None else report.method
+    out.print(f"[bold]{escape(report.model)}[/], {report.samples} samples, {how}, {report.activations} activations\n")
+    sensitive = any(layer.sensitivity is not None for layer in report.layers)
+    columns = [
+        "layer",
+        "",
+        ">weights",
+        ">signal/noise",
+        ">error",
+        *([">alone"] if sensitive else []),
+        ">before",
+        ">after",
+    ]
+    rows = table(*columns)
+    for layer in report.layers:
+        rows.add_row(*_row(layer, sensitive))
+    out.print(rows)
+    for line in _summary(report):
+        out.print(f"  {escape(line)}", soft_wrap=True)
+    out.print()
+
+
+def _row(layer: LayerReport, sensitive: bool) -> list[str]:
+    alone = [_share(layer.sensitivity)] if sensitive else []
+    sizes = [f"{n:,}" if n else "" for n in (layer.bytes_before, layer.bytes_after)]
+    name = escape(layer.name)
+    if not layer.integer:
+        return [name, layer.op, f"[dim]float: {escape(layer.reason)}[/]", "", "", *alone, *sizes]
+    noise = "exact" if layer.decibels == float("inf") else f"{layer.decibels:.1f} dB"
+    return [name, layer.op, _share(layer.weight_error), noise, _share(layer.error), *alone, *sizes]
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2%}"
+
+
+def _summary(report: Report) -> list[str]:
+    before, after = report.bytes_before, report.bytes_after
+    lines = [
+        f"{report.integer_layers} of {len(report.layers)} layers on integers",
+        f"size {size(before)} -> {size(after)}, {before / after:.2f} times smaller",
+    ]
+    for output in report.outputs:
+        lines.append(f"{output.name}: largest error {output.error:.2%} of the largest value, rms {output.rms:.2%}")
+    if report.agreement is not None:
+        lines.append(f"the same class as the float model in {report.agreement:.1%}")
+    if report.accuracy_before is not None and report.accuracy_after is not None:
+        lines.append(f"accuracy {report.accuracy_before:.2%} -> {report.accuracy_after:.2%}")
+    if report.bound is not None:
+        lines.append(f"within the bound of {report.bound:g}")
+    return lines

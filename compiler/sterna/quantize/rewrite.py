@@ -1,0 +1,212 @@
+"""QuantizeLinear and DequantizeLinear written around the layers that compute with integers.
+
+`quantized` is the result. `switchable` is the same arithmetic in floats, where every tensor and every weight is rounded
+or not as an input of the model says: compiled once, it tells what any choice of layers does to the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from sterna.ir import dtypes
+from sterna.ir.graph import Array
+from sterna.quantize.model import Editing
+from sterna.quantize.numbers import Scale, rounded_bias, rounded_weight, weight_scales
+from sterna.quantize.plan import Layer, Plan
+
+SWITCHES = "sterna/switches"
+
+
+def quantized(
+    model: onnx.ModelProto, plan: Plan, scales: Mapping[str, Scale], chosen: Collection[str]
+) -> onnx.ModelProto:
+    """The model with these layers on integers.
+
+    Args:
+        scales: of all tensors that the layers round.
+        chosen: names of layers; of the following ones those that nobody needs stay float.
+    """
+    return _Rewriter(model, plan, scales, chosen).quantized()
+
+
+def switchable(model: onnx.ModelProto, plan: Plan, scales: Mapping[str, Scale]) -> tuple[onnx.ModelProto, list[str]]:
+    """The model that rounds as its input `SWITCHES`, bool[n], says; what each switch is for: a tensor or a layer."""
+    names = [layer.name for layer in plan.layers]
+    return _Rewriter(model, plan, scales, names).switchable()
+
+
+class _Rewriter:
+    def __init__(self, model: onnx.ModelProto, plan: Plan, scales: Mapping[str, Scale], chosen: Collection[str]):
+        own = onnx.ModelProto()
+        own.CopyFrom(model)
+        self.e = Editing(own)
+        self.plan, self.scales = plan, scales
+        self.active = plan.active(chosen)
+        self.rounded = plan.rounded(chosen)
+        self.behind: dict[int, list[onnx.NodeProto]] = {}  # nodes by the identity of the one that they stand behind
+        self.first: list[onnx.NodeProto] = []
+        self.stored: dict[tuple[object, ...], str] = {}
+        self.switches: list[str] = []
+        self.numbers: dict[str, str] = {}
+
+    # ---------------------------------------------------------------- the two results
+    def quantized(self) -> onnx.ModelProto:
+        layers = {layer.name: layer for layer in self.active}
+        for tensor in self.rounded:
+            node = self.e.producer.get(tensor)
+            moved = tensor in self.plan.moved
+            if node is not None and (moved or any(layer.output == tensor for layer in self.active)):
+                self.conversions(tensor, self.renamed(node, tensor), tensor)
+                continue
+            rounded = self.conversions(tensor, tensor, self.e.names.fresh(f"{tensor}/rounded"))
+            for reader in self.e.readers.get(tensor, []):
+                moves = any(name in self.rounded and self.plan.moved.get(name) == tensor for name in reader.output)
+                if moves or (reader.name in layers and tensor in layers[reader.name].inputs):
+                    _replace(reader, tensor, rounded)
+        nodes = {node.name: node for node in self.e.nodes}
+        for layer in self.active:
+            if layer.weight:
+                weight, bias = self.weights(layer)
+                node = nodes[layer.name]
+                node.input[1] = weight
+                if layer.bias:
+                    node.input[2] = bias
+        return self.finish()
+
+    def switchable(self) -> tuple[onnx.ModelProto, list[str]]:
+        for tensor in self.rounded:
+            node = self.e.producer.get(tensor)
+            if node is not None:
+                raw, seen = self.renamed(node, tensor), tensor
+            else:
+                raw, seen = tensor, self.e.names.fresh(f"{tensor}/seen")
+                for reader in self.e.readers.get(tensor, []):
+                    _replace(reader, tensor, seen)
+            rounded = self.conversions(tensor, raw, self.e.names.fresh(f"{tensor}/rounded"))
+            self.place(tensor).append(self.choice(tensor, rounded, raw, seen))
+        nodes = {node.name: node for node in self.e.nodes}
+        for layer in self.active:
+            if layer.weight:
+                for position, rounded in zip((1, 2), self.weights(layer), strict=False):
+                    if rounded:
+                        node = nodes[layer.name]
+                        seen = self.e.names.fresh(f"{layer.name}/operand")
+                        self.first.append(self.choice(layer.name, rounded, node.input[position], seen))
+                        node.input[position] = seen
+        result = self.finish()
+        value = helper.make_tensor_value_info(SWITCHES, onnx.TensorProto.BOOL, [len(self.switches)])
+        result.graph.input.append(value)
+        return result, self.switches
+
+    def finish(self) -> onnx.ModelProto:
+        nodes = [*self.first]
+        for node in self.e.nodes:
+            nodes += [node, *self.behind.get(id(node), [])]
+        self.e.nodes = nodes
+        return self.e.finish()
+
+    # ---------------------------------------------------------------- activations
+    def renamed(self, node: onnx.NodeProto, tensor: str) -> str:
+        """A new name for what a node gives, so that its readers see what is made of it."""
+        raw = self.e.names.fresh(f"{tensor}/float")
+        node.output[list(node.output).index(tensor)] = raw
+        return raw
+
+    def place(self, tensor: str) -> list[onnx.NodeProto]:
+        """The nodes that stand behind the one that gives a tensor."""
+        node = self.e.producer.get(tensor)
+        return self.first if node is None else self.behind.setdefault(id(node), [])
+
+    def conversions(self, tensor: str, source: str, result: str) -> str:
+        """Rounds `source` to the scale of a tensor and gives it as float again."""
+        scale = self.scales[tensor]
+        names = (
+            self.number(f"{tensor}/scale", scale.scale),
+            self.number(f"{tensor}/zero", np.asarray(scale.zero, dtypes.to_numpy(scale.dtype))),
+        )
+        integers = self.e.names.fresh(f"{tensor}/quantized")
+        self.place(tensor).extend(
+            (
+                self.e.node("QuantizeLinear", [source, *names], [integers], f"{tensor}/quantize"),
+                self.e.node("DequantizeLinear", [integers, *names], [result], f"{tensor}/dequantize"),
+            )
+        )
+        return result
+
+    def number(self, name: str, value: Array | np.float32) -> str:
+        """A constant of one number; equal ones are one."""
+        array = np.asarray(value)
+        key = (array.dtype.str, array.tobytes())
+        if key not in self.stored:
+            self.stored[key] = self.e.constant(array, name)
+        return self.stored[key]
+
+    def choice(self, what: str, rounded: str, raw: str, result: str) -> onnx.NodeProto:
+        """The rounded tensor where its switch is on."""
+        if what not in self.numbers:
+            place = self.e.constant(np.asarray(len(self.switches), np.int64), f"{what}/place")
+            self.numbers[what] = self.e.names.fresh(f"{what}/switch")
+            self.first.append(self.e.node("Gather", [SWITCHES, place], [self.numbers[what]], f"{what}/switch"))
+            self.switches.append(what)
+        return self.e.node("Where", [self.numbers[what], rounded, raw], [result], f"{result}/choice")
+
+    # ---------------------------------------------------------------- weights
+    def weights(self, layer: Layer) -> tuple[str, str]:
+        """The rounded weight and bias of a layer, as floats; the latter "" where there is none."""
+        weight, bias, scales = layer_constants(self.e.constants, layer, self.scales[layer.inputs[0]])
+        key = (layer.weight, layer.axis, scales.tobytes())
+        if key not in self.stored:
+            self.stored[key] = self.dequantized(layer.weight, weight, scales, layer.axis)
+        if bias is None:
+            return self.stored[key], ""
+        times = bias.size // scales.size
+        product = np.tile(scales * self.scales[layer.inputs[0]].scale, times)
+        return self.stored[key], self.dequantized(layer.bias, bias, product, 0)
+
+    def dequantized(self, name: str, integers: Array, scales: Array, axis: int | None) -> str:
+        stored = self.e.constant(integers, f"{name}/quantized")
+        row = scales.astype(np.float32)
+        scale = self.e.constant(row if axis is not None else row.reshape(()), f"{name}/scale")
+        zero = self.e.constant(np.zeros(row.shape if axis is not None else (), integers.dtype), f"{name}/zero")
+        result = self.e.names.fresh(f"{name}/rounded")
+        more = {} if axis is None else {"axis": axis}
+        self.first.append(
+            self.e.node("DequantizeLinear", [stored, scale, zero], [result], f"{result}/dequantize", **more)
+        )
+        return result
+
+
+def layer_constants(constants: Mapping[str, Array], layer: Layer, x: Scale) -> tuple[Array, Array | None, Array]:
+    """A layer's weight as int8, its bias as int32 or None, and the weight's scales.
+
+    The bias counts in steps of the product of the scales of the activation and the weight.
+    """
+    weight = constants[layer.weight]
+    bias = constants[layer.bias].reshape(-1) if layer.bias else None
+    channels = 1 if layer.axis is None else weight.shape[layer.axis]
+    # The groups of a ConvTranspose share the scales of a channel: the largest bias decides.
+    largest = None if bias is None else np.abs(bias).reshape(-1, channels).max(axis=0)
+    scales = weight_scales(weight, layer.axis, largest, x.scale)
+    if bias is None:
+        return rounded_weight(weight, scales, layer.axis), None, scales
+    times = bias.size // channels
+    return (
+        rounded_weight(weight, scales, layer.axis),
+        rounded_bias(bias, np.tile((scales * x.scale).astype(np.float64), times)),
+        scales,
+    )
+
+
+def _replace(node: onnx.NodeProto, old: str, new: str) -> None:
+    for n, name in enumerate(node.input):
+        if name == old:
+            node.input[n] = new
+
+
+def switch_positions(switches: Sequence[str], on: Collection[str]) -> Array:
+    """The input `SWITCHES` with these tensors and layers on."""
+    return np.array([name in on for name in switches], bool)
