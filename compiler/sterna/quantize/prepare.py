@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 from sterna.errors import error
 from sterna.export.onnx import to_onnx
-from sterna.frontends.formats import Model, is_tflite, read_model
+from sterna.frontends.formats import Model, format_of, read_model
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.structure import listed, node_names
 from sterna.ir.graph import Array
@@ -53,7 +53,7 @@ def prepared(model: Model) -> onnx.ModelProto:
 
 
 def _as_onnx(model: Model) -> onnx.ModelProto:
-    if is_tflite(model):
+    if format_of(model) != "onnx":
         graph = read_model(model)
         quantized = sorted({v.dtype for v in graph.constants() if v.dtype in ("int8", "uint8", "int16")})
         if quantized or graph.quantization:
