@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "Serve a page that runs a bundle in your browser."),
     "package": ("package", "Turn a bundle into an npm package."),
     "targets": ("targets", "List the targets, or describe one."),
-    "doctor": ("doctor", "Say what is installed here, and what each missing piece would give."),
+    "doctor": ("doctor", "Say what is installed here, and what each missing piece gives."),
     "demo": ("demo", "Compile a small trained model and run it on pictures."),
 }
 
