@@ -66,14 +66,17 @@ def _quietly(*command: object) -> None:
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
 
 
-def _sterna(task: Task, generator: str) -> Iterator[Any]:
+def _sterna(task: Task, generator: str, **options: Any) -> Iterator[Any]:
     import sterna
+    from sterna.runtime import library
 
+    # As the other peers' imports do. A checkout first looks whether its sources have changed, a wheel need not.
+    library.load()
     yield
     bundle = task.folder / "bundle"
     if task.stage == "compile":
         shapes = {name: array.shape for name, array in task.inputs}
-        sterna.compile(str(task.onnx), shapes=shapes, generator=generator, threads=2, output=str(bundle))
+        sterna.compile(str(task.onnx), shapes=shapes, generator=generator, threads=2, output=str(bundle), **options)
         # The generated sources are kept for people to read; nothing at run time opens them.
         yield [bundle / name for name in ("graph.json", "params.bin", "model.so")]
         return
@@ -94,6 +97,11 @@ def sterna_c(task: Task) -> Iterator[Any]:
 @engine("sterna-llvm")
 def sterna_llvm(task: Task) -> Iterator[Any]:
     yield from _sterna(task, "llvm")
+
+
+@engine("sterna-fp16")
+def sterna_fp16(task: Task) -> Iterator[Any]:
+    yield from _sterna(task, "c", weights="fp16")
 
 
 @engine("onnxruntime", "onnxruntime")

@@ -34,6 +34,7 @@ def compile(
     output: str | os.PathLike[str] | None = None,
     *,
     compiler: str = "zig",
+    weights: str = "fp32",
     debug: bool = False,
 ) -> Bundle:
     """Compiles a model for this machine and loads it.
@@ -49,6 +50,7 @@ def compile(
             limit of the bundle.
         output: a directory to keep the bundle in; without one it lives as long as the returned object.
         compiler: for the C generator: "zig", "clang", "gcc" or a path.
+        weights: "fp32", as they are, or "fp16" or "bf16": rounded to 16 bits and widened where they are read.
         debug: every tensor between kernels can be read after a run, at the price of memory.
 
     Returns:
@@ -59,11 +61,23 @@ def compile(
     """
     if output is not None:
         return load(
-            compile_to(output, model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug), threads
+            compile_to(
+                output, model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, debug=debug
+            ),
+            threads,
         )
     temporary = tempfile.TemporaryDirectory(prefix="sterna-bundle-")
     path = compile_to(
-        Path(temporary.name) / "bundle", model, target, shapes, dims, generator, threads, compiler=compiler, debug=debug
+        Path(temporary.name) / "bundle",
+        model,
+        target,
+        shapes,
+        dims,
+        generator,
+        threads,
+        compiler=compiler,
+        weights=weights,
+        debug=debug,
     )
     return load(path, threads).keep(temporary)
 
@@ -78,6 +92,7 @@ def compile_to(
     threads: int = 1,
     *,
     compiler: str = "zig",
+    weights: str = "fp32",
     debug: bool = False,
     all_variants: bool = False,
     single_file: bool = False,
@@ -103,6 +118,7 @@ def compile_to(
         generator,
         threads,
         compiler=compiler,
+        weights=weights,
         debug=debug,
         all_variants=all_variants,
         single_file=single_file,
@@ -121,6 +137,7 @@ def compile_model(
     threads: int = 1,
     *,
     compiler: str = "zig",
+    weights: str = "fp32",
     debug: bool = False,
     all_variants: bool = False,
     single_file: bool = False,
@@ -135,7 +152,7 @@ def compile_model(
         progress("reading the model")
     graph = read_model(model, shapes, dims, static=machine.static)
     name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
-    options = Options(machine, generator, compiler, threads, debug, single_file=single_file)
+    options = Options(machine, generator, compiler, threads, debug, single_file=single_file, weights=weights)
     if all_variants:
         if not machine.variants:
             raise error("E0203", f"the target {machine.name} has no variants", fix="--target browser")

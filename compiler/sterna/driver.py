@@ -36,6 +36,8 @@ from sterna.toolchain.compilers import compile_many
 from sterna.toolchain.link import link_library
 
 GENERATORS = ("c", "llvm")
+#: What weights may be stored as, and the type of each.
+WEIGHTS = {"fp32": "", "fp16": "float16", "bf16": "bfloat16"}
 #: Stages that `observe` reports, in order.
 STAGES = ("import", *(name for name, _ in PASSES), "fuse", "te", "schedule", "lower", "loops", "memory", "source")
 #: Kernels per translation unit: a model's units are compiled side by side, and do not depend on the machine.
@@ -57,6 +59,8 @@ class Options:
         variants: targets whose libraries the bundle holds too, best first; their kernels are the same loop programs,
             so that one graph and one set of weights serve all. The target itself may be among them.
         single_file: the weights lie in the library, for a bundle of one file.
+        weights: "fp32", as they are, or "fp16" or "bf16": the weights of matrix products, convolutions and recurrences
+            are rounded to 16 bits, and widened where they are read; everything is computed in float32 as before.
     """
 
     target: Target
@@ -66,6 +70,7 @@ class Options:
     debug: bool = False
     variants: tuple[Target, ...] = ()
     single_file: bool = False
+    weights: str = "fp32"
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,8 @@ def compile_graph(
     """
     if options.generator not in GENERATORS:
         raise error("E0203", f'there is no generator "{options.generator}"', fix=f"one of {', '.join(GENERATORS)}")
+    if options.weights not in WEIGHTS:
+        raise error("E0203", f'weights cannot be stored as "{options.weights}"', fix=f"one of {', '.join(WEIGHTS)}")
     _check_packaging(options)
     show = observe or (lambda stage, text: None)
     step = progress or (lambda what: None)
@@ -148,7 +155,7 @@ def compile_graph(
         show("fuse", print_steps(steps))
         show("te", "\n".join(print_kernel(c.kernel) for c in calls if isinstance(c.kernel, Kernel)))
     step("scheduling and lowering kernels")
-    kernels, kernel_of = plan_kernels(calls, options.target, dimensions(graph))
+    kernels, kernel_of = plan_kernels(calls, options.target, dimensions(graph), WEIGHTS[options.weights])
     if observe is not None:
         show("schedule", "\n".join(_schedule_text(k) for k in kernels))
         first = {k: call for call, k in reversed(list(zip(calls, kernel_of, strict=True)))}
@@ -226,7 +233,7 @@ def _refuse_open_sizes(graph: Graph, target: Target) -> None:
 
 
 def plan_kernels(
-    calls: Sequence[Call], target: Target, dims: Sequence[Symbol] = ()
+    calls: Sequence[Call], target: Target, dims: Sequence[Symbol] = (), weights: str = ""
 ) -> tuple[tuple[Planned, ...], tuple[int, ...]]:
     """Schedules and lowers the distinct kernels; returns them and each call's index among them."""
     index: dict[str, int] = {}
@@ -235,16 +242,17 @@ def plan_kernels(
     for call in calls:
         if call.key not in index:
             index[call.key] = len(kernels)
-            kernels.append(plan_kernel(call, target, f"k{len(kernels)}_{call.kernel.name}", dims))
+            kernels.append(plan_kernel(call, target, f"k{len(kernels)}_{call.kernel.name}", dims, weights))
         kernel_of.append(index[call.key])
     return tuple(kernels), tuple(kernel_of)
 
 
-def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Planned:
+def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = (), weights: str = "") -> Planned:
     """One kernel's schedule, as the strategies propose it, and its loop program."""
     schedule = None
     if isinstance(call.kernel, Kernel):
-        schedule = propose(call.kernel, Context(target, {n: layout.strides for n, layout in call.layouts.items()}))
+        strides = {n: layout.strides for n, layout in call.layouts.items()}
+        schedule = propose(call.kernel, Context(target, strides, weights))
     return realize(call, schedule, name, dims)
 
 
@@ -278,6 +286,7 @@ def pack_params(
     blocks: dict[tuple[object, ...], tuple[int, int]] = {}
     offset = 0
     where: list[tuple[int, int]] = []
+    overflowing: list[Call] = []
     for call, k in zip(calls, kernel_of, strict=True):
         if not call.constants:
             where.append((0, 0))
@@ -288,6 +297,8 @@ def pack_params(
             size = 0
             buffers = kernels[k].function.params
             stored = schedule.stored(call.constants) if schedule else call.constants
+            if schedule and not _kept_finite(schedule, call, stored):
+                overflowing.append(call)
             for array, buffer in zip(stored, buffers, strict=True):
                 chunks.append(b"\0" * (buffer.slot - size))
                 data = np.ascontiguousarray(array).tobytes()
@@ -298,7 +309,20 @@ def pack_params(
             blocks[identity] = (offset, size + padding)
             offset += size + padding
         where.append(blocks[identity])
+    if overflowing:
+        names = [f"of {', '.join(call.sources) or call.name}" for call in overflowing]
+        fix = "--weights bf16, which has the range of float32"
+        raise error("E0115", "weights are too large for 16 bits of this kind:", *names, fix=fix)
     return b"".join(chunks), tuple(where)
+
+
+def _kept_finite(schedule: Schedule, call: Call, stored: Sequence[Array]) -> bool:
+    """Whether no weight became infinite by being stored in a narrower type."""
+    return all(
+        np.isfinite(after).all() or not np.isfinite(before).all()
+        for before, after, p in zip(call.constants, stored, schedule.kernel.params, strict=False)
+        if p.name in schedule.narrowed
+    )
 
 
 def pack_states(graph: Graph, params: bytes) -> tuple[bytes, tuple[int | None, ...]]:

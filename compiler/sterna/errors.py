@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "E0112": "a tensor of the model is too large",
     "E0113": "this use of a supported operator is not supported",
     "E0114": "a tensor is quantized in a way that means nothing",
+    "E0115": "a weight does not fit the type that weights are to be stored in",
     # E02xx compiler options and targets
     "E0201": "there is no such target",
     "E0202": "a target description is malformed",

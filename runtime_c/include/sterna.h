@@ -95,7 +95,7 @@ typedef struct sterna_options {
   size_t size;                       /* sizeof(sterna_options): the record grows at the end */
   uint32_t threads;                  /* workers, the caller of sterna_run being one: 0 or 1 makes no thread */
   uint32_t reserved;
-  const sterna_allocator *allocator; /* copied; NULL: calloc and free */
+  const sterna_allocator *allocator; /* copied; NULL: that of the system */
   sterna_on_node on_node;            /* NULL: nothing is timed */
   void *user;                        /* first argument of on_node */
 } sterna_options;

@@ -5,6 +5,7 @@
 #endif
 #include "port.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void refuse(char *message, size_t message_bytes) {
@@ -23,6 +24,15 @@ bool port_map(const char *path, port_file *file, char *message, size_t message_b
 }
 
 void port_unmap(port_file *file) { (void)file; }
+
+void *port_pages(size_t bytes) {
+  return calloc(1, bytes);
+}
+
+void port_release_pages(void *memory, size_t bytes) {
+  (void)bytes;
+  free(memory);
+}
 
 void *port_open_library(const char *directory, const char *name, uint64_t hash, char *message, size_t message_bytes) {
   (void)directory;

@@ -10,6 +10,8 @@
 /* In a static library every external name is in the user's name space. */
 #define port_map sterna_port_map
 #define port_unmap sterna_port_unmap
+#define port_pages sterna_port_pages
+#define port_release_pages sterna_port_release_pages
 #define port_open_library sterna_port_open_library
 #define port_close_library sterna_port_close_library
 #define port_symbol sterna_port_symbol
@@ -50,6 +52,11 @@ typedef struct port_file {
 /* False, with a reason in `message`, if it cannot be opened or is no regular file. The mapping starts on a page. */
 bool port_map(const char *path, port_file *file, char *message, size_t message_bytes);
 void port_unmap(port_file *file);
+
+/* Memory that the system has zeroed, so that pages which are never touched cost nothing, in large pages as far as there
+ * are such and their use wastes little; or NULL. The release is given the same number of bytes. */
+void *port_pages(size_t bytes);
+void port_release_pages(void *memory, size_t bytes);
 
 /* Opens `directory`/`name`, whose contents have the hash `hash`. NULL, with a reason in `message`, if it cannot. */
 void *port_open_library(const char *directory, const char *name, uint64_t hash, char *message, size_t message_bytes);

@@ -1,6 +1,7 @@
 #include "port.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PATH_CHARACTERS 4096
@@ -45,6 +46,15 @@ void port_unmap(port_file *file) {
   if (file->data != NULL) (void)UnmapViewOfFile(file->data);
   file->data = NULL;
   file->bytes = 0;
+}
+
+void *port_pages(size_t bytes) {
+  return calloc(1, bytes);
+}
+
+void port_release_pages(void *memory, size_t bytes) {
+  (void)bytes;
+  free(memory);
 }
 
 /* The hash is not needed: Windows does not let the file of a loaded library be replaced. */

@@ -28,19 +28,18 @@
 enum { LEAF_1, LEAF_7_0, LEAF_7_1, LEAF_EXTENDED, N_LEAVES };
 enum { EAX, EBX, ECX, EDX };
 
-/* Register state that the operating system must save, as bits of XCR0: SSE and AVX; also the masks and upper halves
- * of AVX-512; also the tiles of AMX. */
-#define OS_NONE 0x0u
-#define OS_AVX 0x6u
-#define OS_AVX512 0xe6u
-#define OS_AMX 0x60000u
+/* Register state that the operating system must save, and its bits of XCR0: none, SSE and AVX; also the masks and upper
+ * halves of AVX-512; the tiles of AMX. */
+enum { OS_NONE, OS_AVX, OS_AVX512, OS_AMX };
+static const uint32_t state_bits[] = {0, 0x6, 0xe6, 0x60000};
 
 /* The name is an array, so that the table needs no relocations: they are half of a small library's data. */
-static const struct {
+typedef struct feature {
   char name[20];
-  uint8_t leaf, reg, bit;
-  uint32_t os;
-} features[] = {
+  uint8_t leaf, reg, bit, os;
+} feature;
+
+static const feature features[] = {
     {"cx8", LEAF_1, EDX, 8, OS_NONE},
     {"cmov", LEAF_1, EDX, 15, OS_NONE},
     {"mmx", LEAF_1, EDX, 23, OS_NONE},
@@ -125,23 +124,33 @@ static int may_use_amx(void) {
 #endif
 }
 
-static int cpu_has(const char *name, size_t length) {
-  for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-    if (strlen(features[i].name) != length || strncmp(features[i].name, name, length) != 0) continue;
-    uint32_t leaves[N_LEAVES][4] = {{0}}, limit[4];
-    cpuid(0, 0, limit);
-    if (limit[EAX] >= 1) cpuid(1, 0, leaves[LEAF_1]);
-    if (limit[EAX] >= 7) {
-      cpuid(7, 0, leaves[LEAF_7_0]);
-      if (leaves[LEAF_7_0][EAX] >= 1) cpuid(7, 1, leaves[LEAF_7_1]);
-    }
-    cpuid(0x80000000u, 0, limit);
-    if (limit[EAX] >= 0x80000001u) cpuid(0x80000001u, 0, leaves[LEAF_EXTENDED]);
-    if ((leaves[features[i].leaf][features[i].reg] >> features[i].bit & 1u) == 0) return 0;
-    if (features[i].os == OS_NONE) return 1;
-    const uint32_t osxsave = 1u << 27;
-    if ((leaves[LEAF_1][ECX] & osxsave) == 0 || (saved_state() & features[i].os) != features[i].os) return 0;
-    return features[i].os == OS_AMX ? may_use_amx() : 1;
+/* What the processor says of itself. To ask costs nothing on a machine and, within a virtual one, where every question goes
+ * to its host, some 10 microseconds: once for a list of features. */
+typedef struct processor {
+  uint32_t leaves[N_LEAVES][4];
+} processor;
+
+static void ask_processor(processor *p) {
+  memset(p, 0, sizeof *p);
+  uint32_t limit[4];
+  cpuid(0, 0, limit);
+  cpuid(1, 0, p->leaves[LEAF_1]); /* the first processor that can be asked has it */
+  if (limit[EAX] >= 7) {
+    cpuid(7, 0, p->leaves[LEAF_7_0]);
+    if (p->leaves[LEAF_7_0][EAX] >= 1) cpuid(7, 1, p->leaves[LEAF_7_1]);
+  }
+  cpuid(0x80000000u, 0, limit);
+  if (limit[EAX] >= 0x80000001u) cpuid(0x80000001u, 0, p->leaves[LEAF_EXTENDED]);
+}
+
+static int cpu_has(const processor *p, const char *name, size_t length) {
+  for (const feature *f = features; f < features + sizeof features / sizeof *features; f++) {
+    if (strlen(f->name) != length || strncmp(f->name, name, length) != 0) continue;
+    if ((p->leaves[f->leaf][f->reg] >> f->bit & 1u) == 0) return 0;
+    if (f->os == OS_NONE) return 1;
+    const uint32_t osxsave = 1u << 27, wanted = state_bits[f->os];
+    if ((p->leaves[LEAF_1][ECX] & osxsave) == 0 || (saved_state() & wanted) != wanted) return 0;
+    return f->os == OS_AMX ? may_use_amx() : 1;
   }
   return -1;
 }
@@ -207,7 +216,16 @@ static int present(const feature *f) {
 #endif
 }
 
-static int cpu_has(const char *name, size_t length) {
+typedef struct processor {
+  int unused; /* features are asked for one by one */
+} processor;
+
+static void ask_processor(processor *p) {
+  p->unused = 0;
+}
+
+static int cpu_has(const processor *p, const char *name, size_t length) {
+  (void)p;
   for (const feature *f = features; f->name[0] != 0; f++)
     if (strlen(f->name) == length && strncmp(f->name, name, length) == 0) return present(f);
   return -1;
@@ -215,12 +233,18 @@ static int cpu_has(const char *name, size_t length) {
 
 #endif
 
-int sterna_cpu_has(const char *name) { return name != NULL ? cpu_has(name, strlen(name)) : -1; }
+int sterna_cpu_has(const char *name) {
+  processor p;
+  ask_processor(&p);
+  return name != NULL ? cpu_has(&p, name, strlen(name)) : -1;
+}
 
 sterna_status cpu_check(const char *wanted, const char *where, sterna_error *error) {
+  processor p;
+  ask_processor(&p);
   for (const char *name = wanted; *name != 0;) {
     size_t length = strcspn(name, " ");
-    int found = length > 0 ? cpu_has(name, length) : 1;
+    int found = length > 0 ? cpu_has(&p, name, length) : 1;
     if (found <= 0)
       return fail(error, STERNA_WRONG_MACHINE, "%s: needs the CPU feature \"%.*s\", which this %s", where,
                   length < 64 ? (int)length : 64, name, found < 0 ? "runtime does not know" : "machine does not have");

@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -11,16 +10,14 @@ struct heap_chunk {
   size_t bytes;
 };
 
-/* calloc and not malloc with memset: a large arena costs nothing until its pages are touched. */
 static void *default_allocate(void *context, size_t bytes) {
   (void)context;
-  return calloc(1, bytes);
+  return port_pages(bytes);
 }
 
 static void default_release(void *context, void *memory, size_t bytes) {
   (void)context;
-  (void)bytes;
-  free(memory);
+  port_release_pages(memory, bytes);
 }
 
 void heap_open(heap *heap, const sterna_allocator *allocator) {

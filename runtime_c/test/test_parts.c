@@ -106,6 +106,20 @@ static void test_heap(void) {
   heap_close(&memory);
 }
 
+/* Sizes on both sides of those at which small pages become large ones. */
+static void test_pages(void) {
+  static const size_t sizes[] = {1, 4096, (1u << 20) - 1, 1u << 20, (2u << 20) + 1, (3u << 20) - 1, 3u << 20, 5000000};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    unsigned char *pages = port_pages(sizes[i]);
+    CHECK(pages != NULL && (uintptr_t)pages % 16 == 0);
+    if (pages == NULL) continue;
+    CHECK(pages[0] == 0 && memcmp(pages, pages + 1, sizes[i] - 1) == 0);
+    memset(pages, 1, sizes[i]);
+    port_release_pages(pages, sizes[i]);
+  }
+  CHECK(port_pages(PTRDIFF_MAX) == NULL);
+}
+
 static void test_cpu(void) {
   sterna_error error;
   CHECK(sterna_cpu_has("no-such-feature") == -1 && sterna_cpu_has("") == -1 && sterna_cpu_has(NULL) == -1);
@@ -138,6 +152,7 @@ int main(void) {
   test_json_walk();
   test_arithmetic();
   test_heap();
+  test_pages();
   test_cpu();
   test_status();
   printf("%d failures\n", failures);

@@ -44,10 +44,7 @@ export function readControl(graph, list) {
  * @param {(node: number) => void} runNode
  */
 export function runControlled(graph, bytes, runNode) {
-  const word = (/** @type {number} */ value) => {
-    const { buffer, byteOffset } = bytes(value);
-    return new BigInt64Array(buffer, byteOffset, 1);
-  };
+  const word = (/** @type {number} */ value) => int64(bytes(value));
   const holds = (/** @type {Control} */ { condition }) => condition === undefined || bytes(condition)[0] !== 0;
   /** @type {(first: number, last: number, controls: Control[]) => void} */
   const range = (first, last, controls) => {
@@ -72,6 +69,9 @@ export function runControlled(graph, bytes, runNode) {
   range(0, graph.nodes.length, graph.control);
 }
 
+/** @param {Uint8Array} bytes of one element */
+export const int64 = ({ buffer, byteOffset }) => new BigInt64Array(buffer, byteOffset, 1);
+
 const end = (/** @type {Control} */ { nodes }) => nodes[nodes.length - 1];
 
 /**
@@ -80,17 +80,17 @@ const end = (/** @type {Control} */ { nodes }) => nodes[nodes.length - 1];
  * @returns {Control | undefined}
  */
 function readOne(graph, row) {
-  const { op, name = "a loop", nodes, count = Infinity, trips, condition, number, limit = Infinity } = row ?? {};
+  const { op, name = "a loop", nodes, count = Infinity, trips, condition, number, limit = Infinity } = row;
   const loop = op === "loop";
   /** @param {number | undefined} index @param {string} dtype */
   const scalar = (index, dtype) => {
     const value = graph.values[index ?? -1];
-    return index === undefined || (value?.dtype === dtype && !value.open && value.dims.every((n) => n === 1));
+    return index === undefined || (value?.dtype === dtype && !value.stage && value.dims.every((n) => n === 1));
   };
   const good =
     (loop || (op === "if" && condition !== undefined)) &&
-    Array.isArray(nodes) && nodes.length === (loop ? 2 : 3) &&
-    nodes.every((n, i) => Number.isInteger(n) && n >= (i ? nodes[i - 1] : 0) && n <= graph.nodes.length) &&
+    nodes.length === (loop ? 2 : 3) &&
+    nodes.every((/** @type {number} */ n, /** @type {number} */ i) => Number.isInteger(n) && n >= (i ? nodes[i - 1] : 0) && n <= graph.nodes.length) &&
     nodes[0] < nodes[nodes.length - 1] &&
     scalar(condition, "bool") && scalar(trips, "int64") && scalar(number, "int64") &&
     (number === undefined || graph.values[number].class === "arena") &&

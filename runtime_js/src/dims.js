@@ -21,11 +21,11 @@ const OPERATIONS = new Map([
  * 32 bits of WebAssembly's memory.
  *
  * @param {Expression} expression
- * @param {number[]} sizes of the symbols
+ * @param {(symbol: number) => number | undefined} size of a symbol
  * @param {() => string} where for the message
  * @returns {number}
  */
-export function evaluate(expression, sizes, where) {
+export function evaluate(expression, size, where) {
   let terms = 0;
   const good = (/** @type {boolean} */ right) => right || bad(`${where()} is not a size: ${JSON.stringify(expression)}`);
   const safe = (/** @type {any} */ n) => (good(Number.isSafeInteger(n)), n);
@@ -34,7 +34,7 @@ export function evaluate(expression, sizes, where) {
     good(++terms <= MOST_TERMS);
     if (!Array.isArray(e)) return safe(e);
     const [operator, ...operands] = e;
-    if (operator === "d") return safe(e.length === 2 && sizes[safe(e[1])]);
+    if (operator === "d") return safe(e.length === 2 && size(safe(e[1])));
     const operation = OPERATIONS.get(operator);
     // The right side of a division is a constant.
     good(operands.length > 0 && (!/[/%]/.test(operator) || (operands.length === 2 && safe(operands[1]) > 0)));

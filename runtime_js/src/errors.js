@@ -42,6 +42,7 @@ export async function attempt(code, what, action, signal) {
     return await action();
   } catch (problem) {
     signal?.throwIfAborted();
+    if (problem instanceof SternaError) throw problem;
     fail(code, `${what}: ${/** @type {Error} */ (problem).message}`, problem);
   }
 }

@@ -10,12 +10,14 @@ import { hash64 } from "./hash.js";
  * @typedef {{graph: Bytes, params?: Bytes, module: WebAssembly.Module | Bytes}} Parts
  * @typedef {Record<string, string | URL>} Files Addresses of `graph.json` and the files that it names.
  * @typedef {string | URL | Response | Bytes | Parts | Files} Source
+ * @typedef {import("./graph.js").FileEntry} FileEntry
  * @typedef {{graph: Uint8Array, params: () => Promise<Uint8Array | undefined>,
- *   library: (name: string) => Promise<WebAssembly.Module | Uint8Array>, whole: boolean}} Opened `whole`: everything lies
- *   in the library.
+ *   library: (name: string, entry: FileEntry) => Promise<WebAssembly.Module>, whole: boolean}} Opened `whole`: everything
+ *   lies in the library.
  */
 
-const GRAPH_SECTION = "sterna.graph";
+/** Of a module: "\0asm", version 1. */
+const MAGIC = [0, 97, 115, 109, 1, 0, 0, 0];
 
 /**
  * Finds the parts of a bundle. What is large is only asked for when it is wanted.
@@ -38,11 +40,10 @@ export async function open(source, options) {
   const { graph, params, module } = /** @type {Parts} */ (source ?? {});
   if (!isBytes(graph) || !(isBytes(params) || params === undefined) || !(isBytes(module) || module instanceof WebAssembly.Module))
     fail("E0501", "a model is loaded from a URL, a Response, bytes of a single file, or {graph, params, module}");
-  const library = module instanceof WebAssembly.Module ? module : toBytes(module);
   return {
     graph: toBytes(graph),
     params: async () => params && toBytes(params),
-    library: async () => library,
+    library: async (name, entry) => (module instanceof WebAssembly.Module ? module : compile(name, toBytes(module), entry)),
     whole: params === undefined,
   };
 }
@@ -58,7 +59,8 @@ async function remote(address, options) {
   const get = async (/** @type {string} */ file) => read(await address(file), file, options);
   const params = get("params.bin");
   params.catch(() => {}); // whoever asks for it hears of it
-  return { graph: await get("graph.json"), params: () => params, library: get, whole: false };
+  const library = async (/** @type {string} */ name, /** @type {FileEntry} */ entry) => compile(name, await get(name), entry);
+  return { graph: await get("graph.json"), params: () => params, library, whole: false };
 }
 
 /** @param {any} source @returns {source is Files} */
@@ -72,57 +74,28 @@ const toBytes = (data) =>
   data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 
 /**
- * A bundle of one file: the graph is its last section, and covers what stands before it.
+ * A bundle of one file: the graph is its last section, and describes the bytes before it.
  *
  * @param {Uint8Array} bytes
- * @returns {Opened}
+ * @returns {Promise<Opened>}
  */
-function single(bytes) {
-  checkMagic(bytes, "model.wasm");
-  let found;
-  for (let at = 8; at < bytes.length; ) {
-    const start = at;
-    const id = bytes[at++];
-    const number = () => {
-      let value = 0;
-      for (let shift = 0; ; shift += 7) {
-        const byte = bytes[at++];
-        if (byte === undefined || shift > 28) fail("E0505", "model.wasm: ends in the middle of a section");
-        value += (byte & 127) * 2 ** shift;
-        if (byte < 128) return value;
-      }
-    };
-    const end = number() + at;
-    if (end > bytes.length) fail("E0505", `model.wasm: has ${bytes.length} bytes; its sections need at least ${end}`);
-    if (id === 0) {
-      const length = number();
-      if (new TextDecoder().decode(bytes.slice(at, at + length)) === GRAPH_SECTION)
-        found = { graph: bytes.subarray(at + length, end), code: bytes.subarray(0, start) };
-    }
-    at = end;
-  }
-  if (!found) fail("E0504", "model.wasm: has no graph: it is no single-file bundle; load the directory it is in");
-  const { graph, code } = found;
-  return { graph, params: async () => undefined, library: async () => code, whole: true };
-}
-
-/**
- * @param {Uint8Array} bytes
- * @param {string} name
- */
-function checkMagic(bytes, name) {
-  const start = [0, 97, 115, 109, 1, 0, 0, 0];
-  if (start.some((byte, i) => bytes[i] !== byte)) {
-    const given = JSON.stringify(new TextDecoder().decode(bytes.slice(0, 24)));
-    fail("E0503", `${name}: wanted WebAssembly, given ${given}${page(bytes)}`);
-  }
+async function single(bytes) {
+  const name = "model.wasm";
+  const module = await compile(name, bytes);
+  const [graph] = WebAssembly.Module.customSections(module, "sterna.graph");
+  if (!graph) fail("E0504", `${name}: has no graph: it is no single-file bundle; load the directory it is in`);
+  const library = async (/** @type {string} */ _, /** @type {FileEntry} */ entry) => {
+    checkFile(name, entry, bytes.subarray(0, entry.bytes));
+    return module;
+  };
+  return { graph: toBytes(graph), params: async () => undefined, library, whole: true };
 }
 
 /**
  * Refuses bytes that are not those that `graph.json` describes.
  *
  * @param {string} name
- * @param {{bytes: number, hash: string}} entry
+ * @param {FileEntry} entry
  * @param {Uint8Array} bytes
  */
 export function checkFile(name, entry, bytes) {
@@ -133,18 +106,18 @@ export function checkFile(name, entry, bytes) {
 }
 
 /**
- * Compiles a library, checked against its entry in `graph.json`.
- *
  * @param {string} name
- * @param {{bytes: number, hash: string}} entry
- * @param {WebAssembly.Module | Uint8Array} library
+ * @param {Uint8Array} bytes
+ * @param {FileEntry} [entry] what `graph.json` says of them
  * @returns {Promise<WebAssembly.Module>}
  */
-export async function compile(name, entry, library) {
-  if (library instanceof WebAssembly.Module) return library;
-  checkMagic(library, name);
-  checkFile(name, entry, library);
-  return attempt("E0508", `${name}: cannot be compiled`, () => WebAssembly.compile(/** @type {BufferSource} */ (library)));
+async function compile(name, bytes, entry) {
+  if (MAGIC.some((byte, i) => bytes[i] !== byte)) {
+    const given = JSON.stringify(new TextDecoder().decode(bytes.slice(0, 24)));
+    fail("E0503", `${name}: wanted WebAssembly, given ${given}${page(bytes)}`);
+  }
+  if (entry) checkFile(name, entry, bytes);
+  return attempt("E0508", `${name}: cannot be compiled`, () => WebAssembly.compile(/** @type {BufferSource} */ (bytes)));
 }
 
 /**
@@ -155,8 +128,8 @@ export async function compile(name, entry, library) {
  */
 async function absolute(source) {
   const text = String(source);
-  if (/^[a-z][a-z\d+.-]+:/i.test(text)) return new URL(text);
-  if (globalThis.document ?? globalThis.location) return new URL(text, globalThis.document?.baseURI ?? location.href);
+  const base = globalThis.document?.baseURI ?? globalThis.location?.href;
+  if (base ?? /^[a-z][a-z\d+.-]+:/i.test(text)) return new URL(text, base);
   const { pathToFileURL } = await nodeModule("url");
   return pathToFileURL(text);
 }

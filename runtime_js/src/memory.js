@@ -86,17 +86,17 @@ export function writeRecords(buffer, graph, layout, workers) {
 }
 
 /**
- * Reads the library's table and checks it against the graph.
+ * Reads the library's table, checks it against the graph, and tells every node what its kernel does.
  *
  * @param {WebAssembly.Exports} exports
  * @param {ArrayBufferLike} buffer
  * @param {Graph} graph
- * @param {string} name of the library, for messages
- * @returns {{functions: number[], mostTasks: number[]}} by node: index into the module's table of functions; tasks
+ * @returns {number[]} by node: index into the module's table of functions
  */
-export function readTable(exports, buffer, graph, name) {
+export function readTable(exports, buffer, graph) {
+  const { library } = graph;
   /** @type {(what: string) => never} */
-  const wrong = (what) => fail("E0508", `${name}: ${what}`);
+  const wrong = (what) => fail("E0508", `${library}: ${what}`);
   const symbol = `sterna_${graph.model}_library`;
   const describe = exports[symbol];
   if (typeof describe !== "function") wrong(`has no function ${symbol}`);
@@ -104,7 +104,7 @@ export function readTable(exports, buffer, graph, name) {
   const record = describe() / 4;
   const [size, abi, count, , kernels] = words.subarray(record, record + 5);
   if (size < 24) wrong(`its table has ${size} bytes`);
-  if (abi !== 1) fail("E0506", `${name}: kernel ABI is ${abi}; this runtime speaks 1`);
+  if (abi !== 1) fail("E0506", `${library}: kernel ABI is ${abi}; this runtime speaks 1`);
   if (count !== graph.kernels.length) wrong(`has ${count} kernels; graph.json has ${graph.kernels.length}`);
   const table = words.subarray(kernels / 4, kernels / 4 + KERNEL * count);
   if (table.length < KERNEL * count) wrong("its table lies outside of the memory");
@@ -112,10 +112,11 @@ export function readTable(exports, buffer, graph, name) {
     const [, , scratch, flags] = table.subarray(KERNEL * k);
     if (scratch > graph.scratchBytes)
       wrong(`kernel "${kernel}" needs ${scratch} bytes of scratch; graph.json has ${graph.scratchBytes}`);
-    if (flags) fail("E0512", `${name}: kernel "${kernel}" needs a barrier, which this runtime does not have`);
+    if (flags) fail("E0512", `${library}: kernel "${kernel}" needs a barrier, which this runtime does not have`);
   });
-  return {
-    functions: graph.nodes.map((node) => table[KERNEL * node.kernel]),
-    mostTasks: graph.nodes.map((node) => table[KERNEL * node.kernel + 1]),
-  };
+  return graph.nodes.map((node) => {
+    const [index, tasks] = table.subarray(KERNEL * node.kernel);
+    node.mostTasks = tasks;
+    return index;
+  });
 }

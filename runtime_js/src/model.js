@@ -1,8 +1,8 @@
-import { runControlled } from "./control.js";
+import { int64, runControlled } from "./control.js";
 import { attempt, fail } from "./errors.js";
 import { canShare, hasFeature } from "./features.js";
 import { readGraph, resize } from "./graph.js";
-import { checkFile, compile, open } from "./load.js";
+import { checkFile, open } from "./load.js";
 import { addressOf, layOut, readTable, writeRecords } from "./memory.js";
 import { arrayType, checkArray } from "./tensors.js";
 import { Pool, TASKS } from "./threads.js";
@@ -13,11 +13,10 @@ import { Pool, TASKS } from "./threads.js";
  * @typedef {import("./load.js").FetchOptions & {threads?: number}} LoadOptions `threads`: how many share the work, 1 if
  *   not given.
  * @typedef {{name: string, dtype: string, dims: number[]}} TensorInfo
- * @typedef {{name: string, size: number, lo: number, hi: number}} DimInfo
+ * @typedef {{name: string, size: number, lo: number, hi: number, computed: boolean}} DimInfo
  * @typedef {{name: string, kernel: string, sources: string[], tasks: number, ms: number}} NodeTime
- * @typedef {[import("./graph.js").Graph, import("./memory.js").Layout, ArrayBufferLike,
- *   ((record: number, first: number, last: number) => number)[], number[], number[], Pool | undefined, string]} Parts
- *   Graph, addresses, memory, kernel and call record of every node, most tasks of each, threads, file of the kernels.
+ * @typedef {[import("./graph.js").Graph, import("./memory.js").Layout, ArrayBufferLike, Pool | undefined]} Parts
+ *   Graph, addresses, memory, threads.
  * @typedef {TypedArray | Uint8ClampedArray | {data: TypedArray | Uint8ClampedArray, dims: number[]}} Input
  */
 
@@ -33,11 +32,7 @@ export class Model {
   /** @type {Parts[0]} */ #graph;
   /** @type {Parts[1]} */ #layout;
   /** @type {Parts[2]} */ #buffer;
-  /** @type {Parts[3]} */ #kernels;
-  /** @type {Parts[4]} */ #records;
-  /** @type {Parts[5]} */ #mostTasks;
-  /** @type {Parts[6]} */ #pool;
-  /** @type {Parts[7]} */ #library;
+  /** @type {Parts[3]} */ #pool;
   #disposed = false;
   #hasRun = false;
 
@@ -47,8 +42,8 @@ export class Model {
    */
   constructor(secret, parts) {
     if (secret !== key) fail("E0501", "a model is made by Model.load");
-    [this.#graph, this.#layout, this.#buffer, this.#kernels, this.#records, this.#mostTasks, this.#pool, this.#library] = parts;
-    this.#follow();
+    [this.#graph, this.#layout, this.#buffer, this.#pool] = parts;
+    this.#resize(this.#graph.sizes, 0, Infinity);
     this.resetState();
   }
 
@@ -69,32 +64,36 @@ export class Model {
     const graph = await readGraph(opened.graph);
     const chosen = choose(graph, threads);
     threads = chosen.threads;
-    const entry = graph.files[chosen.library];
-    const [given, params] = await Promise.all([opened.library(chosen.library), opened.params()]);
-    const module = await compile(chosen.library, entry, given);
+    const library = (graph.library = chosen.library);
+    const entry = graph.files[library];
+    const [module, params] = await Promise.all([opened.library(library, entry), opened.params()]);
     signal?.throwIfAborted();
 
     const layout = layOut(graph, entry.static_bytes ?? 0, threads, opened.whole);
     const memory = await makeMemory(layout.bytes, chosen.shared);
-    const { exports } = await instantiate(module, memory, chosen.library);
+    const { exports } = await instantiate(module, memory, library);
     const { buffer } = memory;
     if (opened.whole) {
       const at = exports.sterna_params;
-      if (!(at instanceof WebAssembly.Global)) fail("E0501", `params is missing: ${chosen.library} does not hold the weights`);
+      if (!(at instanceof WebAssembly.Global)) fail("E0501", `params is missing: ${library} does not hold the weights`);
       layout.params = at.value;
     } else {
       if (!params) fail("E0501", "params is missing");
       checkFile("params.bin", graph.files["params.bin"], params);
       new Uint8Array(buffer).set(params, layout.params);
     }
-    const { functions, mostTasks } = readTable(exports, buffer, graph, chosen.library);
+    const functions = readTable(exports, buffer, graph);
     const records = writeRecords(buffer, graph, layout, threads);
     const table = /** @type {WebAssembly.Table} */ (exports.__indirect_function_table);
-    const kernels = functions.map((index) => table.get(index));
+    graph.nodes.forEach((node, n) => {
+      const kernel = table.get(functions[n]);
+      const record = records[0][n];
+      node.call = (first, last) => kernel(record, first, last);
+    });
     const pool = threads > 1 ? await Pool.start(module, memory, layout, functions, records) : undefined;
     if (signal?.aborted) pool?.stop();
     signal?.throwIfAborted();
-    return new Model(key, [graph, layout, buffer, kernels, records[0], mostTasks, pool, chosen.library]);
+    return new Model(key, [graph, layout, buffer, pool]);
   }
 
   /** The model's name. */
@@ -112,10 +111,10 @@ export class Model {
     return this.#graph.outputs.map((v) => this.#info(v));
   }
 
-  /** @returns {DimInfo[]} dimensions that were left open when the model was compiled */
+  /** @returns {DimInfo[]} dimensions that were left open when the model was compiled; behind them, those that it computes */
   get dims() {
-    const { symbols, sizes } = this.#graph;
-    return symbols.map(({ name, lo, hi }, n) => ({ name, size: sizes[n], lo, hi }));
+    const { symbols, sizes, open } = this.#graph;
+    return symbols.map(({ name, lo, hi }, n) => ({ name, size: sizes[n], lo, hi, computed: n >= open }));
   }
 
   /** How many threads share the work. */
@@ -125,8 +124,8 @@ export class Model {
 
   /** Bytes: `total` is the linear memory, which never changes; `library` is the file whose kernels run. */
   get memory() {
-    const { arenaBytes: arena, paramsBytes: params, scratchBytes: scratch } = this.#graph;
-    return { total: this.#buffer.byteLength, arena, params, scratch, library: this.#library };
+    const { arenaBytes: arena, paramsBytes: params, scratchBytes: scratch, library } = this.#graph;
+    return { total: this.#buffer.byteLength, arena, params, scratch, library };
   }
 
   /**
@@ -185,24 +184,18 @@ export class Model {
    */
   setDims(sizes) {
     this.#check();
-    const { symbols, sizes: before } = this.#graph;
-    const next = [...before];
+    const { sizes: before, open } = this.#graph;
+    const symbols = this.#graph.symbols.slice(0, open);
+    const next = this.#graph.symbols.map(({ hi }, n) => (n < open ? before[n] : hi)); // nothing is computed yet
     for (const [name, size] of Object.entries(sizes)) {
       const n = symbols.findIndex((s) => s.name === name);
-      if (n < 0) fail("E0501", `the model has no dimension "${name}"; it has: ${symbols.map((s) => s.name).join(", ") || "none"}`);
+      if (n < 0) fail("E0501", `the model has no dimension "${name}" to set; it has: ${symbols.map((s) => s.name).join(", ") || "none"}`);
       const { lo, hi } = symbols[n];
       if (!Number.isSafeInteger(size) || size < lo || size > hi) fail("E0501", `dimension "${name}" is ${size}; the model takes ${lo} to ${hi}`);
       next[n] = size;
     }
-    if (next.every((size, n) => size === before[n])) return;
-    resize(this.#graph, next);
-    try {
-      this.#follow();
-    } catch (problem) {
-      resize(this.#graph, before);
-      this.#follow();
-      throw problem;
-    }
+    if (symbols.every((_, n) => next[n] === before[n])) return;
+    this.#resize(next, 1, Infinity);
     this.#hasRun = false;
   }
 
@@ -215,8 +208,7 @@ export class Model {
    */
   profile(inputs = {}, { runs = 20 } = {}) {
     this.#write(inputs);
-    const { nodes, kernels } = this.#graph;
-    const total = nodes.map(() => 0);
+    const total = this.#graph.nodes.map(() => 0);
     for (let run = 0; run < runs; run++)
       this.#runNodes((n) => {
         const start = performance.now();
@@ -224,6 +216,7 @@ export class Model {
         total[n] += performance.now() - start;
       });
     this.#hasRun = true;
+    const { nodes, kernels } = this.#graph;
     return nodes.map(({ name, kernel, sources, tasks }, n) => ({ name, kernel: kernels[kernel], sources, tasks, ms: total[n] / runs }));
   }
 
@@ -239,7 +232,7 @@ export class Model {
     this.#disposed = true;
     this.#pool?.stop();
     this.#pool = undefined;
-    this.#kernels = [];
+    this.#graph.nodes = [];
     this.#buffer = new ArrayBuffer(0);
   }
 
@@ -247,50 +240,66 @@ export class Model {
     if (this.#disposed) fail("E0520", `the model "${this.name}" has been disposed of`);
   }
 
+  /**
+   * The bytes of a value's only element.
+   *
+   * @param {number} index
+   */
+  #element(index) {
+    const { origin, elementBytes } = this.#graph.values[index];
+    return new Uint8Array(this.#buffer, addressOf(this.#graph, this.#layout, index) + origin * elementBytes, elementBytes);
+  }
+
   /** @param {(n: number) => void} run */
   #runNodes(run) {
-    const bytes = (/** @type {number} */ v) => {
-      const { origin, elementBytes } = this.#graph.values[v];
-      return new Uint8Array(this.#buffer, addressOf(this.#graph, this.#layout, v) + origin * elementBytes, elementBytes);
-    };
-    runControlled(this.#graph, bytes, run);
+    runControlled(this.#graph, (v) => this.#element(v), run);
   }
 
   /** @param {number} n */
   #runNode(n) {
-    const { tasks } = this.#graph.nodes[n];
-    const kernel = this.#kernels[n];
-    const record = this.#records[n];
+    const { name, kernel, tasks, computes, call } = this.#graph.nodes[n];
     let status = 0;
-    if (this.#pool && tasks > 1) status = this.#pool.run(n, tasks, (first, last) => kernel(record, first, last));
-    else if (tasks > 0) status = kernel(record, 0, tasks);
-    if (status < 0) {
-      const { name, kernel: k } = this.#graph.nodes[n];
-      fail("E0511", `node "${name}": kernel "${this.#graph.kernels[k]}" returned ${status}`);
-    }
+    if (this.#pool && tasks > 1) status = this.#pool.run(n, tasks, call);
+    else if (tasks > 0) status = call(0, tasks);
+    if (status < 0) fail("E0511", `node "${name}": kernel "${this.#graph.kernels[kernel]}" returned ${status}`);
+    if (computes !== undefined) this.#compute(computes);
+  }
+
+  /**
+   * A size is known that the model computes; what depends on it follows.
+   *
+   * @param {number} index of the value
+   */
+  #compute(index) {
+    const { symbols, sizes, values } = this.#graph;
+    const symbol = /** @type {number} */ (values[index].computes);
+    const { name, lo, hi } = symbols[symbol];
+    const size = Number(int64(this.#element(index))[0]);
+    if (size < lo || size > hi) fail("E0511", `dimension "${name}" is ${size}; the bundle has room for ${lo} to ${hi}`);
+    this.#resize(sizes.map((old, n) => (n === symbol ? size : old)), 2 + symbol, 2 + symbol);
   }
 
   /** @param {Record<string, Input>} inputs */
   #write(inputs) {
     this.#check();
-    const { inputs: wanted, values } = this.#graph;
     const given = Object.entries(inputs).map(([name, input]) => {
-      const index = this.#find(wanted, "input", name);
-      const shaped = input !== null && typeof input === "object" && "dims" in input;
-      return { name, index, data: shaped ? input.data : input, dims: shaped ? input.dims : undefined };
+      const index = this.#find(this.#graph.inputs, "input", name);
+      const { data, dims } = /** @type {any} */ (input)?.dims ? /** @type {any} */ (input) : { data: input };
+      return { name, index, data, dims };
     });
     /** @type {Record<string, number>} */
     const sizes = {};
     for (const { index, dims } of given)
-      values[index].row.dims.forEach((/** @type {any} */ e, /** @type {number} */ axis) => {
+      this.#graph.values[index].row.dims.forEach((/** @type {any} */ e, /** @type {number} */ axis) => {
         if (dims && Array.isArray(e) && e[0] === "d") sizes[this.#graph.symbols[e[1]].name] = dims[axis];
       });
     if (Object.keys(sizes).length) this.setDims(sizes);
     for (const { name, index, data, dims } of given) {
-      const own = values[index].dims;
-      if (dims && (dims.length !== own.length || dims.some((n, i) => n !== own[i])))
+      const value = this.#graph.values[index];
+      const own = value.dims;
+      if (dims && dims.join() !== own.join())
         fail("E0604", `input "${name}" wants [${own.join(", ")}]; given: [${dims.join(", ")}]`);
-      this.#view(index).set(/** @type {any} */ (checkArray(name, values[index], data)));
+      this.#view(index).set(/** @type {any} */ (checkArray(name, value, data)));
     }
   }
 
@@ -322,14 +331,16 @@ export class Model {
     return { name, dtype, dims: [...dims] };
   }
 
-  /** What kernels and threads read follows the present sizes. */
-  #follow() {
-    const { nodes, sizes } = this.#graph;
-    nodes.forEach(({ name, tasks, open }, n) => {
-      const most = this.#mostTasks[n];
-      if (open ? tasks > most : tasks !== most || !most)
-        fail("E0508", `node "${name}" has ${tasks} tasks; its kernel in ${this.#library} has ${most}`);
-    });
+  /**
+   * Everything follows other sizes, what kernels and threads read too.
+   *
+   * @param {number[]} sizes
+   * @param {number} from
+   * @param {number} to
+   */
+  #resize(sizes, from, to) {
+    const { nodes } = this.#graph;
+    resize(this.#graph, sizes, from, to);
     new BigInt64Array(this.#buffer, this.#layout.sizes, sizes.length).set(sizes.map(BigInt));
     new Int32Array(this.#buffer, this.#layout.control + 4 * TASKS, nodes.length).set(nodes.map((n) => n.tasks));
   }

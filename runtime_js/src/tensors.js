@@ -49,7 +49,7 @@ export function checkArray(name, { dtype, dims }, data) {
   const wanted = /** @type {Function} */ (arrayType(dtype));
   const given = data?.constructor?.name ?? String(data);
   if (!(data instanceof wanted) && !(wanted === Uint8Array && data instanceof Uint8ClampedArray))
-    fail("E0603", `input "${name}" is ${dtype} and wants ${/[AEIOU]/.test(wanted.name[0]) ? "an" : "a"} ${wanted.name}; given: ${given}`);
+    fail("E0603", `input "${name}" is ${dtype} and wants ${wanted.name}; given: ${given}`);
   const { length } = /** @type {TypedArray} */ (data);
   const elements = dims.reduce((a, b) => a * b, 1);
   if (length !== elements)

@@ -28,7 +28,7 @@ test("a wrong length", { skip }, async () => {
 test("a wrong type", { skip }, async () => {
   const model = await Model.load(`${place}/digits`);
   for (const given of [new Float64Array(64), new Uint8Array(64), Array(64).fill(0), "pixels", null, undefined, 7, new ArrayBuffer(256)])
-    assert.throws(() => model.run({ image: given }), { code: "E0603", message: /input "image" is float32 and wants a Float32Array; given: / });
+    assert.throws(() => model.run({ image: given }), { code: "E0603", message: /input "image" is float32 and wants Float32Array; given: / });
 });
 
 test("HTML in place of wasm, weights and graph", { skip }, async () => {
@@ -109,6 +109,24 @@ test("graphs that contradict themselves", { skip }, async () => {
   const flipped = given.graph.slice();
   flipped[300] ^= 1;
   await refused({ ...given, graph: flipped }, "E0505", /graph\.json: hash/);
+});
+
+test("computed sizes that contradict themselves", { skip }, async () => {
+  const given = await parts("sizes");
+  const [symbol] = JSON.parse(new TextDecoder().decode(given.graph)).symbols;
+  const size = (g) => g.values[symbol.value];
+  const writer = (g) => g.nodes.find((n) => n.out.includes(symbol.value));
+  const cases = [
+    (g) => (g.symbols[0].value = 1e6), (g) => (g.symbols[0].value = null), (g) => (g.symbols[0].value = g.inputs[0]),
+    (g) => (size(g).dtype = "uint64"), (g) => (size(g).storage.bytes = 16), (g) => (size(g).storage.origin = ["d", 0]),
+    (g) => g.symbols.push({ ...symbol, name: "again" }), (g) => g.symbols.push({ name: "last", lo: 1, hi: 2 }),
+    (g) => g.nodes.push(writer(g)), (g) => (writer(g).out = []), (g) => (g.symbols[0] = null), (g) => (g.symbols[0].hi = 1e9),
+  ];
+  for (const change of cases)
+    await assert.rejects(Model.load({ ...given, graph: await changed(given.graph, change) }), { name: "SternaError", code: "E0504" }, String(change));
+  const model = await Model.load({ ...given, graph: await changed(given.graph, (g) => (g.symbols[0].hi = 5)) });
+  const inputs = { boxes: new Float32Array(120).map((_, i) => 9 * (i >> 2) + 3 * Number((i & 3) > 1)), scores: new Float32Array(90).fill(0.9) };
+  assert.throws(() => model.run(inputs), { code: "E0511", message: /is 90; the bundle has room for 0 to 5/ });
 });
 
 test("sources of no known kind", async () => {

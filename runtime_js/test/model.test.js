@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { Model, SternaError } from "../src/index.js";
 import { plan, tensor } from "../src/inspect.js";
 import { Model as WorkerModel } from "../src/worker.js";
+import { Strings } from "../src/strings.js";
 import { file, parts, place, skip } from "./bundles.js";
 import { replay } from "./replay.js";
 
@@ -13,7 +14,7 @@ const read = (name) => async (part) => {
 };
 const image = () => new Float32Array(64).map((_, i) => (i % 7) - 3);
 
-for (const name of ["digits", "all", "llvm", "open"])
+for (const name of ["digits", "all", "llvm", "open", "sizes"])
   for (const threads of name === "all" ? [1, 2] : [1])
     test(`golden sets: ${name}, ${threads} threads`, { skip }, async () => {
       const result = await replay(Model, `${place}/${name}/`, read(name), { threads });
@@ -104,13 +105,42 @@ test("open dimensions", { skip }, async () => {
   assert.deepEqual(model.inputs[0].dims, [2, 9]);
   assert.equal(model.input("ids").length, 18);
   assert.throws(() => model.setDims({ seq: 49 }), { code: "E0501", message: /"seq" is 49; the model takes 1 to 48/ });
-  assert.throws(() => model.setDims({ sequence: 4 }), { code: "E0501", message: /no dimension "sequence"; it has: batch, seq/ });
+  assert.throws(() => model.setDims({ sequence: 4 }), { code: "E0501", message: /no dimension "sequence" to set; it has: batch, seq/ });
   assert.throws(() => model.setDims({ seq: 4.5 }), { code: "E0501" });
   assert.deepEqual(model.dims.map((d) => d.size), [2, 9]);
   const ids = { data: new BigInt64Array(15), dims: [3, 5] };
   model.run({ ids, mask: { data: new BigInt64Array(15).fill(1n), dims: [3, 5] } });
   assert.deepEqual(model.outputs[0].dims.slice(0, 2), [3, 5]);
   assert.throws(() => model.run({ ids: { data: new BigInt64Array(15), dims: [3, 50] } }), { code: "E0501" });
+});
+
+test("sizes that the model computes", { skip }, async () => {
+  const model = await Model.load(`${place}/sizes`);
+  const [found] = model.dims;
+  assert.deepEqual([found.computed, found.size, found.hi], [true, 90, 90]);
+  assert.throws(() => model.setDims({ [found.name]: 4 }), { code: "E0501", message: /no dimension .* to set; it has: none/ });
+  const boxes = new Float32Array(120).map((_, i) => 9 * (i >> 2) + 3 * Number((i & 3) > 1)); // apart from each other
+  for (const best of [0, 1, 7, 90, 3]) {
+    const { confidence, selected } = model.run({ boxes, scores: new Float32Array(90).map((_, i) => (i < best ? 0.9 : 0.1)) });
+    assert.deepEqual([confidence.length, selected.length, model.dims[0].size], [best, 3 * best, best]);
+    assert.ok(confidence.every((score) => score > 0.5));
+    assert.deepEqual(model.outputs.find((t) => t.name === "table").dims, [best, 6]);
+  }
+});
+
+test("strings", { skip }, async () => {
+  const words = new Strings(JSON.parse(new TextDecoder().decode(await file("strings/strings.json"))));
+  const x = ["gull", "penguin", "tern", "penguin"];
+  const wanted = { group: ["Laridae", "?", "Sternidae", "?"], number: new BigInt64Array([9n, -1n, 7n, -1n]), same: x };
+  for (const Kind of [Model, WorkerModel]) {
+    const model = await Kind.load(`${place}/strings`);
+    assert.deepEqual(await words.run(model, { x }), wanted);
+    assert.deepEqual(await words.run(model, { x: { data: x, dims: [4] } }), wanted);
+    await assert.rejects(words.run(model, { x: ["gull", 7, "", ""] }), { code: "E0603", message: /element of the input "x" is a number/ });
+    await assert.rejects(words.run(model, { x: "gull" }), { code: "E0603" });
+    await assert.rejects(words.run(model, { x: ["gull"] }), { code: "E0604" });
+    model.dispose();
+  }
 });
 
 test("progress and aborting, over HTTP", { skip }, async () => {

@@ -104,14 +104,16 @@ class Network:
         )
 
 
-def mobilenet_v2(size: int = 224, batch: int | str = 1, folded: bool = True, seed: int = 2018) -> onnx.ModelProto:
-    """MobileNetV2 1.0 (Sandler et al. 2018), torchvision's graph."""
+def mobilenet_v2(
+    size: int = 224, batch: int | str = 1, folded: bool = True, seed: int = 2018, stages: int = 7
+) -> onnx.ModelProto:
+    """MobileNetV2 1.0 (Sandler et al. 2018), torchvision's graph; or the first of its stages, and its head."""
     net = Network("mobilenet_v2", seed, folded)
     x = net.relu6(net.conv("image", "features.0", 3, 32, kernel=3, stride=2), "features.0")
     channels, block = 32, 1
     for expand, out, repeats, first in (
         (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
-    ):  # fmt: skip
+    )[:stages]:  # fmt: skip
         for n in range(repeats):
             stride = first if n == 0 else 1
             scope = f"features.{block}"

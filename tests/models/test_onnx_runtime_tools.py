@@ -1,7 +1,13 @@
-"""Models that went through ONNX Runtime's optimizers and quantizers, compiled, against ONNX Runtime."""
+"""Models that went through ONNX Runtime's optimizers and quantizers, compiled, against ONNX Runtime.
+
+    STERNA_CASES=1 pytest tests/models/test_onnx_runtime_tools.py      # whole models, every optimizer on every one
+
+Without it: the first layers of each, and the optimizer of its own family.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +25,8 @@ from sterna.errors import SternaError
 
 LEVELS = onnxruntime.GraphOptimizationLevel
 NAMES = (*TRANSFORMERS, "mobilenet_v2")
+WHOLE = "STERNA_CASES" in os.environ
+FAMILIES = [("encoder", "bert"), ("decoder", "gpt2"), *([("encoder", "gpt2"), ("decoder", "bert")] if WHOLE else [])]
 #: One step of the last result's 8 bits, for graphs whose results are quantized.
 STEP = 2e-2
 
@@ -26,9 +34,9 @@ STEP = 2e-2
 def made(name: str, folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
     """The model as a file, and its inputs."""
     if name in TRANSFORMERS:
-        model, feeds = TRANSFORMERS[name]()
+        model, feeds = TRANSFORMERS[name](layers=2 if WHOLE else 1)
     else:
-        model = NETWORKS[name](size=32)
+        model = NETWORKS[name](size=32, stages=7 if WHOLE else 2)
         feeds = {"image": np.random.default_rng(0).standard_normal((1, 3, 32, 32)).astype(np.float32)}
     path = folder / f"{name}.onnx"
     onnx.save(model, path)
@@ -68,8 +76,7 @@ def test_graph_optimization(name: str, tmp_path: Path) -> None:
     assert operators & {"SkipLayerNormalization", "FusedConv", "FusedMatMul"}
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
-@pytest.mark.parametrize("name", TRANSFORMERS)
+@pytest.mark.parametrize(("name", "family"), FAMILIES)
 def test_transformer_optimization(name: str, family: str, tmp_path: Path) -> None:
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_model

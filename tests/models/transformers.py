@@ -75,8 +75,8 @@ class _Writer:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def encoder() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """A BERT of two layers with a padding mask, and its inputs."""
+def encoder(layers: int = 2) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """A BERT with a padding mask, and its inputs."""
     w = _Writer()
     words = w("Gather", w.matrix(WORDS, WIDTH), "input_ids")
     kinds = w("Gather", w.matrix(2, WIDTH), "token_type_ids")
@@ -84,7 +84,7 @@ def encoder() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     x = w.norm(w("Add", w("Add", words, kinds), places))
     mask = w("Unsqueeze", w("Unsqueeze", "attention_mask", w.weight(np.array([1]))), w.weight(np.array([2])))
     mask = w("Mul", w("Sub", w.number(1), w("Cast", mask, to=1)), w.number(-10000))
-    for _ in range(2):
+    for _ in range(layers):
         x = w.norm(w("Add", w.attention(x, mask), x))
         x = w.norm(w("Add", w.dense(w.gelu(w.dense(x, WIDTH, 4 * WIDTH)), 4 * WIDTH, WIDTH), x))
     seen = np.ones((BATCH, LENGTH), np.int64)
@@ -97,18 +97,18 @@ def encoder() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return w.model(list(feeds), x, WIDTH), feeds
 
 
-def decoder() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """A GPT of two layers, and its input."""
+def decoder(layers: int = 2) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """A GPT, and its input."""
     w = _Writer()
     x = w("Add", w("Gather", w.matrix(WORDS, WIDTH), "input_ids"), w.matrix(LENGTH, WIDTH))
     mask = w.weight(np.where(np.tri(LENGTH, dtype=bool), 0, -10000).astype(np.float32)[None, None])
-    for _ in range(2):
+    for _ in range(layers):
         x = w("Add", x, w.attention(w.norm(x), mask))
         x = w("Add", x, w.dense(w.fast_gelu(w.dense(w.norm(x), WIDTH, 4 * WIDTH)), 4 * WIDTH, WIDTH))
     feeds = {"input_ids": w.random.integers(0, WORDS, (BATCH, LENGTH))}
     return w.model(list(feeds), w.dense(w.norm(x), WIDTH, WORDS), WORDS), feeds
 
 
-TRANSFORMERS: dict[str, Callable[[], tuple[onnx.ModelProto, dict[str, np.ndarray]]]] = {
+TRANSFORMERS: dict[str, Callable[..., tuple[onnx.ModelProto, dict[str, np.ndarray]]]] = {
     "encoder": encoder, "decoder": decoder,
 }  # fmt: skip

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from models.open_networks import encoder
+from models.test_data_sizes import detector
 from sterna.api import compile_model
 from sterna.bundle.writer import write_bundle
 from sterna.debug.golden import golden_files, golden_sets
@@ -35,6 +38,24 @@ def _compile(place: Path, model: object, dims: dict[str, tuple[int, int]] | None
             (place / name).write_bytes(data)
 
 
+def labels() -> onnx.ModelProto:
+    """Strings to strings and to numbers."""
+    nodes = [
+        helper.make_node("LabelEncoder", ["x"], ["group"], domain="ai.onnx.ml", keys_strings=["tern", "gull", "auk"],
+                         values_strings=["Sternidae", "Laridae", "Alcidae"], default_string="?"),
+        helper.make_node("LabelEncoder", ["x"], ["number"], domain="ai.onnx.ml", keys_strings=["tern", "gull"],
+                         values_int64s=[7, 9], default_int64=-1),
+        helper.make_node("Identity", ["x"], ["same"]),
+    ]  # fmt: skip
+    text, number = TensorProto.STRING, TensorProto.INT64
+    outputs = [
+        helper.make_tensor_value_info(n, kind, [4]) for n, kind in (("group", text), ("number", number), ("same", text))
+    ]
+    graph = helper.make_graph(nodes, "labels", [helper.make_tensor_value_info("x", text, [4])], outputs)
+    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", 4)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("bundles")
@@ -45,6 +66,8 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _compile(place / "single", file, single_file=True)
     _compile(place / "debug", file, debug=True)
     _compile(place / "open", encoder(), {"batch": (1, 8), "seq": (1, 48)})
+    _compile(place / "sizes", detector(30, 3, None))
+    write_bundle(compile_model(labels(), "browser"), place / "strings")
     return place
 
 

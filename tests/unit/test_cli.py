@@ -345,3 +345,13 @@ def test_open_dimensions_are_readable() -> None:
     assert dimension_text(7, symbols) == "7"
     assert dimension_text(["d", 0], symbols) == "batch"
     assert dimension_text(["max", half, 1], symbols) == "max(((width + -1) / 2), 1)"
+
+
+def test_compile_reports_what_rounded_weights_cost(tmp_path: Path) -> None:
+    facts = as_json("compile", MODEL, "-o", tmp_path / "narrow", "--weights", "fp16")
+    assert facts["weights"] == "fp16"
+    assert 0 < facts["rounding_error"] < 1e-3
+    result = sterna_cli("compile", MODEL, "-o", tmp_path / "bf16", "--weights", "bf16")
+    assert "weights in bf16: on random inputs the outputs differ" in " ".join(result.stdout.split())
+    elsewhere = as_json("compile", MODEL, "-o", tmp_path / "far", "--weights", "fp16", "--target", "arm64")
+    assert elsewhere["rounding_error"] is None

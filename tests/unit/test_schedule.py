@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from compiling import check, run_schedule
 from sterna.errors import SternaError
+from sterna.ir.dtypes import to_numpy
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
@@ -257,7 +258,34 @@ def test_pack_stores_panels(columns: int) -> None:
     run(s, "c")
 
 
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_rounds_what_is_stored_and_nothing_else(dtype: str, generator: str) -> None:
+    kernel = matmul(6, 23, 10, constant=True)
+    s = Schedule(kernel)
+    s.split("out", "j", 8)
+    s.reorder("out", "j.o", "i", "j.i")
+    s.vectorize("out", "j.i")
+    s.compute_at("acc", "out", "j.o", "stack")
+    s.pack("w", {1: 8}, [(1, "o"), (0, ""), (1, "i")])
+    s.narrow("w", dtype)
+    again = Schedule.apply(kernel, Schedule.from_json(s.to_json()))
+    assert again.steps == s.steps
+    feeds = arrays(kernel)
+    assert again.stored([feeds["w"], feeds["b"]])[0].dtype == to_numpy(dtype)
+    found = run_schedule(again, {"x": feeds["x"]}, [feeds["w"], feeds["b"]], generator)
+    rounded = {**feeds, "w": feeds["w"].astype(to_numpy(dtype)).astype(np.float32)}
+    check(found, run_kernel(kernel, rounded), 1e-6)
+    assert np.abs(found["out"] - run_kernel(kernel, feeds)["out"]).max() > 1e-4
+
+
 # ---------------------------------------------------------------- illegal steps
+def _narrow_and(step: str, *arguments: Any) -> None:
+    s = Schedule(matmul(2, 3, 4, True))
+    s.narrow("w", "float16")
+    getattr(s, step)("w", *arguments)
+
+
 ILLEGAL: dict[str, Callable[[], Any]] = {
     "split: no such axis": lambda: inlined().split("out", "q", 4),
     "split: factor": lambda: inlined().split("out", "i0", 0),
@@ -285,6 +313,10 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "rfactor: no reduction": lambda: inlined().rfactor("out", "i1"),
     "rfactor: not split": lambda: Schedule(row_sums(3, 8)).rfactor("out", "k"),
     "pack: no constant": lambda: Schedule(matmul(2, 3, 4)).pack("x", {0: 2}, [(0, "o"), (1, ""), (0, "i")]),
+    "narrow: no constant": lambda: Schedule(matmul(2, 3, 4)).narrow("w", "float16"),
+    "narrow: no such type": lambda: Schedule(matmul(2, 3, 4, True)).narrow("w", "float64"),
+    "narrow: twice": lambda: _narrow_and("narrow", "float16"),
+    "narrow: packed afterwards": lambda: _narrow_and("pack", {0: 2}, [(0, "o"), (1, ""), (0, "i")]),
     "pack: order": lambda: Schedule(matmul(2, 3, 4, True)).pack("w", {0: 2}, [(0, "o"), (1, "")]),
 }
 

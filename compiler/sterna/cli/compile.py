@@ -15,7 +15,9 @@ from sterna.bundle.writer import write_bundle
 from sterna.cli import options
 from sterna.cli.output import Signature, console, duration, files, print_json, signature, size, steps
 from sterna.debug.golden import golden_files, golden_sets
+from sterna.debug.rounding import rounding_errors
 from sterna.driver import STAGES, Compiled
+from sterna.errors import SternaError
 from sterna.ir.graph import Value
 
 _STEPS = 8  # those of api.compile_model, and the last one here
@@ -50,6 +52,7 @@ def command(
     dims: tuple[tuple[str, int | tuple[int, int]], ...],
     generator: str,
     cc: str,
+    weights: str,
     threads: int,
     output: Path | None,
     single_file: bool,
@@ -68,16 +71,17 @@ def command(
             if not as_json:
                 click.echo(f"// after {stage}\n{text.rstrip()}\n")
 
+    sizes = options.unique(shapes, "--shape"), options.unique(dims, "--dim")
     start = time.perf_counter()
     with steps(_STEPS, quiet=as_json or bool(dumps)) as progress:
         compiled = compile_model(
             model,
             target,
-            options.unique(shapes, "--shape"),
-            options.unique(dims, "--dim"),
+            *sizes,
             generator,
             threads,
             compiler=cc,
+            weights=weights,
             debug=debug,
             all_variants=all_variants,
             single_file=single_file,
@@ -87,15 +91,31 @@ def command(
         progress("writing the bundle")
         place = write_bundle(compiled, output or _default_place(model, target))
     seconds = time.perf_counter() - start
+    error = None
+    if weights != "fp32":
+        error = _rounding(compiled, compile_model(model, target, *sizes, generator, threads, compiler=cc))
     if golden:
         reference, sets = golden_sets(model, {n: s for n, s in shapes if s is not None}, dict(dims), golden)
         for name, data in golden_files(reference, sets).items():
             (place / name).write_bytes(data)
-    summary = describe(compiled, place, seconds)
+    summary = {**describe(compiled, place, seconds), **({"rounding_error": error} if weights != "fp32" else {})}
     if as_json:
         print_json({**summary, **({"dumps": seen} if dumps else {})})
     else:
         _print(compiled, summary, place, to_stderr=bool(dumps))
+
+
+def _rounding(narrow: Compiled, wide: Compiled) -> float | None:
+    """The largest error of any output, relative to its largest magnitude; None where the model does not run here."""
+    target = narrow.options.target
+    if target.static or not target.library:
+        return None
+    try:
+        return max((check.error for check in rounding_errors(narrow, wide)), default=0.0)
+    except SternaError as problem:
+        if problem.codes != ("E0507",):
+            raise
+        return None
 
 
 def _default_place(model: Path, target: str) -> Path:
@@ -111,6 +131,7 @@ def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
         "model": compiled.model,
         "target": compiled.options.target.name,
         "generator": compiled.options.generator,
+        "weights": compiled.options.weights,
         "threads": compiled.options.threads,
         "debug": compiled.options.debug,
         "seconds": round(seconds, 4),
@@ -143,5 +164,11 @@ def _print(compiled: Compiled, summary: dict[str, Any], place: Path, to_stderr: 
     why = " (nothing is reused: --debug)" if compiled.options.debug else ""
     out.print(f"\n  {summary['nodes']} nodes call {summary['kernels']} kernels")
     out.print(f"  arena {size(arena)}, {over} live-set lower bound{why}\n")
+    if "rounding_error" in summary:
+        found = summary["rounding_error"]
+        cost = "`sterna verify` shows what that costs, where the model can run"
+        if found is not None:
+            cost = f"on random inputs the outputs differ from those with fp32 weights by {found:.1e} of the largest"
+        out.print(f"  weights in {summary['weights']}: {cost}\n", soft_wrap=True)
     out.print(files(summary["files"]))
     out.print(f"\ncompiled in {duration(summary['seconds'])} to {escape(str(place))}", soft_wrap=True)

@@ -84,6 +84,8 @@ def model_options(function: F) -> F:
                          help="Through a C compiler, or LLVM in this process."),
             click.option("--cc", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
                          help="The C compiler of the C generator."),
+            click.option("--weights", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True,
+                         help="Store the weights rounded to 16 bits; computation stays in fp32."),
             threads_option("Threads it will run on: a hint for the compiler, never a limit."),
         )
     ):  # fmt: skip

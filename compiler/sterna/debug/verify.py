@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +103,7 @@ def verify_model(
     threads: int = 1,
     *,
     compiler: str = "zig",
+    weights: str = "fp32",
     inputs: Mapping[str, Array] | None = None,
     seed: int = 0,
     tolerance: float = TOLERANCE,
@@ -133,19 +134,19 @@ def verify_model(
     reference = reference_for(model, against)
     say("reading the model")
     graph = read_model(model, shapes, dims)
+    options = Options(machine, generator, compiler, threads, weights=weights)
     if (symbols := open_dimensions(graph)) and inputs is None:
         say("running it at several sizes")
         trials = trial_sizes(symbols)
         with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
             name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
-            compiled = compile_graph(graph, name, Options(machine, generator, compiler, threads), None, say)
+            compiled = compile_graph(graph, name, options, None, say)
             with _bundle(compiled, Path(directory) / "bundle") as bundle:
                 return _at_sizes(bundle, model, shapes, dims or {}, trials, seed, tolerance, reference)
     specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in graph.fed]
     given = random_inputs(specs, seed) if inputs is None else inputs
     fed = dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))
     name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
-    options = Options(machine, generator, compiler, threads)
     with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
         bundle = _bundle(compile_graph(graph, name, options, None, say), Path(directory) / "bundle")
         with bundle:
@@ -251,9 +252,7 @@ class _Search:
         """The first tensor that differs; `tensors` asks the reference for intermediate ones."""
         wrong = next(check for check in outputs if not check.error <= self.tolerance)
         self.say("looking for the first tensor that differs")
-        kept = Options(
-            self.options.target, self.options.generator, self.options.compiler, self.options.threads, debug=True
-        )
+        kept = replace(self.options, debug=True)
         compiled = compile_graph(self.graph, self.name, kept)
         with (
             tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory,

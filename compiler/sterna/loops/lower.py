@@ -28,7 +28,7 @@ from sterna.loops.regions import infer_regions
 from sterna.loops.tensorize import ScatteredOperandError, tensorized
 from sterna.schedule.products import factors
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.state import Packing, RaggedTail, Split, StageState
+from sterna.schedule.state import RaggedTail, Split, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.layout import Layout, dense_strides, most_elements
@@ -132,11 +132,10 @@ class Lowering:
     def _params(self) -> tuple[Buffer, ...]:
         buffers, offset = [], 0
         for p in (*self.kernel.params, *(d.stage for d in self.schedule.derived.values())):
-            packing: Packing | None = self.schedule.packings.get(p.name)
-            stored = packing.packed if packing else p
+            stored = self.schedule.stored_tensor(p)
             elements = most_elements(stored.shape)
             strides = dense_strides(stored.shape)
-            buffer = Buffer(stored.name, p.dtype, stored.shape, strides, elements, "param", ZERO, offset)
+            buffer = Buffer(stored.name, stored.dtype, stored.shape, strides, elements, "param", ZERO, offset)
             self.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
             buffers.append(buffer)
             offset += -(-elements * dtypes.size(stored.dtype) // ALIGNMENT) * ALIGNMENT

@@ -25,6 +25,7 @@ import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import INTRINSICS
+from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
 from sterna.schedule.products import factors, matching
 from sterna.schedule.state import Derived, Fuse, Packing, RaggedTail, Split, StageState, Step, Tensorized
@@ -34,6 +35,8 @@ from sterna.te.tensor import Axis, Kernel, Tensor
 
 #: "state": where the next state of a recurrence belongs, which outlives the step.
 SCOPES = ("register", "stack", "scratch", "state")
+#: Types that `narrow` stores constants in.
+NARROW = ("float16", "bfloat16")
 ANNOTATIONS = ("unrolled", "vectorized", "parallel", "tensorized")
 
 
@@ -46,6 +49,7 @@ class Schedule:
         self.stages: dict[str, StageState] = {}
         self.packings: dict[str, Packing] = {}
         self.derived: dict[str, Derived] = {}
+        self.narrowed: dict[str, Tensor] = {}
         for tensor in kernel.stages:
             assert tensor.body is not None
             names = [a.name for a in tensor.all_axes]
@@ -252,8 +256,8 @@ class Schedule:
         source = next((p for p in self.kernel.params if p.name == tensor), None)
         if source is None:
             self._illegal(f"{tensor} is not a constant of this kernel", "pack applies to parameters")
-        if tensor in self.packings:
-            self._illegal(f"{tensor} is packed already", "pack a tensor once")
+        if tensor in self.packings or tensor in self.narrowed:
+            self._illegal(f"{tensor} is stored in a form of its own already", "pack a tensor once, before narrow")
         expected = {(d, p) for d in range(len(source.shape)) for p in (("o", "i") if d in factors else ("",))}
         if set(order) != expected or len(order) != len(expected):
             self._illegal(f"order {list(order)} does not name every dimension once", f"use each of {sorted(expected)}")
@@ -265,6 +269,23 @@ class Schedule:
         for s in self.stages.values():
             s.body = _redirect(
                 s.body, tensor, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices))
+            )
+
+    def narrow(self, tensor: str, dtype: str) -> None:
+        """Stores a constant of float32 in a type of 16 bits, rounded to nearest, and widens it wherever it is read."""
+        self._step("narrow", tensor, dtype, known=False)
+        source = next((p for p in self.kernel.params if p.name == tensor), None)
+        if source is None or source.dtype != "float32":
+            self._illegal(f"{tensor} is not a constant of float32", "narrow applies to parameters of that type")
+        if dtype not in NARROW:
+            self._illegal(f"{dtype} is no type to store weights in", f"one of {', '.join(NARROW)}")
+        if tensor in self.narrowed:
+            self._illegal(f"{tensor} is narrow already", "narrow a tensor once")
+        now = self.stored_tensor(source)
+        self.narrowed[tensor] = narrow = replace(now, dtype=dtype)
+        for s in self.stages.values():
+            s.body = _redirect(
+                s.body, now.name, lambda load: E.cast(replace(load, tensor=narrow, dtype=dtype), "float32")
             )
 
     def offset(self, stage: str, tensor: str) -> None:
@@ -320,6 +341,11 @@ class Schedule:
             if reader is not s:
                 reader.body = _redirect(reader.body, s.name, corrected)
 
+    def stored_tensor(self, param: Tensor) -> Tensor:
+        """What the loops read in place of a parameter."""
+        packing = self.packings.get(param.name)
+        return self.narrowed.get(param.name) or (packing.packed if packing is not None else param)
+
     def stored(self, constants: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The constants as the loops read them: packed, and those that are derived behind them.
 
@@ -327,8 +353,11 @@ class Schedule:
             constants: one for every parameter of the kernel.
         """
         given = {p.name: array for p, array in zip(self.kernel.params, constants, strict=True)}
-        packed = [self.packings[n].apply(a) if n in self.packings else a for n, a in given.items()]
-        return [*packed, *(d.apply(given) for d in self.derived.values())]
+        packed = {n: self.packings[n].apply(a) if n in self.packings else a for n, a in given.items()}
+        for name, tensor in self.narrowed.items():
+            with np.errstate(over="ignore"):
+                packed[name] = packed[name].astype(dtypes.to_numpy(tensor.dtype))
+        return [*packed.values(), *(d.apply(given) for d in self.derived.values())]
 
     # -- as data
     @staticmethod
@@ -408,6 +437,7 @@ PRIMITIVES = (
     "cache_write",
     "rfactor",
     "pack",
+    "narrow",
     "offset",
 )
 

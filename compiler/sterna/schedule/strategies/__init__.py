@@ -8,6 +8,7 @@ from __future__ import annotations
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import contraction, dot, elementwise, recurrence, rows, window
 from sterna.schedule.strategies.analysis import Context
+from sterna.schedule.strategies.weights import narrow_weights
 from sterna.te.tensor import Kernel
 
 
@@ -17,6 +18,13 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     Order matters: a recurrence holds contractions, a contraction is also a reduction, and everything can be computed
     row by row.
     """
+    schedule = _propose(kernel, context)
+    if context.weights:
+        narrow_weights(schedule, context.weights)
+    return schedule
+
+
+def _propose(kernel: Kernel, context: Context) -> Schedule:
     for family in (recurrence.propose, dot.propose, contraction.propose, window.propose, elementwise.propose):
         schedule = family(kernel, context)
         if schedule is not None:

@@ -30,10 +30,12 @@ class Context:
 
     Args:
         strides: of tensors that do not lie densely in memory, by name.
+        weights: the type that weights are stored in, if not their own.
     """
 
     target: Target
     strides: Mapping[str, Sequence[Int]] = field(default_factory=dict)
+    weights: str = ""
 
     def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
         """The least cycles that so many multiply-adds take."""

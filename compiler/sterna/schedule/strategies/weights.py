@@ -1,0 +1,28 @@
+"""Weights in 16 bits: half of what products with few rows have to read, and half of the file."""
+
+from __future__ import annotations
+
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import contraction_operands, product
+from sterna.te.tensor import Tensor
+
+#: Products summed up per element of the result from which on their weights are worth it. The windows of depthwise
+#: convolutions have fewer; what they read are activations.
+DEPTH = 32
+
+
+def narrow_weights(s: Schedule, dtype: str) -> None:
+    """Stores the constant factors of every deep sum of products in a narrower type. Comes after all other steps."""
+    params = {p.name: p for p in s.kernel.params}
+    found: dict[str, Tensor] = {}
+    for stage in s.kernel.stages:
+        operands = contraction_operands(stage)
+        if operands is None or stage.reduction is None:
+            continue
+        if product([a.extent for a in stage.reduction.axes]) >= DEPTH:
+            found.update(
+                {load.tensor.name: params[load.tensor.name] for load in operands if load.tensor.name in params}
+            )
+    for name, param in found.items():
+        if param.dtype == "float32":
+            s.narrow(name, dtype)
