@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from sterna.codegen import c, llvm
-from sterna.errors import error
+from sterna.errors import SternaError, error
 from sterna.ir.graph import Array, Graph
 from sterna.ir.integer import Symbol
 from sterna.ir.printer import print_graph
-from sterna.ir.sizes import all_definitions
+from sterna.ir.sizes import all_definitions, sizes_wanted
 from sterna.loops.checks import with_checks
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
@@ -253,7 +253,16 @@ def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = 
     if isinstance(call.kernel, Kernel):
         strides = {n: layout.strides for n, layout in call.layouts.items()}
         schedule = propose(call.kernel, Context(target, strides, weights))
-    return realize(call, schedule, name, dims)
+    try:
+        return realize(call, schedule, name, dims)
+    except SternaError as problem:
+        if not dims or "E0305" not in problem.codes:
+            raise
+        title = f"{call.kernel.name} over open dimensions: it cannot be shown to stay within its tensors at every size"
+        where = f'from "{", ".join(call.sources) or call.name}"'
+        shapes = (n for value in (*call.inputs, *call.outputs) for n in value.shape)
+        fix = f"least sizes greater than 0, or {sizes_wanted(shapes)}"
+        raise error("E0113", title, where, problem.diagnostics[0].title, fix=fix) from problem
 
 
 def realize(call: Call, schedule: Schedule | None, name: str, dims: Sequence[Symbol] = ()) -> Planned:

@@ -65,6 +65,46 @@ class OpenGraph:
         return made
 
 
+def decoder(layers: int = 2, width: int = 16, heads: int = 2, words: int = 40) -> onnx.ModelProto:
+    """A GPT with its key-value cache as inputs and outputs: `past` positions are known, `step` words are new."""
+    g = OpenGraph(seed=9)
+    size = width // heads
+    ids = g.input("ids", [1, "step"], TensorProto.INT64)
+    start = g.input("past_key_0", [1, heads, "past", size])
+    zero, one = (g.constant(np.int64(n)) for n in (0, 1))
+    before, new = (g.node("Squeeze", g.size(*at)) for at in ((start, 2), (ids, 1)))
+    total = g.node("Add", before, new)
+    places = g.node("Range", before, total, one)
+    causal = g.node(
+        "LessOrEqual",
+        g.node("Unsqueeze", g.node("Range", zero, total, one), g.integers(0)),
+        g.node("Unsqueeze", places, g.integers(1)),
+    )
+    x = g.node("Add", g.node("Gather", g.weight(words, width), ids), g.node("Gather", g.weight(64, width), places))
+    for layer in range(layers):
+        cache = [
+            start if (layer, kind) == (0, "key") else g.input(f"past_{kind}_{layer}", [1, heads, "past", size])
+            for kind in ("key", "value")
+        ]
+
+        def split(x: str) -> str:
+            rows = g.node("Reshape", g.node("MatMul", x, g.weight(width, width)), g.integers(1, -1, heads, size))
+            return g.node("Transpose", rows, perm=[0, 2, 1, 3])
+
+        normal = g.node("LayerNormalization", x, g.constant(np.ones(width, np.float32)))
+        query = split(normal)
+        key, value = (g.node("Concat", past, split(normal), axis=2) for past in cache)
+        scores = g.node("MatMul", query, g.node("Transpose", key, perm=[0, 1, 3, 2]))
+        masked = g.node("Where", causal, scores, g.constant(np.float32(-1e9)))
+        mixed = g.node("MatMul", g.node("Softmax", masked, axis=-1), value)
+        rows = g.node("Reshape", g.node("Transpose", mixed, perm=[0, 2, 1, 3]), g.integers(1, -1, width))
+        x = g.node("Add", x, g.node("MatMul", rows, g.weight(width, width)))
+        g.output(key)
+        g.output(value)
+    g.output(g.node("MatMul", x, g.weight(width, words)))
+    return g.finished("decoder")
+
+
 def encoder(width: int = 32, heads: int = 4, positions: int = 64, layers: int = 2, seed: int = 7) -> onnx.ModelProto:
     """A transformer encoder on token ids and an attention mask, both (batch, seq)."""
     g = OpenGraph(seed)

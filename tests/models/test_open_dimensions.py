@@ -9,7 +9,7 @@ import pytest
 
 import sterna
 from models.minilm import float_minilm
-from models.open_networks import detector, encoder, rows
+from models.open_networks import decoder, detector, encoder, rows
 from trained import trained
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")
@@ -107,3 +107,26 @@ def test_the_float_minilm_at_twelve_sizes(tmp_path: Path) -> None:
                 "token_type_ids": random.integers(0, 2, (batch, length)),
             }
             _agree(bundle, session, inputs)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_decoder_from_an_empty_cache_on(generator: str, tmp_path: Path) -> None:
+    """A prompt with no past, then word by word; at the end the same as everything at once."""
+    model = decoder()
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    words = np.random.default_rng(8).integers(0, 40, (1, 14))
+    names = [value.name for value in model.graph.input]
+    empty = {name: np.zeros((1, 2, 0, 8), np.float32) for name in names if name != "ids"}
+    dims = {"past": (0, 31), "step": (1, 16)}
+    with sterna.compile(model, dims=dims, generator=generator, output=tmp_path / "decoder") as bundle:
+        assert bundle.dims == dims
+        cache, logits = empty, np.zeros(0)
+        for first, end in ((0, 6), *((n, n + 1) for n in range(6, 12)), (12, 14)):
+            inputs = {"ids": words[:, first:end], **cache}
+            _agree(bundle, session, inputs)
+            *caches, logits = (array.copy() for array in bundle.run(inputs).values())
+            cache = dict(
+                zip([f"past_{kind}_{layer}" for layer in (0, 1) for kind in ("key", "value")], caches, strict=True)
+            )
+        whole = list(bundle.run({"ids": words, **empty}).values())[-1]
+        np.testing.assert_allclose(logits, whole[:, -2:], rtol=1e-4, atol=1e-5)

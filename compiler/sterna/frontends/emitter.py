@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Value, tensor_type
-from sterna.ir.integer import ComputedSymbol, Int, IntLike, as_int
+from sterna.ir.integer import Int, IntLike, as_int
+from sterna.ir.sizes import sizes_wanted
 from sterna.ops import Builder
 from sterna.ops.control import NUMBER, loop
 from sterna.ops.narrow import wide_type
@@ -214,18 +215,7 @@ class Emitter:
 
     def open_sizes(self, x: Value, what: str = "needs sizes that are constant") -> SternaError:
         """The error where a size of an operand must be known now, and is not (E0107)."""
-        return error("E0107", f"{self.kind} {what}", f"{x.name} is {x.type}", fix=fix_sizes(x.shape))
-
-
-def fix_sizes(shape: Iterable[Int]) -> str:
-    """What to do where these sizes must be known when the model is compiled."""
-    symbols = dict.fromkeys(s for size in shape for s in sorted(size.symbols(), key=lambda s: s.name))
-    given = [f"--dim {s.name}=<size>" for s in symbols if not isinstance(s, ComputedSymbol)]
-    found = [s.name for s in symbols if isinstance(s, ComputedSymbol)]
-    ways = [f"one size: {' '.join(given)}"] if given else []
-    if found:
-        ways.append(f"the size that the data decide ({', '.join(found)}) cannot be open here: declare it in the model")
-    return "; ".join(ways)
+        return error("E0107", f"{self.kind} {what}", f"{x.name} is {x.type}", fix=sizes_wanted(x.shape))
 
 
 def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:

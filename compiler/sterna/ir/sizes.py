@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sterna.ir.graph import Graph, Node, Value, captured
-from sterna.ir.integer import Int, Symbol, as_int
+from sterna.ir.integer import ComputedSymbol, Int, Symbol, as_int
 
 BIND = "bind_size"  # the operator that defines a size
 
@@ -80,6 +80,17 @@ def at_sizes(value: Any, sizes: Mapping[Symbol, int]) -> Any:
     if isinstance(value, tuple):
         return tuple(at_sizes(v, sizes) for v in value)
     return value
+
+
+def sizes_wanted(shape: Iterable[Int]) -> str:
+    """What to do where these sizes must be known when the model is compiled."""
+    symbols = dict.fromkeys(s for size in shape for s in sorted(size.symbols(), key=lambda s: s.name))
+    given = [f"--dim {s.name}=<size>" for s in symbols if not isinstance(s, ComputedSymbol)]
+    found = [s.name for s in symbols if isinstance(s, ComputedSymbol)]
+    ways = [f"one size: {' '.join(given)}"] if given else []
+    if found:
+        ways.append(f"the size that the data decide ({', '.join(found)}) cannot be open here: declare it in the model")
+    return "; ".join(ways)
 
 
 def _integers(attribute: Any) -> Iterator[Int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value
-from sterna.ir.integer import ONE, ZERO, Int, IntLike, as_int
+from sterna.ir.integer import ONE, ZERO, Int, IntLike, OpenSizeError, as_int
+from sterna.ir.sizes import sizes_wanted
 from sterna.loops.build import Program
 from sterna.loops.program import Buffer, Function, Scope, dense_buffer
 from sterna.ops import operators
@@ -59,11 +61,16 @@ def build_calls(graph: Graph, groups: Sequence[Group], views: Views) -> tuple[Ca
 def calls_of(group: Group, views: Views) -> list[Call]:
     """The kernels of one group."""
     (first, *_rest) = group.nodes
-    if first in views.written:
-        return _storage_calls(first, views)
-    if operators()[first.op].program is not None:
-        return [_program_call(first, views)]
-    return [_compute_call(group, views)]
+    try:
+        if first in views.written:
+            return _storage_calls(first, views)
+        if operators()[first.op].program is not None:
+            return [_program_call(first, views)]
+        return [_compute_call(group, views)]
+    except OpenSizeError as problem:
+        names = ", ".join(dict.fromkeys(source for node in group.nodes for source in node.sources))
+        title = f"{_kernel_name(group.nodes)} over the open dimension {problem.value} is not supported"
+        raise error("E0113", title, f'from "{names}"', fix=sizes_wanted([problem.value])) from None
 
 
 @dataclass

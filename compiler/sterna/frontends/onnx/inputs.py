@@ -87,7 +87,7 @@ def _bindings(
     symbols: dict[str, IntLike] = {}
     for name, size in dims.items():
         lo, hi = size if isinstance(size, tuple) else (size, size)
-        if not 0 < lo <= hi:
+        if not 0 <= lo <= hi:
             text = f"{lo}..{hi}" if isinstance(size, tuple) else str(size)
             problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}"))
         else:

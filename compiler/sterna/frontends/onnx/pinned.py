@@ -35,7 +35,8 @@ def find(types: Mapping[str, TensorType], results: Iterable[tuple[int, ...]], at
     """
     shapes = list(dict.fromkeys(results))
     names = [name for name, kind in types.items() if _may_be_shape(kind)]
-    dims = [size for kind in types.values() for size in kind.sizes if not _may_be_shape(kind)]
+    sizes = [size for kind in types.values() for size in kind.shape if not _may_be_shape(kind)]
+    dims = [int(size) for size in sizes if size.is_const]
     tries = 0
     for count in range(1, min(len(names), 3) + 1):
         for chosen in combinations(names, count):
@@ -54,7 +55,7 @@ def find(types: Mapping[str, TensorType], results: Iterable[tuple[int, ...]], at
 
 
 def _may_be_shape(kind: TensorType) -> bool:
-    return kind.dtype in ("int32", "int64") and kind.rank <= 1 and 0 < int(kind.elements) <= LONGEST
+    return kind.dtype in ("int32", "int64") and kind.is_static and kind.rank <= 1 and 0 < int(kind.elements) <= LONGEST
 
 
 def _candidates(kind: TensorType, shapes: Iterable[tuple[int, ...]], dims: Iterable[int]) -> Iterator[Array]:

@@ -15,7 +15,6 @@ from pathlib import Path
 import onnx
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
-from sterna.frontends.emitter import fix_sizes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx import containers, declared, functions, legacy, pinned, qdq, sequences, structure
 from sterna.frontends.onnx.branching import Branching
@@ -31,12 +30,14 @@ from sterna.frontends.onnx.unrolling import LONGEST, Unrolling
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Names, Value, constant
 from sterna.ir.integer import OpenSizeError
+from sterna.ir.sizes import sizes_wanted
 from sterna.ops import Builder
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 MOST_ATTEMPTS = 64  # at a loop and those within it, where the first way does not go
 MOST_WRITTEN_OUT = 4096  # times that the body of a loop is written out, counting those that it stands in
 SHORT_WRITTEN_OUT = 64  # of the loops that one stands in: more, and it is made a loop if it can be
+_OF_SIZES = ("E0107", "E0108", "E0113")  # errors that a dimension of one size may mend
 DEEPEST = 64  # of sub-graphs and functions inside each other
 
 
@@ -234,15 +235,18 @@ class _Reader:
             except OpenSizeError as problem:
                 size = problem.value
                 title = f"{source.label} over the open dimension {size} is not supported"
-                unsupported = error("E0113", title, fix=fix_sizes([size]))
+                unsupported = error("E0113", title, fix=sizes_wanted([size]))
                 self.failed(unsupported, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
             except Exception as problem:  # ours, and still the other nodes are looked at
                 bug = internal_error(f"{type(problem).__name__}: {problem}")
                 self.failed(bug, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
 
     def failed(self, mistake: SternaError, node: onnx.NodeProto, place: str, scope: _Scope) -> None:
+        operands = [scope.item(name) for name in node.input if name]
+        advice = sizes_wanted(n for value in operands if isinstance(value, Value) for n in value.shape)
         for problem in mistake.diagnostics:
-            self.problems.append(replace(problem, where=(f"{self.where}, {place}", *problem.where)))
+            fix = problem.fix or (advice if problem.code in _OF_SIZES and advice else None)
+            self.problems.append(replace(problem, where=(f"{self.where}, {place}", *problem.where), fix=fix))
         scope.values.update(dict.fromkeys(filter(None, node.output)))
 
     def node(self, source: Source, scope: _Scope, used: set[str], sources: tuple[str, ...]) -> None:

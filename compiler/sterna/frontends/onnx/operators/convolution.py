@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.emitter import fix_sizes
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, IntLike, as_int, ceil_div, maximum
+from sterna.ir.sizes import sizes_wanted
 from sterna.ops.formulas import lowest
 
 LARGEST_DIMENSION = 1 << 24  # windows; more can only be a mistake, and tables of them are made
@@ -97,14 +97,14 @@ def _open_padding(
         return begin, reach - 1 - begin
     if t.attribute("ceil_mode", 0) and stride > 1:
         if first:
-            raise t.unsupported(f"with ceil_mode and padding over the open dimension {size}", fix_sizes([size]))
+            raise t.unsupported(f"with ceil_mode and padding over the open dimension {size}", sizes_wanted([size]))
         last += stride - 1
     least = size.bounds()[0]
     if least is not None and least + first + last < reach:
         raise error(
             "E0108",
             f"a window of {reach} does not fit into {least} elements, the least of {size}",
-            fix=f"a range from {reach - first - last} elements on, or {fix_sizes([size])}",
+            fix=f"a range from {reach - first - last} elements on, or {sizes_wanted([size])}",
         )
     return first, last
 
@@ -160,7 +160,7 @@ def conv_transpose(t: Translation) -> Value:
         begin, length = pads[n], full - (pads[n] + pads[n + spatial])
         if wanted or mode.startswith("SAME"):
             if wanted and not sizes[n].is_const:
-                raise t.unsupported(f"with output_shape over the open dimension {sizes[n]}", fix_sizes([sizes[n]]))
+                raise t.unsupported(f"with output_shape over the open dimension {sizes[n]}", sizes_wanted([sizes[n]]))
             length = as_int(wanted[-spatial:][n]) if wanted else sizes[n] * strides[n]
             total = max(int(full - length), 0)
             begin = total // 2 if mode != "SAME_LOWER" else total - total // 2

@@ -70,7 +70,9 @@ def bernoulli(t: Translation) -> Value:
 def multinomial(t: Translation) -> Value:
     """Classes drawn by log-probabilities: where they are greatest with Gumbel noise added (E. J. Gumbel, 1954)."""
     x = t.input(0)
-    rows, classes = t.sizes(x, 2)
+    if x.type.rank != 2:
+        raise error("E0108", f"Multinomial of {x.type}")
+    rows, classes = x.shape[0], t.extent(x, 1)
     count = t.attribute("sample_size", 1)
     if count < 1 or not classes:
         raise error("E0109", f"{count} samples of {classes} classes")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.emitter import fix_sizes
 from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
@@ -16,6 +15,7 @@ from sterna.ir import dtypes
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import TensorType, Value
 from sterna.ir.integer import ZERO, Int, IntLike, as_int, ceil_div, maximum, minimum
+from sterna.ir.sizes import sizes_wanted
 from sterna.loops.prove import at_least_zero
 from sterna.ops.types import broadcast, with_dim
 
@@ -314,7 +314,7 @@ def pad(t: Translation) -> Value:
     counts = [s - b - a for s, b, a in zip(x.shape, starts, ends, strict=True)]
     if any(not at_least_zero(count, {}) for count in counts):
         shown = ", ".join(map(str, pads))
-        raise error("E0108", f"pads [{shown}] remove more than {x.type} has", fix=fix_sizes(x.shape) or None)
+        raise error("E0108", f"pads [{shown}] remove more than {x.type} has", fix=sizes_wanted(x.shape) or None)
     x = cut(t, x, starts, counts)
     before, after = [maximum(n, 0) for n in before], [maximum(n, 0) for n in after]
     if all(n == 0 for n in (*before, *after)):

@@ -16,6 +16,7 @@ from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.operators.runtime import Numbers
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir.graph import Array, Value
+from sterna.ir.integer import as_int
 
 LONGEST = 4096
 WIDE = "float64"
@@ -47,15 +48,15 @@ def _matrix(given: int, length: int, parts: int, inverse: bool, onesided: bool) 
 
 def transform(t: Translation, x: Value, axis: int, length: int, inverse: bool, onesided: bool) -> Value:
     """The transform along an axis of a tensor whose last dimension is real and imaginary part."""
-    sizes = t.static(x)
-    parts = sizes[-1]
+    sizes = x.shape
+    parts, extent = t.extent(x, -1), t.extent(x, axis)
     if parts not in (1, 2) or axis == len(sizes) - 1:
         raise error("E0108", f"a Fourier transform of {x.type} along dimension {axis}")
     if not 1 <= length <= LONGEST:
         raise t.unsupported(f"of {length} elements")
-    matrix = _matrix(sizes[axis], length, parts, inverse, onesided)
+    matrix = _matrix(extent, length, parts, inverse, onesided)
     used = len(matrix) // parts
-    if used < sizes[axis]:
+    if used < extent:
         kept = [used if n == axis else s for n, s in enumerate(sizes)]
         x = t.op("slice", x, starts=(0,) * len(sizes), sizes=tuple(kept), steps=(1,) * len(sizes))
     rank = len(sizes)
@@ -99,9 +100,9 @@ def _along(t: Translation, x: Value, axis: int, inverse: bool, onesided: bool) -
 
 def stft(t: Translation) -> Value:
     x, window = t.input(0), t.optional(2)
-    sizes = t.static(x)
-    if len(sizes) == 2:
-        x, sizes = t.reshape(x, (*sizes, 1)), (*sizes, 1)
+    if x.type.rank == 2:
+        x = t.reshape(x, (*x.shape, 1))
+    size = x.shape[1]
     onesided = bool(t.attribute("onesided", 1))
     n = Numbers(t)
     if t.has(3) and t.known(3):
@@ -112,17 +113,22 @@ def stft(t: Translation) -> Value:
         made = t.wanted(3, "a frame's length")[2]
         length = 2 * (made - 1) if onesided else made
     else:
-        length = sizes[1]
+        length = t.extent(x, 1)
     if t.has(3) and not t.known(3):
         x = runtime.equal_to(t, x, 3, length)
     step = n.scalar(t.input(1))
     if t.known(1):
-        frames = 1 + (sizes[1] - length) // t.integer_of(1, "a step")
+        apart = t.integer_of(1, "a step")
+        if apart < 1 or ((size - length).bounds()[0] or 0) < 0:
+            raise error("E0108", f"frames of {length} elements, {apart} apart, of {x.type}")
+        frames = (size - length) // apart + 1
     else:
-        frames = t.wanted(1, "a step")[1]
-        reach = n.do("div", sizes[1] - length, n.do("maximum", step, 1))
-        x = t.agree(x, n.do("equal", reach, frames - 1), n.do("less", 0, step))
-    starts = n.do("mul", step, np.arange(frames)[:, None])
+        made = t.wanted(1, "a step")[1]
+        frames = as_int(made)
+        reach = n.do("div", t.extent(x, 1) - length, n.do("maximum", step, 1))
+        x = t.agree(x, n.do("equal", reach, made - 1), n.do("less", 0, step))
+    numbers = t.op("arange", start=0, step=1, size=(frames,), to="int64")
+    starts = n.do("mul", step, t.reshape(numbers, (frames, 1)))
     y = t.op("gather", x, n.do("add", starts, np.arange(length)[None, :]), axis=1)
     if window is not None:
         y = t.op("mul", y, t.reshape(t.cast(window, y.dtype), (length, 1)))

@@ -13,6 +13,7 @@ from sterna.errors import SternaError, error
 from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
 
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # names until operator set 20
 LARGEST_MATRIX = 32  # rows of a determinant: its steps are written out
@@ -107,19 +108,18 @@ def reverse_sequence(t: Translation) -> Value:
 def determinant(t: Translation) -> Value:
     """Gaussian elimination with partial pivoting, its steps written out."""
     x = t.input(0)
-    sizes = t.static(x)
-    if len(sizes) < 2 or sizes[-1] != sizes[-2]:
+    if x.type.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise error("E0108", f"Det of {x.type}, which is no square matrix")
-    m = sizes[-1]
+    m = t.extent(x, -1)
     if m > LARGEST_MATRIX:
         raise t.unsupported(f"of matrices of {m} rows")
-    count = math.prod(sizes[:-2])
+    count = math.prod(x.shape[:-2], start=as_int(1))
     a = t.reshape(x, (count, m, m))
     one, zero = t.scalar(1, x.dtype), t.scalar(0, x.dtype)
     result = t.op("expand", one, shape=(count,))
 
     def part(value: Value, rows: slice, columns: slice) -> Value:
-        size = value.type.sizes[1]
+        size = t.extent(value, 1)
         ranges = [r.indices(size) for r in (rows, columns)]
         starts, sizes = (0, *(r[0] for r in ranges)), (count, *(r[1] - r[0] for r in ranges))
         return t.op("slice", value, starts=starts, sizes=sizes, steps=(1, 1, 1))
@@ -141,7 +141,7 @@ def determinant(t: Translation) -> Value:
         rest, top = part(a, slice(1, m), slice(1, m)), part(a, slice(0, 1), slice(1, m))
         a = t.op("sub", rest, t.op("mul", factor, top))
         m -= 1
-    return t.reshape(t.op("mul", result, t.reshape(a, (count,))), sizes[:-2])
+    return t.reshape(t.op("mul", result, t.reshape(a, (count,))), x.shape[:-2])
 
 
 # ---------------------------------------------------------------- einsum

@@ -31,7 +31,7 @@ def tf_idf_vectorizer(t: Translation) -> Value:
     least, most = t.attribute("min_gram_length"), t.attribute("max_gram_length")
     starts, columns = t.attribute("ngram_counts"), t.attribute("ngram_indexes")
     rows = t.cast(x if x.type.rank == 2 else t.reshape(x, (1, *x.shape)), "int64")
-    count, length = t.static(rows)
+    count, length = rows.shape[0], t.extent(rows, 1)
     width = max(columns) + 1
     total = t.op("expand", t.scalar(0, "float32"), shape=(count, width))
     begin_column = 0
