@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import sterna
 from models.minilm import float_minilm
-from models.open_networks import decoder, detector, encoder, rows
+from models.open_networks import OpenGraph, decoder, detector, encoder, rows
 from trained import trained
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")
@@ -130,3 +131,15 @@ def test_a_decoder_from_an_empty_cache_on(generator: str, tmp_path: Path) -> Non
             )
         whole = list(bundle.run({"ids": words, **empty}).values())[-1]
         np.testing.assert_allclose(logits, whole[:, -2:], rtol=1e-4, atol=1e-5)
+
+
+def test_what_cannot_be_proved_names_its_node(tmp_path: Path) -> None:
+    """An element is gathered from what may be empty."""
+    g = OpenGraph(seed=1)
+    x, places = g.input("x", ["rows", 4]), g.input("places", [3], TensorProto.INT64)
+    g.nodes.append(helper.make_node("Gather", [x, places], ["picked"], "pick"))
+    g.output("picked")
+    with pytest.raises(sterna.SternaError, match="E0113") as problem:
+        sterna.compile_to(tmp_path / "bundle", g.finished("empty"), dims={"rows": (0, 7)})
+    assert 'from "pick' in str(problem.value)
+    assert "--dim rows=<size>" in str(problem.value)
