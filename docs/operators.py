@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from measure import open_axes, types
 from onnx import defs
 
+from sterna.driver import GENERATORS
 from sterna.errors import SternaError
 from sterna.frontends.onnx import structure
 from sterna.frontends.onnx.nodes import ML, schema
@@ -22,21 +24,28 @@ from sterna.ir.graph import tensor_type
 from sterna.ops import Operator, operators
 
 PAGE = Path(__file__).resolve().parent / "operators.md"
-OPSET = 25  # the newest that the page speaks of, so that it does not depend on the installed onnx package
+OPSET = 28  # the newest that the page speaks of, so that it does not depend on the installed onnx package
 HEAD = """# Operators
 
-Written by `docs/operators.py` from the declarations in `compiler/sterna/ops`; a test holds it to them. Every core
-operator runs in the reference interpreter and with both code generators, C and LLVM.
+Written by `docs/operators.py` from the declarations in `compiler/sterna/ops` and from what the compiler does with
+ONNX's own test cases; a test holds it to them. Every core operator runs in the reference interpreter and with both
+code generators, C and LLVM.
 
 ## ONNX operators
-Operator sets 1 to the newest that the installed `onnx` package knows ({count} operators here, those of set {opset}).
-*core*: it is the core operator named; *translated*: into core operators; *function*: expanded from ONNX's own
-definition of it; *control flow*: nodes that own graphs; *compile time*: sequences and optionals, of which only tensors
-are left in the graph.
+Operator sets 1 to {opset}, which is the newest of `onnx` 1.23 ({count} operators).
+- *opsets*: those that changed the operator; `tests/ops/test_opset_versions.py` runs it at each.
+- *how*: *core*: it is the core operator named; *translated*: into core operators; *function*: expanded from ONNX's
+  own definition of it; *control flow*: nodes that own graphs; *compile time*: sequences and optionals, of which only
+  tensors are left in the graph.
+- *types* that its first operand may have, and the axes of that operand whose size may stay *open* (`any`, or which of
+  how many), as far as ONNX's test cases show; an empty field: they show nothing. Operands of other types are constants
+  there.
+- *generators* that render the kernels it becomes.
 
-| operator | since sets | how |
-| --- | --- | --- |
+| operator | opsets | how | types | open | generators |
+| --- | --- | --- | --- | --- | --- |
 """
+GENERATOR_NAMES = {"c": "C", "llvm": "LLVM"}
 
 
 def onnx_rows(domain: str) -> list[str]:
@@ -54,9 +63,26 @@ def onnx_rows(domain: str) -> list[str]:
         declared = schema(name, OPSET if not domain else versions[-1], domain)
         if declared is None or (not domain and declared.deprecated):
             continue
-        label = f"{domain}.{name}" if domain else name
-        rows.append(f"| {label} | {', '.join(map(str, versions))} | {_how(domain, name, direct, declared)} |")
+        how = _how(domain, name, direct, declared)
+        cells = [f"{domain}.{name}" if domain else name, ", ".join(map(str, versions)), how]
+        if how in ("not supported", "compile time"):
+            cells += ["", "", ""]
+        else:
+            cells += [
+                _shortened(types(domain, name)),
+                _axes(domain, name),
+                ", ".join(GENERATOR_NAMES[g] for g in GENERATORS),
+            ]
+        rows.append("| " + " | ".join(cells) + " |")
     return rows
+
+
+def _axes(domain: str, name: str) -> str:
+    found = open_axes(domain, name)
+    if found is None:
+        return ""
+    axes, rank = found
+    return "any" if len(axes) == rank else f"{', '.join(map(str, axes))} of {rank}" if axes else "none"
 
 
 def _how(domain: str, name: str, direct: dict[tuple[str, str], str], declared: defs.OpSchema) -> str:
@@ -92,16 +118,24 @@ def types_of(operator: Operator) -> str:
     return _shortened([dtype for dtype in (*dtypes.ALL, *dtypes.NARROW) if dtype in accepted])
 
 
+GROUPS = (
+    ("all types", (*dtypes.ALL, *dtypes.NARROW)),
+    ("numbers and bool", dtypes.ALL),
+    ("numbers", (*dtypes.FLOATS, *dtypes.SIGNED, *dtypes.UNSIGNED)),
+    ("floats, signed integers", (*dtypes.FLOATS, *dtypes.SIGNED)),
+    ("integers", (*dtypes.SIGNED, *dtypes.UNSIGNED)),
+    ("floats", dtypes.FLOATS),
+)
+
+
 def _shortened(found: list[str]) -> str:
-    groups = (
-        ("all types", (*dtypes.ALL, *dtypes.NARROW)),
-        ("numbers and bool", dtypes.ALL),
-        ("numbers", (*dtypes.FLOATS, *dtypes.SIGNED, *dtypes.UNSIGNED)),
-        ("floats, signed integers", (*dtypes.FLOATS, *dtypes.SIGNED)),
-        ("integers", (*dtypes.SIGNED, *dtypes.UNSIGNED)),
-        ("floats", dtypes.FLOATS),
-    )
-    return next((name for name, group in groups if set(found) == set(group)), ", ".join(found) or "-")
+    """Groups of types by their names, and those that are left."""
+    left, parts = list(found), []
+    for name, group in GROUPS:
+        if set(group) <= set(left):
+            parts.append(name)
+            left = [dtype for dtype in left if dtype not in group]
+    return ", ".join([*parts, *left])
 
 
 def core_rows(table: Iterable[Operator]) -> list[str]:
@@ -109,7 +143,9 @@ def core_rows(table: Iterable[Operator]) -> list[str]:
     for operator in sorted(table, key=lambda o: o.name):
         settings = ", ".join(attribute.name for attribute in operator.attributes) or "-"
         doc = operator.doc.replace("|", "\\|")
-        rows.append(f"| `{operator.name}` | {doc} | {types_of(operator)} | {operator.fusion.value} | {settings} |")
+        rows.append(
+            f"| `{operator.name}` | {doc} | {types_of(operator) or '-'} | {operator.fusion.value} | {settings} |"
+        )
     return rows
 
 
