@@ -166,6 +166,8 @@ class PlainC:
             return f"({a} {_LOGICAL.get(op) or _INFIX[op]} {b})"
         if is_float:
             return f"({a} {_INFIX[op]} {b})"
+        if op == "short_product":
+            return f"({a} * {b})"
         if op in ("add", "sub", "mul", "shift_left"):
             unsigned = _unsigned(dtype)
             return self._wrap(dtype, f"({unsigned}){a} {_INFIX[op]} ({unsigned}){b}")
@@ -275,7 +277,7 @@ class VectorC(PlainC):
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
         if lanes == 1:
             return super().binary(op, dtype, a, b, 1)
-        if op in ("high_product", "shift_left_any", "shift_right_any"):
+        if op in ("high_product", "short_product", "shift_left_any", "shift_right_any"):
             self.type(dtype, lanes)
             return f"{self.helper(op, dtype, lanes)}({a}, {b})"
         if op in ("mod", "floor_div") or (op == "div" and dtypes.is_integer(dtype)):

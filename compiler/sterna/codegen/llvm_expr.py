@@ -25,6 +25,8 @@ _FLOAT_OP = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER_OP = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _BOOL_OP = {"and": "and", "mul": "and", "minimum": "and", "or": "or", "add": "or", "maximum": "or", "xor": "xor"}
 _FLOAT_COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une", "gt": "ogt", "ge": "oge"}
+#: Sums of pairs of products of 16 bits, by the width of vectors of x86.
+_PAIRS = {128: "llvm.x86.sse2.pmadd.wd", 256: "llvm.x86.avx2.pmadd.wd", 512: "llvm.x86.avx512.pmaddw.d.512"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven"}
 
 
@@ -253,6 +255,8 @@ class Values:
             return self._divide(op, dtype, lanes, a, b)
         if op == "high_product":
             return self._high_product(lanes, a, b)
+        if op == "short_product":
+            return self._short_product(lanes, a, b)
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
 
     def _extremum(self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool]) -> str:
@@ -276,6 +280,17 @@ class Values:
         shifted = self.op(f"{'shl' if op == 'shift_left' else 'lshr'} {k} {a}, {amount}")
         inside = self.test("ult", dtype, lanes, b, constant(bits, dtype, lanes))
         return self.choose(inside, dtype, lanes, shifted, constant(0, dtype, lanes))
+
+    def _short_product(self, lanes: int, a: str, b: str) -> str:
+        """a b of numbers that 16 bits hold: of pairs of these, the upper ones are multiplied by zero."""
+        k = kind("int32", lanes)
+        name = _PAIRS.get(32 * lanes) if architecture(self.target).startswith("x86") else None
+        if name is None or 32 * lanes > self.target.vector_bits:
+            return self.op(f"mul {k} {a}, {b}")
+        pairs = kind("int16", 2 * lanes)
+        lower = self.op(f"and {k} {b}, {constant(0xFFFF, 'int32', lanes)}")
+        x, y = (self.op(f"bitcast {k} {value} to {pairs}") for value in (a, lower))
+        return self.call(name, k, (pairs, x), (pairs, y))
 
     def _high_product(self, lanes: int, a: str, b: str) -> str:
         """2 a b / 2^32, halves up."""

@@ -26,7 +26,7 @@ from sterna.loops.nest import Nest, Region, Remainder, Tile
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
 from sterna.loops.tensorize import ScatteredOperandError, tensorized
-from sterna.schedule.products import factors
+from sterna.schedule.products import contains, factors
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.state import RaggedTail, Split, StageState
 from sterna.te import expr as E
@@ -393,6 +393,13 @@ class Lowering:
             return self._write(
                 s.name, indices, E.fma(self._resolve(body.a.a, values), self._resolve(body.a.b, values), old)
             )
+        if (
+            (pair := factors(body)) is not None
+            and body.dtype == "int32"
+            and all(contains("int16", x.dtype) for x in pair)
+        ):
+            a, b = (E.cast(self._resolve(x, values), body.dtype) for x in pair)
+            return self._write(s.name, indices, old + E.binary("short_product", a, b))
         return self._write(s.name, indices, combine(body.combiner, old, self._resolve(body.a, values)))
 
     def _extreme(

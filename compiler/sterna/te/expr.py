@@ -31,9 +31,10 @@ UNARY = (
     *("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "isnan", "isinf"),
 )
 #: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do. `high_product`
-#: is 2 a b / 2^32 of int32, halves up, not defined where both are the least number.
+#: is 2 a b / 2^32 of int32, halves up, not defined where both are the least number; `short_product` is a b of int32
+#: numbers that int16 could hold, which machines multiply faster.
 BINARY = (
-    *("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow", "high_product"),
+    *("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow", "high_product", "short_product"),
     *("and", "or", "xor", "shift_left", "shift_right"),
 )
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")

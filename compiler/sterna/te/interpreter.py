@@ -486,6 +486,7 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "xor": np.bitwise_xor,
     "shift_left": np.left_shift,
     "shift_right": np.right_shift,
+    "short_product": np.multiply,
     "high_product": lambda a, b: ((a.astype(np.int64) * b + (1 << 30)) >> 31).astype(np.int32),
 }
 _COMPARE: dict[str, Callable[..., Any]] = {

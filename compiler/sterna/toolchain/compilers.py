@@ -139,7 +139,8 @@ def _gcc_machine(target: Target) -> list[str]:
     """gcc's words for the target's processor; everything gcc is not told follows from how it was built."""
     architecture = target.llvm_triple.split("-")[0]
     if architecture == "x86_64":
-        more = [f"-m{feature[1:]}" for feature in target.llvm_features if feature.startswith("+")]
+        # What LLVM calls features beside those of the processor is tuning.
+        more = [f"-m{name[1:]}" for name in target.llvm_features if name[:1] == "+" and name[1:] in target.cpu_features]
         return [f"-march={target.llvm_cpu}", *more] if target.llvm_cpu else []
     if architecture.startswith("thumb"):
         hard = "hard" if target.llvm_triple.endswith("hf") else "soft"
