@@ -21,7 +21,8 @@ COUNTED = (
 )
 #: An output further from the reference than this, in parts of its largest element, is wrong: its time does not count.
 WRONG = 1e-3
-#: The same where engines round integers each in its own way: some levels of the 256, which later layers of random weights spread.
+#: The same where engines round integers each in its own way: some levels of the 256, which later layers of random
+#: weights spread.
 WRONG_INTEGER = 0.25
 OWN = "sterna"
 

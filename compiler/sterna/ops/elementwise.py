@@ -10,7 +10,7 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
-from sterna.ops.formulas import at, map_elements
+from sterna.ops.formulas import at, map_elements, round_away
 from sterna.ops.operator import Attribute, Call, Case, Fusion, Onnx, Operator, Types, case, unfit
 from sterna.ops.types import INTEGERS, NUMBERS, SIGNED_NUMBERS, broadcast, elementwise, present, same_dtype, single
 from sterna.te import expr as E
@@ -140,17 +140,6 @@ def _is_infinite(x: Expr, negative: bool, positive: bool) -> Expr:
     if positive:
         return E.compare("eq", x, math.inf)
     return E.compare("eq", x, -math.inf) if negative else E.const(False, "bool")
-
-
-def _round_away(x: Expr) -> Expr:
-    if x.dtype in ("float32", "float64"):
-        # Plus the number just below a half: the sum rounds to the next integer exactly from a half on.
-        kind = dtypes.to_numpy(x.dtype).type
-        half = float(np.nextafter(kind(0.5), kind(0)))
-        return E.unary("trunc", x + E.select(x < 0, E.const(-half, x.dtype), E.const(half, x.dtype)))
-    whole = E.unary("trunc", x)
-    # The difference is exact; that of infinities is NaN, which compares as false.
-    return E.select(absolute(x - whole) >= 0.5, whole + E.unary("sign", x), whole)
 
 
 def _atan(x: Expr) -> Expr:
@@ -365,7 +354,7 @@ OPERATORS: tuple[Operator, ...] = (
     unary("floor", "the greatest integer not above x", call("floor"), onnx="Floor"),
     unary("ceil", "the least integer not below x", call("ceil"), onnx="Ceil"),
     unary("round", "the nearest integer, halves to even", call("rint"), onnx="Round"),
-    unary("round_away", "the nearest integer, halves away from 0", _round_away, cases=(*_SPECIAL, Case((_HALVES,)))),
+    unary("round_away", "the nearest integer, halves away from 0", round_away, cases=(*_SPECIAL, Case((_HALVES,)))),
     unary("sqrt", "the square root", call("sqrt"), onnx="Sqrt", low=0.0, high=9.0),
     unary("reciprocal", "1 / x", lambda x: 1.0 / x, onnx="Reciprocal", low=0.25),
     unary("exp", "e to the power x", call("exp"), onnx="Exp", cases=_SPECIAL),

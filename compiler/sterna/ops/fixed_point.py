@@ -446,7 +446,7 @@ OPERATORS: tuple[Operator, ...] = (
         (
             Attribute(
                 "range",
-                "str",
+                "string",
                 "what is known, which saves instructions: that x 2^left is smaller than 2^30 in size and `right` at "
                 "least 1 (small); or moreover that of negative results only their not being positive matters",
                 "any",

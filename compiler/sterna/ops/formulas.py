@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int
@@ -45,6 +47,14 @@ def map_elements(name: str, inputs: Sequence[Tensor], output: TensorType, functi
         return E.cast(E.as_expr(function(*operands), wide(output.dtype)), output.dtype)
 
     return compute(name, output.shape, body, dtype=output.dtype)
+
+
+def round_away(x: Expr) -> Expr:
+    """The nearest integer to a float32 or float64, halves away from 0: what is cut off after adding the number just
+    below a half, for the sum rounds to the next integer exactly from a half on."""
+    kind = dtypes.to_numpy(x.dtype).type
+    half = float(np.nextafter(kind(0.5), kind(0)))
+    return E.unary("trunc", x + E.select(x < 0, E.const(-half, x.dtype), E.const(half, x.dtype)))
 
 
 def rounded(name: str, tensor: Tensor, dtype: str) -> Tensor:

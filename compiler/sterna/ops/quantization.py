@@ -9,7 +9,7 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
-from sterna.ops.formulas import map_elements
+from sterna.ops.formulas import map_elements, round_away
 from sterna.ops.operator import Attribute, Call, Case, Fusion, Operator, Types, case
 from sterna.ops.types import check_dtype, present, single
 from sterna.te import expr as E
@@ -17,16 +17,15 @@ from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor
 
 FEW_BITS = ("int8", "uint8", "int16", "uint16")
-#: 1.5 * 2**23: added to a float of size below 2**22, it leaves the nearest integer (halves to even, as floats are
-#: rounded) in the low bits of the sum.
-_SHIFT = 12582912.0
-_SHIFT_BITS = 0x4B400000
+#: 1.5 * 2**23 (2**52): added to a float of size below 2**22 (2**51), it leaves the nearest integer (halves to even, as
+#: floats are rounded) in the low bits of the sum. And its bits, and the integers that they are.
+_SHIFT = {"float32": (12582912.0, 0x4B400000, "int32"), "float64": (6755399441055744.0, 0x4338000000000000, "int64")}
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.5, 1.5, -0.5, -1.5, 251.5, 252.5, -0.0, 3e38], np.float32)
 
 
-def rounded(x: Expr, dtype: str, zero: int) -> Expr:
-    """The nearest integer to x (float32), halves to even, plus `zero`, within the range of the type; NaN gives its
-    least.
+def to_integer(x: Expr, dtype: str, zero: int, halves: str) -> Expr:
+    """The nearest integer to x (float32, float64), halves to even or away from 0, plus `zero`, within the range of the
+    type; NaN gives its least.
 
     Clamped first, which changes nothing, for the limits are integers; then the sum with a large number rounds, so that
     all of it is a handful of instructions on every machine, vectors or not.
@@ -34,30 +33,33 @@ def rounded(x: Expr, dtype: str, zero: int) -> Expr:
     low, high = (float(limit - zero) for limit in dtypes.limits(dtype))
     above = E.select(x > low, x, low)
     inside = E.select(above < high, above, high)
-    bits = E.bitcast(inside + _SHIFT, "int32")
-    return E.cast(bits + (zero - _SHIFT_BITS), dtype)
+    shift, shift_bits, integer = _SHIFT[x.dtype]
+    bits = E.bitcast((round_away(inside) if halves == "away" else inside) + shift, integer)
+    return E.cast(bits + (zero - shift_bits), dtype)
 
 
 def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     (x,) = present(types, 0)
-    check_dtype(x.dtype, ("float32",))
+    check_dtype(x.dtype, tuple(_SHIFT))
     return TensorType(attributes["to"], x.shape)
 
 
 def _formula(call: Call) -> Tensor:
-    return map_elements(call.name, [call.input(0)], call.output, lambda x: rounded(x, call["to"], call["zero"]))
+    to, zero, halves = call["to"], call["zero"], call["halves"]
+    return map_elements(call.name, [call.input(0)], call.output, lambda x: to_integer(x, to, zero, halves))
 
 
 OPERATORS: tuple[Operator, ...] = (
     Operator(
         "round_to_integer",
-        "The nearest integer, halves to even, plus `zero`, saturated to a type of few bits; NaN gives its least.",
+        "The nearest integer plus `zero`, saturated to a type of few bits; NaN gives its least.",
         single(_type),
         _formula,
         Fusion.BROADCAST,
         (
             Attribute("to", "dtype", "the element type of the result", choices=FEW_BITS),
             Attribute("zero", "int", "the zero point, a number of that type", 0),
+            Attribute("halves", "string", "where halves go: to even numbers or away from 0", "even", ("even", "away")),
         ),
         cases=(
             case(("float32", (3, 40)), to="uint8", zero=128, low=-200.0, high=200.0),
@@ -66,6 +68,9 @@ OPERATORS: tuple[Operator, ...] = (
             case(("float32", (7,)), to="uint16", zero=7, low=-1e5, high=1e5),
             case(("float32", (7,)), to="int16", zero=-3, low=-1e5, high=1e5),
             Case((_SPECIAL,), {"to": "uint8", "zero": 3}),
+            Case((_SPECIAL,), {"to": "int8", "zero": -3, "halves": "away"}),
+            case(("float64", (3, 40)), to="int8", zero=-5, low=-200.0, high=200.0),
+            Case((np.append(np.arange(-300, 300) * 0.5, _SPECIAL),), {"to": "int8", "zero": 7, "halves": "away"}),
         ),
         tags=frozenset({"elementwise"}),
     ),

@@ -112,7 +112,7 @@ def requantized(t: Translation, total: Value, weights: Array, x_zero: int, bias:
         if given is None or given.dtype == "int64":
             total = t.cast(total, "int64")
         total = total if given is None else t.op("add", t.cast(total, given.dtype), given)
-        return t.stored(_scaled_sum(t, total, channels))
+        return _stored_sum(t, total, channels)
     if given is not None and given.data is None:
         total = t.op("add", total, given)
     elif given is not None:
@@ -125,19 +125,27 @@ def requantized(t: Translation, total: Value, weights: Array, x_zero: int, bias:
         low, high = dtypes.limits(t.info(0).kind)
         reach = np.abs(weights.astype(np.int64)).reshape(-1, channels).sum(0) * max(-low, high)
         most = int((reach + np.abs(offset)).max(initial=0))
-    return t.stored(_scaled_sum(t, total, channels, most))
+    return _stored_sum(t, total, channels, most)
+
+
+def _stored_sum(t: Translation, total: Value, channels: int, most: int = 1 << 31) -> Value:
+    """A sum of products, no larger than `most` in size, as elements of the result."""
+    if t.kind != "FULLY_CONNECTED" or t.info(0).kind == "uint8":
+        return t.stored(_scaled_sum(t, total, channels, most))
+    # The reference kernel of this operator alone rounds once, in float64.
+    x_scale, (y_scale, zero) = t.scale(0), t.per_tensor(t.result())
+    factors = np.array([x_scale * float(scale) / y_scale for scale in quantization_of(t.info(1)).scales])
+    if len(factors) not in (1, channels):
+        raise error("E0114", f'the tensor "{t.info(1).name}" has {len(factors)} scales for {channels} channels')
+    factor = t.constant(factors if len(factors) > 1 else factors.reshape(()), "float64")
+    scaled = t.op("mul", t.cast(total, "float64"), factor)
+    y = t.op("round_to_integer", scaled, to=t.result().kind, zero=zero, halves="away")
+    low, high = t.bounds()
+    return y if (low, high) == dtypes.limits(y.dtype) else t.op("clip", y, min=low, max=high)
 
 
 def _scaled_sum(t: Translation, total: Value, channels: int, most: int = 1 << 31) -> Value:
     """A sum of products, no larger than `most` in size, in units of the result, as int32."""
-    if t.kind == "FULLY_CONNECTED" and t.info(0).kind != "uint8":
-        # The reference kernel of this operator alone rounds once, in float64.
-        x_scale, y_scale = t.scale(0), t.per_tensor(t.result())[0]
-        factors = np.array([x_scale * float(scale) / y_scale for scale in quantization_of(t.info(1)).scales])
-        if len(factors) not in (1, channels):
-            raise error("E0114", f'the tensor "{t.info(1).name}" has {len(factors)} scales for {channels} channels')
-        factor = t.constant(factors if len(factors) > 1 else factors.reshape(()), "float64")
-        return t.cast(t.op("round_away", t.op("mul", t.cast(total, "float64"), factor)), "int32")
     factors_or_one = weight_factors(t, channels)
     return (
         t.scaled_64(total, factors_or_one)
@@ -331,7 +339,7 @@ def _computed_weights(t: Translation, x: Value, zero: int) -> Value:
     total = t.op("matmul", t.centered(x, zero), t.transpose(t.centered(w, t.zero(1)), (1, 0)))
     if t.has(2):
         total = t.op("add", total, t.input(2))
-    return t.stored(_scaled_sum(t, total, int(w.shape[0])))
+    return _stored_sum(t, total, int(w.shape[0]))
 
 
 # ---------------------------------------------------------------- pooling
