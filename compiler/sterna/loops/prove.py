@@ -50,22 +50,25 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
     if lo is not None and lo >= 0:
         return True
     names: dict[Atom, Int] = {s: r.least for s, r in ranges.items() if r.least == r.greatest}
-    questions = [_question(value, _open(ranges, names), names, known)]
+    whole = _question(value, _open(ranges, names), names, known)
+    if _by_cases(*whole, _MOST_CASES, False):
+        return True
     apart, rest = _apart(ranges, names)
-    if len(rest) < len(names):
-        questions.append(_question(value, apart, rest, known))
+    questions = [whole] if len(rest) == len(names) else [whole, _question(value, apart, rest, known)]
+    questions = [(v, r, _relaxed(facts, v)) for v, r, facts in questions]
     return any(_by_cases(*question, _MOST_CASES, combined) for combined in (False, True) for question in questions)
 
 
-def _question(
-    value: Int, ranges: Mapping[Symbol, Range], names: Mapping[Atom, Int], known: Sequence[Int]
-) -> tuple[Int, Mapping[Symbol, Range], list[Int]]:
+_Question = tuple[Int, Mapping[Symbol, Range], Sequence[Int]]
+
+
+def _question(value: Int, ranges: Mapping[Symbol, Range], names: Mapping[Atom, Int], known: Sequence[Int]) -> _Question:
     """The value, the ranges and the facts, without names."""
     # Every loop that encloses the position runs at least once.
     facts = [_without_names(k, names) for k in known] + [r.greatest - r.least for r in ranges.values()]
     value = _without_names(value, names)
     value, facts, ranges = _named_positions(value, facts, ranges)
-    return value, ranges, _relaxed(facts, value)
+    return value, ranges, facts
 
 
 def _apart(ranges: Mapping[Symbol, Range], names: Mapping[Atom, Int]) -> tuple[dict[Symbol, Range], dict[Atom, Int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import ZERO, FloorDiv, Int, Symbol, as_int
@@ -28,42 +29,72 @@ def verify(function: Function) -> Function:
     return function
 
 
+@dataclass
+class _Accesses:
+    """Those of one buffer in one place whose positions differ by constants: the outermost stand for all."""
+
+    buffer: Buffer
+    first: Int
+    last: Int
+
+
 class _Verifier:
     def __init__(self) -> None:
         self.problems: list[str] = []
+        self.waiting: dict[tuple[str, Int], _Accesses] = {}
 
-    def access(
-        self, buffer: Buffer, index: Int, reach: int, ranges: dict[Symbol, Range], known: Sequence[Condition]
-    ) -> None:
+    def access(self, buffer: Buffer, index: Int, reach: int) -> None:
         lo, hi = index.bounds()
-        size = as_int(buffer.elements) if buffer.size is None else buffer.size
+        size = _size(buffer)
         if size.is_const and lo is not None and lo >= 0 and hi is not None and hi + reach < int(size):
             return
-        facts = [limit - index - 1 for index, limit in known]
-        if at_least_zero(index, ranges, facts) and at_least_zero(size - (index + reach + 1), ranges, facts):
-            return
-        end = None if hi is None else hi + reach
-        self.problems.append(f"{buffer.name}[{index}] reaches {lo} to {end}, the buffer has {size} elements")
+        last = index + reach
+        place = self.waiting.setdefault((buffer.name, index - index.const), _Accesses(buffer, index, last))
+        if index.const < place.first.const:
+            place.first = index
+        if last.const > place.last.const:
+            place.last = last
+
+    def settle(self, ranges: dict[Symbol, Range], known: Sequence[Condition]) -> None:
+        """Decides on the accesses that wait."""
+        facts = [limit - index - 1 for index, limit in known] if self.waiting else []
+        for place in self.waiting.values():
+            size = _size(place.buffer)
+            low = at_least_zero(place.first, ranges, facts)
+            if low and at_least_zero(size - (place.last + 1), ranges, facts):
+                continue
+            index = place.last if low else place.first
+            lo, hi = place.first.bounds()[0], place.last.bounds()[1]
+            self.problems.append(f"{place.buffer.name}[{index}] reaches {lo} to {hi}, the buffer has {size} elements")
+        self.waiting = {}
 
     def visit(self, stmt: P.Stmt, ranges: dict[Symbol, Range], known: list[Condition], breakable: bool) -> None:
+        """A block of statements, under conditions of its own."""
+        outer, self.waiting = self.waiting, {}
+        inner = dict(ranges)
+        for s in stmt.stmts if isinstance(stmt, P.Seq) else (stmt,):
+            self.statement(s, inner, known, breakable)
+        self.settle(inner, known)
+        self.waiting = outer
+
+    def statement(self, stmt: P.Stmt, ranges: dict[Symbol, Range], known: list[Condition], breakable: bool) -> None:
         if isinstance(stmt, P.Seq):
-            inner = dict(ranges)
-            for s in stmt.stmts:
-                self.visit(s, inner, known, breakable)
+            self.visit(stmt, ranges, known, breakable)
             return
         if isinstance(stmt, P.LetIndex):
+            self.settle(ranges, known)
             self.named(stmt, ranges, known)
         elif isinstance(stmt, P.For):
             self.loop(stmt, ranges, known)
             return
         elif isinstance(stmt, P.If):
-            self.visit(stmt.then, dict(ranges), [*known, (stmt.index, stmt.limit)], breakable)
+            self.visit(stmt.then, ranges, [*known, (stmt.index, stmt.limit)], breakable)
             if stmt.otherwise is not None:
-                self.visit(stmt.otherwise, dict(ranges), [*known, (stmt.limit - 1, stmt.index)], breakable)
+                self.visit(stmt.otherwise, ranges, [*known, (stmt.limit - 1, stmt.index)], breakable)
             return
         elif isinstance(stmt, P.Store):
             reach = (stmt.value.lanes if stmt.active is None else stmt.active) - 1
-            self.access(stmt.buffer, stmt.index, reach * stmt.stride, ranges, known)
+            self.access(stmt.buffer, stmt.index, reach * stmt.stride)
         elif isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
             kind = f"{stmt.condition.dtype} x{stmt.condition.lanes}"
             self.problems.append(f"a branch on {kind}, which is no truth value")
@@ -72,9 +103,9 @@ class _Verifier:
         for load in P.own_loads(stmt):
             assert isinstance(load.tensor, Buffer)
             reach = (load.lanes if load.active is None else load.active) - 1
-            self.access(load.tensor, load.indices[0], reach * load.stride, ranges, known)
+            self.access(load.tensor, load.indices[0], reach * load.stride)
         for child in P.children(stmt):
-            self.visit(child, dict(ranges), known, breakable)
+            self.visit(child, ranges, known, breakable)
 
     def named(self, stmt: P.LetIndex, ranges: dict[Symbol, Range], known: list[Condition]) -> None:
         """A name's bounds must hold: by those of its value, or because an enclosing `If` says so."""
@@ -100,6 +131,10 @@ class _Verifier:
             self.problems.append(f"loop over {stmt.symbol.name} runs past its bound")
         inside = {**ranges, stmt.symbol: Range(stmt.start, stmt.extent - 1)}
         self.visit(stmt.body, inside, known, breakable=stmt.kind == "serial")
+
+
+def _size(buffer: Buffer) -> Int:
+    return as_int(buffer.elements) if buffer.size is None else buffer.size
 
 
 def _divisions(value: Int) -> int:
