@@ -69,6 +69,27 @@ def test_label_encoder(attributes: dict[str, Any], x: np.ndarray, kind: int) -> 
     check(model([encoder(**attributes)], {"x": x}, {"y": kind}), {"x": x})
 
 
+@pytest.mark.parametrize("x", [WORDS, np.array([[1, 2], [5, 1]])], ids=["words", "codes"])
+def test_category_mapper(x: np.ndarray) -> None:
+    node = helper.make_node(
+        "CategoryMapper", ["x"], ["y"], domain=ML, cats_strings=["gull", "tern", ""], cats_int64s=[1, 2, 3],
+        default_int64=8, default_string="?",
+    )  # fmt: skip
+    kind = TensorProto.INT64 if x.dtype == object else TensorProto.STRING
+    check(model([node], {"x": x}, {"y": kind}), {"x": x})
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+def test_words_and_pairs_of_words_are_counted(mode: str) -> None:
+    x = np.array([["a", "tern", "and", "a", "gull"], ["tern", "and", "tern", "", "auk"]], object)
+    node = helper.make_node(
+        "TfIdfVectorizer", ["x"], ["y"], mode=mode, min_gram_length=1, max_gram_length=2, max_skip_count=1,
+        ngram_counts=[0, 3], ngram_indexes=[0, 2, 1, 3, 4], weights=[1.0, 2.0, 0.5, 3.0, 1.5],
+        pool_strings=["tern", "a", "gull", "tern", "and", "a", "gull"],
+    )  # fmt: skip
+    check(model([node], {"x": x}, {"y": TensorProto.FLOAT}), {"x": x})
+
+
 def moving() -> onnx.ModelProto:
     """Strings moved, compared and looked up."""
     nodes = [

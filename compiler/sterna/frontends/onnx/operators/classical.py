@@ -215,7 +215,6 @@ def label_encoder(t: Translation) -> Value:
     x = t.input(0)
     keys = _table(t, "keys")
     values = _table(t, "values")
-    text = values.dtype == object
     if len(keys) != len(values) or not len(keys):
         raise error("E0109", f"{len(keys)} keys and {len(values)} values")
     otherwise = t.attribute("default_tensor")
@@ -224,6 +223,23 @@ def label_encoder(t: Translation) -> Value:
             values.dtype.kind, ("default_int64", -1)
         )
         otherwise = np.array(t.attribute(name, default), values.dtype)
+    return _looked_up(t, x, keys, values, otherwise)
+
+
+def category_mapper(t: Translation) -> Value:
+    """Words by their codes, or codes by their words."""
+    x = t.input(0)
+    words, codes = np.array(t.attribute("cats_strings", ()), object), np.array(t.attribute("cats_int64s", ()), np.int64)
+    if len(words) != len(codes) or not len(codes):
+        raise error("E0109", f"{len(words)} words and {len(codes)} codes")
+    if x.dtype == dtypes.STRING:
+        return _looked_up(t, x, words, codes, np.array(t.attribute("default_int64", -1), np.int64))
+    return _looked_up(t, x, codes, words, np.array(t.attribute("default_string", "_Unused"), object))
+
+
+def _looked_up(t: Translation, x: Value, keys: Array, values: Array, otherwise: Array) -> Value:
+    """For each element the value of the first key that it equals, or the value for all others."""
+    text = values.dtype == object
     if (x.dtype == dtypes.STRING) != (keys.dtype == object):
         raise error("E0108", f"keys of another type than {x.type}")
     # Strings are looked up by their numbers.
@@ -283,6 +299,7 @@ ML_TRANSLATORS: dict[str, Translator] = {
     "FeatureVectorizer": feature_vectorizer,
     "Imputer": imputer,
     "LabelEncoder": label_encoder,
+    "CategoryMapper": category_mapper,
     "LinearClassifier": linear_classifier,
     "LinearRegressor": linear_regressor,
     "OneHotEncoder": one_hot_encoder,

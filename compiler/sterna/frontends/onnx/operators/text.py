@@ -7,6 +7,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.onnx.nodes import ML
 from sterna.frontends.onnx.translation import Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
 #: Operators of which operands may be strings: they move them, compare them or look them up.
@@ -16,16 +17,21 @@ _MOVING = """
     SequenceConstruct SequenceErase SequenceInsert SequenceLength SequenceMap Shape Size Slice SpaceToDepth Split
     SplitToSequence Squeeze Tile Transpose Unsqueeze Where
 """
-_LOOKING_UP = ("ArrayFeatureExtractor", "LabelEncoder", "OneHotEncoder")
-TAKING_STRINGS = frozenset([*(("", op) for op in _MOVING.split()), *((ML, op) for op in _LOOKING_UP)])
+_LOOKING_UP = ("ArrayFeatureExtractor", "CategoryMapper", "LabelEncoder", "OneHotEncoder")
+TAKING_STRINGS = frozenset(
+    [*(("", op) for op in (*_MOVING.split(), "TfIdfVectorizer")), *((ML, op) for op in _LOOKING_UP)]
+)
 
 
 def tf_idf_vectorizer(t: Translation) -> Value:
     """How often each n-gram of a pool stands in each row, its elements up to `max_skip_count` others apart."""
     x = t.input(0)
-    pool = t.attribute("pool_int64s")
-    if not pool:
-        raise t.unsupported("of strings")
+    pool, words = t.attribute("pool_int64s") or (), t.attribute("pool_strings") or ()
+    if (x.dtype == dtypes.STRING) != bool(words):
+        raise error("E0108", f"TfIdfVectorizer of {x.type} with a pool of {'words' if words else 'integers'}")
+    if words:  # which are compared by their numbers
+        pool = dtypes.stored(t.builder.numbered(np.array(words, object))).tolist()
+        x = t.op("bit_cast", x, to="int64")
     if x.type.rank not in (1, 2):
         raise error("E0108", f"TfIdfVectorizer of {x.type}")
     least, most = t.attribute("min_gram_length"), t.attribute("max_gram_length")
