@@ -291,9 +291,7 @@ def test_a_part_whose_bounds_are_made_of_the_number_of_the_iteration(tmp_path: P
     assert decided(result) == ["Repeat"]
 
 
-def test_sizes_that_grow_with_the_iterations(tmp_path: Path) -> None:
-    """Attention over everything so far: its size is that of the iteration."""
-    text = """
+GROWING = """
     agraph (int64 trips, float[9, 4] x, float[4] first) => (float[4] last)
     <bool on = {1}, int64[1] zero = {0}, int64[1] one = {1}, float[4, 1] turn = {1, -1, 0.5, 2}>
     {
@@ -311,8 +309,12 @@ def test_sizes_that_grow_with_the_iterations(tmp_path: Path) -> None:
           t = Tanh(sum)
         }>
     }"""
+
+
+def test_sizes_that_grow_with_the_iterations(tmp_path: Path) -> None:
+    """Attention over everything so far: its size is that of the iteration."""
     feeds = {"x": numbers(9, 4), "first": numbers(4)}
-    check(text, tmp_path, [{**feeds, "trips": np.int64(n)} for n in (0, 1, 4, 9, 12)])
+    check(GROWING, tmp_path, [{**feeds, "trips": np.int64(n)} for n in (0, 1, 4, 9, 12)])
 
 
 def test_a_body_that_only_written_out_iterations_can_have(tmp_path: Path) -> None:
@@ -329,8 +331,7 @@ def test_a_body_that_only_written_out_iterations_can_have(tmp_path: Path) -> Non
     check(text, tmp_path, [{"x": numbers(30)}], generators=["llvm"])
 
 
-def test_sizes_of_the_data_in_branches_and_loops(tmp_path: Path) -> None:
-    text = """
+DATA_SIZED = """
     agraph (bool hot, int64 trips, float[3, 4] x) => (float z, float[3, 4] last)
     <bool on = {1}>
     {
@@ -344,9 +345,12 @@ def test_sizes_of_the_data_in_branches_and_loops(tmp_path: Path) -> None:
         { c = NonZero(s)  d = Transpose(c)  f = GatherND(s, d)  g = ReduceSum <keepdims = 0> (f)  h = Sub(s, g)
           t = Relu(h) }>
     }"""
+
+
+def test_sizes_of_the_data_in_branches_and_loops(tmp_path: Path) -> None:
     grid = np.maximum(numbers(3, 4), 0)
     runs = [{"hot": np.array(hot), "trips": np.int64(n), "x": grid} for hot, n in ((True, 0), (False, 1), (True, 3))]
-    check(text, tmp_path, runs)
+    check(DATA_SIZED, tmp_path, runs)
 
 
 def test_rows_of_different_sizes_are_refused() -> None:

@@ -13,6 +13,9 @@ from onnx import TensorProto, numpy_helper
 
 import sterna
 from models.open_networks import OpenGraph
+from sterna.driver import Options, compile_graph
+from sterna.frontends.onnx import read
+from sterna.targets.target import load_target
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")
 
@@ -281,3 +284,14 @@ def test_compiled_once_right_at_every_size(name: str, tmp_path: Path) -> None:
             for got, wanted in zip(bundle.run(inputs).values(), session.run(None, inputs), strict=True):
                 assert got.shape == wanted.shape
                 assert np.abs(got - wanted).max(initial=0) <= 1e-5 * max(np.abs(wanted).max(initial=0), 1e-3), size
+
+
+@pytest.mark.parametrize("most", [3, 9, 19, 40])
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_softmax_of_few_vectors(target: str, most: int) -> None:
+    """Rows of which less than a register's worth of vectors is there: nothing is read behind them (a proof)."""
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[b, n] x) => (float[b, n] y) { y = Softmax <axis = 1> (x) }'
+    )
+    graph = read(onnx.parser.parse_model(text), dims={"b": (1, 3), "n": (1, most)})
+    assert compile_graph(graph, "softmax", Options(load_target(target), "llvm")).kernels

@@ -16,7 +16,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantiz
 
 import sterna
 from models.test_data_sizes import detections, detector
-from ops.test_control_flow import CHOICE, TRIPS, WHILE, numbers
+from ops.test_control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHILE, numbers
 from ops.test_control_flow import model as written
 from sterna.api import compile_to
 from sterna.debug.golden import GoldenSet, golden_files
@@ -55,6 +55,15 @@ FLOWS = {
     "loop": flow(TRIPS, [{**SQUARES, "trips": np.int64(n)} for n in (0, 1, 7, 200)]),
     "while": flow(
         WHILE, [{"start": bool(s), "first": ONES, "bound": np.float32(b)} for s, b in ((1, 50), (1, 1), (0, 9))]
+    ),
+    "rows": flow(
+        ROWS.format(inputs="int64 stop, ", rows="K", trips=", int64 trips = {20}", more="Less(i, stop)"),
+        [{"first": numbers(2), "x": numbers(2), "stop": np.int64(n)} for n in (4, 0, 17, 3)],
+    ),
+    "growing": flow(GROWING, [{"x": numbers(9, 4), "first": numbers(4), "trips": np.int64(n)} for n in (4, 0, 9, 1)]),
+    "data": flow(
+        DATA_SIZED,
+        [{"hot": bool(h), "trips": np.int64(n), "x": np.maximum(numbers(3, 4), 0)} for h, n in ((1, 0), (0, 3))],
     ),
 }
 GENERATORS = pytest.mark.parametrize("generator", ["c", "llvm"])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int
 from sterna.loops.nest import Nest, Region
+from sterna.loops.prove import at_least_zero
 from sterna.schedule.state import StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -75,7 +76,7 @@ def _union(tensor: Tensor, accesses: Sequence[_Access]) -> Region:
         # The last block of a factored reduction reads less than its full lanes; nothing reads past the tensor.
         if (width := high - low).is_const and size.is_const and int(width) >= int(size):
             low, high = ZERO, size
-        elif low.is_const and (over := high - size).is_const and int(over) > 0:
+        elif low.is_const and high != size and at_least_zero(high - size, {}, ()):
             high = size
         least.append(low)
         extent.append(high - low)
