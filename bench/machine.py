@@ -13,11 +13,24 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limits:
-    """GFLOP/s of fp32 fused multiply-adds, GB/s of reading memory, and GOP/s of dot products of bytes (0: none)."""
+    """GFLOP/s of fp32 fused multiply-adds, GOP/s of dot products of bytes (0: none), and GB/s of reading.
+
+    Args:
+        reading: bytes that a thread reads again and again, and its rate; the last of them are beyond all caches.
+    """
 
     gflops: float
-    gbytes: float
     gops: float
+    reading: tuple[tuple[int, float], ...]
+
+    @property
+    def gbytes(self) -> float:
+        """GB/s from memory."""
+        return self.reading[-1][1]
+
+    def rate(self, between: int) -> float:
+        """GB/s of reading what is read again when so many bytes have been read."""
+        return next((rate for size, rate in self.reading if between <= size), self.gbytes)
 
 
 @functools.cache
@@ -31,7 +44,8 @@ def limits(threads: int) -> Limits:
         command = [sys.executable, "-m", "ziglang", "cc", *flags, str(source), "-lpthread", "-o", str(program)]
         subprocess.run(command, check=True)
         said = subprocess.run([str(program), str(threads)], check=True, capture_output=True, text=True).stdout
-    return Limits(*map(float, said.split()))
+    gflops, gops, *rates = map(float, said.split())
+    return Limits(gflops, gops, tuple(zip(map(int, rates[::2]), rates[1::2], strict=True)))
 
 
 def describe() -> str:

@@ -1,5 +1,6 @@
-/* The limits of this machine: `peak THREADS` prints fused multiply-adds (GFLOP/s, fp32), the bandwidth of memory (GB/s,
- * reading) and dot products of bytes (GOP/s, 0 where the machine has no instruction for them). The best of several repeats, as others may load the machine. */
+/* The limits of this machine: `peak THREADS` prints fused multiply-adds (GFLOP/s, fp32), dot products of bytes (GOP/s, 0
+ * where the machine has no instruction for them), and for growing sizes the bytes of a piece of memory and the rate (GB/s)
+ * at which it is read again and again. The best of several repeats, as others may load the machine. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -17,9 +18,10 @@
 typedef float vector __attribute__((vector_size(WIDTH)));
 enum { CHAINS = 12, LANES = WIDTH / 4, REPEATS = 15 };
 
+/* Of this thread: what it takes from a machine that others load, too. */
 static double now(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -57,13 +59,17 @@ static double dot_products(void *unused) {
 static double dot_products(void *unused) { return unused == NULL ? 0 : 0; }
 #endif
 
+static long read_bytes; /* of a piece that is read again and again until 64 MB are read */
+
 static double reading(void *memory) {
   const vector *from = memory;
-  const long count = (64L << 20) / WIDTH;
+  const long count = read_bytes / WIDTH, times = (64L << 20) / read_bytes;
   vector sums[8] = {0};
-  for (long i = 0; i < count; i += 8) {
+  for (long t = 0; t < times; t++) {
+    for (long i = 0; i < count; i += 8) {
 #pragma GCC unroll 8
-    for (int c = 0; c < 8; c++) sums[c] += from[i + c];
+      for (int c = 0; c < 8; c++) sums[c] += from[i + c];
+    }
   }
   for (int c = 1; c < 8; c++) sums[0] += sums[c];
   sink = sums[0][0];
@@ -73,12 +79,13 @@ static double reading(void *memory) {
 typedef struct job {
   double (*run)(void *);
   void *memory;
-  double done;
+  double rate;
 } job;
 
 static void *start(void *given) {
   job *j = given;
-  j->done = j->run(j->memory);
+  const double begun = now(), done = j->run(j->memory);
+  j->rate = done / (now() - begun);
   return NULL;
 }
 
@@ -87,16 +94,15 @@ static double best(double (*run)(void *), int threads, void **memory) {
   for (int r = 0; r < REPEATS; r++) {
     pthread_t ids[64];
     job jobs[64];
-    double begun = now(), done = 0;
+    double rate = 0;
     for (int t = 0; t < threads; t++) {
       jobs[t] = (job){run, memory[t], 0};
       pthread_create(&ids[t], NULL, start, &jobs[t]);
     }
     for (int t = 0; t < threads; t++) {
       pthread_join(ids[t], NULL);
-      done += jobs[t].done;
+      rate += jobs[t].rate;
     }
-    double rate = done / (now() - begun);
     if (rate > most) most = rate;
   }
   return most;
@@ -110,7 +116,9 @@ int main(int count, char **words) {
     if (posix_memalign(&memory[t], 64, 64 << 20)) return 1;
     for (long i = 0; i < (64L << 20) / 4; i++) ((float *)memory[t])[i] = 1.0f;
   }
-  printf("%.1f %.1f %.1f\n", best(multiply_adds, threads, memory), best(reading, threads, memory),
-         best(dot_products, threads, memory));
+  printf("%.1f %.1f", best(multiply_adds, threads, memory), best(dot_products, threads, memory));
+  for (read_bytes = 128L << 10; read_bytes <= 64L << 20; read_bytes *= 2)
+    printf(" %ld %.1f", read_bytes, best(reading, threads, memory));
+  printf("\n");
   return 0;
 }

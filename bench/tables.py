@@ -119,7 +119,7 @@ def by_layer(name: str, layers: Sequence[Layer], limits: Limits, least: float = 
         if layer.us < least * total:
             break
         bound, limit = layer.bound(limits)
-        rates = (2 * layer.multiply_adds / layer.us / 1e3, layer.nbytes / layer.us / 1e3)
+        rates = (2 * layer.multiply_adds / layer.us / 1e3, max(layer.nbytes, layer.streamed) / layer.us / 1e3)
         cells = (f"{layer.us:.1f}", f"{100 * layer.us / total:.1f}", f"{rates[0]:.1f}", f"{rates[1]:.1f}")
         table.add_row(layer.name, layer.kernel, *cells, f"{100 * bound / layer.us:.0f}", limit)
     return table
