@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -143,3 +144,20 @@ def test_what_cannot_be_proved_names_its_node(tmp_path: Path) -> None:
         sterna.compile_to(tmp_path / "bundle", g.finished("empty"), dims={"rows": (0, 7)})
     assert 'from "pick' in str(problem.value)
     assert "--dim rows=<size>" in str(problem.value)
+
+
+@pytest.mark.parametrize("name", ["logreg_digits", "mlp_digits", "rf_digits", "svc_wine"])
+def test_rows_of_a_table(name: str, tmp_path: Path) -> None:
+    """Pipelines of scikit-learn take any number of rows."""
+    sample = trained(f"sklearn_{name}")
+    model = onnx.load(sample.file)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "rows"
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    (table,) = sample.cases[0].inputs.values()
+    with sterna.compile(model, dims={"rows": (1, 32)}, generator="llvm", output=tmp_path / name) as bundle:
+        for count in (1, 7, 32):
+            rows = table[:count].copy()
+            labels, scores = bundle.run([rows]).values()
+            wanted = session.run(None, {model.graph.input[0].name: rows})
+            np.testing.assert_array_equal(labels, wanted[0])
+            np.testing.assert_allclose(scores, wanted[1], atol=1e-5)
