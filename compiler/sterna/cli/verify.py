@@ -102,8 +102,9 @@ def _print(report: Report, model: Path) -> None:
     out = console()
     rows = table("output", "type", ">error", ">largest", "")
     for check in report.outputs:
-        good = check.error <= report.tolerance
-        mark = "[green]ok[/]" if good else "[red]differs[/]"
+        mark = "[green]ok[/]" if check.within(report.tolerance) else "[red]differs[/]"
+        if check.within(report.tolerance) and not check.error <= report.tolerance:
+            mark += f", rounding alone makes {4 * check.spread:.1e}"
         kind = f"{check.dtype}[{', '.join(map(str, check.shape))}]"
         rows.add_row(escape(check.name), escape(kind), f"{check.error:.1e}", f"{check.largest:.4g}", mark)
     out.print(rows)
@@ -116,7 +117,7 @@ def _print(report: Report, model: Path) -> None:
 
 
 def _disagreement(report: Report) -> SternaError:
-    wrong = [check.name for check in report.outputs if not check.error <= report.tolerance]
+    wrong = [check.name for check in report.outputs if not check.within(report.tolerance)]
     title = f"{len(wrong)} of {len(report.outputs)} outputs differ from {report.reference}: {', '.join(wrong)}"
     return error(
         "E0008",

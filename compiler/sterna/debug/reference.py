@@ -26,10 +26,12 @@ class Reference:
     Args:
         name: with its version.
         run: the outputs of a model for some inputs, and the named intermediate tensors as far as it has them.
+        again: the outputs, computed in another order of operations where the runtime has one.
     """
 
     name: str
     run: Run
+    again: Run | None = None
 
 
 def reference_for(model: Model, against: str) -> Reference | None:
@@ -47,7 +49,7 @@ def reference_for(model: Model, against: str) -> Reference | None:
     version = next(filter(None, map(_version, distributions)), None)
     if against == "interpreter" or (against == "auto" and version is None):
         return None
-    return Reference(f"{name} {version}", run)
+    return Reference(f"{name} {version}", run, _optimized if run is run_onnxruntime else None)
 
 
 def _version(distribution: str) -> str | None:
@@ -97,11 +99,14 @@ def run_litert(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str]
 
 
 def run_onnxruntime(
-    model: str | os.PathLike[str] | onnx.ModelProto, inputs: Mapping[str, Array], tensors: Iterable[str] = ()
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    inputs: Mapping[str, Array],
+    tensors: Iterable[str] = (),
+    optimized: bool = False,
 ) -> dict[str, Array]:
     """The model's outputs, and the named intermediate tensors as far as the model has them.
 
-    Nothing is fused or replaced: what comes back is the model as it is written.
+    Unless it is asked for, nothing is fused or replaced: what comes back is the model as it is written.
 
     Raises:
         SternaError: E0004 onnxruntime is not installed, E0009 it cannot run the model.
@@ -111,7 +116,8 @@ def run_onnxruntime(
     except ImportError:
         raise error("E0004", "onnxruntime is not installed", fix="pip install onnxruntime") from None
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = min(4, os.cpu_count() or 1)
     wanted = set(tensors)
@@ -129,6 +135,10 @@ def run_onnxruntime(
         raise
     except Exception as problem:  # onnxruntime's errors have no common type
         raise _cannot("onnxruntime", problem) from None
+
+
+def _optimized(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
+    return run_onnxruntime(model, inputs, tensors, optimized=True)
 
 
 def run_xgboost(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
