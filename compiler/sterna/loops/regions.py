@@ -76,7 +76,13 @@ def _union(tensor: Tensor, accesses: Sequence[_Access]) -> Region:
         # The last block of a factored reduction reads less than its full lanes; nothing reads past the tensor.
         if (width := high - low).is_const and size.is_const and int(width) >= int(size):
             low, high = ZERO, size
-        elif low.is_const and high != size and at_least_zero(high - size, {}, ()):
+        elif (
+            # What has a constant extent, as registers must have, keeps it where the tensor's size is open.
+            low.is_const
+            and high != size
+            and (size.is_const or not high.is_const)
+            and at_least_zero(high - size, {}, ())
+        ):
             high = size
         least.append(low)
         extent.append(high - low)
