@@ -4,9 +4,10 @@
     ci/bench-web kws mlp --threads 1 --node --rounds 3
 
 The peers' side is a harness of its own (--harness): a page, a server and an engine per runtime, all with the same
-inputs, warm-up and clock. Sterna is two more engines for it: `sterna`, with every variant, and `sterna_simd`, without
-relaxed SIMD. Engines take turns, model by model. What the peers need is installed into --work by npm; LiteRT.js runs
-where --tensorflow names a Python that can convert its models. Everything in --work is used again.
+inputs, warm-up and clock; it counts the CPU time of a run too, which other work on the machine hardly adds to. Sterna
+is two more engines for it: `sterna`, with every variant, and `sterna_simd`, without relaxed SIMD. Engines take turns,
+model by model. What the peers need is installed into --work by npm; LiteRT.js runs where --tensorflow names a Python
+that can convert its models. Everything in --work is used again.
 """
 
 from __future__ import annotations
@@ -135,35 +136,42 @@ def latency(records: list[dict[str, Any]], rates: tuple[float, float], console: 
             f"{host}, {threads} thread{'s' if threads > 1 else ''}; {rates[0]:.0f} GMAC/s relaxed, {rates[1]:.0f} plain"
         )
         table = Table(
-            "model", "engine", "min ms", "median", "of peak", "peer / it", "startup ms", "MB", "error", title=title
-        )
-        ratios: dict[str, list[float]] = {engine: [] for engine in OURS}
+            "model", "engine", "min ms", "median", "CPU", "of peak", "peer / it", "by CPU", "startup", "MB", "error",
+            title=title,
+        )  # fmt: skip
+        ratios: dict[tuple[str, str], list[float]] = {}
         for model, engines in models.items():
-            best = {engine: min(r["min_ms"] for r in rows) for engine, rows in engines.items()}
+            least = {key: {e: min(r[key] for r in rows) for e, rows in engines.items()} for key in ("min_ms", "cpu_ms")}
+            best = least["min_ms"]
             for engine, rows in sorted(engines.items(), key=lambda item: best[item[0]]):
-                rivals = [best[p] for p in PEERS if p in best and (engine != "sterna_simd" or p not in RELAXED)]
-                ratio = min(rivals) / best[engine] if rivals and engine in OURS else None
-                if ratio is not None:
-                    ratios[engine].append(ratio)
+                shown = []
+                for key, of in least.items():
+                    rivals = [of[p] for p in PEERS if p in of and (engine != "sterna_simd" or p not in RELAXED)]
+                    # What several threads burn while they wait for each other says nothing.
+                    counts = rivals and engine in OURS and (key == "min_ms" or threads == 1)
+                    shown.append(f"{min(rivals) / of[engine]:.2f}" if counts else "")
+                    if counts:
+                        ratios.setdefault((engine, key), []).append(min(rivals) / of[engine])
                 rate = rows[0]["gmacs_min"] * rows[0]["min_ms"] / best[engine]
                 table.add_row(
                     model,
                     OURS.get(engine) or PEERS[engine],
                     f"{best[engine]:.3f}",
                     f"{statistics.median(r['median_ms'] for r in rows):.3f}",
+                    f"{least['cpu_ms'][engine]:.3f}",
                     f"{rate / rates[0] / threads:.0%}",
-                    f"{ratio:.2f}" if ratio is not None else "",
+                    *shown,
                     f"{min(r['startup_ms'] for r in rows):.0f}",
                     f"{rows[0]['wasm_mb']:.1f}",
                     f"{max(r['reldiff'] for r in rows):.0e}",
                 )
             table.add_section()
         console.print(table)
-        for engine, values in ratios.items():
-            if values:
-                rivals_name = "peer without relaxed SIMD" if engine == "sterna_simd" else "peer"
-                mean = math.exp(statistics.fmean(map(math.log, values)))
-                console.print(f"{OURS[engine]}: {mean:.2f} x the fastest {rivals_name} (geometric mean)")
+        for (engine, key), values in ratios.items():
+            rival = "peer without relaxed SIMD" if engine == "sterna_simd" else "peer"
+            mean = math.exp(statistics.fmean(map(math.log, values)))
+            clock = "milliseconds" if key == "min_ms" else "CPU time"
+            console.print(f"{OURS[engine]}: {mean:.2f} x the fastest {rival} (geometric mean, {clock})")
 
 
 def downloads(names: list[str], work: Path, console: Console) -> None:
