@@ -37,6 +37,7 @@ class Target:
         vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
+        unrolled_products: vector multiply-adds that the body of a reduction loop may hold written out.
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
             and vectors of every width.
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
@@ -62,6 +63,7 @@ class Target:
     vector_registers: int = 8
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
+    unrolled_products: int = 96
     fma: bool = False
     fma_bits: int = 0
     int_dot: tuple[str, ...] = ()

@@ -98,7 +98,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         s.unroll(acc, row.name)
     s.unroll(acc, vector)
     s.vectorize(acc, lane)
-    unroll_short(s, acc, shape, mr * nv)
+    unroll_short(s, acc, shape, mr * nv, context.target.unrolled_products)
     _pack(s, kernel, shape, nr)
     return s
 
@@ -212,9 +212,8 @@ def make_tasks(
     return place if place and place != column_outer else fused
 
 
-def unroll_short(s: Schedule, acc: str, shape: Shape, accumulators: int) -> None:
-    """Writes out the innermost reduction loops while the body stays small."""
-    budget = 96
+def unroll_short(s: Schedule, acc: str, shape: Shape, accumulators: int, budget: int) -> None:
+    """Writes out the innermost reduction loops while the body holds at most `budget` multiply-adds."""
     total = accumulators
     for axis in reversed(shape.inner):
         total *= size(axis.extent)
