@@ -104,6 +104,11 @@ def sterna_fp16(task: Task) -> Iterator[Any]:
     yield from _sterna(task, "c", weights="fp16")
 
 
+@engine("sterna-winograd")
+def sterna_winograd(task: Task) -> Iterator[Any]:
+    yield from _sterna(task, "c", winograd=True)
+
+
 @engine("onnxruntime", "onnxruntime")
 def onnxruntime(task: Task) -> Iterator[Any]:
     import onnxruntime as ort

@@ -35,6 +35,7 @@ def compile(
     *,
     compiler: str = "zig",
     weights: str = "fp32",
+    winograd: bool = False,
     debug: bool = False,
 ) -> Bundle:
     """Compiles a model for this machine and loads it.
@@ -51,6 +52,7 @@ def compile(
         output: a directory to keep the bundle in; without one it lives as long as the returned object.
         compiler: for the C generator: "zig", "clang", "gcc" or a path.
         weights: "fp32", as they are, or "fp16" or "bf16": rounded to 16 bits and widened where they are read.
+        winograd: convolutions of 3 x 3 in fewer products (F(2 x 2, 3 x 3)), which are rounded otherwise.
         debug: every tensor between kernels can be read after a run, at the price of memory.
 
     Returns:
@@ -62,7 +64,17 @@ def compile(
     if output is not None:
         return load(
             compile_to(
-                output, model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, debug=debug
+                output,
+                model,
+                target,
+                shapes,
+                dims,
+                generator,
+                threads,
+                compiler=compiler,
+                weights=weights,
+                winograd=winograd,
+                debug=debug,
             ),
             threads,
         )
@@ -77,6 +89,7 @@ def compile(
         threads,
         compiler=compiler,
         weights=weights,
+        winograd=winograd,
         debug=debug,
     )
     return load(path, threads).keep(temporary)
@@ -93,6 +106,7 @@ def compile_to(
     *,
     compiler: str = "zig",
     weights: str = "fp32",
+    winograd: bool = False,
     debug: bool = False,
     all_variants: bool = False,
     single_file: bool = False,
@@ -119,6 +133,7 @@ def compile_to(
         threads,
         compiler=compiler,
         weights=weights,
+        winograd=winograd,
         debug=debug,
         all_variants=all_variants,
         single_file=single_file,
@@ -138,6 +153,7 @@ def compile_model(
     *,
     compiler: str = "zig",
     weights: str = "fp32",
+    winograd: bool = False,
     debug: bool = False,
     all_variants: bool = False,
     single_file: bool = False,
@@ -152,7 +168,9 @@ def compile_model(
         progress("reading the model")
     graph = read_model(model, shapes, dims, static=machine.static)
     name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
-    options = Options(machine, generator, compiler, threads, debug, single_file=single_file, weights=weights)
+    options = Options(
+        machine, generator, compiler, threads, debug, single_file=single_file, weights=weights, winograd=winograd
+    )
     if all_variants:
         if not machine.variants:
             raise error("E0203", f"the target {machine.name} has no variants", fix="--target browser")

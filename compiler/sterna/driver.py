@@ -59,6 +59,7 @@ class Options:
         variants: targets whose libraries the bundle holds too, best first; their kernels are the same loop programs,
             so that one graph and one set of weights serve all. The target itself may be among them.
         single_file: the weights lie in the library, for a bundle of one file.
+        winograd: convolutions of 3 x 3 in 16 products where the definition has 36, rounded otherwise.
         weights: "fp32", as they are, or "fp16" or "bf16": the weights of matrix products, convolutions and recurrences
             are rounded to 16 bits, and widened where they are read; everything is computed in float32 as before.
     """
@@ -71,6 +72,7 @@ class Options:
     variants: tuple[Target, ...] = ()
     single_file: bool = False
     weights: str = "fp32"
+    winograd: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,8 @@ def compile_graph(
     step("optimizing the graph")
     if observe is not None:
         show("import", print_graph(graph))
-    graph = optimize(graph, (lambda stage, g: show(stage, print_graph(g))) if observe is not None else None)
+    watch = (lambda stage, g: show(stage, print_graph(g))) if observe is not None else None
+    graph = optimize(graph, watch, minimal_filtering=options.winograd)
     if options.target.static:
         _refuse_open_sizes(graph, options.target)
     views = plan_views(graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.pipeline import PASSES, optimize
+from sterna.passes.winograd import winograd
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
@@ -204,6 +206,33 @@ def test_divisions_whose_rounding_is_lost_are_multiplications() -> None:
     assert Counter(ops(changed)) == Counter(ops(graph)) - Counter({"div": 1}) + Counter({"mul": 1})
     assert ops(changed)[0] == "mul"
     same(graph, changed)
+
+
+@pytest.mark.parametrize("sizes", [(1, 8, 8), (2, 7, 10), (1, 5, 5), (1, 3, 4)])
+@pytest.mark.parametrize("padded", [False, True])
+def test_minimal_filtering(sizes: tuple[int, int, int], padded: bool) -> None:
+    b, x = start(*sizes, 32)
+    y = b.add("pad", x, before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=0.0) if padded else x
+    y = b.add("conv", y, b.constant(weights(3, 3, 32, 40) / 17), strides=(1, 1), dilations=(1, 1), groups=1)
+    graph = finish(b, x, b.add("relu", y))
+    changed = eliminate_dead_code(winograd(graph))
+    assert "conv" not in ops(changed)
+    assert ops(changed).count("matmul") == 1
+    assert ops(changed).count("pad") == (padded or sizes[1] % 2 == 1)
+    same(graph, changed)
+
+
+@pytest.mark.parametrize(
+    "how", [{"strides": (2, 2)}, {"dilations": (2, 2)}, {"groups": 2}, {"kernel": 5}, {"depth": 16}]
+)
+def test_other_convolutions_have_no_minimal_form(how: dict[str, Any]) -> None:
+    settings = {"strides": (1, 1), "dilations": (1, 1), "groups": 1, "kernel": 3, "depth": 64, **how}
+    kernel, depth = settings.pop("kernel"), settings.pop("depth")
+    b, x = start(1, 9, 9, depth)
+    graph = finish(
+        b, x, b.add("conv", x, b.constant(weights(kernel, kernel, depth // settings["groups"], 64)), **settings)
+    )
+    assert ops(winograd(graph)) == ["conv"]
 
 
 def test_outputs_have_storage_of_their_own() -> None:

@@ -53,6 +53,7 @@ def command(
     generator: str,
     cc: str,
     weights: str,
+    winograd: bool,
     threads: int,
     output: Path | None,
     single_file: bool,
@@ -82,6 +83,7 @@ def command(
             threads,
             compiler=cc,
             weights=weights,
+            winograd=winograd,
             debug=debug,
             all_variants=all_variants,
             single_file=single_file,
@@ -92,13 +94,14 @@ def command(
         place = write_bundle(compiled, output or _default_place(model, target))
     seconds = time.perf_counter() - start
     error = None
-    if weights != "fp32":
+    rounded = weights != "fp32" or winograd
+    if rounded:
         error = _rounding(compiled, compile_model(model, target, *sizes, generator, threads, compiler=cc))
     if golden:
         reference, sets = golden_sets(model, {n: s for n, s in shapes if s is not None}, dict(dims), golden)
         for name, data in golden_files(reference, sets).items():
             (place / name).write_bytes(data)
-    summary = {**describe(compiled, place, seconds), **({"rounding_error": error} if weights != "fp32" else {})}
+    summary = {**describe(compiled, place, seconds), **({"rounding_error": error} if rounded else {})}
     if as_json:
         print_json({**summary, **({"dumps": seen} if dumps else {})})
     else:
@@ -132,6 +135,7 @@ def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
         "target": compiled.options.target.name,
         "generator": compiled.options.generator,
         "weights": compiled.options.weights,
+        "winograd": compiled.options.winograd,
         "threads": compiled.options.threads,
         "debug": compiled.options.debug,
         "seconds": round(seconds, 4),
@@ -168,7 +172,9 @@ def _print(compiled: Compiled, summary: dict[str, Any], place: Path, to_stderr: 
         found = summary["rounding_error"]
         cost = "`sterna verify` shows what that costs, where the model can run"
         if found is not None:
-            cost = f"on random inputs the outputs differ from those with fp32 weights by {found:.1e} of the largest"
-        out.print(f"  weights in {summary['weights']}: {cost}\n", soft_wrap=True)
+            cost = f"on random inputs the outputs differ from the default's by {found:.1e} of the largest"
+        what = [f"weights in {summary['weights']}"] if summary["weights"] != "fp32" else []
+        what += ["convolutions by Winograd"] if summary["winograd"] else []
+        out.print(f"  {', '.join(what)}: {cost}\n", soft_wrap=True)
     out.print(files(summary["files"]))
     out.print(f"\ncompiled in {duration(summary['seconds'])} to {escape(str(place))}", soft_wrap=True)

@@ -86,6 +86,8 @@ def model_options(function: F) -> F:
                          help="The C compiler of the C generator."),
             click.option("--weights", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True,
                          help="Store the weights rounded to 16 bits; computation stays in fp32."),
+            click.option("--winograd", is_flag=True,
+                         help="Convolutions of 3 x 3 in fewer products, which are rounded otherwise."),
             threads_option("Threads it will run on: a hint for the compiler, never a limit."),
         )
     ):  # fmt: skip

@@ -113,6 +113,7 @@ def verify_model(
     *,
     compiler: str = "zig",
     weights: str = "fp32",
+    winograd: bool = False,
     inputs: Mapping[str, Array] | None = None,
     seed: int = 0,
     tolerance: float = TOLERANCE,
@@ -143,7 +144,7 @@ def verify_model(
     reference = reference_for(model, against)
     say("reading the model")
     graph = read_model(model, shapes, dims)
-    options = Options(machine, generator, compiler, threads, weights=weights)
+    options = Options(machine, generator, compiler, threads, weights=weights, winograd=winograd)
     if (symbols := open_dimensions(graph)) and inputs is None:
         say("running it at several sizes")
         trials = trial_sizes(symbols)

@@ -18,6 +18,7 @@ from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
+from sterna.passes.winograd import winograd
 
 Pass = Callable[[Graph], Graph]
 
@@ -37,10 +38,16 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 )
 
 
-def optimize(graph: Graph, observe: Callable[[str, Graph], None] | None = None, check: bool = False) -> Graph:
+def optimize(
+    graph: Graph,
+    observe: Callable[[str, Graph], None] | None = None,
+    check: bool = False,
+    minimal_filtering: bool = False,
+) -> Graph:
     """Runs every pass.
 
     Args:
+        minimal_filtering: also `winograd`, once equal nodes have become one: its sums are not worth keeping.
         observe: called with the stage's name and the graph after each pass.
         check: verify the graph after each pass.
 
@@ -48,6 +55,8 @@ def optimize(graph: Graph, observe: Callable[[str, Graph], None] | None = None, 
         SternaError: E0901, a pass left a malformed graph (only with `check`).
     """
     for stage, run in PASSES:
+        if minimal_filtering and stage == "eliminate-dead-code":
+            graph = everywhere(winograd, graph)
         graph = run(graph) if run is materialize_outputs else everywhere(run, graph)
         if check:
             verify(graph, infer, stage)
