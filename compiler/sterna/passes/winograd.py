@@ -2,8 +2,8 @@
 
 A tile of 2 x 2 outputs is A^T [(G g G^T) * (B^T d B)] A, of the 4 x 4 inputs d that it reads and the filter g. Summed
 over the channels, the product in the middle is a matrix product of its own for each of its 16 places. (Lavin and Gray,
-Fast Algorithms for Convolutional Neural Networks, 2016, 4.1.) The filters are transformed here. The transforms of inputs
-and outputs are sums and differences of slices, written straight into the operand of the product and into the result.
+Fast Algorithms for Convolutional Neural Networks, 2016, 4.1.) The filters are transformed here. Those of inputs and
+outputs are sums and differences of slices, written straight into the operand of the product and into the result.
 
 The sums are others than those of the definition, so results differ from them by rounding: an option, never the default.
 """
