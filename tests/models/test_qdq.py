@@ -182,6 +182,36 @@ def test_other_operators_differ_by_one_step_at_most(
     assert (apart > 0.01).mean() <= 0.05
 
 
+FLOATS = {
+    "Conv": (lambda b: b("Conv", "x", b.weight(9, 2, 3, 3), b.weight(9), pads=[1] * 4, group=3), "ConvInteger"),
+    "Gemm": (lambda b: b("Gemm", b("Flatten", "x"), b.weight(10, 150, scale=0.1), b.weight(10), transB=1), "QGemm"),
+    "MatMul": (lambda b: b("MatMul", "x", b.weight(5, 9)), "MatMulIntegerToFloat"),
+}
+
+
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize("activations", ["uint8", "int8"])
+@pytest.mark.parametrize("op", sorted(FLOATS))
+def test_a_product_that_nobody_rounds_is_one_of_integers(tmp_path: Path, op: str, activations: str) -> None:
+    """The sums are exact; ONNX Runtime adds up the same numbers as floats."""
+
+    def make() -> onnx.ModelProto:
+        b = Builder(1, 6, 5, 5)
+        return b.model(FLOATS[op][0](b))
+
+    model = onnx.load(quantized(make, tmp_path, activations, "int8", True))
+    # Without the conversions that the quantizer puts behind it.
+    kept = [node for node in model.graph.node if "y" not in node.output and "y_QuantizeLinear_Input" not in node.input]
+    next(node for node in kept if "y_QuantizeLinear_Input" in node.output).output[0] = "y"
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    onnx.save(model, tmp_path / "open.onnx")
+    left = Counter(node.op_type for node in qdq.fused(model.graph).node)
+    assert (left[op], left[FLOATS[op][1]]) == (0, 1)
+    found, expected = both(tmp_path / "open.onnx")
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
 def small(*nodes: onnx.NodeProto, scale: float = 0.5, zero: int = 0) -> onnx.GraphProto:
     """x in uint8, dequantized to "f"; nodes from there to "g"; quantized again to y."""
     stored = [numpy_helper.from_array(np.asarray(v), n) for n, v in (

@@ -80,21 +80,20 @@ def test_a_network_becomes_one_of_integers(activations: str) -> None:
     assert [op for op in floats if found[op]] == ["MaxPool"]  # of bytes
     assert (found["QLinearConv"], found["QLinearAdd"], found["QLinearConcat"], found["QGemm"]) == (5, 1, 1, 1)
     assert found["QuantizeLinear"] == 1  # of the input
-    assert {layer.dtype for layer in made.report.layers} == {activations}
+    assert [layer.dtype for layer in made.report.layers] == [activations] * 8 + [None]  # the last one gives floats
     assert made.report.integer_layers == len(made.report.layers) == 9
 
 
 @pytest.mark.family("host-llvm")
 @pytest.mark.parametrize("activations", ["uint8", "int8"])
 def test_it_gives_the_integers_that_onnxruntime_gives(activations: str) -> None:
-    """Everybody computes the same from the file."""
+    """Everybody computes the same from the file: all but the last layer's floats are integers."""
     made = residual(activations)
     samples = noise(3, 16, 16, seed=9)
     ours, theirs = by_sterna(made.model, "x", samples), by_onnxruntime(made.model, "x", samples)
-    step = made.report.layers[-1].scale
-    assert step is not None
-    assert np.abs(ours - theirs).max() <= 1.01 * step
-    assert np.mean(ours != theirs) < 0.05
+    apart = np.abs(ours - theirs) / np.abs(theirs).max()
+    assert apart.max() < 0.01  # a value that lies half way between two integers may become either
+    assert np.mean(apart > 1e-6) < 0.2
 
 
 @pytest.mark.parametrize("method", list(METHODS))
@@ -275,7 +274,7 @@ def test_the_most_sensitive_layer_is_found() -> None:
     data = {"x": noise(4, 8, 8)}
     assert quantize_model(model, data).report.error > 0.3
     made = quantize_model(model, data, Settings(bound=0.05))
-    assert [layer.integer for layer in made.report.layers] == [True, False, False]
+    assert [layer.integer for layer in made.report.layers] == [True, True, False]  # then nobody rounds the second's
     assert made.report.error <= 0.05
 
 

@@ -1,9 +1,10 @@
 """Which nodes can compute with integers, and which tensors that rounds.
 
-A *layer* is a node that becomes one operator on integers (`frontends.onnx.qdq`): its operands are rounded before it and
-its result behind it, where a rectifier that alone reads the result is taken along. Products with weights are integer
-ones on their own account; sums, pools and the like only where an integer layer reads what they give, for rounding gains
-nothing else there. Nodes that only move elements hand the rounding on to what they read, with the same scale.
+A *layer* is a node that becomes one operator on integers (`frontends.onnx.qdq`): its operands are rounded before it.
+Its result is rounded too where an integer layer reads it, and a rectifier that alone reads the result is taken along;
+what goes on as float, such as the scores of classes, stays as exact as the sums are. Products are integer ones on their
+own account; sums, pools and the like only where an integer layer reads what they give, for rounding gains nothing else
+there. Nodes that only move elements hand the rounding on to what they read, with the same scale.
 """
 
 from __future__ import annotations
@@ -75,8 +76,7 @@ class Plan:
         that `active` says."""
         names = set(chosen)
         by_output = {layer.output: layer for layer in self.layers if layer.name in names}
-        products = [layer for layer in by_output.values() if layer.op in WEIGHTED]
-        waiting = [tensor for layer in products for tensor in (*layer.inputs, layer.output)]
+        waiting = [tensor for layer in by_output.values() if layer.op in WEIGHTED for tensor in layer.inputs]
         found: dict[str, None] = {}
         while waiting:
             tensor = waiting.pop()
@@ -92,7 +92,9 @@ class Plan:
     def active(self, chosen: Collection[str]) -> tuple[Layer, ...]:
         """The layers that compute with integers where these may."""
         rounded = self.rounded(chosen)
-        return tuple(layer for layer in self.layers if layer.name in chosen and layer.output in rounded)
+        return tuple(
+            layer for layer in self.layers if layer.name in chosen and (layer.op in WEIGHTED or layer.output in rounded)
+        )
 
 
 def make_plan(model: onnx.ModelProto, kinds: Mapping[str, str], keep_float: Collection[str] = ()) -> Plan:

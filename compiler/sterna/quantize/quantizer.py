@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from sterna.frontends.formats import Model
 from sterna.ir.graph import Array
 from sterna.quantize.calibration import METHODS, Extremes, Histogram, Range, entropy, percentile
 from sterna.quantize.model import Editing
-from sterna.quantize.numbers import ACTIVATIONS, Scale, spread
+from sterna.quantize.numbers import ACTIVATIONS, spread
 from sterna.quantize.plan import FOLLOWING, MOVING, WEIGHTED, Layer, Plan, make_plan, rectifier_limits
 from sterna.quantize.prepare import prepared
 from sterna.quantize.ranges import roots, scales
@@ -282,12 +282,12 @@ class _Quantizer:
             wrong.add(weight * spread(steps, weight.ndim, layer.axis), real)
             weight_error = wrong.rms
             size = weight.nbytes + steps.nbytes + steps.size + (0 if bias is None else 2 * bias.nbytes)
-        scale: Scale = self.scales[layer.output]
-        return LayerReport(
+        made = LayerReport(
             layer.name, layer.op, True, "", weight_error, difference.decibels, difference.relative,
             found.error_of.get(layer.name) if found is not None else None, self.float_bytes(layer), size,
-            float(scale.scale), scale.zero, scale.dtype,
         )  # fmt: skip
+        scale = self.scales.get(layer.output)
+        return made if scale is None else replace(made, scale=float(scale.scale), zero=scale.zero, dtype=scale.dtype)
 
     def float_bytes(self, layer: Layer) -> int:
         return sum(self.e.constants[name].nbytes for name in (layer.weight, layer.bias) if name)

@@ -14,11 +14,11 @@ class LayerReport:
     Args:
         integer: whether it computes with integers; reason: why not.
         weight_error: root mean square error of the weights, relative to theirs; None without weights.
-        decibels: signal to noise of the result in the whole quantized model; None where it is not rounded.
+        decibels: signal to noise of the result in the whole quantized model; None of a float layer.
         error: the greatest difference of the result, relative to its greatest magnitude.
         sensitivity: root mean square error of the outputs where only this layer is rounded; None if not asked.
         bytes_before, bytes_after: of weights and bias, with scales.
-        scale, zero, dtype: of the result.
+        scale, zero, dtype: of the result; None where it goes on as float.
     """
 
     name: str

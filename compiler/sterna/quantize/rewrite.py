@@ -56,10 +56,10 @@ class _Rewriter:
     # ---------------------------------------------------------------- the two results
     def quantized(self) -> onnx.ModelProto:
         layers = {layer.name: layer for layer in self.active}
+        results = {layer.output for layer in self.active}
         for tensor in self.rounded:
             node = self.e.producer.get(tensor)
-            moved = tensor in self.plan.moved
-            if node is not None and (moved or any(layer.output == tensor for layer in self.active)):
+            if node is not None and (tensor in self.plan.moved or tensor in results):
                 self.conversions(tensor, self.renamed(node, tensor), tensor)
                 continue
             rounded = self.conversions(tensor, tensor, self.e.names.fresh(f"{tensor}/rounded"))

@@ -4,7 +4,8 @@ ONNX Runtime's quantizer leaves every operator a float one, reads its operands t
 result by QuantizeLinear; ONNX Runtime then runs such a group as one operator on integers (its QDQ selectors and
 actions). Here the group becomes that same operator, QLinearConv for Conv and so on, whose arithmetic is exact or
 rounds once; operators that only move elements, or choose among them, lose the conversions around them where both have
-the same scale and zero point. What is no such group stays as it is, and computes with floats.
+the same scale and zero point. A product of integers whose result nobody rounds is one too, exact until it becomes a
+float. What is no such group stays as it is, and computes with floats.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class _Fusion:
             reads.update(subgraph_reads(node))
         self.kept = set(reads)  # read by somebody else than a node of this graph
         self.added: list[onnx.TensorProto] = []
-        self.replaced: dict[int, onnx.NodeProto | None] = {}  # by the identity of a node
+        self.replaced: dict[int, list[onnx.NodeProto]] = {}  # by the identity of a node
         self.identity = {id(node): node for node in graph.node}
 
     def run(self) -> onnx.GraphProto:
@@ -78,8 +79,8 @@ class _Fusion:
         result = onnx.GraphProto()
         result.CopyFrom(self.graph)
         del result.node[:]
-        chosen = [self.replaced.get(id(node), node) for node in self.graph.node]
-        result.node.extend(node for node in chosen if node is not None)
+        for node in self.graph.node:
+            result.node.extend(self.replaced.get(id(node), [node]))
         result.initializer.extend(self.added)
         return result
 
@@ -94,20 +95,23 @@ class _Fusion:
         make = _MAKERS.get(node.op_type)
         if make is None or len([name for name in node.output if name]) != 1:
             return
+        operands = [self.before(name) if name else None for name in node.input]
         behind = self.behind(node)
         if behind is None:
+            made = _FLOAT_MAKERS[node.op_type](self, node, operands) if node.op_type in _FLOAT_MAKERS else None
+            if made is not None:
+                self.replaced[id(node)] = made
             return
         skipped, conversion, result = behind
-        operands = [self.before(name) if name else None for name in node.input]
         new = make(self, node, operands, result)
         if new is None:
             return
         new.name = node.name
         for other in skipped:
-            self.replaced[id(other)] = None
+            self.replaced[id(other)] = []
         # The group stands where its last node stood, behind all that it reads.
-        self.replaced[id(node)] = None
-        self.replaced[id(conversion)] = new
+        self.replaced[id(node)] = []
+        self.replaced[id(conversion)] = [new]
 
     def moving(self, node: onnx.NodeProto) -> None:
         """An operator on floats that does the same to the integers."""
@@ -129,9 +133,9 @@ class _Fusion:
         new.input[0] = x.name
         for n, (conversion, result) in enumerate(ends):
             new.output[n] = result.name
-            self.replaced[id(conversion)] = None
+            self.replaced[id(conversion)] = []
         # Results must be made before the first of their readers: in the place of the node itself.
-        self.replaced[id(node)] = new
+        self.replaced[id(node)] = [new]
 
     def before(self, name: str) -> _Quantized | None:
         """What a float is made from, if it is made by DequantizeLinear."""
@@ -209,8 +213,11 @@ class _Fusion:
 
     def zeros(self, name: str, shape: Sequence[int], dtype: int) -> str:
         """A zero point that the model leaves out."""
+        return self.constant(name, np.zeros(shape, helper.tensor_dtype_to_np_dtype(dtype)))
+
+    def constant(self, name: str, array: np.ndarray) -> str:
+        """A constant that the model does not have; one of that name is the same."""
         if name not in self.stored:
-            array = np.zeros(shape, helper.tensor_dtype_to_np_dtype(dtype))
             self.stored[name] = numpy_helper.from_array(array, name)
             self.added.append(self.stored[name])
         return name
@@ -355,3 +362,76 @@ _MAKERS: dict[str, _Maker] = {
     "Softmax": _plain("QLinearSoftmax", 1),
     "Where": _where,
 }
+
+
+# ---------------------------------------------------------------- products that give floats
+_FloatMaker = Callable[[_Fusion, onnx.NodeProto, _Operands], "list[onnx.NodeProto] | None"]
+
+
+def _integers(f: _Fusion, node: onnx.NodeProto, operands: _Operands) -> tuple[_Quantized, _Quantized] | None:
+    """The activations and the stored weights, if both are bytes that a product of integers can read, and so is the
+    bias."""
+    x, w, bias = (*operands, None, None)[:3]
+    if x is None or w is None or not _bytes(x, w) or x.axis is not None or w.name not in f.stored:
+        return None
+    if x.dtype == onnx.TensorProto.INT8 and w.dtype != x.dtype:
+        return None
+    if len(node.input) > 2 and node.input[2] and (bias is None or bias.dtype != onnx.TensorProto.INT32):
+        return None
+    return x, w
+
+
+def _float_conv(f: _Fusion, node: onnx.NodeProto, operands: _Operands) -> list[onnx.NodeProto] | None:
+    """Sums of products and the bias in int32; then one factor for each channel."""
+    found = _integers(f, node, operands)
+    if found is None or found[1].axis not in (None, 0):
+        return None
+    x, w = found
+    x_scale, w_scale = f.array(x.scale), f.array(w.scale)
+    bias = operands[2] if len(operands) > 2 else None
+    added = None if bias is None else f.array(bias.name)
+    if x_scale is None or w_scale is None or (bias is not None and added is None):
+        return None
+    (result,) = node.output
+    around = [1] * (len(f.stored[w.name].dims) - 2)
+    factor = f.constant(f"{result}/factor", (x_scale.reshape(-1) * w_scale.reshape(-1)).reshape(-1, *around))
+    sums = f"{result}/sums"
+    nodes = [helper.make_node("ConvInteger", [x.name, w.name, x.zero, w.zero], [sums], name=node.name)]
+    nodes[0].attribute.extend(node.attribute)
+    if added is not None:
+        shift = f.constant(f"{result}/shift", added.reshape(-1, *around))
+        nodes.append(helper.make_node("Add", [sums, shift], [f"{result}/total"], name=f"{node.name}/bias"))
+        sums = f"{result}/total"
+    to = onnx.TensorProto.FLOAT
+    nodes.append(helper.make_node("Cast", [sums], [f"{result}/whole"], name=f"{node.name}/cast", to=to))
+    nodes.append(helper.make_node("Mul", [f"{result}/whole", factor], [result], name=f"{node.name}/factor"))
+    return nodes
+
+
+def _float_gemm(f: _Fusion, node: onnx.NodeProto, operands: _Operands) -> list[onnx.NodeProto] | None:
+    found = _integers(f, node, operands)
+    settings = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if found is None or settings.get("beta", 1.0) != 1.0:
+        return None
+    x, w = found
+    if w.axis is not None and w.axis % 2 != (0 if settings.get("transB", 0) else 1):
+        return None
+    bias = operands[2] if len(operands) > 2 else None
+    inputs = [*x.names, *w.names, *([bias.name] if bias is not None else [])]
+    new = helper.make_node("QGemm", inputs, list(node.output), name=node.name, domain=MICROSOFT)
+    new.attribute.extend(a for a in node.attribute if a.name != "beta")
+    return [new]
+
+
+def _float_product(f: _Fusion, node: onnx.NodeProto, operands: _Operands) -> list[onnx.NodeProto] | None:
+    found = _integers(f, node, operands)
+    if found is None:
+        return None
+    a, b = found
+    if b.axis is not None and (len(f.stored[b.name].dims) != 2 or b.axis % 2 != 1):
+        return None
+    inputs = [a.name, b.name, a.scale, b.scale, a.zero, b.zero]
+    return [helper.make_node("MatMulIntegerToFloat", inputs, list(node.output), name=node.name, domain=MICROSOFT)]
+
+
+_FLOAT_MAKERS: dict[str, _FloatMaker] = {"Conv": _float_conv, "Gemm": _float_gemm, "MatMul": _float_product}
