@@ -15,6 +15,7 @@ from sterna.errors import error
 from sterna.frontends.formats import Model
 from sterna.ir.graph import Array
 from sterna.quantize.calibration import METHODS, Extremes, Histogram, Range, entropy, percentile
+from sterna.quantize.correction import CORRECTED, ChannelMeans
 from sterna.quantize.model import Editing
 from sterna.quantize.numbers import ACTIVATIONS, spread
 from sterna.quantize.plan import FOLLOWING, MOVING, WEIGHTED, Layer, Plan, make_plan, rectifier_limits
@@ -109,7 +110,8 @@ class _Quantizer:
         rounded = self.plan.rounded(every)
         wanted = roots(self.plan, rounded)
         self.say("watching the float model")
-        watched = Runner(self.model, [*wanted, *(layer.output for layer in self.plan.layers)], self.settings.threads)
+        ends = [name for layer in self.plan.layers for name in (*layer.inputs, layer.output)]
+        watched = Runner(self.model, [*wanted, *ends], self.settings.threads)
         self.float = self.stack.enter_context(watched)
         ranges = self.limited(self.calibrated(wanted))
         self.scales = scales(self.plan, ranges, rounded, self.settings.activations)
@@ -145,12 +147,16 @@ class _Quantizer:
     def calibrated(self, tensors: Sequence[str]) -> dict[str, Range]:
         """The range of each tensor over all samples, by the chosen method."""
         extremes = {name: Extremes() for name in tensors}
+        means = {layer: ChannelMeans(layer) for layer in self.plan.layers if layer.op in CORRECTED}
         self.outputs: list[dict[str, Array]] = []
         for feed in self.samples.feeds:
             found = {**feed, **self.float.run(feed)}
             for name, one in extremes.items():
                 one.add(found[name])
+            for layer, mean in means.items():
+                mean.add(found[layer.inputs[0]])
             self.outputs.append({name: found[name] for name in self.e.outputs})
+        self.means = {layer.name: mean.values for layer, mean in means.items()}
         ranges = {name: one.range for name, one in extremes.items()}
         broken = [name for name, range in ranges.items() if not np.isfinite([range.low, range.high]).all()]
         if broken:
@@ -208,7 +214,7 @@ class _Quantizer:
         if self.holds(comparison):
             return made, comparison, layers, None
         self.say("measuring every layer")
-        trial = Trial(self.model, self.plan, self.scales, self.samples, self.outputs, self.settings.threads)
+        trial = Trial(self.model, self.plan, self.scales, self.means, self.samples, self.outputs, self.settings.threads)
         self.stack.enter_context(trial.runner)
         found = search(self.plan, trial, self.holds)
         kept = list(found.kept) if found is not None else []
@@ -231,7 +237,7 @@ class _Quantizer:
 
     def tried(self, names: Collection[str]) -> tuple[onnx.ModelProto, Comparison, dict[str, Difference]]:
         """The model with these layers on integers, run: its outputs, and the results of its layers."""
-        made = quantized(self.model, self.plan, self.scales, names)
+        made = quantized(self.model, self.plan, self.scales, self.means, names)
         watched = [layer.output for layer in self.plan.active(names)]
         differences = {name: Difference() for name in watched}
         got = []
@@ -277,11 +283,12 @@ class _Quantizer:
         weight_error, size = None, 0
         if layer.weight:
             real = self.e.constants[layer.weight]
-            weight, bias, steps = layer_constants(self.e.constants, layer, self.scales[layer.inputs[0]])
+            stored = layer_constants(self.e.constants, layer, self.scales[layer.inputs[0]], self.means.get(layer.name))
             wrong = Difference()
-            wrong.add(weight * spread(steps, weight.ndim, layer.axis), real)
+            wrong.add(stored.weight * spread(stored.scales, real.ndim, layer.axis), real)
             weight_error = wrong.rms
-            size = weight.nbytes + steps.nbytes + steps.size + (0 if bias is None else 2 * bias.nbytes)
+            size = stored.weight.nbytes + stored.scales.nbytes + stored.scales.size
+            size += 0 if stored.bias is None else 2 * stored.bias.nbytes
         made = LayerReport(
             layer.name, layer.op, True, "", weight_error, difference.decibels, difference.relative,
             found.error_of.get(layer.name) if found is not None else None, self.float_bytes(layer), size,

@@ -7,6 +7,7 @@ or not as an input of the model says: compiled once, it tells what any choice of
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -14,37 +15,52 @@ from onnx import helper
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
+from sterna.quantize.correction import mean_shift
 from sterna.quantize.model import Editing
-from sterna.quantize.numbers import Scale, rounded_bias, rounded_weight, weight_scales
+from sterna.quantize.numbers import Scale, rounded_bias, rounded_weight, spread, weight_scales
 from sterna.quantize.plan import Layer, Plan
 
 SWITCHES = "sterna/switches"
 
 
 def quantized(
-    model: onnx.ModelProto, plan: Plan, scales: Mapping[str, Scale], chosen: Collection[str]
+    model: onnx.ModelProto,
+    plan: Plan,
+    scales: Mapping[str, Scale],
+    means: Mapping[str, Array],
+    chosen: Collection[str],
 ) -> onnx.ModelProto:
     """The model with these layers on integers.
 
     Args:
         scales: of all tensors that the layers round.
+        means: of the channels that layers read, by the layers' names.
         chosen: names of layers; of the following ones those that nobody needs stay float.
     """
-    return _Rewriter(model, plan, scales, chosen).quantized()
+    return _Rewriter(model, plan, scales, means, chosen).quantized()
 
 
-def switchable(model: onnx.ModelProto, plan: Plan, scales: Mapping[str, Scale]) -> tuple[onnx.ModelProto, list[str]]:
+def switchable(
+    model: onnx.ModelProto, plan: Plan, scales: Mapping[str, Scale], means: Mapping[str, Array]
+) -> tuple[onnx.ModelProto, list[str]]:
     """The model that rounds as its input `SWITCHES`, bool[n], says; what each switch is for: a tensor or a layer."""
     names = [layer.name for layer in plan.layers]
-    return _Rewriter(model, plan, scales, names).switchable()
+    return _Rewriter(model, plan, scales, means, names).switchable()
 
 
 class _Rewriter:
-    def __init__(self, model: onnx.ModelProto, plan: Plan, scales: Mapping[str, Scale], chosen: Collection[str]):
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        plan: Plan,
+        scales: Mapping[str, Scale],
+        means: Mapping[str, Array],
+        chosen: Collection[str],
+    ):
         own = onnx.ModelProto()
         own.CopyFrom(model)
         self.e = Editing(own)
-        self.plan, self.scales = plan, scales
+        self.plan, self.scales, self.means = plan, scales, means
         self.active = plan.active(chosen)
         self.rounded = plan.rounded(chosen)
         self.behind: dict[int, list[onnx.NodeProto]] = {}  # nodes by the identity of the one that they stand behind
@@ -72,9 +88,9 @@ class _Rewriter:
             if layer.weight:
                 weight, bias = self.weights(layer)
                 node = nodes[layer.name]
-                node.input[1] = weight
-                if layer.bias:
-                    node.input[2] = bias
+                _set(node, 1, weight)
+                if bias:
+                    _set(node, 2, bias)
         return self.finish()
 
     def switchable(self) -> tuple[onnx.ModelProto, list[str]]:
@@ -91,12 +107,13 @@ class _Rewriter:
         nodes = {node.name: node for node in self.e.nodes}
         for layer in self.active:
             if layer.weight:
-                for position, rounded in zip((1, 2), self.weights(layer), strict=False):
+                for position, rounded in enumerate(self.weights(layer), 1):
                     if rounded:
                         node = nodes[layer.name]
+                        raw = [*node.input, self.number(f"{layer.name}/none", np.float32(0))][position]
                         seen = self.e.names.fresh(f"{layer.name}/operand")
-                        self.first.append(self.choice(layer.name, rounded, node.input[position], seen))
-                        node.input[position] = seen
+                        self.first.append(self.choice(layer.name, rounded, raw, seen))
+                        _set(node, position, seen)
         result = self.finish()
         value = helper.make_tensor_value_info(SWITCHES, onnx.TensorProto.BOOL, [len(self.switches)])
         result.graph.input.append(value)
@@ -157,15 +174,15 @@ class _Rewriter:
     # ---------------------------------------------------------------- weights
     def weights(self, layer: Layer) -> tuple[str, str]:
         """The rounded weight and bias of a layer, as floats; the latter "" where there is none."""
-        weight, bias, scales = layer_constants(self.e.constants, layer, self.scales[layer.inputs[0]])
-        key = (layer.weight, layer.axis, scales.tobytes())
+        x = self.scales[layer.inputs[0]]
+        made = layer_constants(self.e.constants, layer, x, self.means.get(layer.name))
+        key = (layer.weight, layer.axis, made.scales.tobytes())
         if key not in self.stored:
-            self.stored[key] = self.dequantized(layer.weight, weight, scales, layer.axis)
-        if bias is None:
+            self.stored[key] = self.dequantized(layer.weight, made.weight, made.scales, layer.axis)
+        if made.bias is None:
             return self.stored[key], ""
-        times = bias.size // scales.size
-        product = np.tile(scales * self.scales[layer.inputs[0]].scale, times)
-        return self.stored[key], self.dequantized(layer.bias, bias, product, 0)
+        steps = np.tile(made.scales * x.scale, made.bias.size // made.scales.size)
+        return self.stored[key], self.dequantized(layer.bias or f"{layer.name}/bias", made.bias, steps, 0)
 
     def dequantized(self, name: str, integers: Array, scales: Array, axis: int | None) -> str:
         stored = self.e.constant(integers, f"{name}/quantized")
@@ -180,25 +197,46 @@ class _Rewriter:
         return result
 
 
-def layer_constants(constants: Mapping[str, Array], layer: Layer, x: Scale) -> tuple[Array, Array | None, Array]:
-    """A layer's weight as int8, its bias as int32 or None, and the weight's scales.
+@dataclass(frozen=True)
+class LayerConstants:
+    """A layer's weight as int8, its scales, and its bias as int32, in steps of the product of the scales of the
+    activation and the weight; None where there is none."""
 
-    The bias counts in steps of the product of the scales of the activation and the weight.
+    weight: Array
+    scales: Array
+    bias: Array | None
+
+
+def layer_constants(
+    constants: Mapping[str, Array], layer: Layer, x: Scale, means: Array | None = None
+) -> LayerConstants:
+    """The constants of a layer of integers.
+
+    Args:
+        x: the scale of the activation.
+        means: of its channels; the bias takes back what rounding the weights does to them. None: it does not.
     """
     weight = constants[layer.weight]
-    bias = constants[layer.bias].reshape(-1) if layer.bias else None
+    bias = constants[layer.bias].reshape(-1).astype(np.float64) if layer.bias else None
     channels = 1 if layer.axis is None else weight.shape[layer.axis]
     # The groups of a ConvTranspose share the scales of a channel: the largest bias decides.
     largest = None if bias is None else np.abs(bias).reshape(-1, channels).max(axis=0)
     scales = weight_scales(weight, layer.axis, largest, x.scale)
+    rounded = rounded_weight(weight, scales, layer.axis)
+    if means is not None:
+        error = rounded * spread(scales, weight.ndim, layer.axis).astype(np.float64) - weight
+        bias = (0.0 if bias is None else bias) - mean_shift(layer, error, means)
     if bias is None:
-        return rounded_weight(weight, scales, layer.axis), None, scales
-    times = bias.size // channels
-    return (
-        rounded_weight(weight, scales, layer.axis),
-        rounded_bias(bias, np.tile((scales * x.scale).astype(np.float64), times)),
-        scales,
-    )
+        return LayerConstants(rounded, scales, None)
+    steps = np.tile((scales * x.scale).astype(np.float64), bias.size // channels)
+    return LayerConstants(rounded, scales, rounded_bias(bias, steps))
+
+
+def _set(node: onnx.NodeProto, position: int, name: str) -> None:
+    """Gives a node an operand, maybe one more than it has."""
+    while len(node.input) <= position:
+        node.input.append("")
+    node.input[position] = name
 
 
 def _replace(node: onnx.NodeProto, old: str, new: str) -> None:

@@ -43,11 +43,12 @@ class Trial:
         model: onnx.ModelProto,
         plan: Plan,
         scales: Mapping[str, Scale],
+        means: Mapping[str, Array],
         samples: Samples,
         wanted: Sequence[Mapping[str, Array]],
         threads: int,
     ):
-        rewritten, self.switches = switchable(model, plan, scales)
+        rewritten, self.switches = switchable(model, plan, scales, means)
         self.runner = Runner(rewritten, threads=threads)
         self.plan, self.samples, self.wanted = plan, samples, wanted
 
