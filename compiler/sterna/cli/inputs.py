@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +22,27 @@ class ImageOptions:
     """How pixels become numbers: (pixel - mean) * scale, with pixels of 0 to 255.
 
     Args:
-        mean, scale: one number, or one per channel; None: 0 and 1/255 for floats, 0 and 1 for integers.
+        mean, scale: one number, or one per channel; None: what the model says, else 0 and 1/255 for floats, 0 (of int8:
+            128) and 1 for integers.
         layout: where the channels stand; "auto" looks for a dimension of 1, 3 or 4.
+        known: what the model says of its inputs, by name.
     """
 
     mean: tuple[float, ...] | None = None
     scale: tuple[float, ...] | None = None
     layout: str = "auto"
+    known: Mapping[str, Normalization] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """What a model expects of pixels p: (p - mean) / std, and of that, where its integers stand for real numbers,
+    the rounded x / step + zero."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    step: float = 1.0
+    zero: int = 0
 
 
 def read_inputs(specs: Sequence[TensorSpec], given: Iterable[str], images: ImageOptions) -> dict[str, Array]:
@@ -153,9 +167,7 @@ def read_image(path: Path, spec: TensorSpec, options: ImageOptions) -> Array:
         image = image.resize((width, height), Image.Resampling.BILINEAR)
     whole = spec.dtype.kind in "iub"
     pixels = np.asarray(image, np.float32).reshape(height, width, channels)
-    mean = _per_channel(options.mean or (0.0,), channels, "--mean")
-    scale = _per_channel(options.scale or ((1.0,) if whole else (1 / 255,)), channels, "--scale")
-    values = (pixels - mean) * scale
+    values = _normalized(pixels, spec, options, channels)
     if whole and spec.dtype.kind != "b":
         limits = np.iinfo(spec.dtype)
         values = np.clip(np.round(values), limits.min, limits.max)
@@ -163,6 +175,20 @@ def read_image(path: Path, spec: TensorSpec, options: ImageOptions) -> Array:
         values = np.moveaxis(values, 2, 0)
     result: Array = np.ascontiguousarray(values.astype(spec.dtype).reshape(spec.sizes))
     return result
+
+
+def _normalized(pixels: Array, spec: TensorSpec, options: ImageOptions, channels: int) -> Array:
+    """The numbers that pixels become."""
+    known = options.known.get(spec.name)
+    if known is not None and options.mean is None and options.scale is None:
+        mean, std = (_per_channel(n, channels, "the model's normalization") for n in (known.mean, known.std))
+        real: Array = (pixels - mean) / std
+        return real / np.float32(known.step) + np.float32(known.zero) if spec.dtype.kind in "iu" else real
+    usual = 128.0 if spec.dtype == np.int8 else 0.0
+    mean = _per_channel(options.mean or (usual,), channels, "--mean")
+    scale = _per_channel(options.scale or ((1.0,) if spec.dtype.kind in "iub" else (1 / 255,)), channels, "--scale")
+    shifted: Array = (pixels - mean) * scale
+    return shifted
 
 
 def _per_channel(numbers: tuple[float, ...], channels: int, option: str) -> Array:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sterna.cli import options
-from sterna.cli.inputs import LAYOUTS, ImageOptions, read_inputs
+from sterna.cli.inputs import LAYOUTS, ImageOptions, Normalization, read_inputs
 from sterna.cli.output import bar, console, duration, print_json, spec_json, table, type_text
 from sterna.debug.random_inputs import random_inputs
 from sterna.errors import Diagnostic, SternaError, error
@@ -37,7 +37,10 @@ _SLOWEST = 15  # nodes in the table by time; the other table has all
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random values.")
 @click.option(
-    "--mean", type=options.numbers("--mean"), metavar="NUMBERS", help="Of images: (pixel - mean) * scale. Default: 0."
+    "--mean",
+    type=options.numbers("--mean"),
+    metavar="NUMBERS",
+    help="Of images: (pixel - mean) * scale. Default: what the model says, else 0, of int8 128.",
 )
 @click.option(
     "--scale",
@@ -81,7 +84,7 @@ def command(
         if model.dims:
             model.set_dims(**_open_sizes(model, options.unique(dims, "--dim")))
         specs = [spec.at(model.dim_sizes) for spec in model.inputs]
-        arrays = read_inputs(specs, given, ImageOptions(mean, scale, layout))
+        arrays = read_inputs(specs, given, ImageOptions(mean, scale, layout, _normalizations(model)))
         if random:
             arrays = {**random_inputs(specs, seed), **arrays}
         _check_all_given(specs, arrays)
@@ -98,6 +101,21 @@ def command(
             _print(model, results, times, nodes, threads, top)
             if output is not None:
                 click.echo(f"outputs in {output}")
+
+
+def _normalizations(model: Bundle) -> dict[str, Normalization]:
+    """What the model says of images, by input."""
+    found = {}
+    for name, row in model.metadata.get("normalization", {}).items():
+        step, zero = model.quantization(name) or (1.0, 0)
+        found[name] = Normalization(tuple(row["mean"]), tuple(row["std"]), step, zero)
+    return found
+
+
+def _label(model: Bundle, output: str, index: int) -> str | None:
+    """What an element of an output stands for, if the model says so."""
+    labels = model.metadata.get("labels", {}).get(output, ())
+    return labels[index] if index < len(labels) else None
 
 
 def _open_sizes(model: Bundle, given: dict[str, int | tuple[int, int]]) -> dict[str, int]:
@@ -168,7 +186,7 @@ def _print(
         array = results[spec.name]
         out.print(f"[bold]{escape(spec.name)}[/]  {escape(type_text(spec))}")
         if top is not None and array.size:
-            out.print(_top(array, top))
+            out.print(_top(model, spec.name, array, top))
         elif array.size:
             text = np.array2string(
                 array, precision=5, threshold=20, edgeitems=3, max_line_width=76, suppress_small=True
@@ -192,7 +210,7 @@ def _print(
         click.echo(f"sum of the nodes: {duration(total * 1e-9)}")
 
 
-def _top(array: Array, count: int) -> Table:
+def _top(model: Bundle, name: str, array: Array, count: int) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right")
     rows = largest(array, count)
@@ -200,7 +218,8 @@ def _top(array: Array, count: int) -> Table:
     for index, value in rows:
         share = max(0.0, float(value)) / full if full else 0.0
         number = f"{value:.5g}" if isinstance(value, float) else str(value)
-        grid.add_row(f"  {index}", number, bar(share, 24))
+        label = _label(model, name, index)
+        grid.add_row(f"  {index}", number, bar(share, 24), *([] if label is None else [escape(label)]))
     return grid
 
 
@@ -215,6 +234,11 @@ def _profile(nodes: Sequence[NodeTime], total: int, title: str) -> Table:
     return rows
 
 
+def _top_row(model: Bundle, output: str, index: int, value: Any) -> dict[str, Any]:
+    label = _label(model, output, index)
+    return {"index": index, "value": value, **({} if label is None else {"label": label})}
+
+
 def _json(
     model: Bundle, results: dict[str, Array], times: list[float], nodes: list[NodeTime], threads: int, top: int | None
 ) -> dict[str, Any]:
@@ -222,7 +246,7 @@ def _json(
     for spec in model.outputs:
         row = spec_json(spec)
         if top is not None:
-            row["top"] = [{"index": index, "value": value} for index, value in largest(results[spec.name], top)]
+            row["top"] = [_top_row(model, spec.name, *pair) for pair in largest(results[spec.name], top)]
         outputs.append(row)
     data: dict[str, Any] = {
         "bundle": str(model.directory),

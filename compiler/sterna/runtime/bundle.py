@@ -441,6 +441,24 @@ class Bundle:
             pass
         raise error("E0505", "graph.json has changed since it was loaded", str(self._directory), fix="load it again")
 
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the source model says of itself (docs/bundle.md): labels of outputs, normalization of images."""
+        try:
+            found = self._graph().get("metadata", {})
+        except (OSError, ValueError, AttributeError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def quantization(self, name: str) -> tuple[float, int] | None:
+        """(scale, zero point) of an input or output whose integers stand for scale * (q - zero point)."""
+        try:
+            row = next(row for row in self._graph()["values"] if row["name"] == name)
+            (scale,), (zero,) = row["quantization"]["scale"], row["quantization"]["zero_point"]
+            return float(scale), int(zero)
+        except (OSError, ValueError, LookupError, TypeError, StopIteration):
+            return None
+
     def _graph(self) -> Any:
         """graph.json, for what the C runtime has no use for."""
         import json  # noqa: PLC0415 (most programs that run a bundle never need it)

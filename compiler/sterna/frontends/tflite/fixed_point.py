@@ -168,6 +168,42 @@ def sigmoid_table() -> Array:
     return np.minimum(table, 65535).astype(np.uint16)
 
 
+# ---------------------------------------------------------------- inverse square roots of 8 bits
+_ROOT_BITS = 20
+
+
+def inverse_root(value: int) -> tuple[int, int]:
+    """(multiplier, shift) of 1 / sqrt(value) for a positive integer (GetInvSqrtQuantizedMultiplierExp)."""
+    if value <= 1:
+        return _MOST, 0
+    pairs = (31 - value.bit_length()) // 2 - 1
+    x = np.int64(1 << 28)  # numbers with three integer bits; five steps of Newton and Raphson from 1
+    operand = (value << (2 * pairs)) >> 1
+    half = rounding_shift(np.int64(operand), 1)
+    for _ in range(5):
+        cube = saturated_shift(high_product(high_product(x, x), x), 6)
+        x = saturated_shift(high_product((1 << 28) + (1 << 27), x) - high_product(half, cube), 3)
+    shift = 11 - pairs
+    root = int(high_product(x, 1518500250))
+    return (root << -shift, 0) if shift < 0 else (root, -shift)
+
+
+def inverse_root_table(dtype: str, x_scale: float, x_zero: int, y_scale: float, y_zero: int) -> Array:
+    """1 / sqrt(x) of every element of 8 bits; the greatest one where it is not defined."""
+    low, high = dtypes.limits(dtype)
+    factor = 1.0 / (float(np.sqrt(np.float32(x_scale))) * y_scale)
+    y_multiplier, y_shift = quantize_multiplier(factor)
+    entries = []
+    for value in range(low - x_zero, high - x_zero + 1):
+        result = high
+        if value > 0:
+            multiplier, shift = inverse_root(value)
+            root = multiply(np.int64(1), multiplier, shift + _ROOT_BITS)
+            result = int(multiply(root, y_multiplier, y_shift - _ROOT_BITS)) + y_zero
+        entries.append(min(max(result, low), high))
+    return np.array(entries, dtype)
+
+
 # ---------------------------------------------------------------- hard swish of 8 bits
 def _high_product_16(a: Array, b: int) -> Array:
     return (a * b + (1 << 14)) >> 15

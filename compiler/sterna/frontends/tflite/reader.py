@@ -19,6 +19,7 @@ from sterna.frontends.naming import named_graph
 from sterna.frontends.tflite import control
 from sterna.frontends.tflite.constants import check_quantization, constant_array
 from sterna.frontends.tflite.inputs import input_types
+from sterna.frontends.tflite.metadata import describe
 from sterna.frontends.tflite.operators import custom_translators, translators
 from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SignatureInfo, SubgraphInfo, TensorInfo, load
 from sterna.frontends.tflite.translation import Translation
@@ -125,7 +126,9 @@ class _Reader:
             for name, tensor in zip((*(v.name for v in inputs), *names), (*taken, *given), strict=True)
             if (q := tensor.quantization) is not None
         }
-        return replace(made, states=states, quantization=kinds)
+        number = 0 if chosen is None else chosen.subgraph
+        about = describe(self.info.content, self.info.metadata, number, [v.name for v in inputs], names)
+        return replace(made, states=states, quantization=kinds, metadata=about)
 
     def chosen(self, signature: str | None) -> SignatureInfo | None:
         """The signature of that name."""

@@ -114,12 +114,18 @@ class SignatureInfo:
 
 @dataclass(frozen=True, eq=False)
 class ModelInfo:
-    """A whole file."""
+    """A whole file.
+
+    Args:
+        metadata: buffers that say something of the model, by name.
+        content: all of the file.
+    """
 
     description: str
     subgraphs: tuple[SubgraphInfo, ...]
     signatures: tuple[SignatureInfo, ...]
     metadata: Mapping[str, bytes]
+    content: bytes = b""
 
 
 def load(path: str | os.PathLike[str]) -> ModelInfo:
@@ -227,7 +233,7 @@ class _Parser:
             content = buffers[entry.Buffer()] if entry.Buffer() < len(buffers) else None
             metadata[self.text(entry.Name())] = b"" if content is None else content.tobytes()
         signatures = tuple(self.signature(s) for s in self.table(root.SignatureDefs, root.SignatureDefsLength()))
-        return ModelInfo(self.text(root.Description()), subgraphs, signatures, metadata)
+        return ModelInfo(self.text(root.Description()), subgraphs, signatures, metadata, self.content)
 
     def code(self, code: Any) -> tuple[str, bool, int]:
         """(name, whether it is a custom one, version) of an operator."""

@@ -255,6 +255,14 @@ def _rsqrt(t: Translation, x: Value) -> Value:
     return t.op("reciprocal", t.op("sqrt", x))
 
 
+def inverse_root(t: Translation) -> Value:
+    x = t.input(0)
+    if x.dtype in _EIGHT and t.is_quantized():
+        entries = fixed_point.inverse_root_table(x.dtype, *t.per_tensor(t.info(0)), *t.per_tensor(t.result()))
+        return t.op("lookup", x, t.constant(entries))
+    return _of_positive(lambda x: np.asarray(x.dtype.type(1) / np.sqrt(x), x.dtype), _rsqrt, 1)(t)
+
+
 def _of_positive(
     function: Callable[[Array], Array], real: Callable[[Translation, Value], Value], end: int
 ) -> Callable[[Translation], Value]:
@@ -325,7 +333,7 @@ _FUNCTIONS: Mapping[str, Translator] = MappingProxyType(
         "ELU": _with_table(_elu, _named("elu")),
         "EXP": _with_table(_exp_float32, _named("exp")),
         "LOG": _of_positive(lambda x: np.log(x.astype(np.float64)).astype(x.dtype), _named("log"), 0),
-        "RSQRT": _of_positive(lambda x: (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype), _rsqrt, 1),
+        "RSQRT": inverse_root,
         "SIN": _plain("sin"),
         "SQRT": _plain("sqrt"),
     }
