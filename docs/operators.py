@@ -1,4 +1,5 @@
-"""Writes docs/operators.md: which ONNX operators there are and how each is compiled, and the core operators.
+"""Writes docs/operators.md: which ONNX and TensorFlow Lite operators there are and how each is compiled, and the core
+operators.
 
 python docs/operators.py            # rewrites the page
 python docs/operators.py --check    # fails if it is not up to date
@@ -19,6 +20,11 @@ from sterna.frontends.onnx import structure
 from sterna.frontends.onnx.nodes import ML, schema
 from sterna.frontends.onnx.operators import MICROSOFT, translators
 from sterna.frontends.onnx.sequences import OPERATORS as SEQUENCES
+from sterna.frontends.tflite.control import CONTROL_OPERATORS
+from sterna.frontends.tflite.operators import custom_translators
+from sterna.frontends.tflite.operators import translators as tflite_translators
+from sterna.frontends.tflite.schema import OPERATOR_NAMES
+from sterna.frontends.tflite.variables import RESOURCE_OPERATORS
 from sterna.ir import dtypes
 from sterna.ir.graph import tensor_type
 from sterna.ops import Operator, operators
@@ -46,6 +52,33 @@ Operator sets 1 to {opset}, which is the newest of `onnx` 1.23 ({count} operator
 | --- | --- | --- | --- | --- | --- |
 """
 GENERATOR_NAMES = {"c": "C", "llvm": "LLVM"}
+TFLITE = """## TensorFlow Lite operators
+Builtin operators, of every version ({supported} of {count}). Integer arithmetic is that of the runtime's reference
+kernels, bit for bit: int8 and uint8 with a scale per tensor or per channel, int16 activations, weights of 4 bits. Float
+layers may have weights of 16 bits, of 8 bits (activations are then quantized while the model runs) and sparse ones,
+which are made dense. *translated*: into core operators; *control flow*: its graphs become regions of ours; *variables*:
+storage that survives runs. Settings that are not supported are refused with E0113, which names them.
+
+| operator | how |
+| --- | --- |
+"""
+
+
+def tflite_rows() -> list[str]:
+    """A row per builtin operator."""
+    rows = []
+    for number, name in sorted(OPERATOR_NAMES.items(), key=lambda item: item[1]):
+        if name in ("CUSTOM", "DELEGATE") or name.startswith(("PLACEHOLDER", "STABLEHLO")) or number < 0:
+            continue
+        how = "not supported"
+        if name in tflite_translators():
+            how = "translated"
+        elif name in CONTROL_OPERATORS:
+            how = "control flow"
+        elif name in RESOURCE_OPERATORS:
+            how = "variables"
+        rows.append(f"| {name} | {how} |")
+    return rows
 
 
 def onnx_rows(domain: str) -> list[str]:
@@ -152,9 +185,12 @@ def core_rows(table: Iterable[Operator]) -> list[str]:
 def page() -> str:
     rows = [*onnx_rows(""), *onnx_rows(ML)]
     microsoft = sorted(name for domain, name in translators() if domain == MICROSOFT)
+    lite = tflite_rows()
     parts = [
         HEAD.format(count=len(rows), opset=OPSET) + "\n".join(rows),
         "Of `com.microsoft`, which ONNX Runtime's optimizer and quantizer emit: " + ", ".join(microsoft) + ".",
+        TFLITE.format(count=len(lite), supported=sum("not supported" not in row for row in lite)) + "\n".join(lite),
+        "Custom operators: " + ", ".join(sorted(custom_translators())) + ".",
         "## Core operators\nTypes are those of the first operand.\n\n"
         "| operator | what it computes | types | fusion | settings |\n| --- | --- | --- | --- | --- |\n"
         + "\n".join(core_rows(operators().values())),

@@ -36,6 +36,7 @@ def compile(
     compiler: str = "zig",
     weights: str = "fp32",
     winograd: bool = False,
+    signature: str | None = None,
     debug: bool = False,
 ) -> Bundle:
     """Compiles a model for this machine and loads it.
@@ -53,6 +54,8 @@ def compile(
         compiler: for the C generator: "zig", "clang", "gcc" or a path.
         weights: "fp32", as they are, or "fp16" or "bf16": rounded to 16 bits and widened where they are read.
         winograd: convolutions of 3 x 3 in fewer products (F(2 x 2, 3 x 3)), which are rounded otherwise.
+        signature: which of a TensorFlow Lite model's signatures to compile, with its names of inputs and outputs; None:
+            the first graph, with the tensors' own names.
         debug: every tensor between kernels can be read after a run, at the price of memory.
 
     Returns:
@@ -74,6 +77,7 @@ def compile(
                 compiler=compiler,
                 weights=weights,
                 winograd=winograd,
+                signature=signature,
                 debug=debug,
             ),
             threads,
@@ -90,6 +94,7 @@ def compile(
         compiler=compiler,
         weights=weights,
         winograd=winograd,
+        signature=signature,
         debug=debug,
     )
     return load(path, threads).keep(temporary)
@@ -107,6 +112,7 @@ def compile_to(
     compiler: str = "zig",
     weights: str = "fp32",
     winograd: bool = False,
+    signature: str | None = None,
     debug: bool = False,
     all_variants: bool = False,
     single_file: bool = False,
@@ -134,6 +140,7 @@ def compile_to(
         compiler=compiler,
         weights=weights,
         winograd=winograd,
+        signature=signature,
         debug=debug,
         all_variants=all_variants,
         single_file=single_file,
@@ -154,6 +161,7 @@ def compile_model(
     compiler: str = "zig",
     weights: str = "fp32",
     winograd: bool = False,
+    signature: str | None = None,
     debug: bool = False,
     all_variants: bool = False,
     single_file: bool = False,
@@ -166,7 +174,7 @@ def compile_model(
     machine = target if isinstance(target, Target) else load_target(target)
     if progress is not None:
         progress("reading the model")
-    graph = read_model(model, shapes, dims, static=machine.static)
+    graph = read_model(model, shapes, dims, static=machine.static, signature=signature)
     name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
     options = Options(
         machine, generator, compiler, threads, debug, single_file=single_file, weights=weights, winograd=winograd

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import sterna
 from sterna.bundle.writer import write_bundle
+from sterna.cli import program
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends import tflite
 from sterna.runtime import load
 from sterna.targets.target import load_target
 from tflite_builder import GraphWriter, ModelWriter, reference
+from trained import digits
 
 GENERATORS = [
     pytest.param("c", marks=pytest.mark.family("host-c")),
@@ -118,6 +122,14 @@ def test_signatures_by_name(tmp_path: Path) -> None:
         np.testing.assert_array_equal(bundle.run({"image": X})["product"], X * 3)
     with pytest.raises(SternaError, match="plus, times"):
         tflite.read(file, signature="minus")
+    arguments = ["compile", str(file), "--signature", "plus", "-g", "llvm", "-o", str(tmp_path / "plus"), "--json"]
+    shown = CliRunner().invoke(program, arguments)
+    assert shown.exit_code == 0, shown.output
+    with load(tmp_path / "plus") as bundle:
+        np.testing.assert_array_equal(bundle.run({"image": X})["more"], X + 1)
+    assert "E0002" in CliRunner().invoke(program, [*arguments, "--golden", "1"]).output
+    with pytest.raises(SternaError, match="E0106"):
+        sterna.compile(digits().file, signature="plus")
 
 
 @pytest.mark.parametrize("generator", GENERATORS)

@@ -13,11 +13,13 @@ from rich.markup import escape
 from sterna.api import compile_model
 from sterna.bundle.writer import write_bundle
 from sterna.cli import options
-from sterna.cli.output import Signature, console, duration, files, print_json, signature, size, steps
+from sterna.cli.output import Signature, console, duration, files, print_json, size, steps
+from sterna.cli.output import signature as signature_text
 from sterna.debug.golden import golden_files, golden_sets
 from sterna.debug.rounding import rounding_errors
 from sterna.driver import STAGES, Compiled
 from sterna.errors import SternaError
+from sterna.errors import error as refusal
 from sterna.ir.graph import Value
 
 _STEPS = 8  # those of api.compile_model, and the last one here
@@ -39,6 +41,9 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     "--golden", type=click.IntRange(min=1), metavar="N",
     help="Add N sets of random inputs with the outputs of a reference, for the runtimes to replay.",
 )  # fmt: skip
+@click.option(
+    "--signature", metavar="NAME", help="Of a TensorFlow Lite model, which signature. Default: its first graph."
+)
 @click.option("--debug", is_flag=True, help="Keep every tensor between kernels readable, at the price of memory.")
 @click.option(
     "--dump-after", "dumps", multiple=True, metavar="STAGE", type=click.Choice([*STAGES, "all"]),
@@ -59,6 +64,7 @@ def command(
     single_file: bool,
     all_variants: bool,
     golden: int | None,
+    signature: str | None,
     debug: bool,
     dumps: tuple[str, ...],
     as_json: bool,
@@ -72,6 +78,8 @@ def command(
             if not as_json:
                 click.echo(f"// after {stage}\n{text.rstrip()}\n")
 
+    if golden and signature is not None:
+        raise refusal("E0002", "--golden speaks of a model's first graph, --signature of another", fix="leave one out")
     sizes = options.unique(shapes, "--shape"), options.unique(dims, "--dim")
     start = time.perf_counter()
     with steps(_STEPS, quiet=as_json or bool(dumps)) as progress:
@@ -84,6 +92,7 @@ def command(
             compiler=cc,
             weights=weights,
             winograd=winograd,
+            signature=signature,
             debug=debug,
             all_variants=all_variants,
             single_file=single_file,
@@ -96,7 +105,8 @@ def command(
     error = None
     rounded = weights != "fp32" or winograd
     if rounded:
-        error = _rounding(compiled, compile_model(model, target, *sizes, generator, threads, compiler=cc))
+        wide = compile_model(model, target, *sizes, generator, threads, compiler=cc, signature=signature)
+        error = _rounding(compiled, wide)
     if golden:
         reference, sets = golden_sets(model, {n: s for n, s in shapes if s is not None}, dict(dims), golden)
         for name, data in golden_files(reference, sets).items():
@@ -162,7 +172,7 @@ def _tensor(value: Value, name: str) -> Signature:
 def _print(compiled: Compiled, summary: dict[str, Any], place: Path, to_stderr: bool) -> None:
     out = console(sys.stderr if to_stderr else None)
     out.print(f"[bold]{escape(compiled.model)}[/] for {escape(compiled.options.target.description)}\n")
-    out.print(signature(*_signature(compiled)))
+    out.print(signature_text(*_signature(compiled)))
     arena, live = summary["arena_bytes"], summary["live_bytes"]
     over = f"{arena / live - 1:.1%} above the" if arena > live else "equal to the"
     why = " (nothing is reused: --debug)" if compiled.options.debug else ""

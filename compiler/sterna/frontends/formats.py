@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
+from sterna.errors import error
 from sterna.frontends import boosted as boosted_frontend
 from sterna.frontends import onnx as onnx_frontend
 from sterna.frontends import tflite as tflite_frontend
@@ -30,13 +31,20 @@ def read_model(
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     *,
     static: bool = False,
+    signature: str | None = None,
 ) -> Graph:
-    """A model as a graph of core operators; see the front ends' own `read`."""
+    """A model as a graph of core operators; see the front ends' own `read`.
+
+    Raises:
+        SternaError: E0106, a signature of a model in a format that has none; whatever the front end raises.
+    """
     kind = format_of(model)
+    if signature is not None and kind != "tflite":
+        raise error("E0106", f'the model has no signature "{signature}"', "only TensorFlow Lite models have signatures")
     if kind == "onnx":
         return onnx_frontend.read(model, shapes, dims, static=static)
     assert isinstance(model, (str, os.PathLike))
     known = {name: sizes for name, sizes in (shapes or {}).items() if sizes is not None}
     if kind == "tflite":
-        return tflite_frontend.read(model, known, dims)
+        return tflite_frontend.read(model, known, dims, signature)
     return boosted_frontend.read(model, known, dims)
