@@ -236,6 +236,34 @@ def test_moved_elements_stay_integers_where_they_stand_for_the_same() -> None:
     assert operators_of(small(move, zero=3)) == ["Transpose", "QuantizeLinear"]
 
 
+@pytest.mark.parametrize(
+    ("node", "moves"),
+    [
+        (helper.make_node("Resize", ["f", "", "up"], ["g"], mode="nearest"), True),
+        (helper.make_node("Resize", ["f", "", "up"], ["g"], mode="linear"), False),
+        (helper.make_node("Pad", ["f", "pads"], ["g"]), True),
+        (helper.make_node("Pad", ["f", "pads", "nothing"], ["g"]), True),
+        (helper.make_node("Pad", ["f", "pads", "one"], ["g"]), False),
+        (helper.make_node("Pad", ["f", "pads"], ["g"], mode="edge"), True),
+    ],
+)
+@pytest.mark.family("host-llvm")
+def test_elements_that_are_repeated_or_padded_by_zeros_stay_integers(node: onnx.NodeProto, moves: bool) -> None:
+    """Zero is the zero point."""
+    graph = small(node, zero=7)
+    graph.initializer[1].CopyFrom(numpy_helper.from_array(np.uint8(7), "z"))
+    for name, array in (("up", [1, 1, 2, 2]), ("nothing", 0), ("one", 1)):
+        graph.initializer.append(numpy_helper.from_array(np.array(array, np.float32), name))
+    graph.initializer.append(numpy_helper.from_array(np.array([0, 1, 0, 1, 0, 0, 0, 2]), "pads"))
+    del graph.output[0].type.tensor_type.shape.dim[:]
+    graph.output[0].type.tensor_type.ClearField("shape")
+    assert operators_of(graph) == [node.op_type] + ["QuantizeLinear"] * (not moves)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    feeds = {"x": np.random.default_rng(1).integers(0, 256, (1, 2, 4, 4)).astype(np.uint8)}
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_array_equal(sterna.compile(model, generator="llvm").run(feeds)["y"], expected)
+
+
 def test_an_activation_goes_only_where_the_range_does_its_work() -> None:
     pool = helper.make_node("AveragePool", ["f"], ["p"], kernel_shape=[1, 1])
     relu = helper.make_node("Relu", ["p"], ["g"])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from sterna.frontends.onnx.qdq import MOVING, only_moves
 from sterna.quantize.model import STANDARD, Editing, settings
 from sterna.quantize.prepare import output_channels
 
@@ -22,13 +23,6 @@ from sterna.quantize.prepare import output_channels
 WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 #: What follows: integer operators of one or more activations.
 FOLLOWING = frozenset({"Add", "AveragePool", "Concat", "GlobalAveragePool", "LeakyRelu", "Mul", "Sigmoid"})
-#: Move or choose elements of their first operand.
-MOVING = frozenset(
-    {
-        *("DepthToSpace", "Flatten", "Gather", "MaxPool", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze"),
-        *("Tile", "Transpose", "Unsqueeze"),
-    }
-)
 RECTIFIERS = frozenset({"Relu", "Clip"})
 
 
@@ -119,7 +113,7 @@ class _Planner:
             if node.domain not in STANDARD:
                 continue
             if node.op_type in MOVING:
-                if self.activation(node.input[0]) and len(list(filter(None, node.output))) == len(node.output):
+                if self.activation(node.input[0]) and all(node.output) and only_moves(node, self.e.constants.get):
                     moved.update(dict.fromkeys(node.output, node.input[0]))
             elif node.op_type in WEIGHTED | FOLLOWING:
                 layer = self.layer(node)

@@ -13,12 +13,13 @@ import onnx
 
 from sterna.errors import error
 from sterna.frontends.formats import Model
+from sterna.frontends.onnx.qdq import MOVING
 from sterna.ir.graph import Array
 from sterna.quantize.calibration import METHODS, Extremes, Histogram, Range, entropy, percentile
 from sterna.quantize.correction import CORRECTED, ChannelMeans
 from sterna.quantize.model import Editing
 from sterna.quantize.numbers import ACTIVATIONS, spread
-from sterna.quantize.plan import FOLLOWING, MOVING, WEIGHTED, Layer, Plan, make_plan, rectifier_limits
+from sterna.quantize.plan import FOLLOWING, WEIGHTED, Layer, Plan, make_plan, rectifier_limits
 from sterna.quantize.prepare import prepared
 from sterna.quantize.ranges import roots, scales
 from sterna.quantize.report import LayerReport, OutputReport, Report

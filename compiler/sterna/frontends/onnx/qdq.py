@@ -23,13 +23,29 @@ from sterna.frontends.onnx.structure import subgraph_reads
 
 MICROSOFT = "com.microsoft"
 #: Move or choose elements without looking at what they stand for: operand 0 and all results have one quantization.
-_MOVING = frozenset(
+MOVING = frozenset(
     {
-        *("DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "MaxPool", "Reshape", "Slice"),
-        *("SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+        *("DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "MaxPool", "Pad", "Reshape", "Resize"),
+        *("Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
     }
 )
 _BYTES = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+
+
+def only_moves(node: onnx.NodeProto, constant: Callable[[str], np.ndarray | None]) -> bool:
+    """Whether all elements that one of `MOVING` gives are some of its operand's, or zero.
+
+    Args:
+        constant: the value of a tensor, if it is known.
+    """
+    settings = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type == "Resize":
+        nearest = settings.get("mode", b"nearest") == b"nearest"
+        return nearest and settings.get("coordinate_transformation_mode") != b"tf_crop_and_resize"
+    if node.op_type == "Pad":
+        value = constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(1)
+        return len(node.input) > 1 and value is not None and value.size == 1 and not value.any()
+    return True
 
 
 @dataclass(frozen=True)
@@ -89,7 +105,7 @@ class _Fusion:
         """Replaces a node and the conversion behind it, if they are a group."""
         if node.domain not in ("", "ai.onnx"):
             return
-        if node.op_type in _MOVING:
+        if node.op_type in MOVING:
             self.moving(node)
             return
         make = _MAKERS.get(node.op_type)
@@ -116,7 +132,7 @@ class _Fusion:
     def moving(self, node: onnx.NodeProto) -> None:
         """An operator on floats that does the same to the integers."""
         x = self.before(node.input[0])
-        if x is None or x.axis is not None or x.dtype not in _BYTES:
+        if x is None or x.axis is not None or x.dtype not in _BYTES or not only_moves(node, self.array):
             return
         ends = []
         for name in node.output:
@@ -131,6 +147,9 @@ class _Fusion:
         new = onnx.NodeProto()
         new.CopyFrom(node)
         new.input[0] = x.name
+        if node.op_type == "Pad":
+            new.input.extend([""] * (3 - len(node.input)))
+            new.input[2] = x.zero
         for n, (conversion, result) in enumerate(ends):
             new.output[n] = result.name
             self.replaced[id(conversion)] = []
