@@ -185,6 +185,38 @@ def test_products_of_every_kind(make: Any, op: str) -> None:
         assert np.abs(got - wanted).max() / np.abs(wanted).max() < 0.02
 
 
+def winding_network() -> onnx.ModelProto:
+    """Gates, leaky rectifiers, averages, padding, resizing and splitting between convolutions."""
+    m = SmallModel(1, 4, 10, 10, opset=18)
+    x = m("Conv", "x", m.weight(8, 4, 3, 3, scale=0.3), m.weight(8), pads=[1] * 4)
+    x = m("LeakyRelu", m("Mul", x, m("Sigmoid", x)), alpha=0.2)
+    x = m(
+        "Conv",
+        m("Pad", x, m.constant([0, 0, 1, 1, 0, 0, 1, 1], np.int64), mode="edge"),
+        m.weight(8, 8, 3, 3, scale=0.2),
+    )
+    x = m("AveragePool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    x = m("Resize", x, "", m.constant([1, 1, 2, 2]), mode="nearest")
+    m.nodes.append(onnx.helper.make_node("Split", [x], ["left", "right"], name="split", axis=1, num_outputs=2))
+    a = m("Conv", "left", m.weight(6, 4, 1, 1), m.weight(6))
+    b = m("Conv", m("Transpose", "right", perm=[0, 1, 3, 2]), m.weight(6, 4, 1, 1))
+    return m.done(m("Conv", m("Add", a, b), m.weight(3, 6, 1, 1)))
+
+
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize("activations", ["uint8", "int8"])
+def test_what_stands_between_products_is_of_integers_too(activations: str) -> None:
+    model, data = winding_network(), noise(4, 10, 10)
+    made = quantize_model(model, {"x": data}, Settings(activations=activations))
+    found = left(made.model)
+    assert found["QuantizeLinear"] == 1
+    assert [op for op in ("Conv", "Mul", "Sigmoid", "LeakyRelu", "AveragePool") if found[op]] == ["Mul"]
+    assert found["Mul"] == 1  # the factor of the last sums
+    wanted = by_onnxruntime(model, "x", data)
+    for got in (by_sterna(made.model, "x", data), by_onnxruntime(made.model, "x", data)):
+        assert rms(got, wanted) < 0.03
+
+
 def test_channels_have_their_own_scales() -> None:
     """One channel a thousand times as large as the others costs these nothing."""
     m = SmallModel(1, 4, 6, 6)

@@ -214,6 +214,7 @@ class _Quantizer:
         made, comparison, layers = self.tried(every)
         if self.holds(comparison):
             return made, comparison, layers, None
+        best = f"with all layers on integers the error is {comparison.error:.3g}"
         self.say("measuring every layer")
         trial = Trial(self.model, self.plan, self.scales, self.means, self.samples, self.outputs, self.settings.threads)
         self.stack.enter_context(trial.runner)
@@ -232,7 +233,6 @@ class _Quantizer:
             kept.append(rest[0])
         what = "loss of accuracy" if self.samples.labels is not None else "error"
         title = f"the {what} does not stay within {self.settings.bound:g} as long as any layer is an integer one"
-        best = f"with all layers on integers the error is {comparison.error:.3g}"
         fix = "a larger --bound, another --method, or more samples"
         raise error("E0704", title, best, fix=fix)
 
