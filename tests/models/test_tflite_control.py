@@ -120,6 +120,9 @@ def test_signatures_by_name(tmp_path: Path) -> None:
     assert graph.result_names == ("product",)
     with load(write_bundle(compile_graph(graph, "m", Options(load_target("host"), "llvm")), tmp_path / "b")) as bundle:
         np.testing.assert_array_equal(bundle.run({"image": X})["product"], X * 3)
+    shown = CliRunner().invoke(program, ["inspect", str(file)]).output
+    for part in ("TensorFlow Lite", "signatures: plus, times", "t0", "float32[2, 3]", "ADD", "MUL", "2 weights"):
+        assert part in shown
     with pytest.raises(SternaError, match="plus, times"):
         tflite.read(file, signature="minus")
     arguments = ["compile", str(file), "--signature", "plus", "-g", "llvm", "-o", str(tmp_path / "plus"), "--json"]

@@ -15,7 +15,9 @@ from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option
 from sterna.cli.output import Signature, console, files, print_json, signature, size, table
 from sterna.debug.describe import BundleFacts, ModelFacts, describe_bundle, describe_model, dimension_text
+from sterna.debug.describe_tflite import describe_tflite
 from sterna.errors import SternaError, error
+from sterna.frontends.tflite import is_tflite
 
 _SUPPORT = {
     "yes": "yes",
@@ -30,7 +32,7 @@ _SUPPORT = {
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
 def command(path: Path, as_json: bool) -> None:
-    """Show what is in PATH: a bundle, for any machine, or an ONNX model."""
+    """Show what is in PATH: a bundle, for any machine, or an ONNX or TensorFlow Lite model."""
     if path.is_dir():
         bundle = describe_bundle(path)
         if as_json:
@@ -38,7 +40,7 @@ def command(path: Path, as_json: bool) -> None:
         else:
             _print_bundle(bundle)
     elif path.exists():
-        model = describe_model(path)
+        model = describe_tflite(path) if is_tflite(path) else describe_model(path)
         if as_json:
             print_json(_model_json(model))
         else:
@@ -150,19 +152,23 @@ def _bundle_json(facts: BundleFacts) -> dict[str, Any]:
 def _print_model(facts: ModelFacts) -> None:
     out = console()
     versions = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
+    kind = f"{facts.format} with {versions}" if versions else facts.format
     made = f", written by {facts.producer}" if facts.producer else ""
-    out.print(f"[bold]{escape(facts.file)}[/]: ONNX with {escape(versions)}{escape(made)}\n")
+    out.print(f"[bold]{escape(facts.file)}[/]: {escape(kind)}{escape(made)}\n")
     grid = Table.grid(padding=(0, 2))
     for kind, tensors in (("input", facts.inputs), ("output", facts.outputs)):
         for tensor in tensors:
             grid.add_row(f"  {kind}", f"[bold]{escape(tensor.name)}[/]", escape(str(tensor)))
     out.print(grid)
     out.print(f"\n  {facts.nodes:,} nodes, {facts.weights:,} weights ({size(facts.weight_bytes)})")
+    if facts.signatures:
+        out.print(f"  signatures: {escape(', '.join(facts.signatures))}")
     if facts.open_inputs:
         dims = " ".join(f"--dim {name}=SIZE" for name in facts.open_dims)
         shapes = " ".join(f"--shape {name}=SIZES" for name in facts.open_inputs)
+        must = "to give" if facts.format == "ONNX" else "that can be given"  # else those the file stands ready with
         out.print(
-            f"  sizes to give when compiling: {escape(f'{dims}  or  {shapes}' if dims else shapes)}", soft_wrap=True
+            f"  sizes {must} when compiling: {escape(f'{dims}  or  {shapes}' if dims else shapes)}", soft_wrap=True
         )
     rows = table("operator", ">nodes", "supported")
     for use in facts.operators:

@@ -46,7 +46,12 @@ class OperatorUse:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a model file holds."""
+    """What a model file holds.
+
+    Args:
+        format: the format's name.
+        signatures: names of a TensorFlow Lite model's signatures.
+    """
 
     file: str
     producer: str
@@ -58,6 +63,8 @@ class ModelFacts:
     weights: int
     weight_bytes: int
     problems: tuple[Diagnostic, ...]
+    format: str = "ONNX"
+    signatures: tuple[str, ...] = ()
 
     @property
     def open_dims(self) -> tuple[str, ...]:

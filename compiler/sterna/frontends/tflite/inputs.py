@@ -20,6 +20,11 @@ def dimension_name(position: int) -> str:
     return "batch" if position == 0 else f"dim{position}"
 
 
+def declared_dims(tensor: TensorInfo) -> tuple[int | str, ...]:
+    """Sizes, and the names of open dimensions."""
+    return tuple(size if size >= 0 else dimension_name(n) for n, size in enumerate(tensor.signature))
+
+
 def input_types(tensors: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[list[TensorType], list[Diagnostic]]:
     """The type of every input, and what is wrong with them or with what the user gives: E0105, E0106, E0111, E0112."""
     infos: list[InputInfo] = []
@@ -30,7 +35,7 @@ def input_types(tensors: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tu
         except SternaError as mistake:
             problems += mistake.diagnostics
             continue
-        declared = tuple(size if size >= 0 else dimension_name(n) for n, size in enumerate(tensor.signature))
+        declared = declared_dims(tensor)
         ready = tuple(tensor.shape)
         infos.append(InputInfo(tensor.name, "int8" if dtype in ("int4", "int2") else dtype, declared, ready))
     if problems:
