@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from math import isinf
 from pathlib import Path
 
 import click
@@ -125,20 +126,11 @@ def _text(report: Report) -> str:
 def _print(out: Console, report: Report) -> None:
     how = f"{report.method} {report.percentile:g}" if report.percentile is not None else report.method
     out.print(f"[bold]{escape(report.model)}[/], {report.samples} samples, {how}, {report.activations} activations\n")
-    sensitive = any(layer.sensitivity is not None for layer in report.layers)
-    columns = [
-        "layer",
-        "",
-        ">weights",
-        ">signal/noise",
-        ">error",
-        *([">alone"] if sensitive else []),
-        ">before",
-        ">after",
-    ]
-    rows = table(*columns)
+    sensitive, some_float = any(x.sensitivity is not None for x in report.layers), bool(report.kept)
+    columns = ["layer", "", ">weights", ">signal/noise", ">error", *([">alone"] if sensitive else [])]
+    rows = table(*columns, ">before", ">after", *(["float because"] if some_float else []))
     for layer in report.layers:
-        rows.add_row(*_row(layer, sensitive))
+        rows.add_row(*_row(layer, sensitive), *([escape(layer.reason)] if some_float else []))
     out.print(rows)
     for line in _summary(report):
         out.print(f"  {escape(line)}", soft_wrap=True)
@@ -146,13 +138,10 @@ def _print(out: Console, report: Report) -> None:
 
 
 def _row(layer: LayerReport, sensitive: bool) -> list[str]:
+    noise = "" if layer.decibels is None else "exact" if isinf(layer.decibels) else f"{layer.decibels:.1f} dB"
     alone = [_share(layer.sensitivity)] if sensitive else []
     sizes = [f"{n:,}" if n else "" for n in (layer.bytes_before, layer.bytes_after)]
-    name = escape(layer.name)
-    if not layer.integer:
-        return [name, layer.op, f"[dim]float: {escape(layer.reason)}[/]", "", "", *alone, *sizes]
-    noise = "exact" if layer.decibels == float("inf") else f"{layer.decibels:.1f} dB"
-    return [name, layer.op, _share(layer.weight_error), noise, _share(layer.error), *alone, *sizes]
+    return [escape(layer.name), layer.op, _share(layer.weight_error), noise, _share(layer.error), *alone, *sizes]
 
 
 def _share(value: float | None) -> str:
