@@ -21,10 +21,18 @@ def _binary(name: str, types: tuple[str, ...], options: str = "", *, fused: bool
         first, second = d.elements(dtype, a), d.elements(dtype, b)
         if name in ("DIV", "FLOOR_DIV", "FLOOR_MOD"):
             second = np.where(np.abs(second.astype(np.float64)) < 0.5, 2, second).astype(dtype)
+        scales = [same or d.scale(dtype) for _ in range(2)]
+        if name == "DIV" and scales[1] is not None:  # of what is divided by zero nothing is said
+            second = np.where(second == scales[1].zero, second ^ 1, second).astype(dtype)
         if name == "POW":
             first, second = np.abs(first), np.clip(second, 0, 3)
-        operands = [g.input(x, same or d.scale(dtype)) for x in (first, second)]
-        out = g.output(result or dtype, y, None if result else same or d.scale(dtype))
+        operands = [g.input(x, scale) for x, scale in zip((first, second), scales, strict=True)]
+        y_scale = None if result else same or d.scale(dtype)
+        if name == "DIV" and y_scale is not None and scales[0] is not None and scales[1] is not None:
+            # Beyond these scales the reference kernel shifts by more bits than there are.
+            unit = float(scales[0].scale) / float(scales[1].scale) / d.random.uniform(64, 500)  # type: ignore[arg-type]
+            y_scale = Scale(float(np.float32(unit)), y_scale.zero)
+        out = g.output(result or dtype, y, y_scale)
         settings = {"fusedActivationFunction": activation(d) if dtype in ("float32", *INTEGERS) else 0} if fused else {}
         if name in ("ADD", "SUB"):
             settings["potScaleInt16"] = False
@@ -38,7 +46,7 @@ _NUMBERS = ("float32", "int32", *INTEGERS)
 _binary("ADD", _NUMBERS, "AddOptions", fused=True)
 _binary("SUB", _NUMBERS, "SubOptions", fused=True)
 _binary("MUL", _NUMBERS, "MulOptions", fused=True)
-_binary("DIV", ("float32", "int32"), "DivOptions", fused=True)
+_binary("DIV", ("float32", "int32", "uint8"), "DivOptions", fused=True)
 _binary("MAXIMUM", ("float32", "int32", "int8", "uint8", "int16"))
 _binary("MINIMUM", ("float32", "int32", "int8", "uint8", "int16"))
 _binary("SQUARED_DIFFERENCE", ("float32", "int32", "int8"))

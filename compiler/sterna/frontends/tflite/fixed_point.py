@@ -168,6 +168,34 @@ def sigmoid_table() -> Array:
     return np.minimum(table, 65535).astype(np.uint16)
 
 
+# ---------------------------------------------------------------- division of 8 bits
+def _reciprocal(value: int) -> tuple[int, int]:
+    """(multiplier, shift) of 1 / value for a positive integer (GetReciprocal)."""
+    zeros = 32 - value.bit_length()
+    half_denominator = np.int64(((value << zeros) - (1 << 31) + (1 << 31)) >> 1)
+    x = high_product(half_denominator, -1010580540) + 1515870810
+    for _ in range(3):
+        missing = (1 << 29) - high_product(half_denominator, x)
+        x = x + saturated_shift(high_product(x, missing), 2)
+    return int(saturated_shift(x, 1)), 31 - zeros
+
+
+def divisor_tables(dtype: str, zero: int) -> tuple[Array, Array]:
+    """Of every divisor of 8 bits: the multiplier of its reciprocal and the bits before its point."""
+    low, high = dtypes.limits(dtype)
+    pairs = [_reciprocal(max(abs(value), 1)) for value in range(low - zero, high - zero + 1)]
+    return np.array([m for m, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32)
+
+
+def dividend_tables(dtype: str, zero: int, sign: int) -> tuple[Array, Array]:
+    """Of every dividend of 8 bits, times the sign: as far to the left as 32 bits allow, and how far that is."""
+    low, high = dtypes.limits(dtype)
+    values = [sign * value for value in range(low - zero, high - zero + 1)]
+    room = [31 - (value if value >= 0 else ~value).bit_length() for value in values]
+    shifted = [value << count for value, count in zip(values, room, strict=True)]
+    return np.array(shifted, np.int32), np.array(room, np.int32)
+
+
 # ---------------------------------------------------------------- inverse square roots of 8 bits
 _ROOT_BITS = 20
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.tflite import fixed_point
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -79,13 +80,24 @@ def mul(t: Translation) -> Value:
     return t.stored(t.scaled(product, float(scale), _reach(t, 0) * _reach(t, 1), t.clamps_negative()))
 
 
-def _float_binary(operator: str) -> Translator:
-    def translate(t: Translation) -> Value:
-        if t.input(0).dtype in QUANTIZED and t.is_quantized():
-            raise t.unsupported(f"on quantized {t.input(0).dtype}")
-        return t.activated(t.op(operator, t.input(0), t.input(1)))
-
-    return translate
+def div(t: Translation) -> Value:
+    a, b = t.input(0), t.input(1)
+    if not (a.dtype in QUANTIZED and t.is_quantized()):
+        return t.activated(t.op("div", a, b))
+    if a.dtype not in ("int8", "uint8") or a.dtype != b.dtype:
+        raise t.unsupported(f"on quantized {a.dtype} and {b.dtype}")
+    multiplier, shift = fixed_point.quantize_multiplier(t.scale(0) / (t.scale(1) * t.per_tensor(t.result())[0]))
+    inverse, bits = (t.op("lookup", b, t.constant(table)) for table in fixed_point.divisor_tables(b.dtype, t.zero(1)))
+    upright, upside = (
+        [t.op("lookup", a, t.constant(table)) for table in fixed_point.dividend_tables(a.dtype, t.zero(0), sign)]
+        for sign in (1, -1)
+    )
+    is_negative = t.op("less", t.centered(b, t.zero(1)), t.scalar(0, "int32"))
+    dividend, room = (t.op("where", is_negative, x, y) for x, y in zip(upside, upright, strict=True))
+    nothing = t.scalar(0, "int32")
+    quotient = t.op("fixed_multiply", dividend, inverse, nothing)
+    right = t.op("clip", t.moved(t.op("add", bits, room), -shift), min=0, max=31)
+    return t.stored(t.op("fixed_multiply", quotient, t.constant(multiplier, "int32"), right))
 
 
 def _extreme(operator: str) -> Translator:
@@ -204,7 +216,7 @@ TRANSLATORS: dict[str, Translator] = {
     "ADD_N": add_n,
     "ATAN2": atan2,
     "BITWISE_XOR": _direct("bitwise_xor", 2),
-    "DIV": _float_binary("div"),
+    "DIV": div,
     "EQUAL": _compared("equal"),
     "FLOOR_DIV": floor_div,
     "FLOOR_MOD": floor_mod,

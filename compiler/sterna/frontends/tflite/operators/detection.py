@@ -61,7 +61,7 @@ def post_process(t: Translation) -> tuple[Value, ...]:
     if columns != classes:  # the background comes first
         scores = t.op("slice", scores, starts=(0, 0, 1), sizes=(1, anchors, classes), steps=(1, 1, 1))
     each = min(each, classes)
-    best, labels = t.builder.add_all("top_k", scores, k=each, axis=2, sources=t.sources, name=f"{t.name}/top_k")
+    best, labels = t.builder.add_all("top_k", scores, k=(each,), axis=2, sources=t.sources, name=f"{t.name}/top_k")
     greatest = t.op("slice", best, starts=(0, 0, 0), sizes=(1, anchors, 1), steps=(1, 1, 1))
     chosen, count = t.builder.add_all(
         "non_max_suppression", boxes, t.reshape(greatest, (1, 1, anchors)), t.constant(most, "int64"),
