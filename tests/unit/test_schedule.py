@@ -210,6 +210,30 @@ def test_rfactor_keeps_lanes(depth: int, combiner: str) -> None:
     run(s, "c")
 
 
+@pytest.mark.parametrize("depth", [3, 8, 21])
+def test_rfactor_keeps_vectors(depth: int) -> None:
+    """Several sums of each result, the results in vectors."""
+    k = reduce_axis("k", depth)
+    x = placeholder("x", (depth, 21))
+    out = compute("out", (21,), lambda i: reduce("sum", x[k.var, i], k))
+    s = Schedule(Kernel("column_sums", (x,), (), (out,)))
+    acc = s.cache_write("out")
+    outer, lane = s.split("out", "i", 8)
+    s.vectorize("out", lane)
+    s.split(acc, "k", 4)
+    partial = s.rfactor(acc, "k.i", outermost=True)
+    assert [str(size) for size in s.stages[partial].tensor.shape] == [str(min(4, depth)), "21"]
+    for stage in (partial, acc):
+        s.compute_at(stage, "out", outer, "register")
+        vector, within = s.split(stage, "i", 8)
+        s.reorder(stage, *s.stages[stage].reduction_leaves, *(["lane"] if stage == partial else []), vector, within)
+        for axis in ("lane", vector):
+            s.unroll(stage, axis)
+        s.vectorize(stage, within)
+    run(s)
+    run(s, "c")
+
+
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 def test_names_stay_apart(generator: str) -> None:
     """Registers, tails and copies of unrolled loops, all of one stage, within one block."""

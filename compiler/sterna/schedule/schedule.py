@@ -203,11 +203,11 @@ class Schedule:
         s.relations, s.annotations = [], {}
         return inner.name
 
-    def rfactor(self, stage: str, axis: str) -> str:
+    def rfactor(self, stage: str, axis: str, outermost: bool = False) -> str:
         """Factors a reduction: a new stage `<stage>_rf` keeps one partial result per iteration of `axis` (the inner
         part of a split reduction axis), which the stage then combines over an axis `lane`. The new stage's last axis
-        is that one. What combines the lanes can be factored again."""
-        s = self._step("rfactor", stage, axis)
+        is that one, or the first (`outermost`). What combines the lanes can be factored again."""
+        s = self._step("rfactor", stage, axis, *([True] if outermost else []))
         reduction = s.body
         if not isinstance(reduction, Reduce) or reduction.index is not None:
             self._illegal("the stage is not a plain reduction", "rfactor applies to sums, products, minima and maxima")
@@ -234,17 +234,18 @@ class Schedule:
         numbered = (f"{stage}_rf{n if n > 1 else ''}" for n in count(1))
         name = next(candidate for candidate in numbered if candidate not in self.stages)
         reduced = (*others, blocks) if part is None else (*others, blocks, part)
-        partial = Tensor(
-            name, (*s.tensor.shape, as_int(factor)), s.tensor.dtype, (*spatial.values(), lane),
-            Reduce(reduction.dtype, combiner=reduction.combiner, a=element, axes=reduced), s.tensor.family,
-        )  # fmt: skip
+        kept, sizes = [*spatial.values()], [*s.tensor.shape]
+        kept.insert(0 if outermost else len(kept), lane)
+        sizes.insert(0 if outermost else len(sizes), as_int(factor))
+        body = Reduce(reduction.dtype, combiner=reduction.combiner, a=element, axes=reduced)
+        partial = Tensor(name, tuple(sizes), s.tensor.dtype, tuple(kept), body, s.tensor.family)
         self._add_stage(partial)
         if ragged != ZERO:
             self.stages[partial.name].relations.append(
                 RaggedTail(blocks.name, "lane", factor, full, ragged, "" if part is None else part.name)
             )
         rest = Axis("lane", factor, reduction=True)
-        at = tuple(of(a) for a in (*s.tensor.axes, rest))
+        at = tuple(of(a) for a in ((rest, *s.tensor.axes) if outermost else (*s.tensor.axes, rest)))
         s.body = Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[at], axes=(rest,))
         s.leaves = [a.name for a in s.axes]
         s.relations, s.annotations = [], {}

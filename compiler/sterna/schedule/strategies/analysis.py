@@ -22,6 +22,8 @@ TASK_CYCLES = 4096
 #: Cycles of a kernel from which on other threads are worth waking: they take 1 to 2 microseconds to come (measured on
 #: the digits network, which two threads ran in 4.6 us where one takes 1.6).
 SHARE_CYCLES = 16384
+#: Terms of a sum that is worth cutting into several.
+_LONG = 512
 
 
 @dataclass(frozen=True)
@@ -151,3 +153,26 @@ def _extent(state: StageState, axis: str) -> Int:
         if isinstance(r, Fuse) and axis == r.fused:
             return _extent(state, r.first) * _extent(state, r.second)
     return next(a.extent for a in state.axes if a.name == axis)
+
+
+def partial_sums(reduction: Reduce, registers: int, vectors: int) -> tuple[int, str]:
+    """How many sums a long reduction is cut into where results are vectors, and along which of its axes.
+
+    One sum of n terms is off by up to n roundings and waits for every addition; k sums of n/k terms are off by n/k
+    (N. Higham, The Accuracy of Floating Point Summation, 1993), and hide that latency.
+
+    Args:
+        registers: vector registers of the machine.
+        vectors: results that are computed together.
+
+    Returns:
+        (1, "") where it is short, or exact however it is done.
+    """
+    if reduction.combiner != "sum" or reduction.index is not None or not dtypes.is_float(reduction.dtype):
+        return 1, ""
+    if not all(a.extent.is_const for a in reduction.axes) or product([a.extent for a in reduction.axes]) < _LONG:
+        return 1, ""
+    most = registers * 3 // 4 // vectors
+    # Of the divisors of an extent, so that there is no tail; the innermost axis, so that memory is read in order.
+    found = [(max(n for n in range(1, most + 1) if size(a.extent) % n == 0), a.name) for a in reversed(reduction.axes)]
+    return max(found, key=lambda each: each[0])

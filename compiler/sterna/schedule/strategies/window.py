@@ -12,12 +12,16 @@ from sterna.schedule.strategies.analysis import (
     Context,
     inline_elementwise,
     outermost_task,
+    partial_sums,
     product,
     reductions,
     size,
     stride_of,
 )
+from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
+
+WIDE = 2  # vectors of channels beside several sums: so many lie in a row in memory
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -62,6 +66,9 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     tile = _tile(size(along.extent), window, context.target.vector_registers) if along is not None else 1
     # Without a neighbouring output to share loads with, several vectors hide the latency of the sum.
     wide = 1 if tile > 1 else min(4, vectors)
+    sums, summed = (1, "") if tile > 1 else partial_sums(r, context.target.vector_registers, WIDE)
+    if sums > 1:
+        wide = min(WIDE, wide)
     channel_outer, channel_inner = s.split(out, axes[-1], lanes * wide)
     channel_vector, lane = s.split(out, channel_inner, lanes)
     outer = axes[:-1]
@@ -86,21 +93,35 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
         s.unroll(out, axis)
     s.unroll(out, channel_vector)
     s.vectorize(out, lane)
+    if sums > 1:
+        _, part = s.split(acc, summed, sums)
+        partial = s.rfactor(acc, part, outermost=True)
+        s.compute_at(partial, out, place, "register")
+        _accumulate(s, partial, stage, lanes, sums * wide)
     s.compute_at(acc, out, place, "register")
-    vector, acc_lane = s.split(acc, stage.axes[-1].name, lanes)
-    reduced = [a.name for a in r.axes]
-    s.reorder(acc, *reduced, *(a.name for a in stage.axes[:-1]), vector, acc_lane)
-    for a in stage.axes[:-1]:
-        s.unroll(acc, a.name)
-    s.unroll(acc, vector)
-    s.vectorize(acc, acc_lane)
-    budget, total = 256, tile * wide
-    for reduced_axis in reversed(r.axes):
-        total *= size(reduced_axis.extent)
+    _accumulate(s, acc, stage, lanes, tile * wide)
+    return s
+
+
+def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int) -> None:
+    """The loops of a sum in registers: what is reduced outside, channels in vectors inside, short loops unrolled."""
+    channels = stage.axes[-1].name
+    state = s.stages[acc]
+    assert isinstance(state.body, Reduce)
+    reduced = list(state.reduction_leaves)
+    vector, lane = s.split(acc, channels, lanes)
+    others = [x for x in s.stages[acc].leaves if x not in reduced and x not in (vector, lane)]
+    s.reorder(acc, *reduced, *others, vector, lane)
+    for name in (*others, vector):
+        s.unroll(acc, name)
+    s.vectorize(acc, lane)
+    extents = {a.name: size(a.extent) for a in state.body.axes}
+    budget, total = 256, results
+    for name in reversed(reduced):
+        total *= extents[name]
         if total > budget:
             break
-        s.unroll(acc, reduced_axis.name)
-    return s
+        s.unroll(acc, name)
 
 
 def _tile(extent: int, window: int, registers: int) -> int:
