@@ -17,6 +17,7 @@ from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.quantize.prepare import OPSET, prepared
+from trained import trained
 
 
 def outputs(model: onnx.ModelProto) -> list[np.ndarray]:
@@ -165,6 +166,21 @@ def test_a_quantized_model_is_refused(tmp_path: Path, make: Callable[[], onnx.Mo
     with pytest.raises(SternaError) as caught:
         prepared(model)
     assert caught.value.codes == ("E0701",)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("mlperf_tiny_kws_int8", "E0701"),
+        ("mlperf_tiny_kws_hybrid", "E0701"),
+        ("minilm_l6_v2_int8", "E0701"),
+        ("lightgbm_wine", "E0705"),
+    ],
+)
+def test_trained_models_that_are_not_of_floats_are_refused(name: str, code: str) -> None:
+    with pytest.raises(SternaError) as caught:
+        prepared(trained(name).file)
+    assert caught.value.codes == (code,)
 
 
 def test_an_operator_set_without_a_way_up_is_refused() -> None:

@@ -120,6 +120,12 @@ def test_tensorflow_lite_models_compute_the_same(name: str) -> None:
         assert np.abs(found - want).max() <= model.tolerance(want)
 
 
+def test_control_flow_has_no_form() -> None:
+    with pytest.raises(SternaError) as caught:
+        to_onnx(read_model(trained("tflm_mnist_lstm_f32").file))
+    assert set(caught.value.codes) == {"E0707"}
+
+
 def test_what_has_no_form_is_said_at_once() -> None:
     builder = Builder()
     x = Value("x", tensor_type("int32", (4,)))

@@ -52,7 +52,9 @@ def _problems(graph: Graph) -> list[Diagnostic]:
         problems.append(Diagnostic("E0707", "states that survive a run have no form in ONNX", (names,)))
     missing: dict[str, list[str]] = {}
     for node in graph.nodes:
-        if node.op not in _WRITERS and not any(form.domain == "" for form in operator(node.op).onnx):
+        if node.regions:
+            problems.append(Diagnostic("E0707", "control flow has no form in ONNX here", tuple(node.sources)))
+        elif node.op not in _WRITERS and not any(form.domain == "" for form in operator(node.op).onnx):
             missing.setdefault(node.op, []).extend(node.sources[:1])
     for op, sources in missing.items():
         where = (", ".join(dict.fromkeys(sources)),) if sources else ()

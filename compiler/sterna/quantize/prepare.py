@@ -53,12 +53,15 @@ def prepared(model: Model) -> onnx.ModelProto:
 
 
 def _as_onnx(model: Model) -> onnx.ModelProto:
-    if format_of(model) != "onnx":
+    kind = format_of(model)
+    if kind == "tflite":
         graph = read_model(model)
-        quantized = sorted({v.dtype for v in graph.constants() if v.dtype in ("int8", "uint8", "int16")})
-        if quantized or graph.quantization:
-            raise error("E0701", "the model is quantized already: it has integer weights", str(model))
+        if graph.quantization or any(v.dtype in ("int8", "uint8") and v.type.rank > 1 for v in graph.constants()):
+            title = "the model is quantized already: it has integer weights"
+            raise error("E0701", title, str(model), fix="give the float model")
         return to_onnx(graph)
+    if kind != "onnx":
+        raise error("E0705", f"nothing of the model can be quantized: it is one of {kind}, of trees", str(model))
     proto, folder = load(model)
     result = onnx.ModelProto()
     result.CopyFrom(proto)
