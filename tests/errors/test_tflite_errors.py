@@ -95,10 +95,10 @@ def test_broken_quantization_is_refused_with_the_tensors_name(
 
 def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     model = convolution(Scale(0.0), Scale((0.1,) * 4, (0,) * 4), Scale(0.1, 999))
-    model.main.op("DENSIFY", [1], [model.main.tensor("int8", (5, 1, 1, 3))])
+    model.main.op("SKIP_GRAM", [1], [model.main.tensor("int8", (5, 1, 1, 3))])
     mistake = refusal(model, tmp_path)
     assert sorted(mistake.codes) == ["E0104", "E0114", "E0114", "E0114"]
-    for part in ('"picture"', '"kernel"', '"map"', "DENSIFY"):
+    for part in ('"picture"', '"kernel"', '"map"', "SKIP_GRAM"):
         assert part in str(mistake)
 
 

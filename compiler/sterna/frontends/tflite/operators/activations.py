@@ -207,6 +207,15 @@ def dequantize(t: Translation) -> Value:
     return t.op("mul", t.cast(wide, "float32"), t.constant(scales, "float32"))
 
 
+def densify(t: Translation) -> Value:
+    """Sparse weights, which are dense from the moment they are read.
+
+    Raises:
+        SternaError: E0107, they are not constant.
+    """
+    return t.constant(t.array(0, "weights"))
+
+
 def _widened(t: Translation, x: Value) -> Value:
     """Half-width floats in float32; weights are widened now."""
     if x.data is not None:
@@ -344,6 +353,7 @@ TRANSLATORS: dict[str, Translator] = {
     "BITCAST": bit_cast,
     "CAST": cast,
     "CEIL": _plain("ceil"),
+    "DENSIFY": densify,
     "DEQUANTIZE": dequantize,
     "FAKE_QUANT": fake_quant,
     "FLOOR": _plain("floor"),
