@@ -39,18 +39,20 @@ def rounding_shift(x: Expr, count: ExprLike) -> Expr:
     """x / 2^count, halves away from zero; 0 <= count <= 31."""
     if isinstance(count, int) and count == 0:
         return x
-    below = E.const((1 << count) - 1, x.dtype) if isinstance(count, int) else _left(E.const(1, x.dtype), count) - 1
+    below = (
+        E.const((1 << count) - 1, x.dtype) if isinstance(count, int) else shifted_left(E.const(1, x.dtype), count) - 1
+    )
     half = E.binary("shift_right", below, 1) + E.cast(x < 0, x.dtype)
     return E.binary("shift_right", x, count) + E.cast(E.binary("and", x, below) > half, x.dtype)
 
 
-def _left(x: Expr, count: ExprLike) -> Expr:
+def shifted_left(x: Expr, count: ExprLike) -> Expr:
     return E.binary("shift_left", x, count)
 
 
 def _saturated_left(x: Expr, count: int) -> Expr:
     low, high = dtypes.limits("int32")
-    wide = _left(E.cast(x, "int64"), count)
+    wide = shifted_left(E.cast(x, "int64"), count)
     return E.cast(E.minimum(E.maximum(wide, low), high), "int32")
 
 
@@ -60,14 +62,14 @@ def leading_zeros(x: Expr) -> Expr:
     count: Expr = E.const(0, "int32")
     for step in (16, 8, 4, 2, 1):
         small = rest < 1 << (32 - step)
-        rest = E.select(small, _left(rest, step), rest)
+        rest = E.select(small, shifted_left(rest, step), rest)
         count = count + E.select(small, E.const(step, "int32"), 0)
     return count
 
 
 def reciprocal(x: Expr, zeros: Expr) -> Expr:
     """1 / y as Q0.31, where y in [1, 2) is x, shifted left by its leading zeros: three steps of Newton and Raphson."""
-    fraction = _left(E.cast(x, "int64"), E.cast(zeros, "int64")) - (1 << 31)
+    fraction = shifted_left(E.cast(x, "int64"), E.cast(zeros, "int64")) - (1 << 31)
     half_denominator = E.cast(E.binary("shift_right", fraction + (1 << 31), 1), "int32")
     # Numbers with two integer bits: 48/17 - 32/17 d, then x + x (1 - d x).
     estimate = high_product(half_denominator, -1010580540) + 1515870810
@@ -92,12 +94,14 @@ def _multiply(call: Call) -> Tensor:
     left = call.inputs[3] if len(call.inputs) > 3 else None
 
     def body(*index: Int) -> Expr:
-        value = broadcast_at(x, index) if left is None else _left(broadcast_at(x, index), broadcast_at(left, index))
+        value = (
+            broadcast_at(x, index) if left is None else shifted_left(broadcast_at(x, index), broadcast_at(left, index))
+        )
         product, count = high_product(value, broadcast_at(multiplier, index)), broadcast_at(right, index)
         if call["range"] == "any":
             return rounding_shift(product, count)
         # Nothing leaves 32 bits, so that the half may be added before the shift.
-        half = _left(E.const(1, "int32"), count - 1)
+        half = shifted_left(E.const(1, "int32"), count - 1)
         if call["range"] == "small":
             half = half + E.binary("shift_right", product, 31)
         return E.binary("shift_right", product + half, count)
@@ -225,83 +229,7 @@ def _sigmoid(call: Call) -> Tensor:
     return compute(call.name, x.shape, body)
 
 
-# ---------------------------------------------------------------- gates of 16 bits
-def _product_16(a: Expr, b: ExprLike) -> Expr:
-    """2 a b / 2^16 of two int16 in int32, halves up."""
-    return E.binary("shift_right", a * b + (1 << 14), 15)
-
-
-def _short(value: int) -> int:
-    """A constant of 32 bits rounded to its upper 16."""
-    return (value + (1 << 15)) >> 16
-
-
-def _saturated_16(x: Expr) -> Expr:
-    return E.minimum(E.maximum(x, -32768), 32767)
-
-
-def _wrapped_16(x: Expr) -> Expr:
-    return E.cast(E.cast(x, "int16"), "int32")
-
-
-def exp_16(a: Expr, integer_bits: int) -> Expr:
-    """e^a as Q0.15 for a <= 0 with so many integer bits: a series near 0, a factor for every bit above a quarter."""
-    fraction = 15 - integer_bits
-    quarter = 1 << (fraction - 2)
-    inside = E.binary("and", a, quarter - 1) - quarter
-    x = _saturated_16(_left(inside, integer_bits)) + (1 << 12)
-    square = _product_16(x, x)
-    cube, fourth = _product_16(square, x), _product_16(square, square)
-    tail = _product_16(rounding_shift(fourth, 2) + cube, _short(715827883)) + square
-    eighth = _short(1895147668)
-    result = _saturated_16(eighth + _product_16(x + rounding_shift(tail, 1), eighth))
-    rest = inside - a
-    factors = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
-    for exponent, factor in zip(range(-2, 5), factors, strict=True):
-        if integer_bits > exponent:
-            has = E.compare("ne", E.binary("and", rest, 1 << (fraction + exponent)), 0)
-            result = _product_16(result, E.select(has, E.const(_short(factor), "int32"), 1 << 15))
-    return E.select(E.compare("eq", a, 0), 32767, result)
-
-
-def _newton_16(x: Expr) -> Expr:
-    """2 / (1 + x) with two integer bits, for x of Q0.15 between 0 and 1."""
-    half_denominator = E.binary("shift_right", x + (1 << 15), 1)
-    estimate = _product_16(half_denominator, _short(-1010580540)) + _short(1515870810)
-    for _ in range(3):
-        missing = (1 << 13) - _product_16(half_denominator, estimate)
-        estimate = _wrapped_16(estimate + _saturated_16(_left(_product_16(estimate, missing), 2)))
-    return estimate
-
-
-def _gate_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
-    (x,) = present(types, 0)
-    check_dtype(x.dtype, ("int16",))
-    if not 0 <= attributes["integer_bits"] <= 4:
-        raise unfit(f"numbers of 16 bits with {attributes['integer_bits']} integer bits")
-    return x
-
-
-def _gate(call: Call) -> Tensor:
-    x, bits = call.input(0), call["integer_bits"]
-
-    def body(*index: Int) -> Expr:
-        a = E.cast(at(x, index), "int32")
-        size = _wrapped_16(E.unary("abs", a))
-        nothing = E.compare("eq", a, 0)
-        if call["function"] == "tanh":
-            low = E.select(a < 0, a, _wrapped_16(-a))
-            value = _saturated_16(_left(_newton_16(exp_16(low, bits + 1)) - (1 << 13), 2))
-            sign = E.binary("shift_right", a, 31)
-            return E.cast(E.select(nothing, 0, E.binary("xor", value, sign) - sign), "int16")
-        value = _saturated_16(_left(_newton_16(exp_16(_wrapped_16(-size), bits)), 1))
-        # 32767 - value of a number of 15 bits, without naming it twice.
-        mirrored = E.binary("xor", value, E.select(a > 0, E.const(0, "int32"), 32767))
-        return E.cast(E.select(nothing, 1 << 14, mirrored), "int16")
-
-    return compute(call.name, x.shape, body)
-
-
+# ---------------------------------------------------------------- softmax of 16 bits
 def _softmax_16_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     _curve_type(513, "int16")((types[0], types[2]), attributes)
     axis_of(attributes["axis"], present(types, 0)[0].rank)
@@ -320,7 +248,7 @@ def _softmax_16(call: Call) -> Tensor:
 
     def power(*index: Int) -> Expr:
         difference = E.cast(at(x, index), "int32") - E.cast(at(peak, row(index)), "int32")
-        scaled = rounding_shift(high_product(_left(difference, left), call["multiplier"]), right)
+        scaled = rounding_shift(high_product(shifted_left(difference, left), call["multiplier"]), right)
         place = E.minimum(E.maximum(scaled + 32767, -32768), 32767)
         return interpolated(place, exponentials)
 
@@ -329,7 +257,7 @@ def _softmax_16(call: Call) -> Tensor:
     zeros = compute(call.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)), family=kind)
 
     def inverse(*index: Int) -> Expr:
-        moved = _left(E.cast(at(total, index), "int64"), E.cast(at(zeros, index) - 1, "int64"))
+        moved = shifted_left(E.cast(at(total, index), "int64"), E.cast(at(zeros, index) - 1, "int64"))
         fraction = E.cast(E.binary("shift_right", moved + (1 << 13), 14), "int32") - ((1 << 15) + (1 << 16))
         return interpolated(E.minimum(E.maximum(fraction, -32768), 32767), reciprocals)
 
@@ -338,7 +266,7 @@ def _softmax_16(call: Call) -> Tensor:
     def final(*index: Int) -> Expr:
         count = E.cast(31 - at(zeros, row(index)), "int64")
         product = E.cast(at(powers, index), "int64") * E.cast(at(scale, row(index)), "int64")
-        rounding = _left(E.const(1, "int64"), count - 1)
+        rounding = shifted_left(E.const(1, "int64"), count - 1)
         share = E.cast(E.binary("shift_right", product + rounding, count), "int32")
         return E.cast(E.minimum(E.maximum(share, 0), 32767), "int16")
 
@@ -392,24 +320,6 @@ OPERATORS: tuple[Operator, ...] = (
             case(_SHORT, _HALF_SIGMOID, function="logistic", multiplier=3),
             case(_SHORT, _HALF_SIGMOID, function="tanh", multiplier=20000, shift=13),
         ),
-    ),
-    Operator(
-        "gate_fixed",
-        "The logistic function or tanh of numbers of 16 bits, so many of them before the point, as Q0.15: exp in fixed "
-        "point, then three steps of Newton and Raphson.",
-        single(_gate_type),
-        _gate,
-        Fusion.BROADCAST,
-        (
-            Attribute("function", "string", "which one", choices=("logistic", "tanh")),
-            Attribute("integer_bits", "int", "0 to 4", 3),
-        ),
-        cases=(
-            case(_SHORT, function="logistic"),
-            case(_SHORT, function="tanh"),
-            case(_SHORT, function="tanh", integer_bits=0),
-        ),
-        tags=frozenset({"elementwise"}),
     ),
     Operator(
         "softmax_fixed_16",

@@ -13,11 +13,12 @@ from sterna.frontends.tflite.operators import (
     detection,
     recurrent,
     reductions,
+    selection,
     shapes,
 )
 from sterna.frontends.tflite.translation import Translator
 
-_MODULES = (activations, arithmetic, convolution, detection, recurrent, reductions, shapes)
+_MODULES = (activations, arithmetic, convolution, detection, recurrent, reductions, selection, shapes)
 
 
 @cache
