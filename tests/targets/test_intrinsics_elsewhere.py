@@ -1,16 +1,22 @@
-"""Intrinsics of other machines compute what their declarations say, on emulators."""
+"""Intrinsics of other machines compute what their declarations say, and integer kernels what the interpreter does, on
+emulators."""
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from compiling import compiled_schedule
+from compiling import compiled, compiled_schedule, input_value
 from dot_products import arrays, product, tiled
 from sterna.bundle.writer import write_bundle
+from sterna.debug.interpret import interpret
 from sterna.intrinsics import INTRINSICS
+from sterna.ir.graph import Graph
+from sterna.ops import Builder
+from sterna.runtime import load
 from sterna.targets.target import load_target
 from sterna.te.interpreter import run_kernel
 from targets import machines
@@ -43,3 +49,46 @@ def test_webassembly(tmp_path: Path, name: str, generator: str) -> None:
     bundle, inputs, outputs = made("browser", name, generator, tmp_path)
     found = machines.run_wasm(bundle, inputs, outputs, tmp_path)
     np.testing.assert_array_equal(found[0], outputs[0])
+
+
+def depthwise(target: str, generator: str, folder: Path) -> tuple[Path, list[np.ndarray], list[np.ndarray]]:
+    """A depthwise convolution of bytes in fixed point: short products, high products and shifts by several counts, of
+    whole vectors and of a tail."""
+    random = np.random.default_rng(7)
+    x = random.integers(-128, 128, (1, 6, 6, 21)).astype(np.int8)
+    b = Builder()
+    v = input_value(b, x)
+    weights = b.constant(random.integers(-128, 128, (3, 3, 1, 21)).astype(np.int8))
+    y = b.add("conv_integer", v, weights, strides=(1, 1), dilations=(1, 1), groups=21)
+    factors = [b.constant(n.astype(np.int32)) for n in (random.integers(1 << 30, (1 << 31) - 1, 21), np.arange(21))]
+    y = b.add("fixed_multiply", y, *factors)
+    few = [b.constant(np.array(n, np.int32)) for n in (1518500250, 1)]
+    y = b.add("fixed_multiply", y, *few, range="small")
+    graph = Graph("g", (v,), (y,), tuple(b.nodes), ("y",))
+    return write_bundle(compiled(graph, target, generator), folder / "bundle"), [x], [interpret(graph, {"x": x})["y"]]
+
+
+@pytest.mark.family("arm64")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_fixed_point_on_arm64(tmp_path: Path, arm64_host: Path, generator: str) -> None:
+    bundle, inputs, outputs = depthwise("arm64", generator, tmp_path)
+    found = machines.run_arm64(arm64_host, bundle, inputs, outputs, tmp_path, cpu="max")
+    np.testing.assert_array_equal(found[0], outputs[0])
+
+
+@pytest.mark.family("wasm32")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_fixed_point_in_webassembly(tmp_path: Path, generator: str) -> None:
+    bundle, inputs, outputs = depthwise("browser", generator, tmp_path)
+    found = machines.run_wasm(bundle, inputs, outputs, tmp_path)
+    np.testing.assert_array_equal(found[0], outputs[0])
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3"])
+def test_fixed_point_on_lesser_machines(tmp_path: Path, target: str, generator: str) -> None:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("not an x86-64 machine")
+    bundle, (x,), (want,) = depthwise(target, generator, tmp_path)
+    with load(bundle) as opened:
+        np.testing.assert_array_equal(opened.run({"x": x})["y"], want)
