@@ -13,6 +13,7 @@ from compiling import compiled_schedule, run_schedule
 from dot_products import arrays, product, tiled
 from sterna.errors import SternaError
 from sterna.intrinsics import INTRINSICS
+from sterna.ir.integer import Int
 from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
@@ -21,8 +22,9 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.state import Step
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target, host, load_target, target_names
+from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
-from sterna.te.tensor import Kernel
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from sterna.toolchain.compilers import compile_c, find_program
 
 #: Targets of this kind of machine that name intrinsics, narrower ones than this machine's included.
@@ -162,6 +164,26 @@ def test_few_columns_take_a_narrow_intrinsic() -> None:
     for columns, name in ((5, "vpdpbusd.256"), (8, "vpdpbusd.256"), (9, "vpdpbusd.512"), (40, "vpdpbusd.512")):
         steps = propose(product(64, columns, 64, "uint8"), Context(target)).steps
         assert [s.arguments[-1] for s in steps if s.primitive == "tensorize"] == [name]
+
+
+@pytest.mark.parametrize(("dtype", "shared"), [("int8", True), ("uint8", False)])
+def test_a_window_is_innermost_where_activations_are_flipped(dtype: str, shared: bool) -> None:
+    """Then neighbouring rows of the tile share what is repeated in all lanes and flipped."""
+    x, w = placeholder("x", (10, 10, 16), dtype), placeholder("w", (3, 3, 16, 16), "int8")
+    axes = h, v, c = reduce_axis("h", 3), reduce_axis("v", 3), reduce_axis("c", 16)
+
+    def element(i: Int, j: Int, o: Int) -> E.Expr:
+        left, right = x[i + h.var, j + v.var, c.var], w[h.var, v.var, c.var, o]
+        return total(E.cast(left, "int32") * E.cast(right, "int32"), *axes)
+
+    kernel = Kernel("conv", (x,), (w,), (compute("y", (8, 8, 16), element),))
+    schedule = propose(kernel, Context(load_target("x86-64-v4-vnni")))
+    (acc,) = (state for state in schedule.stages.values() if state.tensorized is not None)
+    before, after = ("v", "c.o")[:: -1 if shared else 1]
+    assert acc.leaves.index(before) < acc.leaves.index(after)
+    feeds = arrays(kernel, 2)
+    found = run_schedule(schedule, {"x": feeds["x"]}, [feeds["w"]], "llvm", target=replace(host(), int_dot=()))
+    np.testing.assert_array_equal(found["y"], run_kernel(kernel, feeds)["y"])
 
 
 @pytest.mark.parametrize("compiler", ["clang", "gcc"])
