@@ -37,9 +37,9 @@ MODELS = (
 TRIED = MODELS if os.environ.get("STERNA_BROWSER_MODELS") == "all" else SAMPLE
 #: Of the largest output: the same operations in the same order, but for products that are fused on one side alone.
 TOLERANCE = {"browser": 1e-5, "browser-relaxed": 1e-4}
-#: Networks that magnify rounding errors (onnxruntime's own settings differ by 9e-4: `spread` in meta.json) are compared
-#: to a host that fuses nothing either.
-ILL_CONDITIONED = {"basic_pitch_f32", "basic_pitch_tflite_f32"}
+#: Networks that magnify rounding errors are compared to a host that fuses nothing either (and are equal to the bit):
+#: of basic_pitch, onnxruntime's own settings differ by 9e-4 (`spread` in meta.json).
+ILL_CONDITIONED = {"basic_pitch_f32", "basic_pitch_tflite_f32", "mediapipe_selfie_segmentation_fp16"}
 UNFUSED = {"x86_64": "x86-64-v2", "AMD64": "x86-64-v2"}
 
 pytestmark = pytest.mark.family("wasm32")
