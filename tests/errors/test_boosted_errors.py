@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sterna.cli import program
+from sterna.debug.describe_boosted import describe_boosted
 from sterna.errors import SternaError
 from sterna.frontends.boosted import library_of, read
 
@@ -85,6 +88,19 @@ def test_both_files_are_read(tmp_path: Path) -> None:
         graph = read(path, dims={"batch": (1, 9)})
         assert [v.name for v in graph.inputs] == ["X"]
         assert graph.output_names == ("prediction",)
+
+
+def test_inspect(tmp_path: Path) -> None:
+    path = tmp_path / "model.txt"
+    path.write_text(LIGHTGBM)
+    facts = describe_boosted(path)
+    assert facts.format == "LightGBM, regression or ranking"
+    assert (str(facts.inputs[0]), str(facts.outputs[0])) == ("float32[batch, 3]", "float64[batch]")
+    shown = CliRunner().invoke(program, ["inspect", str(path)])
+    assert shown.exit_code == 0
+    assert "decision tree" in shown.output
+    path.write_text(LIGHTGBM.replace("num_leaves=3", "num_leaves=0"))
+    assert "E0103" in CliRunner().invoke(program, ["inspect", str(path)]).output
 
 
 def changed(change: Callable[[dict[str, Any]], None]) -> str:

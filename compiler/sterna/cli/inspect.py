@@ -15,9 +15,10 @@ from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option
 from sterna.cli.output import Signature, console, files, print_json, signature, size, table
 from sterna.debug.describe import BundleFacts, ModelFacts, describe_bundle, describe_model, dimension_text
+from sterna.debug.describe_boosted import describe_boosted
 from sterna.debug.describe_tflite import describe_tflite
 from sterna.errors import SternaError, error
-from sterna.frontends.tflite import is_tflite
+from sterna.frontends.formats import format_of
 
 _SUPPORT = {
     "yes": "yes",
@@ -26,13 +27,16 @@ _SUPPORT = {
     "unrolled": "where the number of its iterations is known",
     "no": "[bold red]no[/]",
 }
+_DESCRIBED = {
+    "onnx": describe_model, "tflite": describe_tflite, "xgboost": describe_boosted, "lightgbm": describe_boosted,
+}  # fmt: skip
 
 
 @click.command("inspect")
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
 def command(path: Path, as_json: bool) -> None:
-    """Show what is in PATH: a bundle, for any machine, or an ONNX or TensorFlow Lite model."""
+    """Show what is in PATH: a bundle, for any machine, or a model of any format."""
     if path.is_dir():
         bundle = describe_bundle(path)
         if as_json:
@@ -40,13 +44,13 @@ def command(path: Path, as_json: bool) -> None:
         else:
             _print_bundle(bundle)
     elif path.exists():
-        model = describe_tflite(path) if is_tflite(path) else describe_model(path)
+        model = _DESCRIBED[format_of(path)](path)
         if as_json:
             print_json(_model_json(model))
         else:
             _print_model(model)
     else:
-        raise error("E0006", f"{path} does not exist", fix="give a bundle's directory or an ONNX file")
+        raise error("E0006", f"{path} does not exist", fix="give a bundle's directory or a model file")
 
 
 # ---- Bundles ----

@@ -1,5 +1,6 @@
 """The front end of gradient boosted trees: the model files of XGBoost (JSON and UBJSON) and of LightGBM (text)."""
 
-from sterna.frontends.boosted.reader import library_of, read
+from sterna.frontends.boosted.model import Boosted
+from sterna.frontends.boosted.reader import graph_of, library_of, load, read
 
-__all__ = ["library_of", "read"]
+__all__ = ["Boosted", "graph_of", "library_of", "load", "read"]

@@ -47,21 +47,32 @@ def read(model: str | os.PathLike[str], shapes: Shapes | None = None, dims: Dims
     Raises:
         SternaError: E0101, E0103, E0104, E0106, E0108, E0109 or E0112.
     """
-    where = Path(os.fspath(model)).name
+    boosted = load(model)
     try:
-        data = Path(model).read_bytes()
+        return graph_of(boosted, shapes, dims)
+    except SternaError as mistake:
+        raise mistake.within(Path(model).name) from None
+
+
+def load(model: str | os.PathLike[str]) -> Boosted:
+    """What a file says.
+
+    Raises:
+        SternaError: E0101, E0103 or E0104.
+    """
+    where = Path(model).name
+    try:
+        return _PARSERS[library_of(model)](Path(model).read_bytes())
     except OSError as problem:
         raise error("E0101", f"{where} cannot be read", str(problem)) from None
-    try:
-        boosted = _PARSERS[library_of(model)](data)
-        return _graph(boosted, shapes or {}, dims or {})
     except SternaError as mistake:
         raise mistake.within(where) from None
 
 
-def _graph(boosted: Boosted, shapes: Shapes, dims: Dims) -> Graph:
+def graph_of(boosted: Boosted, shapes: Shapes | None = None, dims: Dims | None = None) -> Graph:
+    """The graph of a model; see `read`."""
     info = InputInfo("X", "float32", ("batch", boosted.features), (1, boosted.features))
-    types, problems = input_types([info], shapes, dims)
+    types, problems = input_types([info], shapes or {}, dims or {})
     if problems:
         raise SternaError(problems)
     x = Value("X", types[0])
