@@ -141,9 +141,11 @@ def transpose_conv(d: Draw) -> ModelWriter:
     operands = [g.constant(np.array([n, rows, columns, outputs], np.int32)), weights, x]
     if d.chance():
         operands.append(_bias(d, g, dtype, x_scale, scales, outputs))
+    bias = operands[3] if len(operands) > 3 else -1
     y_scale = _sum_scale(d, dtype, x_scale, scales, kh * kw * c)
     g.op("TRANSPOSE_CONV", operands, [g.output(dtype, (n, rows, columns, outputs), y_scale)], "TransposeConvOptions",
-         padding=padding, strideH=sh, strideW=sw, fusedActivationFunction=activation(d))  # fmt: skip
+         padding=padding, strideH=sh, strideW=sw, fusedActivationFunction=activation(d),
+         **_bias_type(g, bias))  # fmt: skip
     return model
 
 
