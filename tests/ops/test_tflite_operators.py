@@ -33,7 +33,7 @@ FIRST = int(os.environ.get("STERNA_SEED", "0"))
 #: Operators and the numbers of cases that failed once.
 FAILED: dict[str, tuple[int, ...]] = {
     "FLOOR_DIV": (2, 3), "LOCAL_RESPONSE_NORMALIZATION": (0, 2), "LOG": (1, 5), "RESIZE_BILINEAR": (3,),
-    "REVERSE_SEQUENCE": (0, 4), "RSQRT": (1, 4, 106), "SUM": (17,),
+    "REVERSE_SEQUENCE": (0, 4), "RSQRT": (1, 4, 106), "SUM": (17,), "TANH": (6010,),
 }  # fmt: skip
 #: Largest error of floats, of the largest element, where it is not 2e-6: functions that both sides approximate, sums
 #: of products that may cancel.

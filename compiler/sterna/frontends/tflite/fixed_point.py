@@ -157,7 +157,7 @@ def wide_table(
 #: Where the reference's table of the logistic function is one more than the nearest integer; measured from its results.
 _TUNED = (
     *(4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45, 46, 49),
-    *(50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135),
+    *(50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255),
 )
 
 
