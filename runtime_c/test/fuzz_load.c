@@ -34,7 +34,7 @@ static void look_at(sterna_model *model) {
 }
 
 /* The sizes of all dimensions, and the number of bytes of every tensor: a failed call changes nothing of it. */
-static uint64_t state(const sterna_model *model) {
+static uint64_t digest_of(const sterna_model *model) {
   uint64_t hash = 0;
   for (uint32_t i = 0; i < model->n_dims; i++) hash = hash * 31 + (uint64_t)model->sizes[i];
   for (uint32_t i = 0; i < model->n_nodes; i++) hash = hash * 31 + model->nodes[i].tasks;
@@ -57,11 +57,11 @@ static void resize(sterna_model *model) {
       uint64_t span = (uint64_t)(dim->hi - dim->lo) + 1;
       sizes[i] = round == 0 ? dim->lo : round == 1 ? dim->hi : dim->lo + (int64_t)(random % span);
     }
-    uint64_t before = state(model);
+    uint64_t before = digest_of(model);
     sterna_status status = sterna_set_dims(model, sizes, model->n_dims);
     if (status == STERNA_OK)
       look_at(model);
-    else if (model->error.message[0] == 0 || state(model) != before)
+    else if (model->error.message[0] == 0 || digest_of(model) != before)
       abort();
   }
 }
