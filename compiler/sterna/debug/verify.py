@@ -62,8 +62,9 @@ class TensorCheck:
     spread: float = 0.0
 
     def within(self, tolerance: float) -> bool:
-        """Whether the error is at most the tolerance, or four times what the reference differs from itself."""
-        return self.error <= max(tolerance, 4 * self.spread)
+        """Whether the error is at most the tolerance, or four times what the reference differs from itself; a
+        tolerance of 0 asks for equal bits."""
+        return self.error <= (max(tolerance, 4 * self.spread) if tolerance else 0)
 
 
 @dataclass(frozen=True)
