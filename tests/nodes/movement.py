@@ -107,6 +107,10 @@ def slices(draw: Draw, op: str) -> NodeCase:
     bound = st.one_of(st.integers(-13, 13), st.sampled_from([2**31 - 1, -(2**31), 2**63 - 1, -(2**63)]))
     starts, ends = ([draw(bound) for _ in axes] for _ in range(2))
     steps = [draw(st.sampled_from([1, 2, 3, -1, -2, 7, -7])) for _ in axes]
+    # To ONNX Runtime, the largest integer is the end in both directions; to ONNX, the last element, as to NumPy.
+    ends = [min(end, 13) if step < 0 else end for end, step in zip(ends, steps, strict=True)]
+    # To ONNX, steps back from before the first element begin with it; to its reference, with nothing, as in NumPy.
+    starts = [max(at, -max(shape[a], 1)) if s < 0 else at for at, a, s in zip(starts, axes, steps, strict=True)]
     given = [int64(v) for v in (starts, ends, axes, steps)]
     return NodeCase(op, (array(draw, shape, one_of(draw, "float32", "uint8")), *given), frozenset({1, 2, 3, 4}))
 

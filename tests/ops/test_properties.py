@@ -70,6 +70,21 @@ FAILED: dict[str, Known] = {
     "vector-of-nothing": Known(NodeCase("MatMul", (np.zeros((7, 0), np.float32), np.zeros(0, np.float32)))),
     "sum-of-nothing": _reduced("ReduceSum", (1, 1, 1, 1, 0), [0, 1, 2, -1]),
     "log-sum-of-nothing": _reduced("ReduceLogSumExp", (1, 1, 0), [-1]),
+    "last-of-the-least": Known(
+        NodeCase("ArgMax", (np.zeros((3, 2), np.uint8),), attributes={"axis": 1, "select_last_index": 1})
+    ),
+    "last-of-the-greatest": Known(
+        NodeCase("ArgMin", (np.full((3, 2), 255, np.uint8),), attributes={"axis": 0, "select_last_index": 1})
+    ),
+    # The largest integer is the last element where steps go back; ONNX Runtime takes it for the end.
+    "backwards-to-the-largest-integer": Known(
+        NodeCase(
+            "Slice",
+            (np.ones((1, 2), np.float32), *(np.array(n) for n in ([0], [2**31 - 1], [0], [-1]))),
+            frozenset({1, 2, 3, 4}),
+        ),
+        [np.zeros((0, 2), np.float32)],
+    ),
     # What SAME pads is never negative: the window begins at the first element.
     "stride-beyond-the-window": Known(
         NodeCase(

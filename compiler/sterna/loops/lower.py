@@ -377,9 +377,11 @@ class Lowering:
         if phase == "init":
             if body.index is None:
                 return self._write(s.name, indices, identity(body.combiner, body.dtype))
+            # Where no element is better than that one, as none of uint8 zeros is greater than 0, the first one wins.
+            first = self._resolve(body.index, {**values, **dict.fromkeys(body.axes, ZERO)})
             return seq(
                 self._write(best, (ZERO,), identity(body.combiner, body.a.dtype)),
-                self._write(s.name, indices, E.const(0, body.dtype)),
+                self._write(s.name, indices, first),
             )
         old = self._resolve(s.tensor[indices], {})
         if body.index is not None:
