@@ -64,27 +64,12 @@ def compile(
     Raises:
         SternaError: everything that is wrong, at once.
     """
-    if output is not None:
-        return load(
-            compile_to(
-                output,
-                model,
-                target,
-                shapes,
-                dims,
-                generator,
-                threads,
-                compiler=compiler,
-                weights=weights,
-                winograd=winograd,
-                signature=signature,
-                debug=debug,
-            ),
-            threads,
-        )
-    temporary = tempfile.TemporaryDirectory(prefix="sterna-bundle-")
+    temporary = None
+    if output is None:
+        temporary = tempfile.TemporaryDirectory(prefix="sterna-bundle-")
+        output = Path(temporary.name) / "bundle"
     path = compile_to(
-        Path(temporary.name) / "bundle",
+        output,
         model,
         target,
         shapes,
@@ -97,7 +82,8 @@ def compile(
         signature=signature,
         debug=debug,
     )
-    return load(path, threads).keep(temporary)
+    bundle = load(path, threads)
+    return bundle if temporary is None else bundle.keep(temporary)
 
 
 def compile_to(

@@ -176,3 +176,19 @@ def partial_sums(reduction: Reduce, registers: int, vectors: int) -> tuple[int, 
     # Of the divisors of an extent, so that there is no tail; the innermost axis, so that memory is read in order.
     found = [(max(n for n in range(1, most + 1) if size(a.extent) % n == 0), a.name) for a in reversed(reduction.axes)]
     return max(found, key=lambda each: each[0])
+
+
+def results_in_vectors(s: Schedule, name: str, along: str, lanes: int) -> list[str]:
+    """Lays out a reduction in registers whose results are vectors along an axis: what is reduced is outside.
+
+    Returns:
+        The loops over what is reduced, outermost first.
+    """
+    reduced = list(s.stages[name].reduction_leaves)
+    vector, lane = s.split(name, along, lanes)
+    others = [x for x in s.stages[name].leaves if x not in reduced and x not in (vector, lane)]
+    s.reorder(name, *reduced, *others, vector, lane)
+    for leaf in (*others, vector):
+        s.unroll(name, leaf)
+    s.vectorize(name, lane)
+    return reduced

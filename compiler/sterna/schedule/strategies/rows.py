@@ -17,6 +17,7 @@ from sterna.schedule.strategies.analysis import (
     partial_sums,
     product,
     readers,
+    results_in_vectors,
     size,
     stride_of,
 )
@@ -154,8 +155,11 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
         sums, summed = partial_sums(body, context.target.vector_registers, 1)
         if sums > 1:
             _, part = s.split(name, summed, sums)
-            _in_registers(s, s.rfactor(name, part, outermost=True), spatial[-1], out, axis, lanes)
-        _in_registers(s, name, spatial[-1], out, axis, lanes)
+            partial = s.rfactor(name, part, outermost=True)
+            s.compute_at(partial, out, axis, "register")
+            results_in_vectors(s, partial, spatial[-1], lanes)
+        s.compute_at(name, out, axis, "register")
+        results_in_vectors(s, name, spatial[-1], lanes)
         return
     last = body.axes[-1] if body.axes else None
     steps = (
@@ -187,18 +191,6 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
     s.compute_at(name, out, axis, "register")
     for leaf in spatial:
         s.unroll(name, leaf)
-
-
-def _in_registers(s: Schedule, name: str, along: str, out: str, place: str, lanes: int) -> None:
-    """A reduction whose results are vectors along an axis."""
-    s.compute_at(name, out, place, "register")
-    reduced = list(s.stages[name].reduction_leaves)
-    vector, lane = s.split(name, along, lanes)
-    others = [x for x in s.stages[name].leaves if x not in reduced and x not in (vector, lane)]
-    s.reorder(name, *reduced, *others, vector, lane)
-    for leaf in (*others, vector):
-        s.unroll(name, leaf)
-    s.vectorize(name, lane)
 
 
 def _factored(s: Schedule, name: str, reduced: str, width: int, out: str, place: str, lanes: int) -> None:

@@ -15,6 +15,7 @@ from sterna.schedule.strategies.analysis import (
     partial_sums,
     product,
     reductions,
+    results_in_vectors,
     size,
     stride_of,
 )
@@ -105,16 +106,9 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
 
 def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int) -> None:
     """The loops of a sum in registers: what is reduced outside, channels in vectors inside, short loops unrolled."""
-    channels = stage.axes[-1].name
     state = s.stages[acc]
     assert isinstance(state.body, Reduce)
-    reduced = list(state.reduction_leaves)
-    vector, lane = s.split(acc, channels, lanes)
-    others = [x for x in s.stages[acc].leaves if x not in reduced and x not in (vector, lane)]
-    s.reorder(acc, *reduced, *others, vector, lane)
-    for name in (*others, vector):
-        s.unroll(acc, name)
-    s.vectorize(acc, lane)
+    reduced = results_in_vectors(s, acc, stage.axes[-1].name, lanes)
     extents = {a.name: size(a.extent) for a in state.body.axes}
     budget, total = 256, results
     for name in reversed(reduced):
