@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.markup import escape
 
 from sterna.cli import options
@@ -16,7 +15,7 @@ from sterna.cli.failures import errors_json, print_errors
 from sterna.cli.output import console, print_json, steps, table
 from sterna.debug.verify import REFERENCES, TOLERANCE, Difference, Report, TensorCheck, verify_model
 from sterna.errors import SternaError, error
-from sterna.runtime.inputs import Array
+from sterna.runtime.inputs import read_archive
 
 _STEPS = 9
 _STAGES = {
@@ -60,7 +59,7 @@ def command(
 
     If an output differs, the first tensor on the way that does is named, and the exit status is 1.
     """
-    arrays = _arrays(inputs) if inputs is not None else None
+    arrays = read_archive(inputs) if inputs is not None else None
     with steps(_STEPS, quiet=as_json) as progress:
         report = verify_model(
             model,
@@ -86,18 +85,6 @@ def command(
     if mistake is not None:
         print_errors(mistake)
     return 0 if report.ok else 1
-
-
-def _arrays(path: Path) -> dict[str, Array]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError
-            return {name: archive[name] for name in archive.files}
-    except OSError as problem:
-        raise error("E0003", f"{path} cannot be read: {problem.strerror or problem}") from None
-    except Exception:  # zipfile, numpy and zlib each have their own
-        raise error("E0003", f"{path} is not an .npz archive of arrays", fix="numpy.savez(file, name=array)") from None
 
 
 def _print(report: Report, model: Path) -> None:

@@ -16,6 +16,7 @@ from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.onnx.file import element_type
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
+from sterna.runtime.inputs import read_archive
 
 #: A file, a folder of files, or arrays by name.
 Data = Union[str, "os.PathLike[str]", Mapping[str, Array]]
@@ -112,16 +113,7 @@ def _archives(data: Data) -> Iterator[tuple[str, dict[str, Array]]]:
     path = Path(data)
     files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
     for file in files:
-        try:
-            with np.load(file, allow_pickle=False) as archive:
-                if not isinstance(archive, np.lib.npyio.NpzFile):
-                    raise ValueError
-                yield str(file), {name: archive[name] for name in archive.files}
-        except OSError as problem:
-            raise error("E0003", f"{file} cannot be read: {problem.strerror or problem}") from None
-        except Exception:  # zipfile, numpy and zlib each have their own
-            fix = "numpy.savez(file, name=array)"
-            raise error("E0003", f"{file} is not an .npz archive of arrays", fix=fix) from None
+        yield str(file), read_archive(file)
 
 
 def _runs(arrays: Mapping[str, Array], inputs: tuple[Input, ...], where: str) -> list[dict[str, Array]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -180,3 +181,20 @@ def _match(
         else:
             problems += array
     return arrays, problems
+
+
+def read_archive(path: Path) -> dict[str, Array]:
+    """The arrays of an .npz archive by name.
+
+    Raises:
+        SternaError: E0003, it cannot be read or is no such archive.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError
+            return {name: archive[name] for name in archive.files}
+    except OSError as problem:
+        raise error("E0003", f"{path} cannot be read: {problem.strerror or problem}") from None
+    except Exception:  # zipfile, numpy and zlib each have their own
+        raise error("E0003", f"{path} is not an .npz archive of arrays", fix="numpy.savez(file, name=array)") from None
