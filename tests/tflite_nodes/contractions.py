@@ -170,15 +170,24 @@ def fully_connected(d: Draw) -> ModelWriter:
 @register("BATCH_MATMUL")
 def batch_matmul(d: Draw) -> ModelWriter:
     model = ModelWriter()
-    g, dtype = model.main, d.pick(("float32", "int8", "int16"))
+    g, dtype = model.main, d.pick(("float32", "int8", "int16", "hybrid"))
     outer, (m, k, n) = d.shape(d.below(3), 3), d.shape(3, 9)
-    adj_x, adj_y = d.chance(), d.chance()
-    scales = d.scale(dtype, 0.01, 0.05), d.scale(dtype, 0.01, 0.05)
-    a = d.input(g, dtype, (*outer, *((k, m) if adj_x else (m, k))), scales[0])
-    b = d.input(g, dtype, (*outer, *((n, k) if adj_y else (k, n))), scales[1])
-    unit = None if scales[1] is None else np.array([scales[1].scale], np.float32)
-    y = _sum_scale(d, dtype, scales[0], np.ones(1) if unit is None else unit, k)
-    g.op("BATCH_MATMUL", [a, b], [g.output(dtype, (*outer, m, n), y)], "BatchMatMulOptions", adjX=adj_x, adjY=adj_y)
+    if dtype == "hybrid" and len(outer) == 2:  # the reference kernel mixes up the scales of more than one dimension
+        outer = (1, outer[1])
+    settings = {"adjX": d.chance(), "adjY": d.chance()}
+    shapes = (*outer, *((k, m) if settings["adjX"] else (m, k))), (*outer, *((n, k) if settings["adjY"] else (k, n)))
+    if dtype == "hybrid":
+        settings["asymmetricQuantizeInputs"] = d.chance()
+        a, y = d.input(g, "float32", shapes[0]), None
+        scale = Scale(float(np.float32(d.random.uniform(0.002, 0.05))))
+        b = g.constant(d.elements("int8", shapes[1]), scale) if d.chance() else d.input(g, "int8", shapes[1], scale)
+        dtype = "float32"
+    else:
+        scales = d.scale(dtype, 0.01, 0.05), d.scale(dtype, 0.01, 0.05)
+        a, b = (d.input(g, dtype, shape, scale) for shape, scale in zip(shapes, scales, strict=True))
+        unit = None if scales[1] is None else np.array([scales[1].scale], np.float32)
+        y = _sum_scale(d, dtype, scales[0], np.ones(1) if unit is None else unit, k)
+    g.op("BATCH_MATMUL", [a, b], [g.output(dtype, (*outer, m, n), y)], "BatchMatMulOptions", **settings)
     return model
 
 

@@ -204,16 +204,18 @@ def softmax(d: Draw) -> ModelWriter:
 @register("LOG_SOFTMAX")
 def log_softmax(d: Draw) -> ModelWriter:
     model = ModelWriter()
-    g, dtype, shape = model.main, "float32", d.shape(d.below(5, 1), 12)
-    g.op("LOG_SOFTMAX", [d.input(g, dtype, shape)], [g.output(dtype, shape)], "LogSoftmaxOptions")
+    g, dtype, shape = model.main, d.pick(("float32", "int8", "uint8")), d.shape(d.below(5, 1), 12)
+    unit = None if dtype == "float32" else Scale(1 / 16, int(np.iinfo(dtype).max))
+    x = d.input(g, dtype, shape, d.scale(dtype, 0.01, 0.2))
+    g.op("LOG_SOFTMAX", [x], [g.output(dtype, shape, unit)], "LogSoftmaxOptions")
     return model
 
 
 @register("L2_NORMALIZATION")
 def l2_normalization(d: Draw) -> ModelWriter:
     model = ModelWriter()
-    g, dtype, shape = model.main, "float32", d.shape(4, 6)
-    g.op("L2_NORMALIZATION", [d.input(g, dtype, shape)], [g.output(dtype, shape)], "L2NormOptions")
+    g, dtype, shape = model.main, d.pick(("float32", "int8", "uint8")), d.shape(4, 6)
+    g.op("L2_NORMALIZATION", [d.input(g, dtype, shape)], [g.output(dtype, shape, _unit(0.5)(dtype))], "L2NormOptions")
     return model
 
 

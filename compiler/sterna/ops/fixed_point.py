@@ -50,7 +50,8 @@ def shifted_left(x: Expr, count: ExprLike) -> Expr:
     return E.binary("shift_left", x, count)
 
 
-def _saturated_left(x: Expr, count: int) -> Expr:
+def saturated_left(x: Expr, count: int) -> Expr:
+    """x 2^count, saturated."""
     low, high = dtypes.limits("int32")
     wide = shifted_left(E.cast(x, "int64"), count)
     return E.cast(E.minimum(E.maximum(wide, low), high), "int32")
@@ -75,8 +76,8 @@ def reciprocal(x: Expr, zeros: Expr) -> Expr:
     estimate = high_product(half_denominator, -1010580540) + 1515870810
     for _ in range(3):
         missing = (1 << 29) - high_product(half_denominator, estimate)
-        estimate = estimate + _saturated_left(high_product(estimate, missing), 2)
-    return _saturated_left(estimate, 1)
+        estimate = estimate + saturated_left(high_product(estimate, missing), 2)
+    return saturated_left(estimate, 1)
 
 
 # ---------------------------------------------------------------- fixed_multiply

@@ -8,8 +8,9 @@ from typing import Any
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ONE, ZERO, Int
+from sterna.loops.build import Program
 from sterna.ops.formulas import HALF, at, rounded, wide, widened
-from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, case
+from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, case, opaque
 from sterna.ops.types import NUMBERS, axis_of, check_dtype, normalized_axes, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -158,6 +159,22 @@ def _arg(combiner: str) -> Callable[[Call], Tensor]:
     return formula
 
 
+def _ordered_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    check_dtype(x.dtype, ("float32", "float64"))
+    return TensorType(x.dtype, reduced_shape(x.shape, (axis_of(attributes["axis"], x.rank),), True))
+
+
+def _sum_in_order(p: Program, attributes: Mapping[str, Any]) -> None:
+    x, y = p.input(0), p.output
+    axis = axis_of(attributes["axis"], len(x.shape))
+    with p.places(y.shape) as place:
+        total = p.variable("total", 0.0, x.dtype)
+        with p.loop(x.shape[axis], "r") as r:
+            total.add(x[(*place[:axis], r, *place[axis + 1 :])])
+        y[place] = total.value
+
+
 def _cumulative_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     (x,) = present(types, 0)
     check_dtype(x.dtype, NUMBERS)
@@ -262,6 +279,19 @@ OPERATORS: tuple[Operator, ...] = (
     _reducer("reduce_min", "The least element over dimensions; NaN if there is one.", "min"),
     _reducer("reduce_all", "Whether all elements over dimensions hold.", "all", dtype="bool"),
     _reducer("reduce_any", "Whether any element over dimensions holds.", "any", dtype="bool"),
+    opaque(
+        "sum_in_order",
+        "The sum along an axis, which stays with size 1, of one element after the other: what a runtime gives to the bit "
+        "that adds them up so.",
+        single(_ordered_type),
+        _sum_in_order,
+        (AXIS,),
+        cases=(
+            case(("float32", (3, 40)), axis=1),
+            case(("float32", (2, 5, 3)), axis=1),
+            case(("float64", (7,)), axis=0),
+        ),
+    ),
     Operator(
         "reduce_mean",
         "The mean over dimensions.",

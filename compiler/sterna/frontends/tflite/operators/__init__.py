@@ -11,6 +11,7 @@ from sterna.frontends.tflite.operators import (
     arithmetic,
     convolution,
     detection,
+    normalizations,
     recurrent,
     reductions,
     selection,
@@ -18,7 +19,7 @@ from sterna.frontends.tflite.operators import (
 )
 from sterna.frontends.tflite.translation import Translator
 
-_MODULES = (activations, arithmetic, convolution, detection, recurrent, reductions, selection, shapes)
+_MODULES = (activations, arithmetic, convolution, detection, normalizations, recurrent, reductions, selection, shapes)
 
 
 @cache

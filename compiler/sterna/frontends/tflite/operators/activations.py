@@ -1,4 +1,4 @@
-"""Operators of one operand: activations, softmax, what changes the element type.
+"""Operators of one operand: activations, what changes the element type.
 
 A function of elements of 8 bits is a table of 256 entries, computed here; those of 16 bits are interpolated.
 """
@@ -152,26 +152,9 @@ def hard_swish(t: Translation) -> Value:
     if not (x.dtype in QUANTIZED and t.is_quantized()):
         return t.op("hard_swish", x)
     if x.dtype == "int16":
-        raise t.unsupported("on 16 bits")
+        raise t.unsupported("on 16 bits")  # as in TensorFlow Lite
     entries = fixed_point.hard_swish_table(x.dtype, *t.per_tensor(t.info(0)), *t.per_tensor(t.result()))
     return t.op("lookup", x, t.constant(entries))
-
-
-# ---------------------------------------------------------------- softmax
-def softmax(t: Translation) -> Value:
-    x, beta = t.input(0), float(t.option("beta", 0.0))
-    if x.dtype == "int16" and t.is_quantized():
-        return wide_activations.softmax(t)
-    if x.dtype in _EIGHT and t.is_quantized():
-        table = fixed_point.softmax_table(beta, t.scale(0))
-        return t.op("softmax_fixed", x, t.constant(table), axis=-1, to=t.result().kind)
-    return t.op("softmax", x if beta == 1.0 else t.op("mul", x, t.scalar(beta, x.dtype)), axis=-1)
-
-
-def log_softmax(t: Translation) -> Value:
-    if t.input(0).dtype in QUANTIZED and t.is_quantized():
-        raise t.unsupported(f"on quantized {t.input(0).dtype}")
-    return t.op("log_softmax", t.input(0), axis=-1)
 
 
 # ---------------------------------------------------------------- element types
@@ -292,34 +275,6 @@ def _of_positive(
     return translate
 
 
-def l2_normalization(t: Translation) -> Value:
-    x = t.input(0)
-    if x.dtype in QUANTIZED:
-        raise t.unsupported(f"on quantized {x.dtype}")
-    total = t.op("reduce_sum", t.op("mul", x, x), axes=(x.type.rank - 1,), keep_dims=True)
-    # The least norm that divides: TensorFlow Lite's own epsilon.
-    norm = t.op("maximum", t.op("sqrt", total), t.scalar(1e-6, x.dtype))
-    return t.activated(t.op("div", x, norm))
-
-
-def local_response_normalization(t: Translation) -> Value:
-    x = t.input(0)
-    radius, bias, alpha, beta = (
-        t.option(k, d) for k, d in (("radius", 0), ("bias", 0.0), ("alpha", 0.0), ("beta", 0.0))
-    )
-    *outer, channels = t.static(x)
-    if radius < 0:
-        raise error("E0109", f"the radius is {radius}")
-    base = t.op("expand", t.scalar(bias, x.dtype), shape=x.shape)
-    if radius:
-        # The reference kernel's window leaves its upper end out.
-        squares = t.reshape(t.op("mul", x, x), (math.prod(outer), channels, 1))
-        window = {"kernel": (2 * radius,), "strides": (1,), "dilations": (1,)}
-        total = t.op("sum_pool", t.pad(squares, (0, radius, 0), (0, radius - 1, 0)), **window)
-        base = t.moved(t.op("mul", t.reshape(total, x.shape), t.scalar(alpha, x.dtype)), bias)
-    return t.op("mul", x, t.op("pow", base, t.scalar(-beta, x.dtype)))
-
-
 def fake_quant(t: Translation) -> Value:
     """Floats on a grid (TensorFlow, FakeQuantWithMinMaxVars): the range is nudged so that 0 lies on it."""
     low, high = np.float32(t.option("min", 0.0)), np.float32(t.option("max", 0.0))
@@ -359,12 +314,9 @@ TRANSLATORS: dict[str, Translator] = {
     "FLOOR": _plain("floor"),
     "GELU": gelu,
     "HARD_SWISH": hard_swish,
-    "L2_NORMALIZATION": l2_normalization,
     "LEAKY_RELU": leaky_relu,
-    "LOCAL_RESPONSE_NORMALIZATION": local_response_normalization,
     "LOGICAL_NOT": _plain("logical_not"),
     "LOGISTIC": logistic,
-    "LOG_SOFTMAX": log_softmax,
     "NEG": negative,
     "PRELU": prelu,
     "QUANTIZE": quantize,
@@ -374,7 +326,6 @@ TRANSLATORS: dict[str, Translator] = {
     "RELU_N1_TO_1": _rectifier(-1.0, 1.0),
     "ROUND": _plain("round"),
     "SIGN": _plain("sign"),
-    "SOFTMAX": softmax,
     "SQUARE": square,
     "TANH": tanh,
 }

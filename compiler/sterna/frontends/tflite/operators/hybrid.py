@@ -83,6 +83,27 @@ def fully_connected(t: Translation, x: Value) -> Value:
     return t.activated(t.op("add", y, t.input(2)) if t.has(2) else y)
 
 
+def batch_matmul(t: Translation, x: Value, weights: Value) -> Value:
+    """Matrices of floats (..., rows, depth) times integer ones (..., depth, units), which may be computed.
+
+    Raises:
+        SternaError: E0113, the weights have scales along another dimension than that of the units.
+    """
+    depth, units = weights.type.rank - 2, weights.type.rank - 1
+    scales = _scales(t, t.extent(weights, units))
+    if scales.ndim and quantization_of(t.info(1)).axis != (depth if t.option("adj_y", False) else units):
+        raise t.unsupported(f'with scales along dimension {quantization_of(t.info(1)).axis} of "{t.info(1).name}"')
+    rows = (x.type.rank - 1,)
+    if t.option("asymmetric_quantize_inputs", False):
+        q, scale, offset = asymmetric(t, x, rows)
+        sums = t.op("reduce_sum", t.cast(weights, "int32"), axes=(depth,), keep_dims=True)
+        total = t.op("sub", t.op("matmul_integer", q, weights), t.op("mul", offset, sums))
+    else:
+        q, scale = symmetric(t, x, rows)
+        total = t.op("matmul_integer", q, weights)
+    return t.op("mul", t.cast(total, "float32"), t.op("mul", scale, t.constant(scales, "float32")))
+
+
 def convolution(
     t: Translation, amounts: Sequence[tuple[int, int]], order: Sequence[int], settings: dict[str, Any]
 ) -> Value:

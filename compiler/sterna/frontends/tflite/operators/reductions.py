@@ -9,6 +9,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.tflite import fixed_point
+from sterna.frontends.tflite.operators import hybrid
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
@@ -105,6 +106,8 @@ def batch_matmul(t: Translation) -> Value:
     a, b = (_adjoint(t, n, name) for n, name in enumerate(("adj_x", "adj_y")))
     if dtypes.is_float(a.dtype) and dtypes.is_float(b.dtype):
         return t.op("matmul", a, b)
+    if a.dtype == "float32" and b.dtype == "int8":
+        return hybrid.batch_matmul(t, a, b)
     if a.dtype not in QUANTIZED or a.dtype != b.dtype:
         raise t.unsupported(f"of {a.dtype} and {b.dtype}")
     factor = float(np.float32(t.scale(0)) * np.float32(t.scale(1))) / t.per_tensor(t.result())[0]
