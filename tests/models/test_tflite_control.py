@@ -160,3 +160,80 @@ def test_variables_keep_their_value_and_begin_with_what_call_once_gives(generato
             np.testing.assert_allclose(next(iter(bundle.run(feeds).values())), want, rtol=1e-6)
         bundle.reset_state()
         np.testing.assert_allclose(next(iter(bundle.run(runs[0]).values())), start + X)
+
+
+def handle(graph: GraphWriter, name: str = "sum") -> int:
+    made = graph.tensor("resource", ())
+    graph.op("VAR_HANDLE", [], [made], "VarHandleOptions", container="", sharedName=name)
+    return made
+
+
+def read(graph: GraphWriter, variable: int) -> int:
+    value = graph.tensor("float32", X.shape)
+    graph.op("READ_VARIABLE", [variable], [value], "ReadVariableOptions")
+    return value
+
+
+def assign(graph: GraphWriter, variable: int, value: int) -> None:
+    graph.op("ASSIGN_VARIABLE", [variable, value], [], "AssignVariableOptions")
+
+
+def begin(model: ModelWriter, *names: str) -> None:
+    """The variables hold threes before the first run."""
+    first = model.graph("first")
+    for name in names:
+        assign(first, handle(first, name), first.constant(np.full(X.shape, 3, np.float32)))
+    model.main.op("CALL_ONCE", [], [], "CallOnceOptions", initSubgraphIndex=len(model.graphs) - 1)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_variables_assigned_in_one_branch_or_both(generator: str, tmp_path: Path) -> None:
+    model = ModelWriter()
+    g, then, otherwise = model.main, model.graph("then"), model.graph("else")
+    condition, x = g.input(np.array([True])), g.input(X)
+    for graph, names in ((then, ("sum", "last")), (otherwise, ("sum",))):
+        taken, made = graph.input(X), graph.output("float32", X.shape)
+        graph.op("MUL" if graph is then else "ADD", [read(graph, handle(graph)), taken], [made],
+                 "MulOptions" if graph is then else "AddOptions")  # fmt: skip
+        for name in names:
+            assign(graph, handle(graph, name), made if name == "sum" else taken)
+    begin(model, "sum", "last")
+    y = g.output("float32", X.shape)
+    g.op("IF", [condition, x], [y], "IfOptions", thenSubgraphIndex=1, elseSubgraphIndex=2)
+    total, last = g.output("float32", X.shape), g.output("float32", X.shape)
+    for name, result in (("sum", total), ("last", last)):
+        g.op("ADD", [read(g, handle(g, name)), x], [result], "AddOptions")
+    runs = [{"t0": np.array([way]), "t1": X / (n + 1)} for n, way in enumerate((False, True, True, False, False))]
+    check(model, runs, tmp_path, generator)
+
+
+@pytest.mark.parametrize("handed_on", [True, False])
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_variables_assigned_in_a_loop(generator: str, handed_on: bool, tmp_path: Path) -> None:
+    """While i < limit: sum = sum / 2 + x; the variable is an argument of the graphs, or they name it themselves."""
+    model = ModelWriter()
+    g, condition, body = model.main, model.graph("condition"), model.graph("body")
+    start, limit, x = g.input(np.zeros(1, np.int32)), g.input(np.array([3], np.int32)), g.input(X)
+    inner = []
+    for graph in (condition, body):
+        arguments = [graph.input(np.zeros(1, np.int32)), graph.input(np.zeros(1, np.int32)), graph.input(X)]
+        if handed_on:
+            arguments.append(graph.tensor("resource", ()))
+            graph.inputs.append(arguments[-1])
+        inner.append(arguments)
+    condition.op("LESS", inner[0][:2], [condition.output("bool", (1,))], "LessOptions")
+    following, half, new = (body.tensor(*kind) for kind in (("int32", (1,)), *[("float32", X.shape)] * 2))
+    variable = inner[1][3] if handed_on else handle(body)
+    body.op("ADD", [inner[1][0], body.constant(np.ones(1, np.int32))], [following], "AddOptions")
+    body.op("MUL", [read(body, variable), body.constant(np.array(0.5, np.float32))], [half], "MulOptions")
+    body.op("ADD", [half, inner[1][2]], [new], "AddOptions")
+    assign(body, variable, new)
+    body.outputs = [following, *inner[1][1:]]
+    begin(model, "sum")
+    operands = [start, limit, x, *([handle(g)] if handed_on else [])]
+    results = [g.tensor(*kind) for kind in (("int32", (1,)), ("int32", (1,)), ("float32", X.shape), ("resource", ()))]
+    g.op("WHILE", operands, results[: len(operands)], "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
+    y = g.output("float32", X.shape)
+    g.op("ADD", [read(g, results[3] if handed_on else handle(g)), x], [y], "AddOptions")
+    runs = [{**model.feeds, "t1": np.array([n], np.int32)} for n in (3, 0, 1, 4)]
+    check(model, runs, tmp_path, generator)

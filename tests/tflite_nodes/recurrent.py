@@ -69,32 +69,54 @@ def sequence_lstm(d: Draw) -> ModelWriter:
     return model
 
 
+def _integers(d: Draw, g: GraphWriter, shape: tuple[int, ...], dtype: str, most: int, scale: Scale) -> int:
+    return g.constant(d.random.integers(-most, most + 1, shape).astype(dtype), scale)
+
+
 def _integer_lstm(d: Draw, model: ModelWriter) -> ModelWriter:
     """8 bits with a cell of 16."""
     g = model.main
     batch, steps, inputs, cells = _sizes(d)
+    projection, peephole, normalized, time_major = (d.chance(0.4) for _ in range(4))
+    outputs = d.below(cells + 1, 1) if projection else cells
     x_scale = Scale(float(np.float32(d.random.uniform(0.005, 0.03))), d.below(40, -40))
     h_scale = Scale(1 / 128, d.below(20, -20))
-    x = g.input(d.elements("int8", (batch, steps, inputs)), x_scale)
+    outer = (steps, batch) if time_major else (batch, steps)
+    x = g.input(d.elements("int8", (*outer, inputs)), x_scale)
     weight_scales = [float(np.float32(d.random.uniform(0.003, 0.01))) for _ in range(8)]
     gates = range(1, 4) if d.chance(0.2) else range(4)
     operands = [x]
     for n in range(8):
-        shape = (cells, inputs) if n < 4 else (cells, cells)
-        data = d.random.integers(-127, 128, shape).astype(np.int8)
-        operands.append(g.constant(data, Scale(weight_scales[n])) if n % 4 in gates else -1)
-    operands += [-1, -1, -1]
+        shape = (cells, inputs) if n < 4 else (cells, outputs)
+        operands.append(_integers(d, g, shape, "int8", 127, Scale(weight_scales[n])) if n % 4 in gates else -1)
+    for n in (0, 1, 3):
+        wanted = peephole and n in gates
+        operands.append(_integers(d, g, (cells,), "int16", 32767, Scale(2.0**-15)) if wanted else -1)
     for n in range(4):
         scale = Scale(weight_scales[n] * float(x_scale.scale))
-        data = d.random.integers(-2000, 2000, cells).astype(np.int32)
-        operands.append(g.constant(data, scale) if n in gates else -1)
-    operands += [-1, -1, _state(g, (batch, cells), "int8", h_scale)]
+        most = 30000 if normalized else 2000
+        operands.append(_integers(d, g, (cells,), "int32", most, scale) if n in gates else -1)
+    hidden = Scale(float(np.float32(1 / 140)), d.below(20, -20)) if projection else h_scale
+    if projection:
+        unit = float(np.float32(d.random.uniform(0.002, 0.006)))
+        operands.append(_integers(d, g, (outputs, cells), "int8", 127, Scale(unit)))
+        bias = _integers(d, g, (outputs,), "int32", 900, Scale(unit * float(hidden.scale)))
+        operands.append(bias if d.chance() else -1)
+    else:
+        operands += [-1, -1]
+    operands.append(_state(g, (batch, outputs), "int8", h_scale))
     operands.append(_state(g, (batch, cells), "int16", Scale(2.0 ** -d.number(11, 12, 13))))
-    middle = [g.tensor("int16", (), Scale(2.0**-12)) for _ in range(4)]
-    middle.append(g.tensor("int8", (), Scale(h_scale.scale, h_scale.zero)))
-    y = g.output("int8", (batch, steps, cells), h_scale)
+    units = [2.0**-12] * 4
+    if normalized:
+        units = [float(np.float32(d.random.uniform(1e-4, 4e-4))) for _ in range(4)]
+        scales = [Scale(float(np.float32(d.random.uniform(2e-5, 9e-5)))) for _ in range(4)]
+        operands += [_integers(d, g, (cells,), "int16", 32767, scales[n]) if n in gates else -1 for n in range(4)]
+    middle = [g.tensor("int16", (), Scale(unit)) for unit in units]
+    middle.append(g.tensor("int8", (), hidden))
+    y = g.output("int8", (*outer, outputs), h_scale)
+    clips = {"cellClip": 2.0 if d.chance(0.3) else 0.0, "projClip": 0.5 if d.chance(0.3) else 0.0}
     g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [y], "UnidirectionalSequenceLSTMOptions", intermediates=middle,
-         fusedActivationFunction=4, cellClip=2.0 if d.chance(0.3) else 0.0)  # fmt: skip
+         fusedActivationFunction=4, timeMajor=time_major, **clips)  # fmt: skip
     return model
 
 

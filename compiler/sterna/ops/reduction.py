@@ -171,7 +171,8 @@ def _sum_in_order(p: Program, attributes: Mapping[str, Any]) -> None:
     with p.places(y.shape) as place:
         total = p.variable("total", 0.0, x.dtype)
         with p.loop(x.shape[axis], "r") as r:
-            total.add(x[(*place[:axis], r, *place[axis + 1 :])])
+            index = (*place[:axis], r, *place[axis + 1 :])
+            total.add(x[index])
         y[place] = total.value
 
 
@@ -281,8 +282,8 @@ OPERATORS: tuple[Operator, ...] = (
     _reducer("reduce_any", "Whether any element over dimensions holds.", "any", dtype="bool"),
     opaque(
         "sum_in_order",
-        "The sum along an axis, which stays with size 1, of one element after the other: what a runtime gives to the bit "
-        "that adds them up so.",
+        "The sum along an axis, which stays with size 1, of one element after the other: to the bit what a runtime "
+        "gives that adds them up so.",
         single(_ordered_type),
         _sum_in_order,
         (AXIS,),

@@ -16,12 +16,11 @@ Results = tuple[Value | None, ...]
 CONTROL_OPERATORS = ("IF", "WHILE")
 
 
-def choice(t: Translation, then: Inner, otherwise: Inner) -> Results:
+def choice(t: Translation, then: Inner, otherwise: Inner, arguments: Sequence[Value]) -> Results:
     """One of two graphs, by a condition that is computed or constant."""
     condition = t.input(0)
     if condition.dtype != "bool" or condition.type.elements != 1:
         raise error("E0108", f"the condition of {t.kind} is {condition.type}, not one bool")
-    arguments = [t.input(n) for n in range(1, len(t.inputs))]
     if condition.data is not None:
         return tuple((then if condition.data.reshape(-1)[0] else otherwise)(arguments))
     regions = []
@@ -30,7 +29,7 @@ def choice(t: Translation, then: Inner, otherwise: Inner) -> Results:
             made = inner(arguments)
         outputs = tuple(value for value in made if value is not None)
         if len(outputs) != len(made):
-            return (None,) * len(t.results)
+            return (None,) * len(made)
         names = tuple(str(n) for n in range(len(outputs)))
         regions.append(Graph(f"{t.name}/{name}", (), outputs, tuple(nodes), names))
     first, second = regions
@@ -41,13 +40,14 @@ def choice(t: Translation, then: Inner, otherwise: Inner) -> Results:
     return results
 
 
-def repetition(t: Translation, condition: Inner, body: Inner, is_kept: Sequence[bool]) -> Results:
+def repetition(
+    t: Translation, condition: Inner, body: Inner, arguments: Sequence[Value], is_kept: Sequence[bool]
+) -> Results:
     """A graph that runs as long as another one, of the same arguments, gives true.
 
     Args:
         is_kept: for each argument, whether the body gives it back as it is: then nothing carries it.
     """
-    arguments = [t.input(n) for n in range(len(t.inputs))]
     start = _test(t, condition(arguments))
     if start is None:
         return (None,) * len(arguments)

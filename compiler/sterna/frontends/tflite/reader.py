@@ -7,7 +7,7 @@ together, then whatever goes wrong with single operators. One that depends on an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from sterna.frontends.tflite.metadata import describe
 from sterna.frontends.tflite.operators import custom_translators, translators
 from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SignatureInfo, SubgraphInfo, TensorInfo, load
 from sterna.frontends.tflite.translation import Translation
-from sterna.frontends.tflite.variables import RESOURCE_OPERATORS, Variables
+from sterna.frontends.tflite.variables import RESOURCE_OPERATORS, Handles, Variables, assigned_in, handle_of
 from sterna.ir.graph import Graph, Quantized, Value, constant
 from sterna.ops import Builder
 
@@ -146,15 +146,15 @@ class _Reader:
             raise SternaError(dict.fromkeys(problems))
 
     # ---------------------------------------------------------------- graphs
-    def body(self, graph: SubgraphInfo, values: dict[int, Value | None]) -> None:
-        """Translates the operators of a graph, in order."""
-        handles: dict[int, str] = {}
+    def body(self, graph: SubgraphInfo, values: dict[int, Value | None], handles: Handles | None = None) -> None:
+        """Translates the operators of a graph, in order; `handles`: the variables that its arguments name."""
+        handles = {} if handles is None else handles
         for position, operator in enumerate(graph.operators):
             try:
                 if operator.op in RESOURCE_OPERATORS and not operator.is_custom:
                     self.resource(graph, operator, position, values, handles)
                 else:
-                    self.operator(graph, operator, position, values)
+                    self.operator(graph, operator, position, values, handles)
             except SternaError as mistake:
                 self.failed(mistake, graph, position, values)
             except Exception as problem:  # ours, and still the other operators are looked at
@@ -179,9 +179,17 @@ class _Reader:
                 raise error("E0103", f'nothing computes the tensor "{tensor.name}" before it is read')
         return values[index]
 
-    def operator(self, graph: SubgraphInfo, node: OperatorInfo, position: int, values: dict[int, Value | None]) -> None:
-        inputs = [None if n == -1 else self.known(graph, values, n) for n in node.inputs]
-        if any(n != -1 and value is None for n, value in zip(node.inputs, inputs, strict=True)):
+    def operator(
+        self,
+        graph: SubgraphInfo,
+        node: OperatorInfo,
+        position: int,
+        values: dict[int, Value | None],
+        handles: Handles,
+    ) -> None:
+        inputs = [None if n == -1 or n in handles else self.known(graph, values, n) for n in node.inputs]
+        wanted = [n != -1 and n not in handles for n in node.inputs]
+        if any(want and value is None for want, value in zip(wanted, inputs, strict=True)):
             values.update(dict.fromkeys(node.outputs))
             return
         work = Translation(
@@ -194,7 +202,7 @@ class _Reader:
             self.origin(graph, node),
             [graph.tensors[n] for n in node.intermediates if n != -1],
         )
-        results = self.results_of(graph, node, work)
+        results = self.results_of(node, work, handles)
         if len(results) < len(node.outputs):
             raise error("E0103", f"{node.op} gives {len(results)} results, not {len(node.outputs)}")
         for n, value in zip(node.outputs, results, strict=False):
@@ -205,47 +213,110 @@ class _Reader:
             raise work.unsupported("with a state, within a condition or a loop,")
         self.variables.update(work, values, node)
 
-    def results_of(self, graph: SubgraphInfo, node: OperatorInfo, work: Translation) -> tuple[Value | None, ...]:
-        if node.is_custom or node.op not in control.CONTROL_OPERATORS:
+    def results_of(self, node: OperatorInfo, work: Translation, handles: Handles) -> tuple[Value | None, ...]:
+        if not self.is_control(node):
             translator = (custom_translators() if node.is_custom else translators())[node.op]
             result = translator(work)
             return result if isinstance(result, tuple) else (result,)
+        # What the graphs may assign is handed on as further arguments, and comes back as further results.
+        first = 1 if node.op == "IF" else 0
+        assigned: dict[str, TensorInfo] = {}
+        for part, _ in self.parts(node):
+            named = self.named_by(part, node, first, handles)
+            assigned |= assigned_in(part, named, self.parts, DEEPEST)
+        given = [n for n in range(first, len(node.inputs)) if node.inputs[n] not in handles]
+        arguments = [work.input(n) for n in given]
+        arguments += [self.variables.read(name, tensor) for name, tensor in assigned.items()]
         if node.op == "IF":
-            branches = (self.region(work, f"{way}_subgraph_index") for way in ("then", "else"))
-            return control.choice(work, *branches)
-        body = self.subgraph(work, "body_subgraph_index")
-        if not len(node.inputs) == len(body.inputs) == len(body.outputs):
-            raise error("E0103", f"the body of {node.op} does not give what it takes")
-        kept = [taken == given for taken, given in zip(body.inputs, body.outputs, strict=True)]
-        condition = self.region(work, "cond_subgraph_index")
-        return control.repetition(work, condition, self.region(work, "body_subgraph_index"), kept)
+            then = self.region(work, "then_subgraph_index", handles, assigned)
+            otherwise = self.region(work, "else_subgraph_index", handles, assigned)
+            results = control.choice(work, then, otherwise, arguments)
+            places = list(range(len(node.outputs)))
+        else:
+            results = self.repeated(work, handles, assigned, given, arguments)
+            places = given
+            for n in set(range(len(node.inputs))) - set(given):
+                handles[node.outputs[n]] = handles[node.inputs[n]]
+        for name, value in zip(assigned, results[len(places) :], strict=True):
+            if value is not None:
+                self.variables.assign(name, value)
+        made = dict(zip(places, results, strict=False))
+        return tuple(made.get(n) for n in range(len(node.outputs)))
 
-    def subgraph(self, work: Translation, option: str) -> SubgraphInfo:
+    def repeated(
+        self, work: Translation, handles: Handles, assigned: Collection[str], given: list[int], arguments: list[Value]
+    ) -> control.Results:
+        """WHILE; `given`: the positions of operands that are no variables."""
+        body = self.subgraph(work.node, "body_subgraph_index")
+        if not len(work.node.inputs) == len(body.inputs) == len(body.outputs):
+            raise error("E0103", f"the body of {work.kind} does not give what it takes")
+        kept = [body.inputs[n] == body.outputs[n] for n in given] + [False] * len(assigned)
+        for n in set(range(len(body.inputs))) - set(given):
+            if body.inputs[n] != body.outputs[n]:
+                raise work.unsupported("that exchanges variables")
+        condition = self.region(work, "cond_subgraph_index", handles, assigned, is_test=True)
+        return control.repetition(
+            work, condition, self.region(work, "body_subgraph_index", handles, assigned), arguments, kept
+        )
+
+    @staticmethod
+    def is_control(node: OperatorInfo) -> bool:
+        return not node.is_custom and node.op in control.CONTROL_OPERATORS
+
+    def parts(self, node: OperatorInfo) -> list[tuple[SubgraphInfo, int]]:
+        """The graphs of a condition or a loop, and the position of the operand that is their first argument."""
+        if not self.is_control(node):
+            return []
+        is_choice = node.op == "IF"
+        options = ("then", "else") if is_choice else ("cond", "body")
+        return [(self.subgraph(node, f"{name}_subgraph_index"), int(is_choice)) for name in options]
+
+    def subgraph(self, node: OperatorInfo, option: str) -> SubgraphInfo:
         """The graph that an operator names."""
-        number = int(work.option(option, -1))
+        number = int(node.options.get(option, -1))
         if not 0 <= number < len(self.info.subgraphs):
-            raise error("E0103", f"there is no graph {number} for the {option} of {work.kind}")
+            raise error("E0103", f"there is no graph {number} for the {option} of {node.op}")
         return self.info.subgraphs[number]
 
-    def region(self, work: Translation, option: str) -> control.Inner:
-        """The graph that an operator names, for given arguments."""
-        inner = self.subgraph(work, option)
-        if any(inner.tensors[n].kind == "resource" for n in inner.inputs):
-            raise work.unsupported("that hands variables on")
+    @staticmethod
+    def named_by(inner: SubgraphInfo, node: OperatorInfo, first: int, handles: Handles) -> Handles:
+        """The variables that the arguments of a graph name."""
+        return {to: handles[n] for to, n in zip(inner.inputs, node.inputs[first:], strict=False) if n in handles}
+
+    def region(
+        self, work: Translation, option: str, handles: Handles, assigned: Collection[str], is_test: bool = False
+    ) -> control.Inner:
+        """The graph that an operator names, for given arguments.
+
+        Args:
+            handles: the variables that the operator's operands name.
+            assigned: variables whose values follow the arguments, and the results unless it is a test.
+        """
+        inner = self.subgraph(work.node, option)
+        named = self.named_by(inner, work.node, 1 if work.kind == "IF" else 0, handles)
+        taken = [n for n in inner.inputs if n not in named]
 
         def made(arguments: Sequence[Value]) -> list[Value | None]:
-            if len(arguments) != len(inner.inputs):
+            if len(arguments) != len(taken) + len(assigned):
                 raise error("E0103", f"{work.kind} gives {len(arguments)} arguments for {len(inner.inputs)}")
             if self.depth >= DEEPEST:
                 raise error("E0103", f"graphs inside each other, {DEEPEST} and more")
             self.check(inner)
-            values: dict[int, Value | None] = dict(zip(inner.inputs, arguments, strict=True))
+            values: dict[int, Value | None] = dict(zip(taken, arguments, strict=False))
+            inside = dict(zip(assigned, arguments[len(taken) :], strict=True))
+            before = {name: self.variables.current[name] for name in assigned}
+            self.variables.current |= inside
             self.depth += 1
             try:
-                self.body(inner, values)
-                return [self.known(inner, values, n) for n in inner.outputs]
+                self.body(inner, values, named)
+                results = [self.known(inner, values, n) for n in inner.outputs if n not in named]
+                after = [self.variables.current[name] for name in assigned]
             finally:
                 self.depth -= 1
+                self.variables.current |= before
+            if is_test and after != list(inside.values()):
+                raise work.unsupported("whose condition assigns variables")
+            return results if is_test else [*results, *after]
 
         return made
 
@@ -271,7 +342,7 @@ class _Reader:
         node: OperatorInfo,
         position: int,
         values: dict[int, Value | None],
-        handles: dict[int, str],
+        handles: Handles,
     ) -> None:
         """Handles of variables, reading and assigning them, and the graph that fills them once."""
         if node.op == "CALL_ONCE":
@@ -280,17 +351,12 @@ class _Reader:
                 raise error("E0103", f"there is no graph {number} to call once")
             self.initialize(self.info.subgraphs[number])
         elif node.op == "VAR_HANDLE":
-            container, name = (node.options.get(key, "") for key in ("container", "shared_name"))
-            handles[node.outputs[0]] = (
-                f"{container}/{name}" if container else name or graph.tensors[node.outputs[0]].name
-            )
+            handles[node.outputs[0]] = handle_of(graph, node)
         elif node.inputs[0] not in handles:
             raise error("E0113", f"{node.op} of a variable that comes from elsewhere is not supported")
         elif node.op == "READ_VARIABLE":
             result = graph.tensors[node.outputs[0]]
             values[node.outputs[0]] = self.variables.read(handles[node.inputs[0]], result)
-        elif self.depth:
-            raise error("E0113", f"{node.op} within a condition or a loop is not supported")
         else:
             value = self.known(graph, values, node.inputs[1])
             if value is not None:

@@ -142,16 +142,19 @@ class Translation(Emitter):
         wide = self.cast(x, "int32")
         return self.op("sub", wide, self.scalar(zero, "int32")) if zero else wide
 
-    def scaled(self, x: Value, factors: float | Sequence[float], most: int = 1 << 31, positive: bool = False) -> Value:
+    def scaled(
+        self, x: Value, factors: float | Sequence[float], most: int = 1 << 31, positive: bool = False, left: int = 0
+    ) -> Value:
         """An int32 times a real factor, or one per element of the last dimension, in fixed point.
 
         Args:
             most: no number is larger in size.
             positive: of negative results no more matters than that they are not positive.
+            left: so many bits further to the left.
         """
         if isinstance(factors, float):
             multiplier, shift = quantize_multiplier(factors)
-            m, s = np.array(multiplier, np.int32), np.array(shift, np.int32)
+            m, s = np.array(multiplier, np.int32), np.array(shift + left, np.int32)
         else:
             m, s = multipliers(factors)
         return self.fixed(x, m, s, most, positive)

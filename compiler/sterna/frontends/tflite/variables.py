@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.tflite.constants import element_type
-from sterna.frontends.tflite.schema import OperatorInfo, TensorInfo
+from sterna.frontends.tflite.schema import OperatorInfo, SubgraphInfo, TensorInfo
 from sterna.frontends.tflite.translation import Translation
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, State, TensorType, Value, tensor_type
 from sterna.ops import Builder
 
+#: The graphs that an operator names, each with the position of the operand that is its first argument.
+Inner = Callable[[OperatorInfo], Iterable[tuple[SubgraphInfo, int]]]
 #: Operators that name, read and assign variables instead of computing values.
 RESOURCE_OPERATORS = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
+
+
+#: Which variable a tensor of a graph names.
+Handles = dict[int, str]
+
+
+def handle_of(graph: SubgraphInfo, node: OperatorInfo) -> str:
+    """The variable that VAR_HANDLE names."""
+    container, name = (node.options.get(key, "") for key in ("container", "shared_name"))
+    return f"{container}/{name}" if container else name or graph.tensors[node.outputs[0]].name
+
+
+def assigned_in(graph: SubgraphInfo, handles: Handles, inner: Inner, depth: int) -> dict[str, TensorInfo]:
+    """The variables that a graph assigns, or one that its conditions and loops name, and a tensor as they hold it.
+
+    Args:
+        handles: variables that its arguments name.
+        inner: the graphs that an operator names.
+        depth: how many graphs inside each other are looked into; those further inside are refused by who reads them.
+    """
+    handles, found = dict(handles), dict[str, TensorInfo]()
+    for node in graph.operators:
+        if node.is_custom:
+            continue
+        if node.op == "VAR_HANDLE":
+            handles[node.outputs[0]] = handle_of(graph, node)
+        elif node.op == "ASSIGN_VARIABLE" and node.inputs[0] in handles:
+            found.setdefault(handles[node.inputs[0]], graph.tensors[node.inputs[1]])
+        elif depth:
+            for part, first in inner(node):
+                given = zip(part.inputs, node.inputs[first:], strict=False)
+                named = {to: handles[n] for to, n in given if n in handles}
+                found = assigned_in(part, named, inner, depth - 1) | found
+    return found
 
 
 class Variables:

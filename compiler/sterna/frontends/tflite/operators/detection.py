@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,55 +41,138 @@ def _real(t: Translation, position: int) -> Value:
     return dequantize(single)
 
 
+@dataclass(frozen=True)
+class _Settings:
+    """What TFLite_Detection_PostProcess is told.
+
+    Args:
+        most: detections in the result; each: classes of a detection; per_class: detections of a class, where each class
+            is suppressed for itself.
+        scales: of y, x, height and width in the encodings.
+        overlap: the part of their union that two boxes may share; least: the score that a detection needs.
+    """
+
+    most: int
+    each: int
+    per_class: int
+    classes: int
+    scales: tuple[float, ...]
+    overlap: float
+    least: float
+    is_regular: bool
+
+    @staticmethod
+    def of(t: Translation) -> _Settings:
+        """The settings of an operator.
+
+        Raises:
+            SternaError: E0109, one is missing or means nothing.
+        """
+        given = custom_options(t)
+        try:
+            settings = _Settings(
+                int(given["max_detections"]),
+                int(given.get("max_classes_per_detection", 1)),
+                int(given.get("detections_per_class", 100)),
+                int(given["num_classes"]),
+                tuple(float(given[f"{name}_scale"]) for name in ("y", "x", "h", "w")),
+                float(given["nms_iou_threshold"]),
+                float(given["nms_score_threshold"]),
+                bool(given.get("use_regular_nms", False)),
+            )
+        except (KeyError, TypeError, ValueError):
+            raise error("E0109", f"{t.kind} lacks a setting") from None
+        if min(settings.most, settings.each, settings.classes, settings.per_class) < 1 or 0.0 in settings.scales:
+            raise error("E0109", f"{t.kind} has a setting that means nothing")
+        return settings
+
+
 def post_process(t: Translation) -> tuple[Value, ...]:
     """Boxes from their encodings relative to anchors, without those that overlap a better one, and their classes."""
-    settings = custom_options(t)
-    try:
-        most, each = int(settings["max_detections"]), int(settings.get("max_classes_per_detection", 1))
-        classes = int(settings["num_classes"])
-        scales = [float(settings[f"{name}_scale"]) for name in ("y", "x", "h", "w")]
-        overlap, least = float(settings["nms_iou_threshold"]), float(settings["nms_score_threshold"])
-    except (KeyError, TypeError, ValueError):
-        raise error("E0109", f"{t.kind} lacks a setting") from None
-    if settings.get("use_regular_nms", False):
-        raise t.unsupported("with one suppression per class")
-    if most < 1 or each < 1 or classes < 1 or 0.0 in scales:
-        raise error("E0109", f"{t.kind} has a setting that means nothing")
-    boxes = _decoded(t, scales)
+    settings = _Settings.of(t)
+    boxes = _decoded(t, settings.scales)
     batch, anchors, columns = t.sizes(t.input(1), 3)
-    if batch != 1 or columns not in (classes, classes + 1) or most * each > anchors:
-        raise t.unsupported(f"of {t.input(1).type} for {classes} classes and {most} detections")
+    classes = settings.classes
+    if batch != 1 or columns not in (classes, classes + 1):
+        raise t.unsupported(f"of {t.input(1).type} for {classes} classes")
     scores = _real(t, 1)
     if columns != classes:  # the background comes first
         scores = t.op("slice", scores, starts=(0, 0, 1), sizes=(1, anchors, classes), steps=(1, 1, 1))
-    each = min(each, classes)
+    return (_by_class if settings.is_regular else _of_all_classes)(t, settings, boxes, scores)
+
+
+def _suppressed(t: Translation, settings: _Settings, boxes: Value, scores: Value, most: int) -> tuple[Value, Value]:
+    """Rows (0, class, anchor) of the boxes that no better one of their class covers, at most so many of each, then
+    rows of -1; and how many there are."""
+    _, classes, _ = t.static(scores)
+    # Scores count from the least on, not above it.
+    least = np.nextafter(np.float32(settings.least), np.float32(-np.inf))
+    chosen, count = t.builder.add_all(
+        "non_max_suppression", boxes, scores, t.constant(most, "int64"), t.constant(settings.overlap, "float32"),
+        t.constant(least, "float32"), size=classes * most, sources=t.sources, name=f"{t.name}/suppressed",
+    )  # fmt: skip
+    return chosen, count
+
+
+def _column(t: Translation, rows: Value, n: int) -> Value:
+    count, _ = t.static(rows)
+    return t.reshape(t.op("slice", rows, starts=(0, n), sizes=(count, 1), steps=(1, 1)), (count,))
+
+
+def _chosen(t: Translation, x: Value, width: int, rows: Value) -> Value:
+    """[len(rows), width] of the chosen anchors, zeros where there are none."""
+    (count,), (_, anchors, *_) = t.static(rows), t.static(x)
+    none = t.scalar(0, "int64")
+    there = t.reshape(t.op("greater_equal", rows, none), (count, 1))
+    found = t.op("gather", t.reshape(x, (anchors, width)), t.op("maximum", rows, none), axis=0)
+    return t.op("where", there, found, t.scalar(0, x.dtype))
+
+
+def _of_all_classes(t: Translation, settings: _Settings, boxes: Value, scores: Value) -> tuple[Value, ...]:
+    """The fast way: an anchor stands for its best classes, and the best of them suppresses."""
+    _, anchors, classes = t.static(scores)
+    most, each = settings.most, min(settings.each, classes)
     best, labels = t.builder.add_all("top_k", scores, k=(each,), axis=2, sources=t.sources, name=f"{t.name}/top_k")
     greatest = t.op("slice", best, starts=(0, 0, 0), sizes=(1, anchors, 1), steps=(1, 1, 1))
-    chosen, count = t.builder.add_all(
-        "non_max_suppression", boxes, t.reshape(greatest, (1, 1, anchors)), t.constant(most, "int64"),
-        t.constant(overlap, "float32"), t.constant(np.nextafter(np.float32(least), np.float32(-np.inf)), "float32"),
-        size=most, sources=t.sources, name=f"{t.name}/suppressed",
-    )  # fmt: skip
-    rows = t.op("slice", chosen, starts=(0, 2), sizes=(most, 1), steps=(1, 1))
-    rows = t.reshape(rows, (most,))
-    there = t.op("greater_equal", rows, t.scalar(0, "int64"))
+    chosen, count = _suppressed(t, settings, boxes, t.reshape(greatest, (1, 1, anchors)), most)
+    rows = _column(t, chosen, 2)
 
-    def gathered(x: Value, width: int) -> Value:
-        """[most, width] of the chosen anchors, zeros where there are none."""
-        flat = t.reshape(x, (anchors, width))
-        found = t.op("gather", flat, t.op("maximum", rows, t.scalar(0, "int64")), axis=0)
-        return t.op("where", t.reshape(there, (most, 1)), found, t.scalar(0, x.dtype))
+    def of_each(x: Value) -> Value:
+        """As many columns as classes are asked for; there may be fewer."""
+        padded = t.pad(_chosen(t, x, each, rows), (0, 0), (0, settings.each - each))
+        return t.reshape(t.cast(padded, "float32"), (1, most * settings.each))
 
-    kept = t.reshape(gathered(boxes, 4), (1, most, 4))
-    if each > 1:
-        kept = t.op("gather", kept, t.constant(np.repeat(np.arange(most), each), "int32"), axis=1)
-    kinds = t.reshape(t.cast(gathered(labels, each), "float32"), (1, most * each))
-    values = t.reshape(gathered(best, each), (1, most * each))
-    total = t.op("mul", t.cast(t.reshape(count, (1,)), "float32"), t.scalar(float(each), "float32"))
-    return kept, kinds, values, total
+    kept = t.reshape(_chosen(t, boxes, 4, rows), (1, most, 4))
+    if settings.each > 1:
+        kept = t.op("gather", kept, t.constant(np.repeat(np.arange(most), settings.each), "int32"), axis=1)
+    return kept, of_each(labels), of_each(best), t.cast(t.reshape(count, (1,)), "float32")
 
 
-def _decoded(t: Translation, scales: list[float]) -> Value:
+def _by_class(t: Translation, settings: _Settings, boxes: Value, scores: Value) -> tuple[Value, ...]:
+    """The regular way: every class suppresses for itself, then the best of all that are left."""
+    _, anchors, classes = t.static(scores)
+    per_class = min(settings.per_class, anchors)
+    turned = t.transpose(scores, (0, 2, 1))
+    chosen, _ = _suppressed(t, settings, boxes, turned, per_class)
+    labels, rows = _column(t, chosen, 1), _column(t, chosen, 2)
+    none = t.scalar(0, "int64")
+    there = t.op("greater_equal", rows, none)
+    place = t.op("add", t.op("mul", labels, t.scalar(anchors, "int64")), rows)
+    found = t.op("gather", t.reshape(turned, (classes * anchors,)), t.op("maximum", place, none), axis=0)
+    values = t.op("where", there, found, t.scalar(-np.inf, "float32"))
+    count, most = min(settings.most, classes * per_class), settings.most
+    best, order = t.builder.add_all("top_k", values, k=(count,), axis=0, sources=t.sources, name=f"{t.name}/top_k")
+    last = t.op("gather", rows, order, axis=0)
+    missing = t.op("less", last, none)
+    kinds = t.op("where", missing, t.scalar(0.0, "float32"), t.cast(t.op("gather", labels, order, axis=0), "float32"))
+    total = t.op("reduce_sum", t.cast(t.op("logical_not", missing), "float32"), axes=(0,), keep_dims=True)
+    best = t.op("where", missing, t.scalar(0.0, "float32"), best)
+    kept = t.pad(_chosen(t, boxes, 4, last), (0, 0), (most - count, 0))
+    kinds, best = (t.reshape(t.pad(x, (0,), (most - count,)), (1, most)) for x in (kinds, best))
+    return t.reshape(kept, (1, most, 4)), kinds, best, total
+
+
+def _decoded(t: Translation, scales: Sequence[float]) -> Value:
     """Corners (y, x, y, x) of every anchor's box."""
     codes, anchors = _real(t, 0), _real(t, 2)
     batch, count, width = t.sizes(codes, 3)

@@ -6,19 +6,19 @@ rest is the body of a loop. The states live from run to run, as in TensorFlow Li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.tflite.operators import hybrid
+from sterna.frontends.tflite.operators.integer_lstm import LstmOperands, integer_step
+from sterna.frontends.tflite.operators.sequences import at_step, in_time, over_time
 from sterna.frontends.tflite.translation import Translation, Translator, quantization_of
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Value
+from sterna.ir.graph import Value
 
-#: Gates of the integer kernel have three bits before the point.
-_GATE_SCALE = np.float32(2.0**-12)
 #: The schema's numbers of activation functions.
 _FUNCTIONS: dict[int, Callable[[Translation, Value], Value]] = {
     0: lambda t, x: x,
@@ -35,39 +35,6 @@ def activation(t: Translation) -> Callable[[Translation, Value], Value]:
     if function is None:
         raise t.unsupported(f"with the fused activation {t.option('fused_activation_function')}")
     return function
-
-
-def in_time(t: Translation, x: Value, time_major: bool) -> Value:
-    """(steps, batch, inputs)."""
-    t.sizes(x, 3)
-    return x if time_major else t.transpose(x, (1, 0, 2))
-
-
-def at_step(t: Translation, sequence: Value, number: Value) -> Value:
-    return t.op("gather", sequence, number, axis=0)
-
-
-def over_time(
-    t: Translation,
-    x: Value,
-    states: Sequence[Value],
-    step: Callable[[Value, list[Value]], tuple[list[Value], Value]],
-    backward: bool = False,
-) -> tuple[list[Value], Value]:
-    """The states in the end and the results of all steps, (steps, batch, units); `step` gets its position in time."""
-    count = t.static(x)[0]
-
-    def body(number: Value, carried: list[Value]) -> tuple[list[Value], list[Value]]:
-        place = t.op("sub", t.scalar(count - 1, "int64"), number) if backward else number
-        following, row = step(place, carried)
-        return following, [row]
-
-    last, (rows,) = t.repeat(count, states, body)
-    if backward:
-        rank = rows.type.rank
-        starts = (count - 1, *(0,) * (rank - 1))
-        rows = t.op("slice", rows, starts=starts, sizes=rows.shape, steps=(-1, *(1,) * (rank - 1)))
-    return last, rows
 
 
 def product(t: Translation, x: Value, position: int) -> Value:
@@ -89,31 +56,14 @@ def rows_product(t: Translation, x: Value, position: int) -> Value:
 
 # ---------------------------------------------------------------- LSTM
 @dataclass(frozen=True)
-class _Lstm:
-    """One direction of an LSTM: where its operands stand.
+class _Lstm(LstmOperands):
+    """One direction of an LSTM.
 
     Args:
-        first: position of the weights from the input to the input gate; the others follow.
-        states: positions of the output state and the cell state.
-        norms: position of the layer normalization of the input gate, if there is any.
+        is_batched: whether the reference kernel takes a step of all sequences before the next step.
     """
 
-    t: Translation
-    first: int
-    states: tuple[int, int]
-    norms: int | None
-
-    def has(self, offset: int) -> bool:
-        return self.t.has(self.first + offset)
-
-    def norm(self, gate: int) -> int | None:
-        position = None if self.norms is None else self.norms + gate
-        return position if position is not None and self.t.has(position) else None
-
-    @property
-    def gates(self) -> tuple[int, ...]:
-        """The gates that are there: without weights of its own, the input gate is 1 less the forget gate."""
-        return (0, 1, 2, 3) if self.has(0) else (1, 2, 3)
+    is_batched: bool = True
 
     def run(self, x: Value, backward: bool = False) -> Value:
         """The results of all steps; what the states hold in the end is left behind."""
@@ -121,7 +71,7 @@ class _Lstm:
         initial = [t.input(position) for position in self.states]
         if t.option("diagonal_recurrent_tensors", False):
             raise t.unsupported("with diagonal recurrent weights")
-        step = self.integer_step(x) if x.dtype == "int8" else self.float_step(x)
+        step = integer_step(self, x, self.is_batched) if x.dtype == "int8" else self.float_step(x)
         last, rows = over_time(t, x, initial, step, backward)
         t.left_behind |= dict(zip(self.states, last, strict=True))
         return rows
@@ -178,92 +128,10 @@ class _Lstm:
         spread = t.op("reduce_mean", t.op("mul", moved, moved), axes=axes, keep_dims=True)
         return t.op("mul", moved, t.op("reciprocal", t.op("sqrt", t.moved(spread, 1e-8))))
 
-    # -- integers: activations of 8 bits, gates and cell of 16
-    def integer_step(self, x: Value) -> Callable[[Value, list[Value]], tuple[list[Value], Value]]:
-        t = self.t
-        if len(t.intermediates) not in (0, 5):
-            raise t.unsupported("with intermediate tensors of 8 bits")
-        if any(self.norm(gate) is not None for gate in range(4)):
-            raise t.unsupported("with layer normalization of integers")
-        if any(self.has(8 + n) for n in range(3)):
-            raise t.unsupported("with peepholes of integers")
-        if self.has(15):
-            raise t.unsupported("with a projection of integers")
-        h_scale, h_zero = t.per_tensor(t.info(self.states[0]))
-        cell_scale = t.per_tensor(t.info(self.states[1]))[0]
-        cell_power = round(float(np.log2(cell_scale)))
-        if 2.0**cell_power != cell_scale or not 0 <= 15 + cell_power <= 4:
-            raise t.unsupported(f"with a cell of scale {cell_scale:g}")
-        inputs = {gate: self.integer_inputs(x, gate) for gate in self.gates}
-        recurrent = {gate: self.integer_recurrence(gate, h_scale, h_zero) for gate in self.gates}
-        low, high = dtypes.limits("int16")
-
-        def short(value: Value) -> Value:
-            return t.op("clip", value, min=low, max=high)
-
-        def gate_of(gate: int, place: Value, h: Value) -> Value:
-            weights, bias, factor = recurrent[gate]
-            total = t.op("add", t.op("matmul_integer", h, t.constant(weights)), t.constant(bias))
-            value = short(t.op("add", t.scaled(total, factor), at_step(t, inputs[gate], place)))
-            function = "tanh" if gate == 2 else "logistic"
-            return t.cast(t.op("gate_fixed", t.cast(value, "int16"), function=function), "int32")
-
-        limit = float(t.option("cell_clip", 0.0))
-        bound = int(min(max(float(np.float32(limit) / np.float32(cell_scale)), low), high)) if limit > 0 else 0
-        hidden = t.per_tensor(t.intermediates[4]) if t.intermediates else (h_scale, h_zero)
-        factor = float(np.float32(2.0**-15 / hidden[0] * 2.0**-15))
-
-        def step(place: Value, carried: list[Value]) -> tuple[list[Value], Value]:
-            h, c = carried
-            forget, cell = gate_of(1, place, h), gate_of(2, place, h)
-            enter = gate_of(0, place, h) if 0 in self.gates else t.op("sub", t.scalar(32767, "int32"), forget)
-            output = gate_of(3, place, h)
-            kept = t.rounding_shift(t.op("mul", forget, t.cast(c, "int32")), 15)
-            added = t.rounding_shift(t.op("mul", enter, cell), 30 + cell_power)
-            following = short(t.op("add", kept, added))
-            if bound:
-                following = t.op("clip", following, min=-bound, max=bound)
-            state = t.cast(following, "int16")
-            shown = t.cast(t.op("gate_fixed", state, function="tanh", integer_bits=15 + cell_power), "int32")
-            value = t.moved(t.scaled(t.op("mul", output, shown), factor), hidden[1])
-            new = t.cast(t.op("clip", value, min=-128, max=127), "int8")
-            return [new, state], new
-
-        return step
-
-    def weights_of(self, position: int) -> Array:
-        w = np.asarray(self.t.array(position, "weights"))
-        if w.ndim != 2:
-            raise error("E0108", f"weights of {list(w.shape)} are no matrix")
-        return np.transpose(w)
-
-    def integer_inputs(self, x: Value, gate: int) -> Value:
-        """What the inputs add to a gate at every step, saturated to 16 bits, in int32."""
-        t = self.t
-        weights = self.weights_of(self.first + gate)
-        bias = -t.zero(0) * weights.astype(np.int64).sum(0)
-        if self.has(11 + gate):
-            bias = bias + np.asarray(t.array(self.first + 11 + gate, "a bias")).astype(np.int64)
-        steps, batch, inputs = t.sizes(x, 3)
-        flat = t.reshape(x, (steps * batch, inputs))
-        total = t.op("add", t.op("matmul_integer", flat, t.constant(weights)), t.constant(bias, "int32"))
-        scale = np.float32(t.scale(self.first + gate)) * np.float32(t.scale(0)) / _GATE_SCALE
-        low, high = dtypes.limits("int16")
-        value = t.op("clip", t.scaled(total, float(scale)), min=low, max=high)
-        return t.reshape(value, (steps, batch, weights.shape[1]))
-
-    def integer_recurrence(self, gate: int, h_scale: float, h_zero: int) -> tuple[Array, Array, float]:
-        """(weights, what the state's zero point adds, the factor) of the product with the state."""
-        t, position = self.t, self.first + 4 + gate
-        weights = self.weights_of(position)
-        bias = (-h_zero * weights.astype(np.int64).sum(0)).astype(np.int32)
-        scale = np.float32(t.scale(position)) * np.float32(h_scale) / _GATE_SCALE
-        return weights, bias, float(scale)
-
 
 def sequence_lstm(t: Translation) -> Value:
     time_major = bool(t.option("time_major", False))
-    rows = _Lstm(t, 1, (18, 19), 20).run(in_time(t, t.input(0), time_major))
+    rows = _Lstm(t, 1, (18, 19), 20, time_major).run(in_time(t, t.input(0), time_major))
     return rows if time_major else t.transpose(rows, (1, 0, 2))
 
 
