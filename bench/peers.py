@@ -388,7 +388,7 @@ def _tvm(task: Task, trials: int) -> Iterator[Any]:
                     max_trials_per_task=16,  # without a limit the first task takes all of them
                     work_dir=str(task.folder / "tuning"),
                 )
-                module = tune(module, target)
+                module = tune(module)
         tvm.compile(module, target=target).export_library(str(library))
         yield [library]
         return

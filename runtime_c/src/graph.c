@@ -1,5 +1,6 @@
-/* The values and nodes of graph.json, checked and made into the model's tables. Nothing in the file is believed: every index, offset and size is compared with what it
- * points into before a pointer is made of it. docs/bundle.md describes the format. */
+/* The values and nodes of graph.json, checked and made into the model's tables. Nothing in the file is believed: every
+ * index, offset and size is compared with what it points into before a pointer is made of it. docs/bundle.md describes
+ * the format. */
 #include <string.h>
 
 #include "internal.h"
@@ -174,24 +175,6 @@ static binding *binding_of(const sterna_model *model, const value *v) {
   return v->storage == CLASS_OUTPUT ? &model->outputs[v->signature] : NULL;
 }
 
-/* Counts the call records' pointers, so that each table is allocated once. */
-static bool count_slots(const char *text, size_t nodes, uint64_t counts[2]) {
-  counts[0] = counts[1] = 0;
-  for (size_t at = json_first(text, nodes); at != JSON_NONE; at = json_next(text, at)) {
-    size_t member[2];
-    if (!json_members(text, at, "in\0out", member, 2)) return false;
-    for (int side = 0; side < 2; side++) {
-      if (!json_is_list(text, member[side])) return false;
-      for (size_t entry = json_first(text, member[side]); entry != JSON_NONE; entry = json_next(text, entry)) {
-        uint32_t ignored;
-        if (!json_uint32(text, entry, &ignored)) return false;
-        counts[side]++;
-      }
-    }
-  }
-  return true;
-}
-
 sterna_status graph_check_tasks(sterna_model *model, uint32_t index, sterna_error *error) {
   node *n = &model->nodes[index];
   bool good = n->stage != 0 ? n->wanted_tasks <= n->max_tasks : n->wanted_tasks == n->max_tasks && n->max_tasks > 0;
@@ -202,8 +185,40 @@ sterna_status graph_check_tasks(sterna_model *model, uint32_t index, sterna_erro
   return STERNA_OK;
 }
 
+/* Reads one side of a node's call record. Where a pointer is an input's or output's, it holds for now the one before it
+ * that is, so that collect_slots finds all of them. */
+static sterna_status read_slots(const char *text, size_t list, bool is_output, sterna_model *model, node *n, void **slot,
+                                sterna_error *error) {
+  uint32_t index = (uint32_t)(n - model->nodes);
+  for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), slot++) {
+    uint32_t which;
+    if (!json_uint32(text, at, &which) || which >= model->n_values)
+      BAD("node %u (\"%s\"): an %s is not one of the %u values", index, n->name, is_output ? "output" : "input",
+          (unsigned)model->n_values);
+    const value *v = &model->values[which];
+    if (is_output && (v->storage == CLASS_INPUT || v->storage == CLASS_PARAM))
+      BAD("node %u (\"%s\") writes to \"%s\", which is only for reading", index, n->name, v->tensor.name);
+    if (is_output && v->computes != 0) {
+      if (n->computes != 0 || v->computes != model->n_open + model->n_computed + 1)
+        BAD("node %u (\"%s\"): symbols are computed one by one, in their order", index, n->name);
+      model->n_computed++;
+      n->computes = v->computes;
+      n->size = slot;
+    }
+    binding *bound = binding_of(model, v);
+    if (bound != NULL) {
+      *slot = bound->newest;
+      bound->newest = slot;
+      bound->n_slots++;
+    } else {
+      *slot = value_address(model, v);
+    }
+  }
+  return STERNA_OK;
+}
+
 static sterna_status read_node(const char *text, size_t at, const sterna_library *library, sterna_model *model, node *n,
-                               const void **in, void **out, sterna_error *error) {
+                               sterna_error *error) {
   size_t member[7];
   uint32_t index = (uint32_t)(n - model->nodes);
   uint64_t params_at = 0, params_bytes = 0;
@@ -212,6 +227,8 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
     BAD("node %u is not an object with a name", index);
   if (!json_uint32(text, member[1], &n->kernel) || n->kernel >= model->n_kernels)
     BAD("node %u (\"%s\"): kernel is not one of the %u", index, n->name, (unsigned)model->n_kernels);
+  if (!json_is_list(text, member[2]) || !json_is_list(text, member[3]))
+    BAD("node %u (\"%s\") has no lists of values in and out", index, n->name);
   if ((member[4] != JSON_NONE && !json_uint64(text, member[4], &params_at)) ||
       (member[5] != JSON_NONE && !json_uint64(text, member[5], &params_bytes)) || params_at % ALIGNMENT != 0 ||
       !range_fits(params_at, params_bytes, model->params_bytes))
@@ -223,75 +240,33 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
   n->max_tasks = kernel->n_tasks;
   sterna_status status = graph_check_tasks(model, index, error);
   if (status != STERNA_OK) return status;
-  for (size_t entry = json_first(text, member[2]); entry != JSON_NONE; entry = json_next(text, entry)) {
-    uint32_t which;
-    if (!json_uint32(text, entry, &which) || which >= model->n_values)
-      BAD("node %u (\"%s\"): an input is not one of the %u values", index, n->name, (unsigned)model->n_values);
-    binding *bound = binding_of(model, &model->values[which]);
-    if (bound != NULL) bound->n_in++;
-    *in++ = value_address(model, &model->values[which]);
-  }
-  for (size_t entry = json_first(text, member[3]); entry != JSON_NONE; entry = json_next(text, entry)) {
-    uint32_t which;
-    if (!json_uint32(text, entry, &which) || which >= model->n_values)
-      BAD("node %u (\"%s\"): an output is not one of the %u values", index, n->name, (unsigned)model->n_values);
-    const value *v = &model->values[which];
-    if (v->storage == CLASS_INPUT || v->storage == CLASS_PARAM)
-      BAD("node %u (\"%s\") writes to \"%s\", which is only for reading", index, n->name, v->tensor.name);
-    binding *bound = binding_of(model, v);
-    if (bound != NULL) bound->n_out++;
-    if (v->computes != 0) {
-      if (n->computes != 0 || v->computes != model->n_open + model->n_computed + 1)
-        BAD("node %u (\"%s\"): symbols are computed one by one, in their order", index, n->name);
-      model->n_computed++;
-      n->computes = v->computes;
-      n->size = out;
-    }
-    *out++ = value_address(model, v);
-  }
+  uint32_t n_in = json_count(text, member[2]), n_out = json_count(text, member[3]);
+  void **slots = heap_take(&model->heap, (uint64_t)n_in + n_out, sizeof *slots);
+  if (slots == NULL) return fail(error, STERNA_RESOURCES, "out of memory for the call records");
+  status = read_slots(text, member[2], false, model, n, slots, error);
+  if (status == STERNA_OK) status = read_slots(text, member[3], true, model, n, slots + n_in, error);
   n->function = kernel->function;
   n->needs_barrier = (kernel->flags & STERNA_KERNEL_NEEDS_BARRIER) != 0;
   n->call.size = (uint32_t)sizeof n->call;
   n->call.n_workers = 1;
+  n->call.in = (const void *const *)slots;
+  n->call.out = slots + n_in;
   n->call.params = params_bytes > 0 ? model->params + params_at : NULL;
   n->call.scratch = kernel->scratch_bytes > 0 ? model->scratch : NULL;
   n->call.dims = model->sizes;
   n->call.barrier = n->needs_barrier ? pool_no_barrier : NULL;
-  return STERNA_OK;
+  return status;
 }
 
-/* Notes for every input and output which pointers of the call records are its. The lists are filled in the order of a
- * second walk over the nodes; their sizes are known from the first. */
-static bool collect_bindings(const graph *graph, sterna_model *model) {
-  binding *lists[2] = {model->inputs, model->outputs};
-  uint32_t counts[2] = {model->n_inputs, model->n_outputs};
-  for (int side = 0; side < 2; side++) {
-    for (uint32_t i = 0; i < counts[side]; i++) {
-      binding *b = &lists[side][i];
-      b->in = heap_take(&model->heap, b->n_in, sizeof *b->in);
-      b->out = heap_take(&model->heap, b->n_out, sizeof *b->out);
-      if (b->in == NULL || b->out == NULL) return false;
-      b->n_in = b->n_out = 0;
-    }
-  }
-  const void **in = model->in_slots;
-  void **out = model->out_slots;
-  for (size_t at = json_first(graph->text, graph->nodes_at); at != JSON_NONE; at = json_next(graph->text, at)) {
-    size_t member[2];
-    (void)json_members(graph->text, at, "in\0out", member, 2);
-    for (int side = 0; side < 2; side++) {
-      for (size_t e = json_first(graph->text, member[side]); e != JSON_NONE; e = json_next(graph->text, e)) {
-        uint32_t which;
-        (void)json_uint32(graph->text, e, &which);
-        binding *b = binding_of(model, &model->values[which]);
-        if (side == 0) {
-          if (b != NULL) b->in[b->n_in++] = in;
-          in++;
-        } else {
-          if (b != NULL) b->out[b->n_out++] = out;
-          out++;
-        }
-      }
+/* Makes lists of the pointers that read_slots has chained, and binds the runtime's own memory. */
+static bool collect_slots(heap *heap, binding *bindings, uint32_t n) {
+  for (binding *b = bindings; b < bindings + n; b++) {
+    b->slots = heap_take(heap, b->n_slots, sizeof *b->slots);
+    if (b->slots == NULL) return false;
+    for (uint32_t i = b->n_slots; i-- > 0;) {
+      void **slot = b->slots[i] = b->newest;
+      b->newest = *slot;
+      *slot = b->own;
     }
   }
   return true;
@@ -310,8 +285,11 @@ static sterna_status check_library(const graph *graph, const sterna_library *lib
   if (library->n_kernels != n || (n > 0 && library->kernels == NULL))
     return fail(error, STERNA_BAD_LIBRARY, "%s: has %u kernels; graph.json has %u", name, (unsigned)library->n_kernels,
                 (unsigned)n);
-  sterna_status status = library->features != NULL ? cpu_check(library->features, name, error) : STERNA_OK;
-  if (status != STERNA_OK) return status;
+  /* The library says by itself what it needs: most often what graph.json has said, and that has been checked. */
+  if (library->features != NULL && strcmp(library->features, graph->features) != 0) {
+    sterna_status status = cpu_check(library->features, name, error);
+    if (status != STERNA_OK) return status;
+  }
   model->n_kernels = n;
   model->kernel_names = heap_take(&model->heap, n, sizeof *model->kernel_names);
   if (model->kernel_names == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)n);
@@ -343,15 +321,11 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
                 (unsigned long long)model->arena_bytes, (unsigned)model->workers,
                 (unsigned long long)model->scratch_bytes);
 
-  uint64_t slots[2];
-  if (!count_slots(text, graph->nodes_at, slots)) BAD("a node has no lists of values in and out");
   model->n_values = json_count(text, graph->values_at);
   model->n_nodes = json_count(text, graph->nodes_at);
   model->values = heap_take(&model->heap, model->n_values, sizeof *model->values);
   model->nodes = heap_take(&model->heap, model->n_nodes, sizeof *model->nodes);
-  model->in_slots = heap_take(&model->heap, slots[0], sizeof *model->in_slots);
-  model->out_slots = heap_take(&model->heap, slots[1], sizeof *model->out_slots);
-  if (model->values == NULL || model->nodes == NULL || model->in_slots == NULL || model->out_slots == NULL)
+  if (model->values == NULL || model->nodes == NULL)
     return fail(error, STERNA_RESOURCES, "out of memory for %u values and %u nodes", (unsigned)model->n_values,
                 (unsigned)model->n_nodes);
 
@@ -370,21 +344,15 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
     if ((v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT) && v->signature == UINT32_MAX)
       BAD("\"%s\" is stored as an input or output but is none", v->tensor.name);
 
-  const void **in = model->in_slots;
-  void **out = model->out_slots;
   node *n = model->nodes;
   for (size_t at = json_first(text, graph->nodes_at); at != JSON_NONE; at = json_next(text, at), n++) {
-    size_t member[2];
-    n->call.in = in;
-    n->call.out = out;
-    status = read_node(text, at, library, model, n, in, out, error);
+    status = read_node(text, at, library, model, n, error);
     if (status != STERNA_OK) return status;
-    (void)json_members(text, at, "in\0out", member, 2);
-    in += json_count(text, member[0]);
-    out += json_count(text, member[1]);
   }
   if (model->n_open + model->n_computed != model->n_dims) BAD("symbol \"%s\" is computed by no node", model->dims[model->n_open + model->n_computed].name);
-  if (!collect_bindings(graph, model)) return fail(error, STERNA_RESOURCES, "out of memory for the call records");
+  if (!collect_slots(&model->heap, model->inputs, model->n_inputs) ||
+      !collect_slots(&model->heap, model->outputs, model->n_outputs))
+    return fail(error, STERNA_RESOURCES, "out of memory for the call records");
   status = read_states(graph, model, error);
   if (status == STERNA_OK) status = sterna_reset_state(model);
   return status == STERNA_OK ? control_open(text, graph->control_at, model, error) : status;

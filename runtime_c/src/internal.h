@@ -141,11 +141,11 @@ struct node {
 /* Addresses of one value in the call records: they change when the caller binds other memory. */
 typedef struct binding {
   uint32_t value;
-  uint32_t n_in, n_out;
-  const void ***in; /* entries of model.in_slots */
-  void ***out;      /* entries of model.out_slots */
-  void *own;        /* the runtime's memory */
-  void *bound;      /* what the kernels use now; never written through for an input */
+  uint32_t n_slots;
+  void ***slots; /* pointers of call records */
+  void **newest; /* the last of them that was read; while the graph is */
+  void *own;     /* the runtime's memory */
+  void *bound;   /* what the kernels use now; never written through for an input */
 } binding;
 
 /* A value of class "state", and what it holds before the first run: NULL for zeros. */
@@ -183,8 +183,6 @@ struct sterna_model {
   const sterna_dim *dims;
   int64_t *sizes; /* of the dimensions now; then as much room for the sizes before */
   formula *formulas;
-  const void **in_slots; /* the pointers of all call records, one after another */
-  void **out_slots;
   uint8_t *arena, *scratch;
   uint64_t arena_bytes, scratch_bytes, signature_bytes;
   uint32_t workers;

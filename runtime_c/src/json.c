@@ -167,8 +167,8 @@ static size_t after_value(const char *text, size_t at) {
 }
 
 static bool key_is(const char *text, size_t at, const char *key) {
-  size_t bytes = strlen(key);
-  return strncmp(text + at + 1, key, bytes) == 0 && text[at + 1 + bytes] == '"';
+  for (text += at + 1; *key != 0 && *text == *key; text++) key++;
+  return *key == 0 && *text == '"';
 }
 
 bool json_members(const char *text, size_t object, const char *keys, size_t *values, size_t n) {
@@ -180,10 +180,14 @@ bool json_members(const char *text, size_t object, const char *keys, size_t *val
     at = after_spaces(text, after_string(text, at));
     at = after_spaces(text, at + 1);
     const char *wanted = keys;
-    for (size_t i = 0; i < n; i++, wanted += strlen(wanted) + 1) {
-      if (!key_is(text, key, wanted)) continue;
-      if (values[i] != JSON_NONE) return false;
-      values[i] = at;
+    for (size_t i = 0; i < n; i++) {
+      if (key_is(text, key, wanted)) {
+        if (values[i] != JSON_NONE) return false;
+        values[i] = at;
+        break;
+      }
+      while (*wanted++ != 0) {
+      }
     }
     at = after_spaces(text, after_value(text, at));
     if (text[at] == ',') at = after_spaces(text, at + 1);

@@ -130,8 +130,7 @@ static sterna_status rebind(sterna_model *model, binding *b, void *memory) {
     return fail(&model->error, STERNA_BAD_ARGUMENT, "\"%s\": the memory is not aligned to its %u-byte elements",
                 v->tensor.name, (unsigned)v->element_bytes);
   b->bound = memory != NULL ? memory : b->own;
-  for (uint32_t i = 0; i < b->n_in; i++) *b->in[i] = b->bound;
-  for (uint32_t i = 0; i < b->n_out; i++) *b->out[i] = b->bound;
+  for (uint32_t i = 0; i < b->n_slots; i++) *b->slots[i] = b->bound;
   return STERNA_OK;
 }
 

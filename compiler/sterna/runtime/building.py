@@ -1,16 +1,15 @@
 """Building the C runtime from its sources: in a source checkout only, as a wheel brings the library along.
 
-A module of its own, so that a program that runs a bundle does not load what only a build needs.
+A module of its own, so that a program that runs a bundle does not load what only a build needs. Most often there is
+nothing to build here either: what only the compiler's run needs is imported there, and no module that loads OpenSSL is
+used to tell whether the sources have changed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
-import shutil
-import subprocess
-import tempfile
+from importlib.util import source_hash
 from pathlib import Path
 
 from sterna.errors import error
@@ -38,10 +37,10 @@ def runtime_sources() -> Path | None:
 
 
 def _content_key(sources: Path, target: str) -> str:
-    digest = hashlib.sha256(repr((FLAGS, SOURCES, target)).encode())
+    parts = [repr((FLAGS, SOURCES, target)).encode()]
     for path in sorted([*sources.glob("*/*.c"), *sources.glob("*/*.h")]):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:20]
+        parts += (path.name.encode(), path.read_bytes())
+    return source_hash(b"\0".join(parts)).hex()
 
 
 def build(sources: Path, target: str | None = None) -> Path:
@@ -53,6 +52,10 @@ def build(sources: Path, target: str | None = None) -> Path:
     kept = cache_directory() / "runtime" / _content_key(sources, target) / library_name()
     if kept.is_file():
         return kept
+    import shutil  # noqa: PLC0415 (as above: most often there is nothing to build)
+    import subprocess  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
+
     kept.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=kept.parent))
     try:

@@ -52,7 +52,7 @@ class Bundle:
         """
         if not isinstance(threads, int) or threads < 1:
             raise error("E0501", f"threads is {threads!r}; it must be at least 1")
-        self._directory = Path(directory)
+        self._directory = os.fspath(directory)
         self._kept: object = None
         self._open: Handle | None = Handle(self._directory, min(threads, 2**32 - 1))
         functions, pointer = self._open.functions, self._open.pointer
@@ -90,7 +90,7 @@ class Bundle:
     @property
     def directory(self) -> Path:
         """Where the bundle's files lie."""
-        return self._directory
+        return Path(self._directory)
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -123,7 +123,7 @@ class Bundle:
 
     def sizes(self) -> dict[str, int]:
         """Bytes of every file of the bundle, by name."""
-        files = (path for path in self._directory.iterdir() if path.is_file())
+        files = (path for path in self.directory.iterdir() if path.is_file())
         return {path.name: path.stat().st_size for path in sorted(files)}
 
     def memory(self) -> dict[str, int]:
@@ -135,7 +135,7 @@ class Bundle:
     def __repr__(self) -> str:
         state = ", closed" if self._open is None else ""
         sides = [", ".join(str(spec) for spec in specs) for specs in (self._inputs, self._outputs)]
-        return f"<sterna.Bundle {str(self._directory)!r}: {sides[0]} -> {sides[1]}{state}>"
+        return f"<sterna.Bundle {self._directory!r}: {sides[0]} -> {sides[1]}{state}>"
 
     # ---- Running ----
 
@@ -343,7 +343,7 @@ class Bundle:
         return self._open
 
     def _refuse_closed(self) -> NoReturn:
-        raise error("E0520", "the bundle has been closed", str(self._directory), fix="load it again")
+        raise error("E0520", "the bundle has been closed", self._directory, fix="load it again")
 
     def _last_error(self) -> SternaError:
         problem = self._functions.sterna_last_error(self._handle().pointer).contents
@@ -421,7 +421,7 @@ class Bundle:
         for i in range(count(pointer)):
             tensor = library.CTensor()
             self._check(info(pointer, i, tensor))
-            shape = tuple(tensor.dims[axis] for axis in range(tensor.rank))
+            shape = tuple(tensor.dims[: tensor.rank])
             specs.append(TensorSpec(_text(tensor.name), dtype_from_name(_text(tensor.dtype)), shape))
         return self._opened(specs, side) if self._bounds or self._computed else tuple(specs)
 
@@ -439,7 +439,7 @@ class Bundle:
                 return opened
         except (OSError, ValueError, LookupError, TypeError):
             pass
-        raise error("E0505", "graph.json has changed since it was loaded", str(self._directory), fix="load it again")
+        raise error("E0505", "graph.json has changed since it was loaded", self._directory, fix="load it again")
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -463,7 +463,7 @@ class Bundle:
         """graph.json, for what the C runtime has no use for."""
         import json  # noqa: PLC0415 (most programs that run a bundle never need it)
 
-        return json.loads((self._directory / "graph.json").read_bytes())
+        return json.loads((self.directory / "graph.json").read_bytes())
 
     def _value_table(self) -> dict[str, tuple[int, TensorSpec]]:
         if self._values is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,12 @@ _FIXES = {
 class Handle:
     """Owns the C model. Every array that shows the runtime's memory holds it, so the memory outlives the array."""
 
-    def __init__(self, directory: Path, threads: int) -> None:
+    def __init__(self, directory: str, threads: int) -> None:
         self.pointer = ctypes.c_void_p()
         self.functions = library.load()
-        path = os.fsencode(directory) if os.name != "nt" else str(directory).encode("utf-8", "replace")
+        path = os.fsencode(directory) if os.name != "nt" else directory.encode("utf-8", "replace")
         if b"\0" in path:
-            raise error("E0503", "the path of a bundle contains a zero character", repr(str(directory)))
+            raise error("E0503", "the path of a bundle contains a zero character", repr(directory))
         options = library.COptions(size=ctypes.sizeof(library.COptions), threads=threads)
         problem = library.CError()
         self.functions.sterna_load(path, options, ctypes.byref(self.pointer), problem)
@@ -44,16 +44,17 @@ class Handle:
 
     def memory(self, address: int | None, spec: TensorSpec) -> Array:
         """The runtime's memory at `address`, as an array."""
-        size = spec.nbytes
+        sizes = spec.sizes
+        size = math.prod(sizes) * spec.dtype.itemsize
         if size == 0 or address is None:
-            return np.empty(spec.sizes, dtype=spec.dtype)
+            return np.empty(sizes, dtype=spec.dtype)
         buffer: Any = (ctypes.c_char * size).from_address(address)
         buffer._owner = self
-        array: Array = np.frombuffer(buffer, dtype=spec.dtype).reshape(spec.sizes)
+        array: Array = np.ndarray(sizes, spec.dtype, buffer)
         return array
 
 
-def c_error(functions: ctypes.CDLL, problem: library.CError, directory: Path) -> SternaError:
+def c_error(functions: ctypes.CDLL, problem: library.CError, directory: str) -> SternaError:
     """What went wrong in the C runtime, as an error with its code and the way to mend it."""
     code = functions.sterna_status_code(problem.status).decode()
-    return error(code, problem.message.decode("utf-8", "replace"), str(directory), fix=_FIXES.get(code))
+    return error(code, problem.message.decode("utf-8", "replace"), directory, fix=_FIXES.get(code))

@@ -46,6 +46,8 @@ class TensorSpec:
 
     def at(self, dims: Mapping[str, int]) -> TensorSpec:
         """The tensor when the model's dimensions have these sizes."""
+        if not dims:
+            return self
         shape = tuple(size.at(dims) if isinstance(size, Dimension) else size for size in self.shape)
         return TensorSpec(self.name, self.dtype, shape)
 
