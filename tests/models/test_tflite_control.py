@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -125,12 +126,27 @@ def test_signatures_by_name(tmp_path: Path) -> None:
         assert part in shown
     with pytest.raises(SternaError, match="plus, times"):
         tflite.read(file, signature="minus")
+    shown = CliRunner().invoke(program, ["inspect", str(file), "--signature", "times"]).output
+    assert "product" in shown
+    assert "t1" not in shown
+    verified = CliRunner().invoke(program, ["verify", str(file), "--signature", "times", "-g", "llvm", "--json"])
+    assert verified.exit_code == 0, verified.output
+    assert [row["name"] for row in json.loads(verified.output)["outputs"]] == ["product"]
+    for command in (["inspect"], ["verify"], ["compile", "-o", str(tmp_path / "none")]):
+        refused = CliRunner().invoke(program, [command[0], str(file), "--signature", "minus", *command[1:]])
+        assert refused.exit_code == 1, refused.output
+        assert "plus, times" in refused.output
+    refused = CliRunner().invoke(program, ["inspect", str(digits().file), "--signature", "plus"])
+    assert "E0106" in refused.output
     arguments = ["compile", str(file), "--signature", "plus", "-g", "llvm", "-o", str(tmp_path / "plus"), "--json"]
     shown = CliRunner().invoke(program, arguments)
     assert shown.exit_code == 0, shown.output
     with load(tmp_path / "plus") as bundle:
         np.testing.assert_array_equal(bundle.run({"image": X})["more"], X + 1)
-    assert "E0002" in CliRunner().invoke(program, [*arguments, "--golden", "1"]).output
+    shown = CliRunner().invoke(program, [*arguments, "--golden", "1"])
+    assert shown.exit_code == 0, shown.output
+    (golden,) = json.loads((tmp_path / "plus" / "golden.json").read_text())["sets"]
+    assert [row["name"] for row in golden["outputs"]] == ["more"]
     with pytest.raises(SternaError, match="E0106"):
         sterna.compile(digits().file, signature="plus")
 

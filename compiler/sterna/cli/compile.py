@@ -19,7 +19,6 @@ from sterna.debug.golden import golden_files, golden_sets
 from sterna.debug.rounding import rounding_errors
 from sterna.driver import STAGES, Compiled
 from sterna.errors import SternaError
-from sterna.errors import error as refusal
 from sterna.ir.graph import Value
 
 _STEPS = 8  # those of api.compile_model, and the last one here
@@ -41,9 +40,7 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     "--golden", type=click.IntRange(min=1), metavar="N",
     help="Add N sets of random inputs with the outputs of a reference, for the runtimes to replay.",
 )  # fmt: skip
-@click.option(
-    "--signature", metavar="NAME", help="Of a TensorFlow Lite model, which signature. Default: its first graph."
-)
+@options.signature_option
 @click.option("--debug", is_flag=True, help="Keep every tensor between kernels readable, at the price of memory.")
 @click.option(
     "--dump-after", "dumps", multiple=True, metavar="STAGE", type=click.Choice([*STAGES, "all"]),
@@ -78,8 +75,6 @@ def command(
             if not as_json:
                 click.echo(f"// after {stage}\n{text.rstrip()}\n")
 
-    if golden and signature is not None:
-        raise refusal("E0002", "--golden speaks of a model's first graph, --signature of another", fix="leave one out")
     sizes = options.unique(shapes, "--shape"), options.unique(dims, "--dim")
     start = time.perf_counter()
     with steps(_STEPS, quiet=as_json or bool(dumps)) as progress:
@@ -108,7 +103,7 @@ def command(
         wide = compile_model(model, target, *sizes, generator, threads, compiler=cc, signature=signature)
         error = _rounding(compiled, wide)
     if golden:
-        reference, sets = golden_sets(model, {n: s for n, s in shapes if s is not None}, dict(dims), golden)
+        reference, sets = golden_sets(model, {n: s for n, s in shapes if s is not None}, dict(dims), golden, signature)
         for name, data in golden_files(reference, sets).items():
             (place / name).write_bytes(data)
     summary = {**describe(compiled, place, seconds), **({"rounding_error": error} if rounded else {})}

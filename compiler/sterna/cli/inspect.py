@@ -12,8 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from sterna.cli.failures import errors_json
-from sterna.cli.options import json_option
-from sterna.cli.output import Signature, console, files, print_json, signature, size, table
+from sterna.cli.options import json_option, signature_option
+from sterna.cli.output import Signature, console, files, print_json, size, table
+from sterna.cli.output import signature as signature_text
 from sterna.debug.describe import BundleFacts, ModelFacts, describe_bundle, describe_model, dimension_text
 from sterna.debug.describe_boosted import describe_boosted
 from sterna.debug.describe_tflite import describe_tflite
@@ -34,8 +35,9 @@ _DESCRIBED = {
 
 @click.command("inspect")
 @click.argument("path", type=click.Path(path_type=Path))
+@signature_option
 @json_option
-def command(path: Path, as_json: bool) -> None:
+def command(path: Path, signature: str | None, as_json: bool) -> None:
     """Show what is in PATH: a bundle, for any machine, or a model of any format."""
     if path.is_dir():
         bundle = describe_bundle(path)
@@ -44,13 +46,22 @@ def command(path: Path, as_json: bool) -> None:
         else:
             _print_bundle(bundle)
     elif path.exists():
-        model = _DESCRIBED[format_of(path)](path)
+        model = _described(path, signature)
         if as_json:
             print_json(_model_json(model))
         else:
             _print_model(model)
     else:
         raise error("E0006", f"{path} does not exist", fix="give a bundle's directory or a model file")
+
+
+def _described(path: Path, signature: str | None) -> ModelFacts:
+    kind = format_of(path)
+    if signature is None:
+        return _DESCRIBED[kind](path)
+    if kind != "tflite":
+        raise error("E0106", f'the model has no signature "{signature}"', fix="leave --signature out")
+    return describe_tflite(path, signature)
 
 
 # ---- Bundles ----
@@ -91,7 +102,7 @@ def _signature(graph: dict[str, Any]) -> Table:
     inputs, outputs = (
         [_tensor(graph["values"][index], graph) for index in graph[kind]] for kind in ("inputs", "outputs")
     )
-    return signature(inputs, outputs)
+    return signature_text(inputs, outputs)
 
 
 def _tensor(value: dict[str, Any], graph: dict[str, Any]) -> Signature:

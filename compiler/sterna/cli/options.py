@@ -100,4 +100,8 @@ def threads_option(help_: str) -> Callable[[F], F]:
     return click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help=help_)
 
 
+signature_option = click.option(
+    "--signature", metavar="NAME",
+    help="Of a TensorFlow Lite model, which signature. Default: its first graph.",
+)  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")

@@ -38,6 +38,7 @@ _STAGES = {
     "--against", type=click.Choice(REFERENCES), default="auto", show_default=True,
     help="The reference; auto is the runtime of the model's format, if it is installed.",
 )  # fmt: skip
+@options.signature_option
 @options.json_option
 def command(
     model: Path,
@@ -53,6 +54,7 @@ def command(
     seed: int,
     tolerance: float,
     against: str,
+    signature: str | None,
     as_json: bool,
 ) -> int:
     """Compile a MODEL, run it here and compare every output with a reference: the runtime of its own format.
@@ -75,6 +77,7 @@ def command(
             seed=seed,
             tolerance=tolerance,
             against=against,
+            signature=signature,
             progress=progress,
         )
     mistake = None if report.ok else _disagreement(report)

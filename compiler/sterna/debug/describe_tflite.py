@@ -9,15 +9,18 @@ from pathlib import Path
 
 from sterna.debug.describe import ModelFacts, ModelTensor, OperatorUse
 from sterna.frontends.tflite.inputs import declared_dims
-from sterna.frontends.tflite.reader import is_supported, problems_of
+from sterna.frontends.tflite.reader import is_supported, named_tensors, problems_of, signature_of
 from sterna.frontends.tflite.schema import ModelInfo, TensorInfo, load
 
 
-def describe_tflite(path: str | os.PathLike[str]) -> ModelFacts:
+def describe_tflite(path: str | os.PathLike[str], signature: str | None = None) -> ModelFacts:
     """The facts of a TensorFlow Lite file, all of its graphs counted.
 
+    Args:
+        signature: whose inputs and outputs are wanted; those of the first graph without it.
+
     Raises:
-        SternaError: E0101 or E0103, it is not a model.
+        SternaError: E0101 or E0103, it is not a model; E0106, it has no such signature.
     """
     info = load(path)
     where = Path(path).name
@@ -25,14 +28,17 @@ def describe_tflite(path: str | os.PathLike[str]) -> ModelFacts:
     operators = [operator for graph in info.subgraphs for operator in graph.operators]
     supported = {operator.op: is_supported(operator) for operator in operators}
     counts = Counter(operator.op for operator in operators)
-    first = info.subgraphs[0]
+    chosen = None if signature is None else signature_of(info, signature)
+    shown = info.subgraphs[0 if chosen is None else chosen.subgraph]
+    inputs = named_tensors(shown, shown.inputs, () if chosen is None else chosen.inputs)
+    outputs = named_tensors(shown, shown.outputs, () if chosen is None else chosen.outputs)
     weights = [_weights(tensor) for graph in info.subgraphs for tensor in graph.tensors if tensor.content is not None]
     return ModelFacts(
         where,
         info.description,
         {},
-        tuple(_tensor(first.tensors[n]) for n in first.inputs),
-        tuple(_tensor(first.tensors[n]) for n in first.outputs),
+        tuple(map(_tensor, inputs)),
+        tuple(map(_tensor, outputs)),
         tuple(OperatorUse(op, count, "yes" if supported[op] else "no") for op, count in counts.most_common()),
         len(operators),
         sum(count for count, _ in weights),

@@ -47,19 +47,20 @@ def golden_sets(
     shapes: Mapping[str, Sequence[int] | None] | None,
     dims: Mapping[str, int | tuple[int, int]] | None,
     count: int,
+    signature: str | None = None,
 ) -> tuple[str, list[GoldenSet]]:
     """The reference's name, and `count` sets of random inputs with its outputs; sizes of open dimensions vary.
 
     The reference is the runtime of the model's format, or where that is not installed the interpreter.
     """
-    graph = read_model(model, shapes, dims)
+    graph = read_model(model, shapes, dims, signature=signature)
     symbols = dimensions(graph)
     trials: Sequence[Mapping[str, int]] = trial_sizes(symbols) if symbols else [{}]
-    reference = reference_for(model, "auto")
+    reference = reference_for(model, "auto", signature)
     sets = []
     for n in range(count):
         trial = trials[n % len(trials)]
-        sized = read_model(model, shapes, {**(dims or {}), **trial}) if trial else graph
+        sized = read_model(model, shapes, {**(dims or {}), **trial}, signature=signature) if trial else graph
         specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in sized.fed]
         inputs = random_inputs(specs, seed=n)
         sets.append(

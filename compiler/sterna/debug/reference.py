@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,11 @@ class Reference:
     again: Run | None = None
 
 
-def reference_for(model: Model, against: str) -> Reference | None:
+def reference_for(model: Model, against: str, signature: str | None = None) -> Reference | None:
     """The runtime that `against` asks for ("auto": that of the model's format, if it is installed).
+
+    Args:
+        signature: of a TensorFlow Lite model, which one is run; None: its first graph.
 
     Returns:
         None for the interpreter.
@@ -49,6 +53,8 @@ def reference_for(model: Model, against: str) -> Reference | None:
     version = next(filter(None, map(_version, distributions)), None)
     if against == "interpreter" or (against == "auto" and version is None):
         return None
+    if signature is not None and run is run_litert:
+        return Reference(f"{name} {version}", partial(run_litert, signature=signature))
     return Reference(f"{name} {version}", run, _optimized if run is run_onnxruntime else None)
 
 
@@ -65,8 +71,11 @@ def onnxruntime_version() -> str | None:
     return _version("onnxruntime")
 
 
-def run_litert(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
-    """A TensorFlow Lite model's outputs by the reference kernels, and the named intermediate tensors.
+def run_litert(
+    model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = (), signature: str | None = None
+) -> dict[str, Array]:
+    """A TensorFlow Lite model's outputs by the reference kernels, and the named intermediate tensors; of a signature
+    only the outputs, by its names.
 
     Raises:
         SternaError: E0004 ai-edge-litert is not installed, E0009 it cannot run the model.
@@ -82,6 +91,8 @@ def run_litert(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str]
             experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
             experimental_preserve_all_tensors=bool(wanted),
         )
+        if signature is not None:
+            return dict(runner.get_signature_runner(signature)(**inputs))
         for spec in runner.get_input_details():
             if tuple(spec["shape"]) != inputs[spec["name"]].shape:
                 runner.resize_tensor_input(spec["index"], inputs[spec["name"]].shape)

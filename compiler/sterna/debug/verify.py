@@ -119,6 +119,7 @@ def verify_model(
     seed: int = 0,
     tolerance: float = TOLERANCE,
     against: str = "auto",
+    signature: str | None = None,
     progress: Say | None = None,
 ) -> Report:
     """Compiles a model, runs it here and compares every output.
@@ -130,6 +131,7 @@ def verify_model(
         tolerance: of the largest difference, relative to the output's largest magnitude.
         against: the runtime of the model's format ("onnxruntime", "litert", "xgboost" or "lightgbm"), "interpreter",
             or "auto": the former if it is installed.
+        signature: which of a TensorFlow Lite model's signatures; None: its first graph.
         progress: called with a few words at the start of every longer step.
         The others are those of `sterna.compile`.
 
@@ -142,9 +144,9 @@ def verify_model(
     machine = target if isinstance(target, Target) else load_target(target)
     if machine.static or not machine.library:
         raise error("E0507", f"the target {machine.name} cannot be run here", fix="verify with --target host")
-    reference = reference_for(model, against)
+    reference = reference_for(model, against, signature)
     say("reading the model")
-    graph = read_model(model, shapes, dims)
+    graph = read_model(model, shapes, dims, signature=signature)
     options = Options(machine, generator, compiler, threads, weights=weights, winograd=winograd)
     if (symbols := open_dimensions(graph)) and inputs is None:
         say("running it at several sizes")

@@ -85,6 +85,25 @@ def is_supported(operator: OperatorInfo) -> bool:
     return operator.op in (*translators(), *RESOURCE_OPERATORS, *control.CONTROL_OPERATORS)
 
 
+def signature_of(info: ModelInfo, name: str) -> SignatureInfo:
+    """The signature of that name.
+
+    Raises:
+        SternaError: E0106, there is none.
+    """
+    for known in info.signatures:
+        if known.key == name and known.subgraph < len(info.subgraphs):
+            return known
+    keys = ", ".join(known.key for known in info.signatures) or "none"
+    raise error("E0106", f'the model has no signature "{name}"', f"its signatures: {keys}")
+
+
+def named_tensors(graph: SubgraphInfo, tensors: Sequence[int], names: Sequence[tuple[str, int]]) -> list[TensorInfo]:
+    """Tensors of a graph, with the names that a signature gives them."""
+    by_index = {index: name for name, index in names}
+    return [replace(graph.tensors[n], name=by_index.get(n, graph.tensors[n].name)) for n in tensors]
+
+
 class _Reader:
     def __init__(self, info: ModelInfo, where: str):
         self.info, self.where = info, where
@@ -96,12 +115,12 @@ class _Reader:
         self.wanted: dict[Value, str] = {}
 
     def model(self, shapes: Shapes, dims: Dims, signature: str | None) -> Graph:
-        chosen = self.chosen(signature)
+        chosen = None if signature is None else signature_of(self.info, signature)
         graph = self.info.subgraphs[0 if chosen is None else chosen.subgraph]
         if not graph.outputs:
             raise error("E0103", f"{self.where} has no outputs")
-        taken = _named(graph, graph.inputs, () if chosen is None else chosen.inputs)
-        given = _named(graph, graph.outputs, () if chosen is None else chosen.outputs)
+        taken = named_tensors(graph, graph.inputs, () if chosen is None else chosen.inputs)
+        given = named_tensors(graph, graph.outputs, () if chosen is None else chosen.outputs)
         types, problems = input_types(taken, shapes, dims)
         self.fail_if(problems_of(graph, self.where) + problems)
         inputs = tuple(Value(self.builder.name(tensor.name), kind) for tensor, kind in zip(taken, types, strict=True))
@@ -129,16 +148,6 @@ class _Reader:
         number = 0 if chosen is None else chosen.subgraph
         about = describe(self.info.content, self.info.metadata, number, [v.name for v in inputs], names)
         return replace(made, states=states, quantization=kinds, metadata=about)
-
-    def chosen(self, signature: str | None) -> SignatureInfo | None:
-        """The signature of that name."""
-        if signature is None:
-            return None
-        for known in self.info.signatures:
-            if known.key == signature and known.subgraph < len(self.info.subgraphs):
-                return known
-        keys = ", ".join(known.key for known in self.info.signatures) or "none"
-        raise error("E0106", f'the model has no signature "{signature}"', f"its signatures: {keys}")
 
     @staticmethod
     def fail_if(problems: Sequence[Diagnostic]) -> None:
@@ -379,12 +388,6 @@ def _empty(tensor: TensorInfo) -> TensorInfo:
     return replace(tensor, content=np.zeros(0, np.uint8))
 
 
-def _named(graph: SubgraphInfo, tensors: Sequence[int], names: Sequence[tuple[str, int]]) -> list[TensorInfo]:
-    """Tensors of a graph, with the names that a signature gives them."""
-    by_index = {index: name for name, index in names}
-    return [replace(graph.tensors[n], name=by_index.get(n, graph.tensors[n].name)) for n in tensors]
-
-
 def _distinct(names: Sequence[str]) -> list[str]:
     """Names of results, with a number behind those that stand there twice."""
     result: list[str] = []
@@ -396,4 +399,4 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return result
 
 
-__all__ = ["is_supported", "place_of", "problems_of", "read"]
+__all__ = ["is_supported", "named_tensors", "place_of", "problems_of", "read", "signature_of"]
