@@ -59,6 +59,12 @@ layers may have weights of 16 bits, of 8 bits (activations are then quantized wh
 which are made dense. *translated*: into core operators; *control flow*: its graphs become regions of ours; *variables*:
 storage that survives runs. Settings that are not supported are refused with E0113, which names them.
 
+Left out: hash tables and what works on strings (HASHTABLE*, LSH_PROJECTION, SKIP_GRAM), random numbers (RANDOM_*,
+MULTINOMIAL), what converters no longer write or the runtime itself does not run (CALL, CONCAT_EMBEDDINGS,
+EMBEDDING_LOOKUP_SPARSE), and DILATE and REDUCE_WINDOW. Complex numbers may stand between RFFT2D and their parts or
+magnitudes, not at the ends of a model. Where the reference kernels lack a type (HARD_SWISH and L2_NORMALIZATION of 16
+bits), it is refused too.
+
 | operator | how |
 | --- | --- |
 """

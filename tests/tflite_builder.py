@@ -187,7 +187,7 @@ class RefusedError(Exception):
 
 
 #: Operators that the set of reference kernels lacks, or has with a flaw: SUM reads int8 as uint8.
-_BY_THE_DEFAULT_KERNELS = ("BROADCAST_TO", "CEIL", "ELU", "ROUND", "SUM")
+_BY_THE_DEFAULT_KERNELS = ("BROADCAST_TO", "CEIL", "ELU", "ROUND", "SEGMENT_SUM", "SUM")
 
 
 def reference(content: bytes, feeds: Sequence[Mapping[str, np.ndarray]], operator: str = "") -> list[list[np.ndarray]]:

@@ -7,7 +7,7 @@ repeated.
 import zlib
 
 from tflite_builder import ModelWriter
-from tflite_nodes import contractions, elementwise, movement, recurrent, reductions  # noqa: F401 (they register)
+from tflite_nodes import contractions, elementwise, movement, recurrent, reductions, segments  # noqa: F401 (they register)
 from tflite_nodes.draw import MAKERS, Draw
 
 __all__ = ["MAKERS", "model_of"]

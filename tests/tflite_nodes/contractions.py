@@ -149,6 +149,25 @@ def transpose_conv(d: Draw) -> ModelWriter:
     return model
 
 
+@register("CONV_3D_TRANSPOSE")
+def conv_3d_transpose(d: Draw) -> ModelWriter:
+    model = ModelWriter()
+    g, padding = model.main, d.below(2)
+    n, sizes, c, outputs = d.below(3, 1), d.shape(3, 4), d.below(4, 1), d.below(4, 1)
+    kernel, strides = d.shape(3, 3), d.shape(3, 3)
+    pairs = zip(sizes, kernel, strides, strict=True)
+    wanted = (n, *(s * t if padding == 0 else (s - 1) * t + k for s, k, t in pairs), outputs)
+    operands = [g.constant(np.array(wanted, np.int32)), g.constant(d.elements("float32", (*kernel, outputs, c)))]
+    operands.append(d.input(g, "float32", (n, *sizes, c)))
+    if d.chance():
+        operands.append(g.constant(d.elements("float32", (outputs,))))
+    settings = {f"stride{a}": s for a, s in zip("DHW", strides, strict=True)}
+    g.op("CONV_3D_TRANSPOSE", operands, [g.output("float32", wanted)], "Conv3DOptions", padding=padding,
+         dilationDFactor=1, dilationHFactor=1, dilationWFactor=1, fusedActivationFunction=activation(d),
+         **settings)  # fmt: skip
+    return model
+
+
 @register("FULLY_CONNECTED")
 def fully_connected(d: Draw) -> ModelWriter:
     model = ModelWriter()

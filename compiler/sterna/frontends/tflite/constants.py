@@ -12,8 +12,9 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Array
 from sterna.ops.builder import LARGEST_TENSOR
 
-#: Element types that have none of ours.
-OTHERS = ("string", "resource", "variant", "complex64", "complex128")
+#: Element types that have none of ours; complex ones may stand between operators.
+COMPLEX = ("complex64", "complex128")
+OTHERS = ("string", "resource", "variant", *COMPLEX)
 #: Bits of an element where several share a byte.
 _PACKED = {"int4": 4, "uint4": 4, "int2": 2}
 

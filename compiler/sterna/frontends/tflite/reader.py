@@ -17,10 +17,10 @@ from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.tflite import control
-from sterna.frontends.tflite.constants import check_quantization, constant_array
+from sterna.frontends.tflite.constants import COMPLEX, check_quantization, constant_array, element_type
 from sterna.frontends.tflite.inputs import input_types
 from sterna.frontends.tflite.metadata import describe
-from sterna.frontends.tflite.operators import custom_translators, translators
+from sterna.frontends.tflite.operators import custom_translators, translator_of, translators
 from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SignatureInfo, SubgraphInfo, TensorInfo, load
 from sterna.frontends.tflite.translation import Translation
 from sterna.frontends.tflite.variables import RESOURCE_OPERATORS, Handles, Variables, assigned_in, handle_of
@@ -127,6 +127,8 @@ class _Reader:
         values: dict[int, Value | None] = dict(zip(graph.inputs, inputs, strict=True))
         self.body(graph, values)
         self.fail_if(self.problems)
+        for n in graph.outputs:
+            element_type(graph.tensors[n])
         outputs = [self.known(graph, values, n) for n in graph.outputs]
         self.fail_if(self.problems)
         results = [value for value in outputs if value is not None]
@@ -224,8 +226,9 @@ class _Reader:
 
     def results_of(self, node: OperatorInfo, work: Translation, handles: Handles) -> tuple[Value | None, ...]:
         if not self.is_control(node):
-            translator = (custom_translators() if node.is_custom else translators())[node.op]
-            result = translator(work)
+            tensors = (*work.declared, *work.results)
+            is_complex = any(tensor is not None and tensor.kind in COMPLEX for tensor in tensors)
+            result = translator_of(node, is_complex)(work)
             return result if isinstance(result, tuple) else (result,)
         # What the graphs may assign is handed on as further arguments, and comes back as further results.
         first = 1 if node.op == "IF" else 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from sterna.errors import error
 from sterna.frontends.tflite.operators import (
     activations,
     arithmetic,
@@ -14,12 +15,27 @@ from sterna.frontends.tflite.operators import (
     normalizations,
     recurrent,
     reductions,
+    segments,
     selection,
     shapes,
+    signal,
 )
+from sterna.frontends.tflite.schema import OperatorInfo
 from sterna.frontends.tflite.translation import Translator
 
-_MODULES = (activations, arithmetic, convolution, detection, normalizations, recurrent, reductions, selection, shapes)
+_MODULES = (
+    activations,
+    arithmetic,
+    convolution,
+    detection,
+    normalizations,
+    recurrent,
+    reductions,
+    segments,
+    selection,
+    shapes,
+    signal,
+)
 
 
 @cache
@@ -29,6 +45,23 @@ def translators() -> Mapping[str, Translator]:
     for module in _MODULES:
         table.update(module.TRANSLATORS)
     return MappingProxyType(table)
+
+
+def translator_of(node: OperatorInfo, is_complex: bool) -> Translator:
+    """The translator of an operator, which there is.
+
+    Args:
+        is_complex: whether an operand or a result is a complex tensor.
+
+    Raises:
+        SternaError: E0111, it does not take complex tensors.
+    """
+    table = custom_translators() if node.is_custom else translators()
+    if not is_complex:
+        return table[node.op]
+    if node.is_custom or node.op not in signal.COMPLEX_TRANSLATORS:
+        raise error("E0111", f"{node.op} of complex numbers is not supported")
+    return signal.COMPLEX_TRANSLATORS[node.op]
 
 
 @cache

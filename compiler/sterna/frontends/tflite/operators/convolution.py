@@ -250,9 +250,9 @@ class _Spread:
         settings = {"strides": tuple(strides), "begins": tuple(begins), "sizes": tuple(wanted), "groups": 1}
         return cls(tuple(before), tuple(after), tuple(tails), settings)
 
-    def apply(self, t: Translation, x: Value, w: Value) -> Value:
-        """The sums for an input (n, rows, columns, channels) and weights (outputs, rows, columns, channels)."""
-        arranged = t.pad(t.transpose(w, (1, 2, 3, 0)), (0, 0, 0, 0), (*self.tail, 0, 0))
+    def apply(self, t: Translation, x: Value, w: Value, order: Sequence[int] = (1, 2, 3, 0)) -> Value:
+        """The sums for an input (n, ..., channels) and weights that `order` makes (..., channels, outputs)."""
+        arranged = t.pad(t.transpose(w, order), (0,) * len(order), (*self.tail, 0, 0))
         return t.op(
             "conv_transpose", padded(t, x, list(zip(self.before, self.after, strict=True))), arranged, **self.settings
         )
@@ -292,6 +292,20 @@ def transpose_conv(t: Translation) -> Value:
         t.node, t.name, [x, w, t.optional(3)], t.builder, [t.info(2), t.info(1)], t.results, lambda _: ""
     )
     return requantized(swapped, total, channels_last, 0, 2)
+
+
+def conv_3d_transpose(t: Translation) -> Value:
+    wanted, w, x = t.integers(0, "sizes"), t.input(1), t.input(2)
+    strides = steps(t, "stride_d", "stride_h", "stride_w")
+    if any(step != 1 for step in steps(t, *(f"dilation_{n}_factor" for n in "dhw"))):
+        raise t.unsupported("with dilations")
+    n, *sizes, channels = t.sizes(x, 5)
+    *extents, outputs, given = t.sizes(w, 5)
+    if given != channels or len(wanted) != 5 or wanted[0] != n or wanted[4] != outputs or min(wanted) < 1:
+        raise error("E0108", f"the weight {w.type} and the sizes {wanted} do not fit the input {x.type}")
+    spread = _Spread.of(sizes, wanted[1:4], extents, strides, t.option("padding") == _SAME)
+    y = spread.apply(t, x, w, (0, 1, 2, 4, 3))
+    return t.activated(t.op("add", y, t.input(3)) if t.has(3) else y)
 
 
 # ---------------------------------------------------------------- fully connected
@@ -406,6 +420,7 @@ TRANSLATORS: dict[str, Translator] = {
     "AVERAGE_POOL_2D": average_pool,
     "CONV_2D": conv_2d,
     "CONV_3D": conv_3d,
+    "CONV_3D_TRANSPOSE": conv_3d_transpose,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "FULLY_CONNECTED": fully_connected,
     "L2_POOL_2D": l2_pool,

@@ -114,6 +114,30 @@ def _suppressed(t: Translation, settings: _Settings, boxes: Value, scores: Value
     return chosen, count
 
 
+def non_max_suppression(t: Translation) -> tuple[Value, ...]:
+    """The best boxes that no better one covers, then zeros; the fifth version gives their scores too."""
+    boxes, scores, most = t.input(0), t.input(1), t.integer_of(2, "the most boxes")
+    overlap, least = np.float32(t.scalar_of(3, "an overlap")), np.float32(t.scalar_of(4, "a score"))
+    if t.has(5) and t.scalar_of(5, "a sigma") != 0.0:
+        raise t.unsupported("that lowers scores by how much boxes overlap (soft)")
+    anchors, width = t.sizes(boxes, 2)
+    if width != 4 or t.sizes(scores, 1) != (anchors,) or most < 0 or not overlap > 0:
+        raise error("E0108", f"{most} of boxes {boxes.type} with scores {scores.type}, overlaps of {overlap:g}")
+    # An overlap as large as that suppresses too.
+    limit = np.nextafter(overlap, np.float32(-np.inf))
+    chosen, count = t.builder.add_all(
+        "non_max_suppression", t.reshape(boxes, (1, anchors, 4)), t.reshape(scores, (1, 1, anchors)),
+        t.constant(most, "int64"), t.constant(limit, "float32"), t.constant(least, "float32"),
+        size=max(most, 1), sources=t.sources, name=f"{t.name}/suppressed",
+    )  # fmt: skip
+    rows = _column(t, t.op("slice", chosen, starts=(0, 0), sizes=(most, 3), steps=(1, 1)), 2)
+    places = t.cast(t.op("maximum", rows, t.scalar(0, "int64")), "int32")
+    total = t.cast(t.reshape(count, ()), "int32")
+    if t.kind == "NON_MAX_SUPPRESSION_V4":
+        return places, total
+    return places, t.reshape(_chosen(t, t.reshape(scores, (1, anchors)), 1, rows), (most,)), total
+
+
 def _column(t: Translation, rows: Value, n: int) -> Value:
     count, _ = t.static(rows)
     return t.reshape(t.op("slice", rows, starts=(0, n), sizes=(count, 1), steps=(1, 1)), (count,))
@@ -218,7 +242,10 @@ def transpose_conv_bias(t: Translation) -> Value:
     return t.op("add", y, t.input(2)) if t.has(2) else y
 
 
-TRANSLATORS: dict[str, Translator] = {}
+TRANSLATORS: dict[str, Translator] = {
+    "NON_MAX_SUPPRESSION_V4": non_max_suppression,
+    "NON_MAX_SUPPRESSION_V5": non_max_suppression,
+}
 CUSTOM_TRANSLATORS: dict[str, Translator] = {
     "Convolution2DTransposeBias": transpose_conv_bias,
     "TFLite_Detection_PostProcess": post_process,

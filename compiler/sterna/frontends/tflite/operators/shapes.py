@@ -301,6 +301,15 @@ def broadcast_to(t: Translation) -> Value:
     return t.op("expand", t.input(0), shape=tuple(t.dims(1, "sizes")))
 
 
+def broadcast_args(t: Translation) -> Value:
+    """The shape of what two shapes broadcast to."""
+    a, b = t.input(0), t.input(1)
+    longest = max(t.sizes(a, 1)[0], t.sizes(b, 1)[0])
+    ones = t.scalar(1, a.dtype)
+    first, second = (t.pad(x, (longest - t.extent(x, 0),), (0,), 1) for x in (a, b))
+    return t.op("where", t.op("equal", first, ones), second, first)
+
+
 def fill(t: Translation) -> Value:
     value = t.input(1)
     return t.op("expand", t.reshape(value, ()), shape=tuple(t.dims(0, "sizes")))
@@ -385,6 +394,7 @@ def batch_to_space(t: Translation) -> Value:
 
 TRANSLATORS: dict[str, Translator] = {
     "BATCH_TO_SPACE_ND": batch_to_space,
+    "BROADCAST_ARGS": broadcast_args,
     "BROADCAST_TO": broadcast_to,
     "CONCATENATION": concatenation,
     "DEPTH_TO_SPACE": depth_to_space,

@@ -1,0 +1,73 @@
+"""Fourier transforms as products with the matrix of their sines and cosines.
+
+For the lengths that models use (some hundreds) that is as fast as a fast transform, and it reaches the same kernels as
+everything else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.emitter import Emitter
+from sterna.ir.graph import Array, Value
+
+LONGEST = 4096
+
+
+def _matrix(given: int, length: int, parts: int, inverse: bool, onesided: bool) -> Array:
+    """From (element, real or imaginary) to (frequency, real or imaginary), or back.
+
+    Args:
+        given: elements that there are; the others of `length` are 0.
+        parts: 1 for real operands, 2 for complex ones.
+    """
+    rows = np.arange(min(given, length if not (inverse and onesided) else length // 2 + 1))
+    if inverse and onesided:
+        # All frequencies but the first and the middle one stand for their mirror images too.
+        weight = np.where((rows == 0) | (2 * rows == length), 1.0, 2.0) / length
+        angle = 2 * np.pi * (np.outer(rows, np.arange(length)) % length) / length
+        matrix = np.stack([np.cos(angle) * weight[:, None], -np.sin(angle) * weight[:, None]], axis=1)
+        return matrix[:, :parts].reshape(len(rows) * parts, length)
+    columns = np.arange(length // 2 + 1 if onesided else length)
+    sign = 1.0 if inverse else -1.0
+    angle = sign * 2 * np.pi * (np.outer(rows, columns) % length) / length
+    real, imaginary = np.cos(angle), np.sin(angle)
+    matrix = np.stack([np.stack([real, imaginary], -1), np.stack([-imaginary, real], -1)], axis=1)
+    if inverse:
+        matrix = matrix / length
+    return matrix[:, :parts].reshape(len(rows) * parts, len(columns) * 2)
+
+
+def transform(t: Emitter, x: Value, axis: int, length: int, inverse: bool, onesided: bool) -> Value:
+    """The transform along an axis of a tensor whose last dimension is real and imaginary part.
+
+    Args:
+        length: of the transform: elements behind it are left out, missing ones are 0.
+        inverse: from frequencies to elements.
+        onesided: only the frequencies up to the middle, of which the others are mirror images.
+
+    Raises:
+        SternaError: E0107, E0108 or E0113.
+    """
+    sizes = x.shape
+    parts, extent = t.extent(x, -1), t.extent(x, axis)
+    if parts not in (1, 2) or axis == len(sizes) - 1:
+        raise error("E0108", f"a Fourier transform of {x.type} along dimension {axis}")
+    if not 1 <= length <= LONGEST:
+        raise error("E0113", f"{t.kind} of {length} elements is not supported")
+    matrix = _matrix(extent, length, parts, inverse, onesided)
+    used = len(matrix) // parts
+    if used < extent:
+        kept = [used if n == axis else s for n, s in enumerate(sizes)]
+        x = t.op("slice", x, starts=(0,) * len(sizes), sizes=tuple(kept), steps=(1,) * len(sizes))
+    rank = len(sizes)
+    order = [n for n in range(rank) if n not in (axis, rank - 1)] + [axis, rank - 1]
+    lead = [sizes[n] for n in order[:-2]]
+    flat = t.reshape(t.transpose(x, order), (*lead, used * parts))
+    if rank == 2:
+        flat = t.reshape(flat, (1, used * parts))
+    y = t.op("matmul", flat, t.constant(matrix, x.dtype))
+    made = 1 if inverse and onesided else 2
+    y = t.reshape(y, (*lead, matrix.shape[1] // made, made))
+    return t.transpose(y, [order.index(n) for n in range(rank)])
