@@ -12,7 +12,7 @@ import pytest
 from compiling import compiled_schedule, run_schedule
 from dot_products import arrays, product, tiled
 from sterna.errors import SternaError
-from sterna.intrinsics import INTRINSICS
+from sterna.intrinsics import DOTS, INTRINSICS
 from sterna.ir.integer import Int
 from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
@@ -75,7 +75,7 @@ def test_a_machine_without_it_computes_the_behaviour(name: str, generator: str) 
     np.testing.assert_array_equal(found["out"], run_kernel(kernel, feeds)["out"])
 
 
-@pytest.mark.parametrize("name", INTRINSICS)
+@pytest.mark.parametrize("name", DOTS)
 def test_the_loop_interpreter_runs_behaviours(name: str) -> None:
     """No machine needed: the loop program, its vectors and its tails, by the declaration."""
     intrinsic = INTRINSICS[name]

@@ -54,6 +54,8 @@ class PlainC:
         self.index_type = "int64_t" if target.pointer_bits == 64 else "int32_t"
         self.helpers: dict[tuple[str, str, int], None] = {}
         self.intrinsics: dict[str, Intrinsic] = {}
+        #: C headers that the text needs.
+        self.headers: set[str] = set()
         #: C names of the dimensions that the current kernel reads.
         self.dimensions: dict[Symbol, str] = {}
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from sterna.codegen.llvm_expr import Values, constant, kind, memory_kind, shuffle_mask
 from sterna.codegen.llvm_machine import architecture
+from sterna.codegen.tiles import refuse_without_tiles
 from sterna.errors import internal_error
-from sterna.intrinsics import Intrinsic
+from sterna.intrinsics import Intrinsic, TileIntrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.loops import program as P
@@ -50,6 +51,7 @@ class FunctionWriter:
         self.pointers: dict[Buffer, str] = {}
         self.scopes: dict[Buffer, str] = {}
         self.known: dict[object, str] = {}  # positions and addresses computed where they dominate
+        self.held: P.Tiles | None = None
         self.exits: list[str] = []  # the labels behind the loops entered
         self.bits = target.pointer_bits
         self.index_kind = f"i{self.bits}"
@@ -71,6 +73,10 @@ class FunctionWriter:
         if isinstance(s, P.Seq):
             for inner in s.stmts:
                 self.statement(inner)
+        elif isinstance(s, (P.Let, P.Assign)) and s.variable.rows:
+            self.tile(s.variable, s.value)
+        elif isinstance(s, P.Declare) and s.variable.rows:
+            pass  # it is a register
         elif isinstance(s, P.Let):
             self.variables[s.variable] = self.value(s.value)
         elif isinstance(s, P.Assign):
@@ -98,6 +104,8 @@ class FunctionWriter:
         elif isinstance(s, P.Break):
             self._do(f"br label %{self.exits[-1]}")
             self._begin(self._label("never"))  # what a block ends with may follow
+        elif isinstance(s, P.Tiles):
+            self.configured(s)
         elif isinstance(s, P.Require):
             holds, failed = self._label("holds"), self._label("failed")
             self._do(f"br i1 {self.value(s.value)}, label %{holds}, label %{failed}")
@@ -154,6 +162,46 @@ class FunctionWriter:
                 self._do(f"br label %{done}")
         self._begin(done)
         self.known = known
+
+    # -- tiles
+    def configured(self, s: P.Tiles) -> None:
+        """The configuration of the tile registers, the body, and its end."""
+        refuse_without_tiles(s.intrinsic, self.target)
+        self.held = s
+        data = s.intrinsic.configuration(s.shapes)
+        name, text = f"@tiles_{data.hex()}", "".join(f"\\{byte:02x}" for byte in data)
+        self.values.declarations.add(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{text}", align 64')
+        self.on_tiles(s.intrinsic, "configure", f"ptr {name}")
+        self.statement(s.body)
+        self.on_tiles(s.intrinsic, "release")
+
+    def on_tiles(self, intrinsic: TileIntrinsic, operation: str, *operands: str) -> None:
+        name = intrinsic.name_in("llvm", operation)
+        kinds = ", ".join(f"{o.split()[0]}{' immarg' if o.startswith('i8 ') else ''}" for o in operands)
+        self.values.declarations.add(f"declare void @{name}({kinds})")
+        self._do(f"call void @{name}({', '.join(operands)})")
+
+    def tile(self, v: Variable, value: Expr) -> None:
+        """What a tile register is assigned."""
+        assert self.held is not None
+        if isinstance(value, E.Load):
+            assert isinstance(value.tensor, Buffer)
+            place = self.tile_place(value.tensor, value.indices[0], value.pitch)
+            self.on_tiles(self.held.intrinsic, "load", self.tile_register(v), *place)
+        elif isinstance(value, P.Apply):
+            assert isinstance(value.intrinsic, TileIntrinsic)
+            tiles = [self.tile_register(e.variable) for e in value.operands if isinstance(e, P.Read)]
+            self.on_tiles(value.intrinsic, "multiply", *tiles)
+        else:
+            self.on_tiles(self.held.intrinsic, "zero", self.tile_register(v))
+
+    def tile_register(self, v: Variable) -> str:
+        assert self.held is not None
+        return f"i8 {self.held.registers[v]}"
+
+    def tile_place(self, buffer: Buffer, index: Int, pitch: int) -> tuple[str, str]:
+        """The address of a tile in memory, and the bytes from one row to the next."""
+        return f"ptr {self.address(buffer, index)}", f"i64 {pitch * dtypes.size(buffer.dtype)}"
 
     # -- positions
     def position(self, index: Int) -> str:
@@ -313,6 +361,12 @@ class FunctionWriter:
         return result
 
     def store(self, s: P.Store) -> None:
+        if s.rows:
+            assert self.held is not None
+            assert isinstance(s.value, P.Read)
+            place = self.tile_place(s.buffer, s.index, s.pitch)
+            self.on_tiles(self.held.intrinsic, "store", self.tile_register(s.value.variable), *place)
+            return
         buffer, index, dtype, lanes = s.buffer, s.index, s.buffer.dtype, s.value.lanes
         scalar, size, scope = memory_kind(dtype), dtypes.size(dtype), self.scopes.get(buffer, "")
         active = lanes if s.active is None else s.active

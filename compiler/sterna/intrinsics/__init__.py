@@ -1,15 +1,19 @@
 """Hardware intrinsics: what an instruction computes, as a tensor expression, and how each generator writes it.
 
-A target names those that it has among its capabilities (`int_dot`), the schedule step `tensorize` matches one to the
-innermost loops of a stage, and a test holds every lowering to its behaviour on the machines that can run it.
+A target names those that it has among its capabilities (`int_dot`, `int_tile`), the schedule step `tensorize` matches
+one to the innermost loops of a stage, and a test holds every lowering to its behaviour on the machines that can run it.
 """
 
 from __future__ import annotations
 
-from sterna.intrinsics.declaration import Intrinsic
+from sterna.intrinsics.declaration import Intrinsic, TileIntrinsic, TileShape
 from sterna.intrinsics.dot import DOT_PRODUCTS
+from sterna.intrinsics.tile import TILE_PRODUCTS
 
-#: Every intrinsic, by the name that targets and schedules give it.
-INTRINSICS: dict[str, Intrinsic] = {i.name: i for i in DOT_PRODUCTS}
+#: Those that multiply vectors and those that multiply tiles, by the names that targets and schedules give them.
+DOTS: dict[str, Intrinsic] = {i.name: i for i in DOT_PRODUCTS}
+TILES: dict[str, TileIntrinsic] = {i.name: i for i in TILE_PRODUCTS}
+#: Every intrinsic.
+INTRINSICS: dict[str, Intrinsic] = {**DOTS, **TILES}
 
-__all__ = ["INTRINSICS", "Intrinsic"]
+__all__ = ["DOTS", "INTRINSICS", "TILES", "Intrinsic", "TileIntrinsic", "TileShape"]

@@ -1,8 +1,8 @@
-"""What an intrinsic is: a behaviour, and the templates of its lowerings."""
+"""What an intrinsic is: a behaviour, and how the generators write it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +12,13 @@ from sterna.te.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Intrinsic:
-    """An operation of the hardware that adds sums of products to a vector of accumulators.
+    """An operation of the hardware that adds sums of products to accumulators.
 
     Args:
         name: by which targets and schedules know it.
-        behaviour: a stage of one axis, the lanes, whose body is the sum that each lane gets, over one reduced axis,
-            the group. Its operands are tensors (lanes, group), the group innermost, as they lie in registers.
+        behaviour: a stage whose last axis are the lanes and whose body is the sum that each gets; the last axis that
+            is reduced is the group of neighbours in its operands, as they lie in registers. A dot product has no other
+            axes, and operands (lanes, group).
         template: the macro `<template>(i)` of `intrinsics/c.j2` that defines the C function `i.function` (accumulator,
             operands...), and the one of `intrinsics/llvm.j2` that gives the body of the LLVM function: instructions
             that compute %r from %a0, %a1, %a2.
@@ -39,12 +40,12 @@ class Intrinsic:
 
     @property
     def lanes(self) -> int:
-        return int(self.behaviour.shape[0])
+        return int(self.behaviour.shape[-1])
 
     @property
     def group(self) -> int:
         """Products that are added up per lane."""
-        return int(self.reduction.axes[0].extent)
+        return int(self.reduction.axes[-1].extent)
 
     @property
     def dtype(self) -> str:
@@ -70,3 +71,52 @@ class Intrinsic:
     def function(self) -> str:
         """The name of the function that generated code calls."""
         return self.name.replace(".", "_")
+
+
+#: (rows, bytes of a row) of a tile register; a register that is not used has none.
+TileShape = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class TileIntrinsic(Intrinsic):
+    """One that multiplies matrices kept in registers of two dimensions, tiles.
+
+    The behaviour's axes are (row, lane), those reduced (word, group): the left operand is (row, word and group), the
+    right one (word, lane, group). Each may be of fewer rows or words than the hardware's most, as the tiles are
+    configured. `settings` has, for "c" and for "llvm", the names of the functions `configure` (address), `release` (),
+    `zero` (tile), `load` and `store` (tile, address, bytes from row to row) and `multiply` (accumulators, left, right),
+    where a tile is the number of its register.
+
+    Args:
+        registers: how many tiles there are, accumulators and operands alike.
+        configuration: the memory that `configure` reads, by the shapes of the registers.
+        multiply_cycles, load_cycles: from one such instruction to the next; latency: from a product to the next one
+            into the same accumulators.
+    """
+
+    registers: int = 8
+    configuration: Callable[[Sequence[TileShape]], bytes] = lambda shapes: b""
+    multiply_cycles: int = 16
+    load_cycles: int = 8
+    latency: int = 52
+
+    @property
+    def rows(self) -> int:
+        """The most rows of the accumulators and of the left operand."""
+        return int(self.behaviour.shape[0])
+
+    @property
+    def words(self) -> int:
+        """The most groups of a row of the left operand, which are the rows of the right one."""
+        return int(self.reduction.axes[0].extent)
+
+    @property
+    def depth(self) -> int:
+        """The most products that are added up per accumulator."""
+        return self.words * self.group
+
+    def name_in(self, language: str, operation: str) -> str:
+        """What a language ("c", "llvm") calls an operation on tiles."""
+        names = self.settings[language]
+        assert isinstance(names, Mapping)
+        return str(names[operation])

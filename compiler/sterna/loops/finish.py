@@ -9,6 +9,7 @@ from sterna.loops.math import expand_math
 from sterna.loops.registers import promote_registers
 from sterna.loops.share import share
 from sterna.loops.small_floats import widen_small_floats
+from sterna.loops.tiles import place_tiles
 from sterna.loops.unroll import unroll
 from sterna.loops.vectorize import vectorize
 from sterna.loops.verify import verify
@@ -16,10 +17,10 @@ from sterna.te.expr import Expr
 
 
 def finish(function: P.Function) -> P.Function:
-    """The loop program that generators render: vectors explicit, loops unrolled, registers named, math expanded,
-    16-bit floats computed in 32 bits, repeated values shared, every access proved in bounds."""
+    """The loop program that generators render: vectors explicit, loops unrolled, registers named, tiles placed, math
+    expanded, 16-bit floats computed in 32 bits, repeated values shared, every access proved in bounds."""
     body = unroll(vectorize(function.body))
-    function = promote_registers(replace(function, body=body))
+    function = place_tiles(promote_registers(replace(function, body=body)))
     body = share(_expand(function.body, {}))
     return verify(replace(function, body=body))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import SternaError, internal_error
+from sterna.intrinsics import TileIntrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int, Symbol
 from sterna.loops import program as P
@@ -19,6 +20,7 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.interpreter import evaluate_stage, operation
 from sterna.te.position import IndexAtom
+from sterna.te.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -54,6 +56,7 @@ class _Run:
         self.name, self.memory, self.symbols = name, memory, symbols
         self.variables: dict[P.Variable, Any] = {}
         self.local: dict[P.Buffer, Array] = {}
+        self.tiles: dict[tuple[P.Buffer, int], Array] = {}
 
     # -- statements
     def stmt(self, s: P.Stmt) -> None:
@@ -70,6 +73,8 @@ class _Run:
                 raise self.error(f"{s.symbol.name} is {value}, not {s.symbol.lo} to {s.symbol.hi}")
         elif isinstance(s, P.For):
             self.loop(s)
+        elif isinstance(s, P.Tiles):
+            self.stmt(s.body)
         elif isinstance(s, P.Branch):
             if self.value(s.condition):
                 self.stmt(s.then)
@@ -102,9 +107,17 @@ class _Run:
             pass
 
     def store(self, s: P.Store) -> None:
-        array, lanes = self.array(s.buffer), s.value.lanes
+        lanes = s.value.lanes
         first, count = self.position(s.index), lanes if s.active is None else s.active
         value = np.broadcast_to(self.value(s.value), lanes)
+        if s.buffer.scope == "tile":
+            self.tiles[s.buffer, first] = value
+            return
+        array = self.array(s.buffer)
+        if s.rows:
+            for row, part in enumerate(value.reshape(s.rows, -1)):
+                array[self.places(s.buffer, array, first + row * s.pitch, part.size, 1)] = part
+            return
         array[self.places(s.buffer, array, first, count, s.stride)] = value[:count]
 
     # -- values
@@ -139,14 +152,36 @@ class _Run:
     def apply(self, e: P.Apply, operands: list[Array]) -> Any:
         """An intrinsic, by its behaviour."""
         intrinsic = e.intrinsic
+        if isinstance(intrinsic, TileIntrinsic):
+            return self.apply_tiles(intrinsic, operands)
         factors = (load.tensor.name for load in intrinsic.factors)
         shape = (intrinsic.lanes, intrinsic.group)
         arrays = {name: value.reshape(shape) for name, value in zip(factors, operands[1:], strict=True)}
         return operands[0] + evaluate_stage(intrinsic.behaviour, arrays)
 
+    @staticmethod
+    def apply_tiles(intrinsic: TileIntrinsic, operands: list[Array]) -> Any:
+        """A product of tiles, which may be smaller than the hardware's: then of what they have and zeros."""
+        sums, left, right = operands
+        rows, words = sums.size // intrinsic.lanes, right.size // (intrinsic.lanes * intrinsic.group)
+        shapes = ((rows, words * intrinsic.group), (words, intrinsic.lanes, intrinsic.group))
+        arrays = {}
+        for load, value, shape in zip(intrinsic.factors, (left, right), shapes, strict=True):
+            assert isinstance(load.tensor, Tensor)
+            whole = [int(n) for n in load.tensor.shape]
+            missing = [(0, n - have) for n, have in zip(whole, shape, strict=True)]
+            arrays[load.tensor.name] = np.pad(value.reshape(shape), missing)
+        return sums + evaluate_stage(intrinsic.behaviour, arrays)[:rows].reshape(-1)
+
     def load(self, e: E.Load) -> Any:
         buffer = e.tensor
         assert isinstance(buffer, P.Buffer)
+        if buffer.scope == "tile":
+            return self.tiles[buffer, self.position(e.indices[0])]
+        if e.rows:
+            array, first = self.array(buffer), self.position(e.indices[0])
+            starts = (first + row * e.pitch for row in range(e.rows))
+            return np.concatenate([array[self.places(buffer, array, at, e.lanes // e.rows, 1)] for at in starts])
         array, count = self.array(buffer), e.lanes if e.active is None else e.active
         read = array[self.places(buffer, array, self.position(e.indices[0]), count, e.stride)]
         if e.lanes == 1:

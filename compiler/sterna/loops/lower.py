@@ -25,13 +25,13 @@ from sterna.loops.inline import inlined, producers_first
 from sterna.loops.nest import Nest, Region, Remainder, Tile
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
-from sterna.loops.tensorize import ScatteredOperandError, tensorized
+from sterna.loops.tensorize import ScatteredOperandError, tensorized, tile_statement
 from sterna.schedule.products import contains, factors
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.state import RaggedTail, Split, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
-from sterna.te.layout import Layout, dense_strides, most_elements
+from sterna.te.layout import Layout, dense_layout, dense_strides, most_elements
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import Tensor, combine, identity
 
@@ -75,6 +75,7 @@ class Lowering:
         self.bodies = inlined(self.stages)
         self.order = producers_first(self.bodies, self._sinks())
         self.places: dict[str, Place] = {}
+        self.tiles: dict[str, Buffer] = {}  # of stages whose accumulators are tiles
         self.n_tasks = ONE
         self.layouts = layouts
         self.inputs = tuple(self._argument(t, "input", slot) for slot, t in enumerate(self.kernel.inputs))
@@ -104,27 +105,9 @@ class Lowering:
 
     # -- arguments
     def _argument(self, t: Tensor, scope: P.Scope, slot: int) -> Buffer:
-        layout = self.layouts.get(t.name)
-        if layout is None:
-            strides = dense_strides(t.shape)
-            size = as_int(1)
-            for n in t.shape:
-                size = size * n
-            buffer = Buffer(
-                t.name, t.dtype, t.shape, strides, most_elements(t.shape), scope, ZERO, slot, size=reserved(size)
-            )
-        else:
-            buffer = Buffer(
-                t.name,
-                t.dtype,
-                t.shape,
-                layout.strides,
-                layout.elements,
-                scope,
-                layout.origin,
-                slot,
-                size=reserved(layout.size),
-            )
+        at = self.layouts.get(t.name) or dense_layout(t.shape)
+        size = reserved(at.size)
+        buffer = Buffer(t.name, t.dtype, t.shape, at.strides, at.elements, scope, at.origin, slot, size=size)
         if scope != "output" or t.body is not None:
             self.places[t.name] = Place(buffer, tuple(ZERO for _ in t.shape))
         return buffer
@@ -147,13 +130,15 @@ class Lowering:
 
     # -- one nest
     def _level(self, nest: Nest, level: int, phase: str | None) -> Stmt:
-        """The loops from leaf `level` inward; `phase`: None before the first reduced axis, then "init" or "update"."""
+        """The loops from leaf `level` inward; `phase`: None before the first reduced axis, then "init" or "update", and
+        "store" where accumulators are tiles."""
         s = nest.stage
         if level == len(s.leaves):
             return self._store(nest, phase)
         leaf = s.leaves[level]
-        if s.tensorized is not None and leaf == s.tensorized.lane:
-            return self._tensorized(nest, level, phase)
+        if s.tensorized is not None and leaf == s.tensorized.first:
+            tiles = s.tensorized.row is not None
+            return self._tile(nest, phase) if tiles else self._tensorized(nest, level, phase)
         if nest.settled(leaf):
             return self._placed(nest, leaf, level, phase)
         if leaf in s.reduction_leaves:
@@ -161,11 +146,11 @@ class Lowering:
                 saved = dict(self.places)
                 prologue, places = self._prologue(nest)
                 self.places.update(places)
-                init = self._level(nest.fork(), level, "init")
-                update = self._level(nest.fork(), level, "update")
+                phases = ("init", "update", "store") if s.name in self.tiles else ("init", "update")
+                parts = [self._level(nest.fork(), level, each) for each in phases]
                 self.places = saved
-                return seq(*prologue, init, update)
-            if phase == "init":
+                return seq(*prologue, *parts)
+            if phase in ("init", "store"):
                 return self._level(nest, level + 1, phase)
         extent = nest.extent(leaf)
         kind: Any = s.annotations.get(leaf, "serial")
@@ -234,7 +219,12 @@ class Lowering:
     def _tail(self, nest: Nest, outer: str, remainder: Remainder, leaf: str, level: int, phase: str | None) -> Stmt:
         """What remains after the full tiles of a split: one smaller tile, if its size may depend on a dimension. Where
         it may not (lanes, unrolled loops), tiles of sizes that are powers of two, each of them or not."""
-        split = nest.stage.split_of(outer)
+        split, s = nest.stage.split_of(outer), nest.stage
+        if s.tensorized is not None and split.inner == s.tensorized.row:
+            # Whole tiles: the last one begins earlier.
+            assert isinstance(split, Split)
+            tile = Tile(as_int(split.factor), nest.extent(split.parent) - split.factor)
+            return self._tail_tile(nest, outer, tile, remainder.full, leaf, level, phase)
         if remainder.rest.is_const or not nest.fixed(split.inner):
             return self._tail_tile(nest, outer, Tile(remainder.rest), remainder.full, leaf, level, phase)
         parts: list[Stmt] = []
@@ -271,7 +261,7 @@ class Lowering:
     def _placed(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
         """Stages placed at this axis, then the rest of the nest."""
         here = [n for n in self.order if self.stages[n].attach == (nest.stage.name, leaf)]
-        if not here or phase == "init":
+        if not here or phase in ("init", "store"):
             return self._level(nest, level + 1, phase)
         saved = dict(self.places)
         regions = infer_regions(nest, self.stages, self.bodies, self.order)
@@ -292,8 +282,13 @@ class Lowering:
 
     def _prologue(self, nest: Nest) -> tuple[list[Stmt], dict[str, Place]]:
         """The running extreme value that argmin and argmax keep beside the index."""
-        body = self.bodies[nest.stage.name]
+        body, s = self.bodies[nest.stage.name], nest.stage
         assert isinstance(body, Reduce)
+        if s.tensorized is not None and s.tensorized.row is not None:
+            self.tiles[s.name] = tiles = replace(
+                self.places[s.name].buffer, name=self._unique(f"{s.name}_tile"), scope="tile"
+            )
+            return [P.Alloc(tiles)], {}
         if body.index is None:
             return [], {}
         inner = [
@@ -339,6 +334,28 @@ class Lowering:
             )
         except ScatteredOperandError as problem:
             self._refuse(f"{intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
+
+    def _tile(self, nest: Nest, phase: str | None) -> Stmt:
+        """The innermost loops as a product of tiles: its accumulators are set to zero, added to, and stored."""
+        s = nest.stage
+        assert s.tensorized is not None
+        extents = [nest.extent(axis) for axis in s.tensorized.axes]
+        # Of one row too, an axis has a symbol of its own.
+        sizes = zip(s.tensorized.axes, extents, strict=True)
+        symbols = {axis: self._symbol(s, axis, 2 if n == 1 else n) for axis, n in sizes}
+        nest.bound.update({axis: of(symbol) for axis, symbol in symbols.items()})
+        values = self._axis_values(nest, spatial_only=phase != "update")
+        memory = self._write(s.name, tuple(values[a] for a in s.tensor.axes), E.const(0, s.tensor.dtype))
+        found = factors(self.bodies[s.name]) if phase == "update" else ()
+        assert found is not None
+        pair = found[::-1] if s.tensorized.swapped else found
+        try:
+            return tile_statement(
+                phase, memory, self.tiles.get(s.name), [self._resolve(e, values) for e in pair], s.tensorized.intrinsic,
+                list(zip(symbols.values(), extents, strict=True)),
+            )  # fmt: skip
+        except ScatteredOperandError as problem:
+            self._refuse(f"{s.tensorized.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder")
 
     # -- storage
     def _allocate(self, s: StageState, region: Region) -> Buffer:

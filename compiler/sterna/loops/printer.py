@@ -61,9 +61,12 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         at = f" at {s.buffer.slot}" if s.buffer.scope == "scratch" else ""
         lines.append(f"{pad}{s.buffer.scope} {s.buffer.name}: {s.buffer.dtype}[{s.buffer.elements}]{at}")
     elif isinstance(s, P.Store):
-        lines.append(
-            f"{pad}{s.buffer.name}[{position_text(s.index, s.value.lanes, s.stride, s.active)}] = {print_expr(s.value)}"
-        )
+        place = position_text(s.index, s.value.lanes, s.stride, s.active, s.rows, s.pitch)
+        lines.append(f"{pad}{s.buffer.name}[{place}] = {print_expr(s.value)}")
+    elif isinstance(s, P.Tiles):
+        shapes = (f"{n}: {rows} x {columns} bytes" for n, (rows, columns) in enumerate(s.shapes))
+        lines.append(f"{pad}tiles {', '.join(shapes)}")
+        _stmt(s.body, depth + 1, lines)
     elif isinstance(s, P.Require):
         lines.append(f"{pad}require {print_expr(s.value)}")
     else:

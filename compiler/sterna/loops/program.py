@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sterna.intrinsics import Intrinsic
+from sterna.intrinsics import Intrinsic, TileIntrinsic, TileShape
 from sterna.ir.integer import ZERO, Int, Symbol
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
 from sterna.te.layout import dense_strides, most_elements
 
 #: input, output, param: memory of the call record. scratch: per worker, planned by the compiler. stack: at most 1 KB.
-#: register: named scalars or vectors, all indices constant.
-Scope = Literal["input", "output", "param", "scratch", "stack", "register"]
+#: register: named scalars or vectors, all indices constant. tile: one tile of the hardware per index, all constant.
+Scope = Literal["input", "output", "param", "scratch", "stack", "register", "tile"]
 LoopKind = Literal["serial", "unrolled", "vectorized", "parallel"]
 
 
@@ -65,11 +65,13 @@ def dense_buffer(name: str, dtype: str, shape: tuple[Int, ...], scope: Scope, sl
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A named value: a register of a promoted buffer (mutable) or a shared subexpression (assigned once)."""
+    """A named value: a register of a promoted buffer (mutable) or a shared subexpression (assigned once). A tile has
+    `rows`, all its elements are its lanes, row by row."""
 
     name: str
     dtype: str
     lanes: int
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -256,13 +258,33 @@ class Alloc(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class Store(Stmt):
-    """Writes `value` at a flat element offset; lanes lie `stride` apart, only the first `active` are written."""
+    """Writes `value` at a flat element offset; lanes lie `stride` apart, only the first `active` are written. Of a tile
+    each of the `rows` is consecutive, `pitch` elements from one to the next."""
 
     buffer: Buffer
     index: Int
     value: Expr
     stride: int = 1
     active: int | None = None
+    rows: int = 0
+    pitch: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles(Stmt):
+    """The body with the tile registers of the hardware configured, which is undone behind it.
+
+    Inside, variables that have rows are registers. They are assigned zeros, a load with rows, or what an intrinsic
+    makes of them, into its own accumulators; they are stored to memory as a whole.
+
+    Args:
+        shapes: rows and bytes of a row, by number of the register; registers: of every tile variable of the body.
+    """
+
+    intrinsic: TileIntrinsic
+    shapes: tuple[TileShape, ...]
+    registers: dict[Variable, int]
+    body: Stmt
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,6 +327,13 @@ def most(value: Int) -> int:
     return hi
 
 
+def reach(lanes: int, stride: int, active: int | None, rows: int, pitch: int) -> int:
+    """Elements from the first to the last that a load or store touches."""
+    if rows:
+        return (rows - 1) * pitch + lanes // rows - 1
+    return ((lanes if active is None else active) - 1) * stride
+
+
 # ---------------------------------------------------------------- walking
 def seq(*stmts: Stmt | None) -> Stmt:
     """A sequence without nesting or empty members."""
@@ -325,7 +354,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
     """Statements directly inside one."""
     if isinstance(stmt, Seq):
         return stmt.stmts
-    if isinstance(stmt, For):
+    if isinstance(stmt, (For, Tiles)):
         return (stmt.body,)
     if isinstance(stmt, (If, Branch)):
         return (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
@@ -343,7 +372,7 @@ def map_children(stmt: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
     """The statement with `f` applied to those directly inside it."""
     if isinstance(stmt, Seq):
         return seq(*(f(s) for s in stmt.stmts))
-    if isinstance(stmt, For):
+    if isinstance(stmt, (For, Tiles)):
         return replace(stmt, body=f(stmt.body))
     if isinstance(stmt, (If, Branch)):
         return replace(stmt, then=f(stmt.then), otherwise=None if stmt.otherwise is None else f(stmt.otherwise))

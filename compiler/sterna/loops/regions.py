@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int
+from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int, ceil_div
 from sterna.loops.nest import Nest, Region
 from sterna.loops.prove import at_least_zero
-from sterna.schedule.state import StageState
+from sterna.schedule.state import Split, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor
@@ -43,7 +43,7 @@ def infer_regions(
         if name not in below or name not in accesses:
             continue
         s = stages[name]
-        regions[name] = region = _union(s.tensor, accesses[name])
+        regions[name] = region = _whole_tiles(s, _union(s.tensor, accesses[name]))
         opened, inside = Nest(s, region).opened()
         values = opened.axis_values()
         if isinstance(values, str):
@@ -52,6 +52,23 @@ def infer_regions(
             inside.update(outside)
         _collect(bodies, name, values, inside, accesses)
     return regions
+
+
+def _whole_tiles(s: StageState, region: Region) -> Region:
+    """The region of a stage that is computed in tiles: with fewer rows than a tile has it begins earlier, with fewer
+    lanes it reaches into what is computed and left out."""
+    if s.tensorized is None or s.tensorized.row is None:
+        return region
+    row, lane = (
+        next(r for r in s.relations if isinstance(r, Split) and r.inner == axis) for axis in s.tensorized.axes[:2]
+    )
+    least, extent = list(region.least), list(region.extent)
+    for d, axis in enumerate(s.tensor.axes):
+        if axis.name == lane.parent:
+            extent[d] = ceil_div(extent[d], lane.factor) * lane.factor
+        if axis.name == row.parent and extent[d].is_const and least[d].is_const and int(extent[d]) < row.factor:
+            least[d], extent[d] = axis.extent - row.factor, as_int(row.factor)
+    return Region(tuple(least), tuple(extent))
 
 
 def _collect(

@@ -1,12 +1,13 @@
-"""One innermost statement of a stage as an intrinsic: the vectors that it takes, from the scalars they stand for."""
+"""One innermost statement of a stage as an intrinsic: the vectors or tiles that it takes, from the scalars they stand
+for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sterna.intrinsics import Intrinsic
-from sterna.ir.integer import ZERO, Symbol
+from sterna.intrinsics import Intrinsic, TileIntrinsic
+from sterna.ir.integer import ZERO, Int, Symbol
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -74,3 +75,68 @@ def _operand(factor: Expr, intrinsic: Intrinsic, lane: Symbol, group: tuple[Symb
         return e.with_children(tuple(map(vector, e.children())))
 
     return vector(factor)
+
+
+def tile_statement(
+    phase: str | None,
+    memory: P.Stmt,
+    tiles: P.Buffer | None,
+    factors: Sequence[Expr],
+    intrinsic: Intrinsic,
+    axes: Sequence[tuple[Symbol, Int]],
+) -> P.Stmt:
+    """What is done with one tile of accumulators.
+
+    Args:
+        phase: "init", "update" or "store": it becomes zeros, the product of two tiles is added to it, or it is stored.
+        memory: the store of one accumulator to where all of them belong behind the reduction.
+        tiles: where they are while it runs.
+        factors: what is multiplied for one element of each axis.
+        axes: the symbols of row, lane, word and group, and how many there are.
+
+    Raises:
+        ScatteredOperandError: an operand or the accumulators do not lie in memory as tiles are loaded and stored, in
+            rows of consecutive elements; or the axes are not as the intrinsic has them.
+    """
+    assert isinstance(memory, P.Store)
+    assert isinstance(intrinsic, TileIntrinsic)
+    (row, rows), (lane, lanes), (word, words), (group, groups) = axes
+    if tiles is None:
+        raise ScatteredOperandError("nothing outside of the tile is reduced")
+    if not rows.is_const or not words.is_const or lanes != intrinsic.lanes or groups != intrinsic.group:
+        raise ScatteredOperandError(f"a tile of {rows} x {lanes}, {words} x {groups} deep")
+    pitch = memory.index.coefficient(row)
+    if memory.index.coefficient(lane) != 1 or not pitch:
+        raise ScatteredOperandError(f"accumulators of {memory.buffer.name} are not neighbours")
+    index, count = memory.index.substitute({row: ZERO, lane: ZERO}), int(rows) * intrinsic.lanes
+    if phase == "init":
+        return P.Store(tiles, index, replace(E.const(0, tiles.dtype), lanes=count), rows=int(rows))
+    old = E.Load(tiles.dtype, tensor=tiles, indices=(index,), lanes=count, rows=int(rows))
+    if phase == "store":
+        return replace(memory, index=index, value=old, rows=int(rows), pitch=pitch)
+    # The axes along a row of either operand, from the inside out, and the one from row to row.
+    deep, inside = (word, int(words)), (group, intrinsic.group)
+    operands = (
+        _tile(factors[0], (inside, deep), (row, int(rows)), lane),
+        _tile(factors[1], (inside, (lane, intrinsic.lanes)), deep, row),
+    )
+    product = P.Apply(tiles.dtype, intrinsic=intrinsic, operands=(old, *operands), lanes=count)
+    return P.Store(tiles, index, product, rows=int(rows))
+
+
+def _tile(factor: Expr, along: Sequence[tuple[Symbol, int]], down: tuple[Symbol, int], absent: Symbol) -> Expr:
+    """The load of a tile whose rows are walked `along` and `down`."""
+    if not isinstance(factor, E.Load):
+        raise ScatteredOperandError("a factor is computed, and tiles are loaded from memory")
+    (index,) = factor.indices
+    width = 1
+    for symbol, extent in along:
+        if index.coefficient(symbol) != width:
+            raise ScatteredOperandError(f"{factor.tensor.name}[{index}] has steps of {index.coefficient(symbol)}")
+        width *= extent
+    symbol, rows = down
+    pitch = index.coefficient(symbol)
+    if pitch is None or pitch < 0 or index.coefficient(absent) != 0:
+        raise ScatteredOperandError(f"{factor.tensor.name}[{index}] has no constant step from row to row")
+    start = index.substitute(dict.fromkeys((symbol, *(a for a, _ in along)), ZERO))
+    return replace(factor, indices=(start,), lanes=rows * width, rows=rows, pitch=pitch)

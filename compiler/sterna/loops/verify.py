@@ -93,8 +93,8 @@ class _Verifier:
                 self.visit(stmt.otherwise, ranges, [*known, (stmt.limit - 1, stmt.index)], breakable)
             return
         elif isinstance(stmt, P.Store):
-            reach = (stmt.value.lanes if stmt.active is None else stmt.active) - 1
-            self.access(stmt.buffer, stmt.index, reach * stmt.stride)
+            last = P.reach(stmt.value.lanes, stmt.stride, stmt.active, stmt.rows, stmt.pitch)
+            self.access(stmt.buffer, stmt.index, last)
         elif isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
             kind = f"{stmt.condition.dtype} x{stmt.condition.lanes}"
             self.problems.append(f"a branch on {kind}, which is no truth value")
@@ -102,8 +102,8 @@ class _Verifier:
             self.problems.append("it leaves a loop where there is none to leave")
         for load in P.own_loads(stmt):
             assert isinstance(load.tensor, Buffer)
-            reach = (load.lanes if load.active is None else load.active) - 1
-            self.access(load.tensor, load.indices[0], reach * load.stride)
+            last = P.reach(load.lanes, load.stride, load.active, load.rows, load.pitch)
+            self.access(load.tensor, load.indices[0], last)
         for child in P.children(stmt):
             self.visit(child, ranges, known, breakable)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sterna.intrinsics import Intrinsic
+import operator
+
+from sterna.intrinsics import Intrinsic, TileIntrinsic
 from sterna.ir import dtypes
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Reduce
@@ -35,7 +37,9 @@ def matching(body: Expr, intrinsic: Intrinsic) -> bool | None:
     found = factors(body)
     if found is None or body.dtype != intrinsic.dtype:
         return None
+    # Tiles are loaded as they lie in memory; vectors are widened on the way.
+    takes = operator.eq if isinstance(intrinsic, TileIntrinsic) else contains
     for swapped, pair in ((False, found), (True, found[::-1])):
-        if all(contains(wanted, e.dtype) for wanted, e in zip(intrinsic.operands, pair, strict=True)):
+        if all(takes(wanted, e.dtype) for wanted, e in zip(intrinsic.operands, pair, strict=True)):
             return swapped
     return None

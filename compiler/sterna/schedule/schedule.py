@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.intrinsics import INTRINSICS
+from sterna.intrinsics import INTRINSICS, TileIntrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
 from sterna.schedule.products import factors, matching
@@ -130,30 +130,55 @@ class Schedule:
         if axis in s.reduction_leaves:
             self._illegal(f"{axis} is reduced; tasks must not write the same elements", "use rfactor")
 
-    def tensorize(self, stage: str, lane: str, group: str, intrinsic: str) -> None:
-        """Computes the two innermost axes by a hardware intrinsic: `lane` of as many iterations as it has lanes (fewer
-        in a tail, whose other lanes are idle), and `group`, reduced, of as many as it adds up per lane.
+    def tensorize(self, stage: str, *arguments: str) -> None:
+        """Computes the innermost axes by a hardware intrinsic, whose name comes last; the stage must be what its
+        behaviour says.
 
-        The stage must be what the intrinsic's behaviour says. Where a factor has a narrower type than the operand it is
-        widened; a tail of the group reads zeros.
+        A dot product takes two: the `lane`, of as many iterations as it has lanes (fewer in a tail, whose other lanes
+        are idle), and the `group`, reduced, of as many as it adds up per lane. Where a factor has a narrower type than
+        the operand it is widened; a tail of the group reads zeros.
+
+        A product of tiles takes four: `row` (at most its rows), `lane`, and, reduced, `word` (at most its words) and
+        `group`. Its accumulators are tiles of the hardware while the reduction runs, and stored behind it. Where rows
+        are left over, the last tile begins earlier and computes some of them again; lanes beyond the last are computed
+        and left out, so the right factor must be packed with room for them.
         """
-        s: StageState = self._step("tensorize", stage, lane, group, intrinsic)
-        self._leaf(s, lane)
-        self._leaf(s, group)
+        *axes, intrinsic = arguments
+        s: StageState = self._step("tensorize", stage, *arguments)
+        for axis in axes:
+            self._leaf(s, axis)
         declared = INTRINSICS.get(intrinsic)
         if declared is None:
             self._illegal(f"there is no intrinsic {intrinsic}", f"one of {', '.join(INTRINSICS)}")
-        if s.leaves[-2:] != [lane, group] or lane in s.reduction_leaves or group not in s.reduction_leaves:
-            self._illegal(f"{lane} and {group} are not the innermost axes of {s.leaves}, the second reduced", "reorder")
-        for axis, size in ((lane, declared.lanes), (group, declared.group)):
-            split = next((r for r in s.relations if isinstance(r, Split) and r.inner == axis), None)
-            if split is None or split.factor != size:
+        shape = declared.behaviour
+        reduced = [axis in s.reduction_leaves for axis in axes]
+        wanted = [a.reduction for a in shape.all_axes]
+        if s.leaves[-len(axes) :] != axes or reduced != wanted:
+            names = ", ".join(f"{a.name} (reduced)" if a.reduction else a.name for a in shape.all_axes)
+            why = f"{', '.join(axes)} are not the innermost axes of {s.leaves}, to be {names}"
+            self._illegal(why, "reorder")
+        splits = {axis: self._split_at(s, axis) for axis in axes}
+        for axis, of_shape in zip(axes, shape.all_axes, strict=True):
+            size, have = int(of_shape.extent), splits[axis]
+            less = isinstance(declared, TileIntrinsic) and of_shape.name in ("row", "w")
+            if have is None or not (have <= size if less else have == size):
                 self._illegal(f"{axis} does not have {size} iterations", f"split an axis by {size}")
         swapped = matching(s.body, declared)
         if swapped is None:
             self._illegal(f"{stage} does not compute what {intrinsic} does", "tensorize a sum of products of its types")
-        s.annotations[lane] = s.annotations[group] = "tensorized"
-        s.tensorized = Tensorized(declared, lane, group, swapped)
+        for axis in axes:
+            s.annotations[axis] = "tensorized"
+        s.tensorized = Tensorized(declared, tuple(axes), swapped)
+
+    @staticmethod
+    def _split_at(s: StageState, axis: str) -> int | None:
+        """Iterations of the inner part of a split, or of the outer one where a split inner part is split evenly."""
+        factors = {r.inner: r.factor for r in s.relations if isinstance(r, Split)}
+        if axis in factors:
+            return factors[axis]
+        split = next((r for r in s.relations if isinstance(r, Split) and r.outer == axis), None)
+        whole = None if split is None else factors.get(split.parent)
+        return None if split is None or whole is None or whole % split.factor else whole // split.factor
 
     # -- storage and placement
     def inline(self, stage: str) -> None:

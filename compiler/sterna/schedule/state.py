@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sterna.intrinsics import Intrinsic
+from sterna.intrinsics import Intrinsic, TileIntrinsic
 from sterna.ir.integer import Int
 from sterna.te.expr import Expr, Reduce
 from sterna.te.interpreter import evaluate_stage
@@ -62,15 +62,35 @@ class RaggedTail:
 
 @dataclass(frozen=True)
 class Tensorized:
-    """The two innermost axes of a stage as one intrinsic: its lanes, and the group that each lane adds up.
+    """The innermost axes of a stage as one intrinsic: its lanes, and the group that each lane adds up; those of a
+    product of tiles are rows, lanes, words and groups.
 
-    `swapped`: the right factor of the stage is the intrinsic's left operand.
+    Args:
+        axes: in the order of the intrinsic's behaviour, those reduced last.
+        swapped: the right factor of the stage is the intrinsic's left operand.
     """
 
     intrinsic: Intrinsic
-    lane: str
-    group: str
+    axes: tuple[str, ...]
     swapped: bool
+
+    @property
+    def first(self) -> str:
+        """The outermost of the axes."""
+        return self.axes[0]
+
+    @property
+    def lane(self) -> str:
+        return self.axes[len(self.intrinsic.behaviour.axes) - 1]
+
+    @property
+    def group(self) -> str:
+        return self.axes[-1]
+
+    @property
+    def row(self) -> str | None:
+        """The rows of a tile."""
+        return self.axes[0] if isinstance(self.intrinsic, TileIntrinsic) else None
 
 
 @dataclass

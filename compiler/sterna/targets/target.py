@@ -18,7 +18,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.intrinsics import INTRINSICS
+from sterna.intrinsics import DOTS, TILES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,6 +41,7 @@ class Target:
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
             and vectors of every width.
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
+        int_tile: intrinsics for products of tiles of small integers, by the same names.
         pointer_bits, cores, l1_bytes, l1_ways, l2_bytes: sizes that strategies ask for; l1_bytes is 0 without a cache.
         dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
@@ -67,6 +68,7 @@ class Target:
     fma: bool = False
     fma_bits: int = 0
     int_dot: tuple[str, ...] = ()
+    int_tile: tuple[str, ...] = ()
     pointer_bits: int = 64
     cores: int = 1
     l1_bytes: int = 32768
@@ -220,10 +222,13 @@ def _read(path: Path) -> Target:
         raise SternaError(problems)
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     values.setdefault("name", path.stem)
-    strange = sorted(set(values.get("int_dot", ())) - set(INTRINSICS))
+    strange = [
+        Diagnostic("E0202", f"there is no intrinsic {name}", where, f"{key} takes {', '.join(known_names)}")
+        for key, known_names in (("int_dot", DOTS), ("int_tile", TILES))
+        for name in sorted(set(values.get(key, ())) - set(known_names))
+    ]
     if strange:
-        fix = f"int_dot takes {', '.join(INTRINSICS)}"
-        raise SternaError([Diagnostic("E0202", f"there is no intrinsic {name}", where, fix) for name in strange])
+        raise SternaError(strange)
     if base is not None:
         return replace(load_target(str(base)), **values)
     missing = [k for k in ("description", "triple", "llvm_triple") if k not in values]

@@ -155,13 +155,16 @@ class Load(Expr):
     """An element of a tensor.
 
     In the loop program `indices` holds one flat element offset, and a load of several lanes reads elements `stride`
-    apart; only the first `active` of them (None: all) are read, the others are zero.
+    apart; only the first `active` of them (None: all) are read, the others are zero. A load of a tile has `rows`, each
+    of consecutive elements, `pitch` elements from one to the next.
     """
 
     tensor: Storage = None  # type: ignore[assignment]
     indices: tuple[Int, ...] = ()
     stride: int = 1
     active: int | None = None
+    rows: int = 0
+    pitch: int = 0
     __hash__ = Expr.__hash__
 
 

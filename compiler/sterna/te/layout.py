@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sterna.ir.integer import ONE, Int
+from sterna.ir.integer import ONE, ZERO, Int
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,14 @@ def dense_strides(shape: Sequence[Int]) -> tuple[Int, ...]:
         strides.append(step)
         step = step * size
     return tuple(reversed(strides))
+
+
+def dense_layout(shape: Sequence[Int]) -> Layout:
+    """Of a compact tensor that has its buffer to itself."""
+    size = ONE
+    for n in shape:
+        size = size * n
+    return Layout(dense_strides(shape), ZERO, size)
 
 
 def most_elements(shape: Sequence[Int]) -> int:

@@ -22,8 +22,10 @@ def type_text(dtype: str, lanes: int) -> str:
     return dtype if lanes == 1 else f"{dtype}x{lanes}"
 
 
-def position_text(index: object, lanes: int, stride: int, active: int | None) -> str:
+def position_text(index: object, lanes: int, stride: int, active: int | None, rows: int = 0, pitch: int = 0) -> str:
     """An element offset and the elements from there on."""
+    if rows:
+        return f"{index} : {rows} x {lanes // rows} pitch {pitch}"
     if lanes == 1:
         return str(index)
     text = f"{index} : {lanes if active is None else active}"
@@ -42,7 +44,7 @@ def print_expr(e: E.Expr) -> str:
         position = (
             ", ".join(map(str, e.indices))
             if len(e.indices) != 1
-            else position_text(e.indices[0], e.lanes, e.stride, e.active)
+            else position_text(e.indices[0], e.lanes, e.stride, e.active, e.rows, e.pitch)
         )
         tail = "" if e.active is None else f" of {e.lanes}"
         return f"{e.tensor.name}[{position}{tail}]"

@@ -6,7 +6,7 @@ A strategy names no target and no operator: it looks at how the stages reduce an
 from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import contraction, dot, elementwise, recurrence, rows, window
+from sterna.schedule.strategies import contraction, dot, elementwise, recurrence, rows, tile, window
 from sterna.schedule.strategies.analysis import Context
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.te.tensor import Kernel
@@ -25,7 +25,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
 
 
 def _propose(kernel: Kernel, context: Context) -> Schedule:
-    for family in (recurrence.propose, dot.propose, contraction.propose, window.propose, elementwise.propose):
+    families = (
+        recurrence.propose, tile.propose, dot.propose, contraction.propose, window.propose, elementwise.propose,
+    )  # fmt: skip
+    for family in families:
         schedule = family(kernel, context)
         if schedule is not None:
             return schedule

@@ -33,15 +33,17 @@ class Context:
     Args:
         strides: of tensors that do not lie densely in memory, by name.
         weights: the type that weights are stored in, if not their own.
+        multiply_adds: in a cycle, where it is not vectors that do them.
     """
 
     target: Target
     strides: Mapping[str, Sequence[Int]] = field(default_factory=dict)
     weights: str = ""
+    multiply_adds: float = 0.0
 
     def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
         """The least cycles that so many multiply-adds take."""
-        return int(multiply_adds / (self.lanes(kernel) * self.target.rate))
+        return int(multiply_adds / (self.multiply_adds or self.lanes(kernel) * self.target.rate))
 
     def lanes(self, kernel: Kernel) -> int:
         """Lanes of a vector of the kernel's widest element type."""

@@ -1,0 +1,200 @@
+"""Gives every tile of a loop program a register of the hardware.
+
+Storage of scope "tile" becomes variables, one for every index; the operands of products are loaded into variables of
+their own, once in a run of statements. All of a function's tiles are configured together at its entry and released at
+its end: to configure them takes as long as a dozen products, and threads that hold no tiles are cheaper to switch. So a
+register has one shape throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
+from typing import NoReturn
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.intrinsics import TileIntrinsic, TileShape
+from sterna.ir import dtypes
+from sterna.loops import program as P
+from sterna.te import expr as E
+from sterna.te.expr import Expr
+
+
+def place_tiles(function: P.Function) -> P.Function:
+    """The function with its tiles in registers.
+
+    Raises:
+        SternaError: E0304, an index is not constant, a product is not added to its own accumulators, or there are not
+            enough registers.
+    """
+    found = {
+        e.intrinsic
+        for s in P.walk(function.body)
+        if (value := P.value_of(s)) is not None
+        for e in E.walk(value)
+        if isinstance(e, P.Apply) and isinstance(e.intrinsic, TileIntrinsic)
+    }
+    if not found:
+        return function
+    if len({(i.registers, i.configuration) for i in found}) > 1:
+        _refuse(function.name, "tiles of two kinds", "use one kind in a kernel")
+    intrinsic = min(found, key=lambda i: i.name)
+    named = _Naming(function.name).block(function.body)
+    least = _Registers(function.name, intrinsic)
+    least.block(named)
+    # Those that are left let loads go ahead of the products that read the register before.
+    loads = dict.fromkeys(_shape(s.variable) for s in P.walk(named) if isinstance(s, P.Let) and s.variable.rows)
+    spare = islice(cycle(loads), intrinsic.registers - len(least.shapes))
+    places = _Registers(function.name, intrinsic, [*least.shapes, *spare])
+    places.block(named)
+    return replace(function, body=P.Tiles(intrinsic, tuple(places.shapes), places.of, named))
+
+
+@dataclass
+class _Naming:
+    """Turns tile storage and tile loads into variables."""
+
+    kernel: str
+    variables: dict[tuple[P.Buffer, int], P.Variable] = field(default_factory=dict)
+    count: int = 0
+
+    def block(self, stmt: P.Stmt) -> P.Stmt:
+        out: list[P.Stmt] = []
+        loaded: dict[Expr, P.Variable] = {}
+        members = P.members(stmt)
+        for n, s in enumerate(members):
+            if isinstance(s, P.Alloc) and s.buffer.scope == "tile":
+                out.extend(P.Declare(v) for v in self.declared(s.buffer, members[n + 1 :]))
+            elif isinstance(s, P.Store) and s.buffer.scope == "tile":
+                out.extend(self.assigned(s, loaded))
+            elif isinstance(s, P.Store) and s.rows:
+                out.append(replace(s, value=self.read(s.value)))
+            else:
+                out.append(P.map_children(s, self.block) if P.children(s) else s)
+            if not isinstance(s, P.Store) or s.buffer.scope != "tile":
+                written = s.buffer if isinstance(s, P.Store) else None
+                # A loop or a branch may write anything.
+                kept = {} if P.children(s) else {e: v for e, v in loaded.items() if _buffer(e) is not written}
+                loaded = kept
+        return P.seq(*out)
+
+    def declared(self, buffer: P.Buffer, scope: Sequence[P.Stmt]) -> list[P.Variable]:
+        """The variables that tile storage becomes, by the stores in its scope."""
+        stores = [s for each in scope for s in P.walk(each) if isinstance(s, P.Store) and s.buffer is buffer]
+        for s in stores:
+            key = (buffer, self.index(s.buffer, s))
+            name = f"{buffer.name}_{key[1]}"
+            if key not in self.variables:
+                self.variables[key] = P.Variable(name, buffer.dtype, s.value.lanes, s.rows)
+            elif self.variables[key].lanes != s.value.lanes:
+                _refuse(self.kernel, f"{name} has two shapes", "split its rows by what divides them")
+        return [v for (owner, _), v in self.variables.items() if owner is buffer]
+
+    def index(self, buffer: P.Buffer, node: P.Store | E.Load) -> int:
+        index = node.index if isinstance(node, P.Store) else node.indices[0]
+        if not index.is_const:
+            _refuse(
+                self.kernel,
+                f"index {index} of tiles {buffer.name} is not constant after unrolling",
+                "unroll the loops that index it",
+            )
+        return int(index)
+
+    def read(self, e: Expr) -> P.Read:
+        assert isinstance(e, E.Load)
+        assert isinstance(e.tensor, P.Buffer)
+        variable = self.variables[e.tensor, self.index(e.tensor, e)]
+        return P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
+
+    def assigned(self, s: P.Store, loaded: dict[Expr, P.Variable]) -> list[P.Stmt]:
+        """An assignment to a tile, with loads of the operands that are not there yet before it."""
+        variable = self.variables[s.buffer, self.index(s.buffer, s)]
+        if not isinstance(s.value, P.Apply):
+            return [P.Assign(variable, s.value)]
+        lets: list[P.Stmt] = []
+        sums, *operands = s.value.operands
+        if self.read(sums).variable is not variable:
+            _refuse(
+                self.kernel,
+                f"{variable.name} is assigned the sums of another tile",
+                "add to the accumulators themselves",
+            )
+        reads: list[Expr] = [self.read(sums)]
+        for operand in operands:
+            assert isinstance(operand, E.Load)
+            if (known := loaded.get(operand)) is None:
+                known = P.Variable(f"tile{self.count}", operand.dtype, operand.lanes, operand.rows)
+                self.count += 1
+                loaded[operand] = known
+                lets.append(P.Let(known, operand))
+            reads.append(P.Read(known.dtype, variable=known, lanes=known.lanes))
+        return [*lets, P.Assign(variable, s.value.with_children(tuple(reads)))]
+
+
+def _buffer(e: Expr) -> object:
+    assert isinstance(e, E.Load)
+    return e.tensor
+
+
+@dataclass
+class _Registers:
+    """Hands out registers, from where a tile is declared or loaded to its last use in that block."""
+
+    kernel: str
+    intrinsic: TileIntrinsic
+    shapes: list[TileShape] = field(default_factory=list)
+    of: dict[P.Variable, int] = field(default_factory=dict)
+    busy: set[int] = field(default_factory=set)
+    taken: dict[int, int] = field(default_factory=dict)
+
+    def block(self, stmt: P.Stmt) -> None:
+        members = P.members(stmt)
+        last = {v: n for n, s in enumerate(members) for v in _used(s)}
+        mine: list[P.Variable] = []
+        for n, s in enumerate(members):
+            if isinstance(s, (P.Declare, P.Let)) and s.variable.rows:
+                self.take(s.variable)
+                mine.append(s.variable)
+            for child in P.children(s):
+                self.block(child)
+            for v in [v for v in mine if last.get(v, n) <= n]:
+                mine.remove(v)
+                self.busy.discard(self.of[v])
+
+    def take(self, v: P.Variable) -> None:
+        shape = _shape(v)
+        free = [n for n, s in enumerate(self.shapes) if s == shape and n not in self.busy]
+        if not free and len(self.shapes) < self.intrinsic.registers:
+            free = [len(self.shapes)]
+            self.shapes.append(shape)
+        if not free:
+            _refuse(
+                self.kernel,
+                f"{v.name} finds none of {self.intrinsic.registers} registers",
+                "use smaller blocks of tiles",
+            )
+        # In turns: the one taken longest ago.
+        self.of[v] = chosen = min(free, key=lambda n: self.taken.get(n, 0))
+        self.taken[chosen] = len(self.of)
+        self.busy.add(chosen)
+
+
+def _shape(v: P.Variable) -> TileShape:
+    return v.rows, v.lanes // v.rows * dtypes.size(v.dtype)
+
+
+def _used(stmt: P.Stmt) -> set[P.Variable]:
+    """Tile variables that a statement reads or assigns."""
+    used: set[P.Variable] = set()
+    for s in P.walk(stmt):
+        value = P.value_of(s)
+        if value is not None:
+            used |= {e.variable for e in E.walk(value) if isinstance(e, P.Read) and e.variable.rows}
+        if isinstance(s, (P.Assign, P.Let)) and s.variable.rows:
+            used.add(s.variable)
+    return used
+
+
+def _refuse(kernel: str, why: str, fix: str) -> NoReturn:
+    raise SternaError(Diagnostic("E0304", f"tiles cannot become registers: {why}", (f"kernel {kernel}",), fix))

@@ -1,0 +1,169 @@
+"""Sums of products of bytes by the target's products of tiles: matrix products, convolutions and dense layers.
+
+Blocks of accumulators, two by two where there are as many, stay in tile registers while the reduction runs: a step of
+it loads as many tiles as it multiplies. They are stored to memory of a block's size, from where the epilogue computes
+with vectors. The rows of a left tile are places of a row of the image, a constant step apart, so nothing is copied; the
+weights are packed as a right tile is loaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sterna.intrinsics import TILES, TileIntrinsic
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
+from sterna.schedule.strategies.contraction import Shape, analyse, make_tasks, tile_shape
+from sterna.te.tensor import Axis, Kernel
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How tiles compute a contraction.
+
+    Args:
+        depth: the reduced axis along the rows of a left tile; step: how much of it a product takes.
+        rows: of a tile; block: tiles of a block of accumulators, down and across.
+    """
+
+    intrinsic: TileIntrinsic
+    shape: Shape
+    depth: Axis
+    step: int
+    rows: int
+    block: tuple[int, int]
+
+
+def propose(kernel: Kernel, context: Context) -> Schedule | None:
+    """The schedule of a kernel with one contraction of bytes by constant ones, if tiles are the faster way."""
+    plan = _plan(kernel, context)
+    if plan is None:
+        return None
+    shape, intrinsic = plan.shape, plan.intrinsic
+    lanes, (down, across) = intrinsic.lanes, plan.block
+    s = Schedule(kernel)
+    acc = shape.stage.name
+    if acc in s.outputs:
+        out = acc
+        acc = s.cache_write(acc)
+    else:
+        out = s.outputs[0]
+    inline_elementwise(s)
+    mr, nr = down * plan.rows, across * lanes
+    names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    column_outer, column_inner = s.split(out, names[shape.columns.name], nr)
+    column_vector, column_lane = s.split(out, column_inner, context.target.lanes(32))
+    rows = [names[r.name] for r in shape.rows]
+    rows[-1], row = s.split(out, rows[-1], mr)
+    s.reorder(out, column_outer, *rows, row, column_vector, column_lane)
+    fast = replace(context, multiply_adds=_multiply_adds(intrinsic))
+    place = make_tasks(s, out, column_outer, rows, shape, (mr, nr), fast)
+    s.unroll(out, column_vector)
+    s.vectorize(out, column_lane, whole=True)
+    s.compute_at(acc, out, place, "scratch")
+    down_outer, tile_row = s.split(acc, shape.rows[-1].name, plan.rows)
+    across_outer, lane = s.split(acc, shape.columns.name, lanes)
+    steps, within = s.split(acc, plan.depth.name, plan.step)
+    word, group = s.split(acc, within, intrinsic.group)
+    reduced = [steps if a is plan.depth else a.name for a in shape.inner]
+    others = [a.name for a in shape.rows[:-1]]
+    s.reorder(acc, *reduced, *others, down_outer, across_outer, tile_row, lane, word, group)
+    for axis in (*others, down_outer, across_outer):
+        s.unroll(acc, axis)
+    s.tensorize(acc, tile_row, lane, word, group, intrinsic.name)
+    _pack(s, plan, nr)
+    return s
+
+
+def _plan(kernel: Kernel, context: Context) -> _Plan | None:
+    if not context.target.int_tile:
+        return None
+    shape = analyse(kernel, context)
+    if shape is None or shape.stage.dtype != "int32" or shape.right.tensor not in kernel.params or not shape.rows:
+        return None
+    extents = [a.extent for a in (*shape.stage.axes, *shape.inner)]
+    reduced = [a for a in shape.inner if stride_of(shape.left, a, context.strides) == 1]
+    along = stride_of(shape.left, shape.rows[-1], context.strides)
+    if len(reduced) != 1 or not along or along < 0 or any(not n.is_const for n in extents):
+        return None
+    (depth,) = reduced
+    if any(shape.columns in i.symbols() for i in shape.left.indices):
+        return None
+    # Both must be dimensions of the weights as they are, so that they can be packed.
+    if any(a.var not in shape.right.indices for a in (depth, shape.columns)):
+        return None
+    types = (shape.left.dtype, shape.right.dtype)
+    intrinsic = next((TILES[n] for n in context.target.int_tile if TILES[n].operands == types), None)
+    if intrinsic is None or (step := _step(size(depth.extent), intrinsic)) is None:
+        return None
+    rows, columns = size(shape.rows[-1].extent), -(-size(shape.columns.extent) // intrinsic.lanes)
+    tiles = -(-rows // intrinsic.rows)
+    steps = product([a.extent for a in shape.inner]) // step
+    # Of those that take as long the one with the fewest loads.
+    cycles, _, block = min(
+        (_cycles(intrinsic, (tiles, columns), (m, n), steps), (m + n) / (m * n), (m, n))
+        for m, n in _blocks(intrinsic, tiles, columns)
+    )
+    if cycles >= _vector_cycles(shape, context):
+        return None
+    return _Plan(intrinsic, shape, depth, step, -(-rows // tiles), block)
+
+
+def _step(depth: int, intrinsic: TileIntrinsic) -> int | None:
+    """How much of the depth a product takes, so that all take the same; None where that would be too little."""
+    groups, rest = divmod(depth, intrinsic.group)
+    least = -(-depth // intrinsic.depth)
+    if rest:
+        return None
+    steps = next((n for n in range(least, 2 * least + 1) if groups % n == 0), None)
+    return None if steps is None else depth // steps
+
+
+def _blocks(intrinsic: TileIntrinsic, tiles: int, columns: int) -> list[tuple[int, int]]:
+    """Blocks whose accumulators and operands fit the registers: those of a row of right tiles and one left tile."""
+    found = []
+    for down in range(1, min(tiles, intrinsic.registers) + 1):
+        for across in range(1, min(columns, intrinsic.registers) + 1):
+            operands = 2 if down == 1 else across + 1
+            if down * across + operands <= intrinsic.registers:
+                found.append((down, across))
+    return found
+
+
+def _cycles(intrinsic: TileIntrinsic, tiles: tuple[int, int], block: tuple[int, int], steps: int) -> float:
+    """Of one row of the image: bound by products, by loads, or by chains of sums; then tiles are stored and read."""
+    total = 0.0
+    (down, across), store = block, intrinsic.multiply_cycles + 2 * intrinsic.rows
+    for m, many_m in ((down, tiles[0] // down), (tiles[0] % down, 1)):
+        for n, many_n in ((across, tiles[1] // across), (tiles[1] % across, 1)):
+            if m and n:
+                busy = max(intrinsic.multiply_cycles * m * n, intrinsic.load_cycles * (m + n), intrinsic.latency)
+                total += many_m * many_n * (steps * busy + intrinsic.latency + store * m * n)
+    return total
+
+
+def _vector_cycles(shape: Shape, context: Context) -> float:
+    """The same by the target's dot products of vectors, or by multiply-adds where it has none."""
+    target = context.target
+    lanes = target.lanes(32)
+    rows, vectors = size(shape.rows[-1].extent), -(-size(shape.columns.extent) // lanes)
+    depth = -(-product([a.extent for a in shape.inner]) // (4 if target.int_dot else 1))
+    down, across = tile_shape(
+        rows, vectors, depth, target.vector_registers, target.rate, target.loads_per_cycle, lanes, 1 << 30
+    )
+    busy = max(down * across / target.rate, (down + across) / target.loads_per_cycle)
+    return rows * vectors / (down * across) * (depth * busy + 12 + 2 * down * across)
+
+
+def _multiply_adds(intrinsic: TileIntrinsic) -> float:
+    """In a cycle, of whole tiles."""
+    return intrinsic.rows * intrinsic.lanes * intrinsic.depth / intrinsic.multiply_cycles
+
+
+def _pack(s: Schedule, plan: _Plan, nr: int) -> None:
+    """Stores the weights in panels of a block's columns, in the order in which it reads them, groups innermost."""
+    right = plan.shape.right
+    column, depth = (right.indices.index(a.var) for a in (plan.shape.columns, plan.depth))
+    rest = [(d, "") for d in range(len(right.indices)) if d not in (column, depth)]
+    order = [(column, "o"), *rest, (depth, "o"), (column, "i"), (depth, "i")]
+    s.pack(right.tensor.name, {column: nr, depth: plan.intrinsic.group}, order)
