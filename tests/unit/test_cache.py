@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sterna.toolchain.cache import Cache, cache_directory, key
+from sterna.cache import Cache, cache_directory, key
 
 ROOT = Path(__file__).parents[2]
 KEY = key("one")
@@ -110,7 +110,7 @@ def test_without_a_directory_everything_is_made(tmp_path: Path, monkeypatch: pyt
 _WRITER = """
 import sys
 from pathlib import Path
-from sterna.toolchain.cache import Cache, key
+from sterna.cache import Cache, key
 cache = Cache("objects", Path(sys.argv[1]), limit=200_000)
 for round in range(60):
     for n in range(12):

@@ -29,9 +29,9 @@ PACKAGE = ROOT / "compiler" / "sterna"
 
 #: Every module and package, each after all that it may import. The root of the package is for users, not for its parts.
 LAYERS = (
-    "version", "errors", "ir", "te", "intrinsics", "targets", "schedule", "loops", "ops", "frontends", "passes",
-    "export", "toolchain", "codegen", "runtime", "driver", "bundle", "api", "debug", "package", "quantize", "web",
-    "demo", "cli", "__init__", "__main__",
+    "version", "errors", "cache", "ir", "te", "intrinsics", "targets", "schedule", "loops", "ops", "frontends",
+    "passes", "export", "toolchain", "codegen", "runtime", "driver", "bundle", "api", "debug", "package", "quantize",
+    "web", "demo", "cli", "__init__", "__main__",
 )  # fmt: skip
 
 
@@ -69,7 +69,21 @@ def test_imports_point_only_downstream() -> None:
 def words_of_targets() -> set[str]:
     """Names of targets, processors and instruction sets."""
     names = {name for name in target_names() if name != "host"}
-    families = {"x86", "arm", "aarch64", "avx", "avx2", "avx512", "neon", "sve", "wasm", "wasm32", "cortex", "riscv"}
+    families = {
+        "x86",
+        "arm",
+        "aarch64",
+        "avx",
+        "avx2",
+        "avx512",
+        "amx",
+        "neon",
+        "sve",
+        "wasm",
+        "wasm32",
+        "cortex",
+        "riscv",
+    }
     return names | families
 
 

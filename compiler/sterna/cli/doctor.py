@@ -9,12 +9,12 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from sterna.cache import cache_directory
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
 from sterna.errors import SternaError
 from sterna.runtime import library
 from sterna.targets.target import load_target
-from sterna.toolchain.cache import cache_directory
 from sterna.toolchain.doctor import Tool, toolchain_report
 from sterna.version import __version__
 

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import llvmlite
 import llvmlite.binding as llvm
 
+from sterna import cache as caching
+from sterna.cache import Cache, cache_directory
 from sterna.codegen.llvm_expr import operand_kinds
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
@@ -21,8 +23,6 @@ from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.loops.program import Function, most
 from sterna.targets.target import Target
-from sterna.toolchain import cache as caching
-from sterna.toolchain.cache import Cache, cache_directory
 from sterna.toolchain.link import export_name
 
 ABI = 1

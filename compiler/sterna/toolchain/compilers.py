@@ -13,11 +13,11 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
+from sterna import cache as caching
+from sterna.cache import Cache, cache_directory
 from sterna.errors import error
 from sterna.targets.target import Target
-from sterna.toolchain import cache as caching
 from sterna.toolchain import zig as zigs
-from sterna.toolchain.cache import Cache, cache_directory
 
 #: What every compiler is told. -ffp-contract=off: a fused multiply-add is written where it is meant. -fno-math-errno:
 #: else sqrt is a call. -fno-stack-protector: else its handler is one.

@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sterna import cache as caching
+from sterna.cache import Cache, cache_directory
 from sterna.errors import error
 from sterna.targets.target import Target
-from sterna.toolchain import cache as caching
-from sterna.toolchain.cache import Cache, cache_directory
 from sterna.toolchain.check import check_library, check_objects
 from sterna.toolchain.compilers import compile_data, compiler_version, find_program, run
 from sterna.toolchain.zig import find_zig, zig

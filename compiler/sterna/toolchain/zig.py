@@ -12,8 +12,8 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+from sterna.cache import cache_directory
 from sterna.errors import error
-from sterna.toolchain.cache import cache_directory
 
 
 @lru_cache(maxsize=1)
