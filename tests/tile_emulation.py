@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from sterna.cache import Cache, cache_directory, key
 from sterna.runtime import cpu_has
 from sterna.targets.target import Target, host, load_target
-from sterna.toolchain.cache import Cache, cache_directory, key
 from tools import ROOT, ZIG, run
 
 SOURCE = ROOT / "tests" / "tile_emulator.c"
@@ -56,6 +56,7 @@ class Tiles:
 
     def __init__(self, library: ctypes.CDLL):
         self.counters = (ctypes.c_uint64 * 5).in_dll(library, "tile_counts")
+        self.error = ctypes.c_int.in_dll(library, "tile_error")
 
     def counted(self) -> Counts:
         """What ran since the last time; nothing on a processor that has the instructions."""
@@ -63,6 +64,15 @@ class Tiles:
         for n in range(5):
             self.counters[n] = 0
         return counts
+
+    @contextmanager
+    def wrong(self) -> Iterator[None]:
+        """Products are off by one, as of a processor that is broken."""
+        self.error.value = 1
+        try:
+            yield
+        finally:
+            self.error.value = 0
 
 
 @contextmanager

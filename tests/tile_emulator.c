@@ -22,6 +22,8 @@ static __thread tile_state state;
 static struct sigaction before;
 /* Instructions since the last reset, of all threads: configurations, zeroed tiles, loads, stores, products. */
 uint64_t tile_counts[5];
+/* What is added to the first accumulator of each row of a product: of a processor that is broken. */
+int tile_error;
 enum { CONFIGURED, ZEROED, LOADED, STORED, MULTIPLIED };
 
 static void count(int what) { __atomic_add_fetch(&tile_counts[what], 1, __ATOMIC_RELAXED); }
@@ -68,6 +70,7 @@ static void multiply(int c, int a, int b, int a_signed, int b_signed) {
       for (int n = 0; n < state.row_bytes[c] / 4; n++)
         for (int i = 0; i < 4; i++)
           sums[n] += (uint32_t)(element(state.data[a][m][4 * k + i], a_signed) * element(state.data[b][k][4 * n + i], b_signed));
+    sums[0] += (uint32_t)tile_error;
     memcpy(state.data[c][m], sums, ROW_BYTES);
   }
 }

@@ -17,6 +17,7 @@ from sterna.api import compile_to
 from sterna.bundle.writer import write_bundle
 from sterna.codegen import llvm
 from sterna.debug.interpret import interpret
+from sterna.debug.self_test import computes_products
 from sterna.errors import SternaError
 from sterna.intrinsics import TILES
 from sterna.ir.graph import Graph
@@ -30,6 +31,8 @@ from sterna.runtime import cpu_has
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.state import Step
 from sterna.schedule.strategies import Context, propose
+from sterna.targets import self_test
+from sterna.targets import target as targets
 from sterna.targets.target import Target, load_target
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel
@@ -297,3 +300,60 @@ def test_unknown_tiles_are_refused(tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_text(f'extends = "{NATIVE}"\nint_tile = ["vpdpbusd.512"]\n')
     with pytest.raises(SternaError, match="E0202"):
         load_target(str(tmp_path / "odd.toml"))
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor that says it has tiles."""
+    everything = {name: True for _, needed in targets._LEVELS for name in needed}
+    monkeypatch.setattr(targets.llvm, "get_host_cpu_features", lambda: everything)
+    monkeypatch.setattr(targets.platform, "machine", lambda: "x86_64")
+    targets.host.cache_clear()
+
+
+@pytest.mark.parametrize(("passed", "level"), [(True, NATIVE), (False, "x86-64-v4-vnni")])
+def test_a_host_has_tiles_if_they_pass_their_test(monkeypatch: pytest.MonkeyPatch, passed: bool, level: str) -> None:
+    asked = []
+
+    def answer(name: str) -> bool:
+        asked.append(name)
+        return passed
+
+    pretend(monkeypatch)
+    monkeypatch.setattr(targets, "passes_self_test", answer)
+    try:
+        found = targets.host()
+        assert (found.int_tile, found.llvm_features) == (load_target(level).int_tile, load_target(level).llvm_features)
+        assert asked == [NATIVE]
+    finally:
+        targets.host.cache_clear()
+
+
+def test_a_processor_that_only_says_so_falls_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The test is run, fails here, and its answer is kept."""
+    if cpu_has("amx-int8") != 0:
+        pytest.skip("this machine has tiles, or is of another family")
+    monkeypatch.setenv("STERNA_CACHE_DIR", str(tmp_path))
+    pretend(monkeypatch)
+    self_test.passes_self_test.cache_clear()
+    try:
+        assert targets.host().int_dot == load_target("x86-64-v4-vnni").int_dot
+        assert not targets.host().int_tile
+        assert [p for p in (tmp_path / "self-tests").glob("*/*") if p.read_bytes().endswith(b"failed")]
+        self_test.passes_self_test.cache_clear()
+        monkeypatch.setattr(self_test, "run_self_test", lambda _: pytest.fail("it is not run again"))
+        assert not self_test.passes_self_test(NATIVE)
+    finally:
+        targets.host.cache_clear()
+        self_test.passes_self_test.cache_clear()
+
+
+def test_the_self_test(tiles: Tiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It passes where tiles are right, in another process too, and fails where they are not."""
+    assert computes_products(emulated_target())
+    assert tiles.counted().multiplied or cpu_has("amx-int8") == 1
+    assert self_test.run_self_test("host")
+    assert not self_test.run_self_test("no-such-target")
+    monkeypatch.setattr(self_test, "SECONDS", 0.01)
+    assert not self_test.run_self_test("host")
+    with tiles.wrong():
+        assert cpu_has("amx-int8") == 1 or not computes_products(emulated_target())

@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import DOTS, TILES
+from sterna.targets.self_test import passes_self_test
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -133,12 +134,13 @@ def target_names() -> list[str]:
 
 @lru_cache(maxsize=1)
 def host() -> Target:
-    """This machine. Features come from the processor itself, never from its model name."""
+    """This machine. Features come from the processor itself, never from its model name; tiles must pass a test, as the
+    operating system says who may use them."""
     features = {k for k, on in dict(llvm.get_host_cpu_features()).items() if on}
     machine = platform.machine().lower()
     if machine in ("x86_64", "amd64"):
-        level = next((name for name, needed in _LEVELS if features >= needed), "x86-64-v2")
-        base = load_target(level)
+        able = (load_target(name) for name, needed in _LEVELS if features >= needed)
+        base = next(t for t in able if not t.int_tile or passes_self_test(t.name))
     elif machine in ("aarch64", "arm64"):
         base = load_target("arm64")
     else:
@@ -158,11 +160,13 @@ def host() -> Target:
 
 _V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
-_LEVELS = (
+_LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("x86-64-v4-amx", _V4 | {"avx512vnni", "amx-tile", "amx-int8"}),
     ("x86-64-v4-vnni", _V4 | {"avx512vnni"}),
     ("x86-64-v4", _V4),
     ("x86-64-v3-vnni", _V3 | {"avxvnni"}),
     ("x86-64-v3", _V3),
+    ("x86-64-v2", frozenset()),
 )
 
 
