@@ -16,27 +16,20 @@ uint64_t primes[] = {0x9E3779B185EBCA87u, 0xC2B2AE3D27D4EB4Fu, 0x165667B19E3779F
 #define P5 primes[4]
 #define SMALL __attribute__((noinline)) static
 static uint8_t data[BUFFER] __attribute__((aligned(8)));
-static uint64_t lanes[4];
 
 static uint64_t rotate(uint64_t x, unsigned bits) { return (x << bits) | (x >> (64 - bits)); }
 SMALL uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
 
-/* Starts a new hash; returns the address of the buffer. */
-uint8_t *EXPORT(begin)(void) {
-  lanes[1] = P2;
-  lanes[0] = P1 + P2;
-  lanes[2] = 0;
-  lanes[3] = 0 - P1;
-  return data;
-}
-
-/* Takes `bytes` of the buffer, a multiple of 32. */
-void EXPORT(update)(uint32_t bytes) {
+/* Takes `bytes` of the buffer, a multiple of 32; returns the buffer's address. An instance of the module is good for one
+ * hash: it begins with these lanes. */
+uint64_t lanes[] = {0x60EA27EEADC0B5D6u, 0xC2B2AE3D27D4EB4Fu, 0, 0x61C8864E7A143579u};
+uint8_t *EXPORT(update)(uint32_t bytes) {
   uint64_t *lane = lanes;
   for (const uint64_t *p = (const uint64_t *)data; p < (const uint64_t *)(data + bytes); p++) {
     *lane = mix(*lane, *p);
     lane = lane == lanes + 3 ? lanes : lane + 1;
   }
+  return data;
 }
 
 /* Takes the last `left` bytes, under 32, of `total`; the hash. */

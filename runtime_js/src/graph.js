@@ -7,8 +7,6 @@ import { arrayType } from "./tensors.js";
 /** Format versions: 2 has control flow. */
 const FORMATS = [1, 2];
 const ABI = 1;
-const MOST_BYTES = 64 << 20;
-const MOST_DIMENSIONS = 16;
 
 /**
  * @typedef {import("./dims.js").Expression} Expression
@@ -42,7 +40,6 @@ const isName = (/** @type {unknown} */ s) => typeof s === "string";
  * @returns {Promise<Graph>}
  */
 export async function readGraph(bytes) {
-  must(bytes.length <= MOST_BYTES, `a size of under ${MOST_BYTES} bytes`);
   const end = bytes.indexOf(10) + 1;
   const line = new TextDecoder().decode(bytes.slice(0, Math.min(end || 200, 200)));
   const found = /^\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n$/.exec(line);
@@ -53,7 +50,7 @@ export async function readGraph(bytes) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const json = await attempt("E0504", "graph.json: not JSON", () => JSON.parse(decoder.decode(bytes.slice())));
   if (json.abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${json.abi}; this runtime speaks ${ABI}`);
-  return attempt("E0504", "graph.json: something is missing or of another type", () => checked(json));
+  return attempt("E0504", "graph.json: something is missing or wrong", () => checked(json));
 }
 
 /**
@@ -62,8 +59,7 @@ export async function readGraph(bytes) {
  * @param {Uint8Array} bytes
  */
 export function page(bytes) {
-  const text = new TextDecoder().decode(bytes.slice(0, 64)).trimStart();
-  return text.startsWith("<") ? "; it is a page of HTML: does the server answer unknown addresses with one?" : "";
+  return /^\s*</.test(new TextDecoder().decode(bytes.slice(0, 64))) ? "; it is a page of HTML: is the address right?" : "";
 }
 
 /**
@@ -72,20 +68,20 @@ export function page(bytes) {
  */
 function checked(json) {
   const { target, model, files, library, arena, symbols = [], states = [], variants = [], control = [] } = json;
-  if (!target.triple.startsWith("wasm32") || target.pointer_bits !== 32)
-    fail("E0507", `graph.json: compiled for ${target.triple}; this runtime runs wasm32: compile with --target browser`);
+  if (!target.triple.startsWith("wasm32"))
+    fail("E0507", `graph.json: compiled for ${target.triple}: compile with --target browser`);
   must(/^\w{1,127}$/.test(model), "model");
   const libraries = [{ library, cpu_features: target.cpu_features }, ...variants];
   for (const { library: name, cpu_features: features } of libraries)
     must(isName(name) && /^[^./\\:][^/\\:]*$/.test(name) && Array.isArray(features), "library");
   for (const name of ["params.bin", ...libraries.map((each) => each.library)]) {
-    const { bytes, hash, static_bytes: data } = files[name];
-    must(isSize(bytes) && /^[0-9a-f]{16}$/.test(hash) && (name === "params.bin" || isSize(data)), `files of "${name}"`);
+    const { bytes, static_bytes: data = 0 } = files[name];
+    must(isSize(bytes) && isSize(data), `files of "${name}"`);
   }
   must(isSize(arena.bytes), "arena");
   must(isSize(json.scratch_bytes) && json.scratch_bytes % 64 === 0, "scratch_bytes");
   const open = symbols.filter((/** @type {any} */ s) => s.value === undefined).length;
-  must(symbols.length <= 256 && new Set(symbols.map((/** @type {any} */ s) => s.name)).size === symbols.length, "symbols");
+  must(new Set(symbols.map((/** @type {any} */ s) => s.name)).size === symbols.length, "symbols");
   symbols.forEach((/** @type {any} */ { name, lo, hi, value }, /** @type {number} */ i) =>
     must(isName(name) && isSize(lo) && isSize(hi) && lo <= hi && (value === undefined) === i < open, `symbol "${name}"`),
   );
@@ -128,7 +124,7 @@ function checked(json) {
     }
     return node;
   });
-  must(next === symbols.length, "a node for every computed size");
+  must(next === symbols.length, "the order of computed sizes");
   resize(graph, graph.sizes, 0, Infinity);
   must(Array.isArray(control), "control");
   graph.control = readControl(graph, control);
@@ -152,7 +148,7 @@ function readValue(graph, row) {
   const limit = { input: bytes, output: bytes, arena, state: arena, param }[/** @type {string} */ (kind)];
   const inside = isSize(offset) && isSize(bytes) && offset + bytes <= limit && offset % elementBytes === 0;
   must(inside && typeof fleeting === "boolean", where(`storage (bytes ${offset} to ${offset}+${bytes} of ${limit} in ${kind})`));
-  must(dims.length <= MOST_DIMENSIONS && dims.length === strides.length, where("dims"));
+  must(dims.length === strides.length, where("dims"));
   return { ...row, ...storage, row, elementBytes, stage: 0, dims: [], strides: [], origin: 0 };
 }
 

@@ -1,7 +1,7 @@
-import encoded from "./hash-module.js";
+import code from "./hash-module.js";
 
-/** @type {any} */
-let exports;
+/** @type {WebAssembly.Module} */
+let module;
 
 /**
  * XXH64 with seed 0, as 16 hex digits: what `graph.json` says of every file of a bundle.
@@ -10,15 +10,34 @@ let exports;
  * @returns {string}
  */
 export function hash64(bytes) {
-  exports ??= new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(atob(encoded), (c) => c.charCodeAt(0)))).exports;
-  const { memory, begin, update, finish } = exports;
-  const buffer = new Uint8Array(memory.buffer, begin(), 32768);
-  const whole = bytes.length - (bytes.length % 32);
-  for (let at = 0; at < whole; at += buffer.length) {
-    const part = bytes.subarray(at, Math.min(at + buffer.length, whole));
-    buffer.set(part);
-    update(part.length);
-  }
-  buffer.set(bytes.subarray(whole));
-  return BigInt.asUintN(64, finish(bytes.length - whole, bytes.length)).toString(16).padStart(16, "0");
+  const hash = hasher();
+  hash.add(bytes);
+  return hash.end();
+}
+
+/** The same of data that come in pieces. */
+export function hasher() {
+  module ??= new WebAssembly.Module(new Uint8Array(code));
+  const { memory, update, finish } = /** @type {any} */ (new WebAssembly.Instance(module).exports);
+  const buffer = new Uint8Array(memory.buffer, update(0), 32768);
+  let total = 0;
+  const filled = () => total % buffer.length;
+  return {
+    /** @param {Uint8Array} bytes */
+    add(bytes) {
+      for (let at = 0; at < bytes.length; ) {
+        const part = bytes.subarray(at, at + buffer.length - filled());
+        buffer.set(part, filled());
+        at += part.length;
+        total += part.length;
+        if (!filled()) update(buffer.length);
+      }
+    },
+    end() {
+      const left = total % 32;
+      update(filled() - left);
+      buffer.copyWithin(0, filled() - left);
+      return BigInt.asUintN(64, finish(left, total)).toString(16).padStart(16, "0");
+    },
+  };
 }

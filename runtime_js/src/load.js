@@ -1,6 +1,6 @@
 import { attempt, fail } from "./errors.js";
 import { page } from "./graph.js";
-import { hash64 } from "./hash.js";
+import { hash64, hasher } from "./hash.js";
 
 /**
  * @typedef {ArrayBuffer | Uint8Array} Bytes
@@ -11,9 +11,10 @@ import { hash64 } from "./hash.js";
  * @typedef {Record<string, string | URL>} Files Addresses of `graph.json` and the files that it names.
  * @typedef {string | URL | Response | Bytes | Parts | Files} Source
  * @typedef {import("./graph.js").FileEntry} FileEntry
- * @typedef {{graph: Uint8Array, params: () => Promise<Uint8Array | undefined>,
- *   library: (name: string, entry: FileEntry) => Promise<WebAssembly.Module>, whole: boolean}} Opened `whole`: everything
- *   lies in the library.
+ * @typedef {(part: Uint8Array) => void} Take Is given a file piece by piece.
+ * @typedef {{graph: Uint8Array, params?: false | ((take: Take) => void | Promise<unknown>),
+ *   library: (name: string, entry: FileEntry) => Promise<WebAssembly.Module>}} Opened Without `params`, everything lies in
+ *   the library.
  */
 
 /** Of a module: "\0asm", version 1. */
@@ -29,7 +30,7 @@ const MAGIC = [0, 97, 115, 109, 1, 0, 0, 0];
 export async function open(source, options) {
   if (typeof source === "string" || source instanceof URL) {
     const url = await absolute(source);
-    if (/^(data|blob):|\.wasm$/.test(url.protocol + url.pathname)) return single(await read(url, "model.wasm", options));
+    if (/^(data|blob):|\.wasm$/.test(url.protocol + url.pathname)) return single(await (await start(url, "model.wasm", options))());
     if (!url.pathname.endsWith("/")) url.pathname = url.pathname.replace(/\/graph\.json$/, "") + "/";
     return remote((file) => new URL(file, url), options);
   }
@@ -42,9 +43,8 @@ export async function open(source, options) {
     fail("E0501", "a model is loaded from a URL, a Response, bytes of a single file, or {graph, params, module}");
   return {
     graph: toBytes(graph),
-    params: async () => params && toBytes(params),
+    params: params !== undefined && ((take) => take(toBytes(params))),
     library: async (name, entry) => (module instanceof WebAssembly.Module ? module : compile(name, toBytes(module), entry)),
-    whole: params === undefined,
   };
 }
 
@@ -56,11 +56,12 @@ export async function open(source, options) {
  * @returns {Promise<Opened>}
  */
 async function remote(address, options) {
-  const get = async (/** @type {string} */ file) => read(await address(file), file, options);
-  const params = get("params.bin");
+  const ask = async (/** @type {string} */ file) => start(await address(file), file, options);
+  const get = async (/** @type {string} */ file) => (await ask(file))();
+  const params = ask("params.bin");
   params.catch(() => {}); // whoever asks for it hears of it
   const library = async (/** @type {string} */ name, /** @type {FileEntry} */ entry) => compile(name, await get(name), entry);
-  return { graph: await get("graph.json"), params: () => params, library, whole: false };
+  return { graph: await get("graph.json"), params: async (take) => (await params)(take), library };
 }
 
 /** @param {any} source @returns {source is Files} */
@@ -83,12 +84,40 @@ async function single(bytes) {
   const name = "model.wasm";
   const module = await compile(name, bytes);
   const [graph] = WebAssembly.Module.customSections(module, "sterna.graph");
-  if (!graph) fail("E0504", `${name}: has no graph: it is no single-file bundle; load the directory it is in`);
+  if (!graph) fail("E0504", `${name}: it is no single-file bundle: load the directory it is in`);
   const library = async (/** @type {string} */ _, /** @type {FileEntry} */ entry) => {
     checkFile(name, entry, bytes.subarray(0, entry.bytes));
     return module;
   };
-  return { graph: toBytes(graph), params: async () => undefined, library, whole: true };
+  return { graph: toBytes(graph), library };
+}
+
+/**
+ * Puts the weights into their place while they arrive, and refuses others than `graph.json` describes.
+ *
+ * Engines compile a function well only when it has run for a while. So each kernel runs once while weights are under way,
+ * whatever it makes of those that are there: the first run is nearly as quick as later ones.
+ *
+ * @param {Opened} opened
+ * @param {Uint8Array} place
+ * @param {import("./graph.js").Graph} graph
+ */
+export async function receive({ params }, place, { nodes, files }) {
+  if (!params) return;
+  const kernels = [...new Map(nodes.map((node) => [node.kernel, node])).values()];
+  const hash = hasher();
+  let length = 0;
+  let warm = 0;
+  await params((part) => {
+    for (; warm < (kernels.length * length) / place.length; warm++)
+      try {
+        kernels[warm].call(0, kernels[warm].tasks);
+      } catch {} // of what is no data
+    if (length + part.length <= place.length) place.set(part, length);
+    hash.add(part);
+    length += part.length;
+  });
+  checkFile("params.bin", files["params.bin"], place, length, hash.end());
 }
 
 /**
@@ -96,12 +125,11 @@ async function single(bytes) {
  *
  * @param {string} name
  * @param {FileEntry} entry
- * @param {Uint8Array} bytes
+ * @param {Uint8Array} bytes the first of them, if `length` says that there are more
  */
-export function checkFile(name, entry, bytes) {
-  if (bytes.length !== entry.bytes)
-    fail("E0505", `${name}: has ${bytes.length} bytes; it had ${entry.bytes} when it was compiled${page(bytes)}`);
-  const hash = hash64(bytes);
+export function checkFile(name, entry, bytes, length = bytes.length, hash = hash64(bytes)) {
+  if (length !== entry.bytes)
+    fail("E0505", `${name}: has ${length} bytes; it had ${entry.bytes} when it was compiled${page(bytes)}`);
   if (hash !== entry.hash) fail("E0505", `${name}: hash is ${hash}; it was ${entry.hash} when it was compiled`);
 }
 
@@ -146,44 +174,49 @@ export function nodeModule(name) {
 }
 
 /**
+ * Asks for a file.
+ *
  * @param {URL} url
  * @param {string} file
  * @param {FetchOptions} options
- * @returns {Promise<Uint8Array>}
+ * @returns {Promise<(take?: Take) => Promise<Uint8Array>>} what reads it, in pieces if somebody takes them
  */
-async function read(url, file, options) {
-  const { signal, onProgress } = options;
+async function start(url, file, options) {
+  const { signal } = options;
   signal?.throwIfAborted();
-  if (url.protocol === "file:") {
-    const { readFile } = await nodeModule("fs/promises");
-    const data = await attempt("E0503", `${file}: cannot be read`, () => readFile(url, { signal }), signal);
-    onProgress?.({ file, loaded: data.length, total: data.length });
-    return data;
-  }
-  const response = await attempt("E0503", `${file}: cannot be fetched from ${url}`, () => fetch(url, { signal: signal ?? null }), signal);
-  return body(response, file, options);
+  const ask = async () => {
+    if (url.protocol !== "file:") return fetch(url, /** @type {any} */ ({ signal }));
+    const { createReadStream } = await nodeModule("fs");
+    const { Readable } = await nodeModule("stream");
+    return new Response(Readable.toWeb(createReadStream(url, { highWaterMark: 1 << 20 })));
+  };
+  const response = await attempt("E0503", `${file}: cannot be fetched from ${url}`, ask, signal);
+  return (take) => body(response, file, options, take);
 }
 
 /**
  * @param {Response} response
  * @param {string} file
  * @param {FetchOptions} options
+ * @param {Take} [take] who is given the bytes, if they are not to be returned
  * @returns {Promise<Uint8Array>}
  */
-async function body(response, file, { signal, onProgress }) {
+async function body(response, file, { signal, onProgress }, take) {
   if (!response.ok) fail("E0503", `${file}: ${response.url || "the server"} answered ${response.status} ${response.statusText}`);
-  if (!onProgress || !response.body) return new Uint8Array(await response.arrayBuffer());
   // Of a compressed answer, the header counts other bytes than arrive here.
-  const length = response.headers.get("content-encoding") ? null : response.headers.get("content-length");
-  const total = length === null ? undefined : Number(length);
+  const { headers } = response;
+  const total = (!headers.get("content-encoding") && Number(headers.get("content-length"))) || undefined;
+  const parts = /** @type {Uint8Array[]} */ ([]);
   let loaded = 0;
-  const counter = new TransformStream({
-    transform(part, controller) {
+  const taker = new WritableStream({
+    write(part) {
       loaded += part.length;
-      onProgress({ file, loaded, total });
-      controller.enqueue(part);
+      onProgress?.({ file, loaded, total });
+      take ? take(part) : parts.push(part);
     },
   });
-  const counted = new Response(response.body.pipeThrough(counter, { signal }));
-  return new Uint8Array(await counted.arrayBuffer());
+  await attempt("E0503", `${file}: cannot be read`, () => response.body?.pipeTo(taker, /** @type {any} */ ({ signal })), signal);
+  const whole = new Uint8Array(take ? 0 : loaded);
+  for (const part of parts.reverse()) whole.set(part, (loaded -= part.length));
+  return whole;
 }

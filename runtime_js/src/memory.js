@@ -32,7 +32,7 @@ export function layOut(graph, staticBytes, workers, paramsInside) {
     end = at + bytes;
     return at;
   };
-  const params = paramsInside ? -1 : take(graph.paramsBytes);
+  const params = take(paramsInside ? 0 : graph.paramsBytes);
   const arena = take(graph.arenaBytes);
   const scratch = take(graph.scratchBytes * workers);
   const stacks = take(STACK_BYTES * (workers - 1));
@@ -112,7 +112,7 @@ export function readTable(exports, buffer, graph) {
     const [, , scratch, flags] = table.subarray(KERNEL * k);
     if (scratch > graph.scratchBytes)
       wrong(`kernel "${kernel}" needs ${scratch} bytes of scratch; graph.json has ${graph.scratchBytes}`);
-    if (flags) fail("E0512", `${library}: kernel "${kernel}" needs a barrier, which this runtime does not have`);
+    if (flags) fail("E0512", `${library}: kernel "${kernel}" needs a barrier`);
   });
   return graph.nodes.map((node) => {
     const [index, tasks] = table.subarray(KERNEL * node.kernel);

@@ -2,7 +2,7 @@ import { int64, runControlled } from "./control.js";
 import { attempt, fail } from "./errors.js";
 import { canShare, hasFeature } from "./features.js";
 import { readGraph, resize } from "./graph.js";
-import { checkFile, open } from "./load.js";
+import { open, receive } from "./load.js";
 import { addressOf, layOut, readTable, writeRecords } from "./memory.js";
 import { arrayType, checkArray } from "./tensors.js";
 import { Pool, TASKS } from "./threads.js";
@@ -15,13 +15,10 @@ import { Pool, TASKS } from "./threads.js";
  * @typedef {{name: string, dtype: string, dims: number[]}} TensorInfo
  * @typedef {{name: string, size: number, lo: number, hi: number, computed: boolean}} DimInfo
  * @typedef {{name: string, kernel: string, sources: string[], tasks: number, ms: number}} NodeTime
- * @typedef {[import("./graph.js").Graph, import("./memory.js").Layout, ArrayBufferLike, Pool | undefined]} Parts
- *   Graph, addresses, memory, threads.
+ * @typedef {[import("./graph.js").Graph, import("./memory.js").Layout, ArrayBufferLike]} Parts Graph, addresses, memory.
  * @typedef {TypedArray | Uint8ClampedArray | {data: TypedArray | Uint8ClampedArray, dims: number[]}} Input
  */
 
-/** What only `Model.load` may pass to the constructor. */
-const key = Symbol();
 export const internals = Symbol();
 
 /**
@@ -32,19 +29,18 @@ export class Model {
   /** @type {Parts[0]} */ #graph;
   /** @type {Parts[1]} */ #layout;
   /** @type {Parts[2]} */ #buffer;
-  /** @type {Parts[3]} */ #pool;
-  #disposed = false;
+  /** @type {Pool | undefined} */ #pool;
   #hasRun = false;
 
   /**
-   * @param {typeof key} secret
+   * Only for `Model.load`.
+   *
+   * @private
    * @param {Parts} parts
    */
-  constructor(secret, parts) {
-    if (secret !== key) fail("E0501", "a model is made by Model.load");
-    [this.#graph, this.#layout, this.#buffer, this.#pool] = parts;
+  constructor(parts) {
+    [this.#graph, this.#layout, this.#buffer] = parts ?? fail("E0501", "a model is made by Model.load");
     this.#resize(this.#graph.sizes, 0, Infinity);
-    this.resetState();
   }
 
   /**
@@ -56,8 +52,6 @@ export class Model {
    * @returns {Promise<Model>}
    */
   static async load(source, options = {}) {
-    const { signal } = options;
-    signal?.throwIfAborted();
     let { threads = 1 } = options;
     if (!Number.isSafeInteger(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${threads}; wanted: 1 to 64`);
     const opened = await open(source, options);
@@ -66,21 +60,15 @@ export class Model {
     threads = chosen.threads;
     const library = (graph.library = chosen.library);
     const entry = graph.files[library];
-    const [module, params] = await Promise.all([opened.library(library, entry), opened.params()]);
-    signal?.throwIfAborted();
+    const module = await opened.library(library, entry);
 
-    const layout = layOut(graph, entry.static_bytes ?? 0, threads, opened.whole);
+    const layout = layOut(graph, entry.static_bytes ?? 0, threads, !opened.params);
     const memory = await makeMemory(layout.bytes, chosen.shared);
     const { exports } = await instantiate(module, memory, library);
     const { buffer } = memory;
-    if (opened.whole) {
-      const at = exports.sterna_params;
-      if (!(at instanceof WebAssembly.Global)) fail("E0501", `params is missing: ${library} does not hold the weights`);
-      layout.params = at.value;
-    } else {
-      if (!params) fail("E0501", "params is missing");
-      checkFile("params.bin", graph.files["params.bin"], params);
-      new Uint8Array(buffer).set(params, layout.params);
+    if (!opened.params) {
+      const at = /** @type {WebAssembly.Global | undefined} */ (exports.sterna_params);
+      layout.params = at?.value ?? fail("E0501", `params is missing: ${library} does not hold the weights`);
     }
     const functions = readTable(exports, buffer, graph);
     const records = writeRecords(buffer, graph, layout, threads);
@@ -90,10 +78,17 @@ export class Model {
       const record = records[0][n];
       node.call = (first, last) => kernel(record, first, last);
     });
-    const pool = threads > 1 ? await Pool.start(module, memory, layout, functions, records) : undefined;
-    if (signal?.aborted) pool?.stop();
-    signal?.throwIfAborted();
-    return new Model(key, [graph, layout, buffer, pool]);
+    const model = new Model([graph, layout, buffer]);
+    const pool = (model.#pool = threads > 1 ? new Pool(module, memory, layout, functions, records) : undefined);
+    try {
+      await Promise.all([receive(opened, new Uint8Array(buffer, layout.params, graph.paramsBytes), graph), pool?.ready]);
+      options.signal?.throwIfAborted();
+    } catch (problem) {
+      model.dispose();
+      throw problem;
+    }
+    model.resetState();
+    return model;
   }
 
   /** The model's name. */
@@ -228,8 +223,6 @@ export class Model {
 
   /** Frees memory and threads. Views that were given out must not be used any more; every later call says so. */
   dispose() {
-    if (this.#disposed) return;
-    this.#disposed = true;
     this.#pool?.stop();
     this.#pool = undefined;
     this.#graph.nodes = [];
@@ -237,7 +230,7 @@ export class Model {
   }
 
   #check() {
-    if (this.#disposed) fail("E0520", `the model "${this.name}" has been disposed of`);
+    if (!this.#buffer.byteLength) fail("E0520", `the model "${this.name}" has been disposed of`);
   }
 
   /**
@@ -259,8 +252,8 @@ export class Model {
   #runNode(n) {
     const { name, kernel, tasks, computes, call } = this.#graph.nodes[n];
     let status = 0;
-    if (this.#pool && tasks > 1) status = this.#pool.run(n, tasks, call);
-    else if (tasks > 0) status = call(0, tasks);
+    if (this.#pool && tasks > 1) status = this.#pool.run(n, call);
+    else status = call(0, tasks);
     if (status < 0) fail("E0511", `node "${name}": kernel "${this.#graph.kernels[kernel]}" returned ${status}`);
     if (computes !== undefined) this.#compute(computes);
   }

@@ -3,7 +3,8 @@ import { fail } from "./errors.js";
 /**
  * Arrays by dtype. Half floats and bfloat16 are their bits, bools bytes, narrower types one byte each.
  */
-const ARRAYS = {
+const ARRAYS = /** @type {Record<string, any>} */ ({
+  __proto__: null,
   float32: Float32Array,
   float64: Float64Array,
   float16: Uint16Array,
@@ -17,8 +18,8 @@ const ARRAYS = {
   uint32: Uint32Array,
   uint64: BigUint64Array,
   bool: Uint8Array,
-};
-const BYTE_TYPES = /^(float8_(e4m3fn|e4m3fnuz|e5m2|e5m2fnuz|e8m0fnu)|float4_e2m1fn|u?int[24])$/;
+});
+const BYTE_TYPES = /^(float[48]_\w+|u?int[24])$/;
 
 /**
  * @typedef {Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array
@@ -33,8 +34,7 @@ const BYTE_TYPES = /^(float8_(e4m3fn|e4m3fnuz|e5m2|e5m2fnuz|e8m0fnu)|float4_e2m1
  *   name: string} | undefined}
  */
 export function arrayType(dtype) {
-  const found = Object.hasOwn(ARRAYS, dtype) ? ARRAYS[/** @type {keyof typeof ARRAYS} */ (dtype)] : undefined;
-  return /** @type {any} */ (found ?? (BYTE_TYPES.test(dtype) ? Uint8Array : undefined));
+  return ARRAYS[dtype] ?? (BYTE_TYPES.test(dtype) ? Uint8Array : undefined);
 }
 
 /**

@@ -1,79 +1,110 @@
-import { fail } from "./errors.js";
+import { attempt } from "./errors.js";
 import { nodeModule } from "./load.js";
 import { STACK_BYTES } from "./memory.js";
 
 /** Words of the block through which threads talk; the numbers of tasks of every node stand behind it. */
 export const GENERATION = 0, NEXT = 1, ACTIVE = 2, NODE = 3, STATUS = 4, SLEEPING = 5, TASKS = 8;
-/** In NEXT: nothing is to be taken. */
-export const CLOSED = 1 << 30;
+/** NEXT counts the portions taken from the beginning in its lower half, those from the end in the upper: nothing is left. */
+const CLOSED = 1 << 30;
+
+/** @typedef {(first: number, last: number) => number} Call Runs some tasks of a kernel; below 0 if it fails. */
 
 /**
  * Workers which share the tasks of a node with the thread that runs the model.
  *
- * The owner writes NODE, opens NEXT, takes tasks like everybody, closes NEXT and waits until no worker is ACTIVE. A
- * worker makes itself ACTIVE before it takes a number from NEXT, and reads NODE behind it: a number that is not closed
- * belongs to the node that stands there until the worker is done.
+ * The owner writes NODE, opens NEXT, takes portions of tasks like everybody, closes NEXT and waits until no worker is
+ * ACTIVE. A worker makes itself ACTIVE before it takes one, and reads NODE behind it: what is not closed belongs to the
+ * node that stands there until the worker is done.
  */
 export class Pool {
-  /** @param {any[]} workers @param {Int32Array} control */
-  constructor(workers, control) {
-    this.workers = workers;
-    this.control = control;
-  }
+  /** @type {any[]} */ workers = [];
 
   /**
-   * Starts `count` workers; they are ready when the promise resolves.
-   *
    * @param {WebAssembly.Module} module
    * @param {WebAssembly.Memory} memory
    * @param {import("./memory.js").Layout} layout
    * @param {number[]} functions
    * @param {number[][]} records
    */
-  static async start(module, memory, layout, functions, records) {
+  constructor(module, memory, layout, functions, records) {
     const control = new Int32Array(memory.buffer, layout.control, TASKS + functions.length);
+    const portions = 8 * records.length;
     control[NEXT] = CLOSED;
-    const workers = await Promise.all(
+    /** Resolves when all workers are ready. */
+    this.ready = Promise.all(
       records.slice(1).map(async (own, n) => {
-        const stack = layout.stacks + (n + 1) * STACK_BYTES;
         const worker = await startWorker(() => new Worker(new URL("./thread.js", import.meta.url), { type: "module" }), "thread.js");
-        const ready = new Promise((resolve, reject) => {
-          worker.onmessage = resolve;
-          worker.onerror = reject;
-        });
-        worker.postMessage({ module, memory, stack, functions, records: own, control: layout.control });
-        await ready.catch((problem) => fail("E0502", `a thread could not be started: ${problem.message ?? problem}`, problem));
+        this.workers.push(worker);
+        const stack = layout.stacks + (n + 1) * STACK_BYTES;
+        worker.postMessage({ module, memory, stack, functions, records: own, control: layout.control, portions, side: (n + 1) % 2 });
+        const ready = () =>
+          new Promise((resolve, reject) => {
+            worker.onmessage = resolve;
+            worker.onerror = reject;
+          });
+        await attempt("E0502", "a thread cannot be started", ready);
         worker.unref?.(); // a program need not wait for it
-        return worker;
       }),
     );
-    return new Pool(workers, control);
-  }
-
-  /**
-   * Runs one node; returns 0 or the status of a kernel that failed.
-   *
-   * @param {number} node
-   * @param {number} tasks
-   * @param {(first: number, last: number) => number} kernel
-   */
-  run(node, tasks, kernel) {
-    const { control } = this;
-    control[STATUS] = 0;
-    Atomics.store(control, NODE, node);
-    Atomics.store(control, NEXT, 0);
-    Atomics.add(control, GENERATION, 1);
-    if (Atomics.load(control, SLEEPING)) Atomics.notify(control, GENERATION);
-    let status = 0;
-    for (let task; status >= 0 && (task = Atomics.add(control, NEXT, 1)) < tasks; ) status = kernel(task, task + 1);
-    Atomics.store(control, NEXT, CLOSED);
-    while (Atomics.load(control, ACTIVE)); // a page may not wait in any other way; it is at most one task
-    return status || Atomics.load(control, STATUS);
+    /**
+     * Runs one node; returns 0 or the status of a kernel that failed.
+     *
+     * @param {number} node
+     * @param {Call} call its kernel
+     */
+    this.run = (node, call) => {
+      control[STATUS] = 0;
+      Atomics.store(control, NODE, node);
+      Atomics.store(control, NEXT, 0);
+      Atomics.add(control, GENERATION, 1);
+      if (Atomics.load(control, SLEEPING)) Atomics.notify(control, GENERATION);
+      work(control, portions, 0, () => call);
+      Atomics.store(control, NEXT, CLOSED);
+      while (Atomics.load(control, ACTIVE)); // a page may not wait in any other way; it is at most one portion
+      return Atomics.load(control, STATUS);
+    };
   }
 
   stop() {
     for (const worker of this.workers) worker.terminate();
   }
+}
+
+/**
+ * Takes portions until none is left. Half of the threads begin with the first tasks, half with the last: of one node
+ * after the other, a thread mostly computes the same part, and finds what it reads in its own cache.
+ *
+ * @param {Int32Array} control
+ * @param {number} portions
+ * @param {number} side 1 to begin with the last
+ * @param {(node: number) => Call} kernel
+ */
+export function work(control, portions, side, kernel) {
+  for (;;) {
+    const taken = Atomics.add(control, NEXT, side ? 65536 : 1);
+    const front = taken & 65535;
+    const back = taken >> 16;
+    if (front + back >= portions) return;
+    const node = Atomics.load(control, NODE);
+    const tasks = Atomics.load(control, TASKS + node);
+    const n = side ? portions - back - 1 : front;
+    const status = kernel(node)(begin(tasks, n, portions), begin(tasks, n + 1, portions));
+    if (status < 0) Atomics.compareExchange(control, STATUS, 0, status);
+  }
+}
+
+/**
+ * Where the nth of some portions of tasks begins. They are smaller towards the middle, so that all threads are done at
+ * about the same time although they take few.
+ *
+ * @param {number} tasks
+ * @param {number} n
+ * @param {number} portions
+ * @returns {number}
+ */
+function begin(tasks, n, portions) {
+  const left = 1 - (2 * n) / portions;
+  return Math.floor((tasks / 2) * (1 - left * Math.abs(left)));
 }
 
 /**

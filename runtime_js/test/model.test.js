@@ -175,6 +175,33 @@ test("progress and aborting, over HTTP", { skip }, async () => {
   }
 });
 
+test("weights that come in small pieces, and an answer that breaks off", { skip }, async () => {
+  const server = createServer(async (request, response) => {
+    const data = await file(request.url.slice(1).replace("broken", "digits")).catch(() => undefined);
+    if (!data) return response.writeHead(404).end();
+    response.writeHead(200, { "content-length": data.length });
+    const piece = request.url.endsWith("params.bin") ? Math.ceil(data.length / 7) : data.length;
+    for (let at = 0; at < data.length; at += piece) {
+      response.write(data.subarray(at, at + piece));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      if (piece < data.length && request.url.startsWith("/broken")) return response.destroy();
+    }
+    response.end();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const base = `http://127.0.0.1:${server.address().port}`;
+  try {
+    for (const [name, threads] of [["digits", 1], ["open", 1], ["sizes", 1], ["all", 2]]) {
+      const result = await replay(Model, `${base}/${name}/`, read(name), { threads });
+      assert.ok(result.error <= result.tolerance, `${name}: ${result.error}`);
+    }
+    await assert.rejects(Model.load(`${base}/broken/`), { name: "SternaError", code: "E0503", message: /params\.bin: cannot be read/ });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test("a disposed model says so", { skip }, async () => {
   const model = await Model.load(`${place}/all`, { threads: 2 });
   assert.equal(model.threads, 2);
