@@ -84,6 +84,10 @@ def prepare(names: list[str], work: Path, harness: Path, tensorflow: str | None)
     entries = [ROOT / "runtime_js" / "src" / file for file in ("index.js", "thread.js")]
     esbuild = [work / "node_modules" / ".bin" / "esbuild", *entries, f"--outdir={copy / 'sterna'}"]
     subprocess.run([*esbuild, "--bundle", "--minify", "--format=esm", "--log-level=error"], check=True)
+    # The build for browsers fetches its threads' module, which Node's fetch does not do from files.
+    ort = copy / "engines" / "ort.mjs"
+    in_node = "base + 'onnxruntime-web/dist/ort."
+    ort.write_text(ort.read_text().replace(f"{in_node}wasm.", f"{in_node}node."))
     for engine in OURS:
         (copy / "engines" / f"{engine}.mjs").write_text(ENGINE.format(models=models.resolve()))
 
