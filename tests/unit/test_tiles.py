@@ -21,6 +21,7 @@ from sterna.debug.self_test import computes_products
 from sterna.errors import SternaError
 from sterna.intrinsics import TILES
 from sterna.ir.graph import Graph
+from sterna.ir.integer import Int
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
@@ -34,8 +35,9 @@ from sterna.schedule.strategies import Context, propose
 from sterna.targets import self_test
 from sterna.targets import target as targets
 from sterna.targets.target import Target, load_target
+from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
-from sterna.te.tensor import Kernel
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from sterna.toolchain.compilers import compile_c, find_program
 from tile_emulation import NATIVE, Tiles, emulated_target, emulated_tiles
 from trained import trained
@@ -179,6 +181,48 @@ def convolution(random: np.random.Generator) -> tuple[Graph, np.ndarray]:
     limits = [b.constant(np.array(n, np.int32)) for n in (-128, 127)]
     y = b.add("minimum", b.add("maximum", y, limits[0]), limits[1])
     return Graph("conv", (v,), (b.add("cast", y, to="int8"),), tuple(b.nodes), ("y",)), x
+
+
+def image(size: int, kernel: int, channels: int, outputs: int) -> Kernel:
+    """A convolution of an image with its padding."""
+    whole = size + kernel - 1
+    x, w = (
+        placeholder("x", (whole, whole, channels), "uint8"),
+        placeholder("w", (kernel, kernel, channels, outputs), "int8"),
+    )
+    axes = h, v, c = reduce_axis("kh", kernel), reduce_axis("kw", kernel), reduce_axis("ci", channels)
+
+    def element(i: Int, j: Int, o: Int) -> E.Expr:
+        left, right = x[i + h.var, j + v.var, c.var], w[h.var, v.var, c.var, o]
+        return total(E.cast(left, "int32") * E.cast(right, "int32"), *axes)
+
+    return Kernel("image", (x,), (w,), (compute("y", (size, size, outputs), element, axes=("h", "w", "o")),))
+
+
+@pytest.mark.parametrize(("size", "lines"), [(3, 3), (7, 7), (12, 6), (33, 1)])
+def test_tiles_walk_through_short_lines(size: int, lines: int) -> None:
+    """A line of 7 places would leave more than half of a tile's rows idle; with the padding between them, seven lines
+    are 61 places, which four tiles hold."""
+    kernel = image(size, 3, 64, 20)
+    schedule = propose(kernel, Context(load_target(NATIVE)))
+    steps = [(s.primitive, *s.arguments) for s in schedule.steps]
+    assert [s[-1] for s in steps if s[0] == "fuse" and len(s) == 4] == ([size + 2] if lines > 1 else [])
+    assert ("split", "h", lines) in steps or lines == 1
+    feeds = arrays(kernel, size)
+    (weights,) = schedule.stored([feeds["w"]])
+    memory = {"x": feeds["x"].reshape(-1), "w_packed": weights.reshape(-1), "y": np.zeros(size * size * 20, np.int32)}
+    run_function(finish(lower(schedule)), memory)
+    np.testing.assert_array_equal(memory["y"], run_kernel(kernel, feeds)["y"].reshape(-1))
+
+
+def test_a_pitch_is_refused_where_something_would_be_written_beyond() -> None:
+    kernel = image(7, 3, 64, 20)
+    inner = Schedule(kernel).cache_write("y")
+    for stage, pitch in (("y", 9), (inner, 6)):
+        s = Schedule(kernel)
+        s.cache_write("y")
+        with pytest.raises(SternaError, match="E0302"):
+            s.fuse(stage, "h", "w", pitch)
 
 
 @pytest.mark.parametrize("generator", GENERATORS)

@@ -344,6 +344,7 @@ class Lowering:
         sizes = zip(s.tensorized.axes, extents, strict=True)
         symbols = {axis: self._symbol(s, axis, 2 if n == 1 else n) for axis, n in sizes}
         nest.bound.update({axis: of(symbol) for axis, symbol in symbols.items()})
+        nest.unfuse(lambda part, index, extent: index)
         values = self._axis_values(nest, spatial_only=phase != "update")
         memory = self._write(s.name, tuple(values[a] for a in s.tensor.axes), E.const(0, s.tensor.dtype))
         found = factors(self.bodies[s.name]) if phase == "update" else ()

@@ -73,6 +73,8 @@ class Nest:
                 if axis == r.outer:
                     return ceil_div(n, r.factor)
                 return n if self._one_tile(r, n) else as_int(r.factor)
+            if isinstance(r, Fuse) and axis == r.fused and r.pitch:
+                return (self.extent(r.first) - 1) * r.pitch + r.width
             if isinstance(r, Fuse) and axis == r.fused:
                 return self.extent(r.first) * self.extent(r.second)
             if isinstance(r, RaggedTail) and axis == r.inner and r.outer in self.tiles:
@@ -161,7 +163,7 @@ class Nest:
             value = self.value(r.fused)
             if value is None:
                 continue
-            size = self.extent(r.second)
+            size = as_int(r.pitch) if r.pitch else self.extent(r.second)
             for part, index in ((r.first, value // size), (r.second, value % size)):
                 simple = not index.terms or (len(index.terms) == 1 and isinstance(next(iter(index.terms))[0], Symbol))
                 self.bound[part] = index if simple else name(part, index, self.extent(part))

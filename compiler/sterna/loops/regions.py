@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int, ceil_div
 from sterna.loops.nest import Nest, Region
 from sterna.loops.prove import at_least_zero
-from sterna.schedule.state import Split, StageState
+from sterna.schedule.state import Fuse, Split, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor
@@ -56,14 +56,17 @@ def infer_regions(
 
 def _whole_tiles(s: StageState, region: Region) -> Region:
     """The region of a stage that is computed in tiles: with fewer rows than a tile has it begins earlier, with fewer
-    lanes it reaches into what is computed and left out."""
+    lanes or beyond fused rows it reaches into what is computed and left out."""
     if s.tensorized is None or s.tensorized.row is None:
         return region
     row, lane = (
         next(r for r in s.relations if isinstance(r, Split) and r.inner == axis) for axis in s.tensorized.axes[:2]
     )
     least, extent = list(region.least), list(region.extent)
+    pitches = {r.second: r.pitch for r in s.relations if isinstance(r, Fuse) and r.pitch}
     for d, axis in enumerate(s.tensor.axes):
+        if axis.name in pitches:
+            extent[d] = as_int(pitches[axis.name])
         if axis.name == lane.parent:
             extent[d] = ceil_div(extent[d], lane.factor) * lane.factor
         if axis.name == row.parent and extent[d].is_const and least[d].is_const and int(extent[d]) < row.factor:

@@ -71,9 +71,11 @@ class Schedule:
         s.leaves[at : at + 1] = [outer, inner]
         return outer, inner
 
-    def fuse(self, stage: str, first: str, second: str) -> str:
-        """Two neighbouring axes -> one."""
-        s = self._step("fuse", stage, first, second)
+    def fuse(self, stage: str, first: str, second: str, pitch: int = 0) -> str:
+        """Two neighbouring axes -> one. Storage whose rows are `pitch` apart is walked through in one go: the second
+        axis has as many iterations, of which those beyond its own compute what nobody reads, of an intermediate stage.
+        """
+        s = self._step("fuse", stage, first, second, *([pitch] if pitch else []))
         self._leaf(s, first)
         self._leaf(s, second)
         at = s.leaves.index(first)
@@ -81,8 +83,14 @@ class Schedule:
             self._illegal(f"{second} does not follow {first} in {s.leaves}", "reorder the axes first")
         if (first in s.reduction_leaves) != (second in s.reduction_leaves):
             self._illegal("one of the axes is reduced and the other is not", "fuse axes of one kind")
+        width = 0
+        if pitch:
+            extent = next((a.extent for a in s.tensor.axes if a.name == second), ZERO)
+            if stage in self.outputs or not extent.is_const or not 0 < int(extent) <= pitch:
+                self._illegal(f"{second} has no pitch of {pitch}", "it is for a whole axis of an intermediate stage")
+            width = int(extent)
         fused = f"{first}+{second}"
-        s.relations.append(Fuse(fused, first, second))
+        s.relations.append(Fuse(fused, first, second, pitch, width))
         s.leaves[at : at + 2] = [fused]
         return fused
 

@@ -39,11 +39,14 @@ class Split:
 
 @dataclass
 class Fuse:
-    """fused = first * extent(second) + second."""
+    """fused = first * extent(second) + second; with a pitch, fused = first * pitch + second up to the last of both, of
+    which those that are beyond the `width` of the second axis are computed and left out."""
 
     fused: str
     first: str
     second: str
+    pitch: int = 0
+    width: int = 0
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 Blocks of accumulators, two by two where there are as many, stay in tile registers while the reduction runs: a step of
 it loads as many tiles as it multiplies. They are stored to memory of a block's size, from where the epilogue computes
-with vectors. The rows of a left tile are places of a row of the image, a constant step apart, so nothing is copied; the
-weights are packed as a right tile is loaded.
+with vectors. The rows of a left tile are places of a line of the image, a constant step apart, so nothing is copied, or
+of several lines where one is shorter than a tile; the weights are packed as a right tile is loaded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 
 from sterna.intrinsics import TILES, TileIntrinsic
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
+from sterna.schedule.strategies.analysis import (
+    SHARE_CYCLES,
+    Context,
+    inline_elementwise,
+    product,
+    size,
+    stride_of,
+)
 from sterna.schedule.strategies.contraction import Shape, analyse, make_tasks, tile_shape
 from sterna.te.tensor import Axis, Kernel
 
@@ -24,6 +31,8 @@ class _Plan:
     Args:
         depth: the reduced axis along the rows of a left tile; step: how much of it a product takes.
         rows: of a tile; block: tiles of a block of accumulators, down and across.
+        lines: of the image in a block; if there are several its tiles walk through all of them, `pitch` places from one
+            to the next.
     """
 
     intrinsic: TileIntrinsic
@@ -32,6 +41,8 @@ class _Plan:
     step: int
     rows: int
     block: tuple[int, int]
+    lines: int = 1
+    pitch: int = 0
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -49,30 +60,47 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     else:
         out = s.outputs[0]
     inline_elementwise(s)
-    mr, nr = down * plan.rows, across * lanes
+    nr = across * lanes
     names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
     column_outer, column_inner = s.split(out, names[shape.columns.name], nr)
     column_vector, column_lane = s.split(out, column_inner, context.target.lanes(32))
     rows = [names[r.name] for r in shape.rows]
-    rows[-1], row = s.split(out, rows[-1], mr)
-    s.reorder(out, column_outer, *rows, row, column_vector, column_lane)
-    fast = replace(context, multiply_adds=_multiply_adds(intrinsic))
-    place = make_tasks(s, out, column_outer, rows, shape, (mr, nr), fast)
+    within = [rows.pop()] if plan.pitch else []
+    height = plan.lines if plan.pitch else down * plan.rows
+    rows[-1], row = s.split(out, rows[-1], height)
+    s.reorder(out, column_outer, *rows, row, *within, column_vector, column_lane)
+    place = _tasks(s, out, column_outer, rows, plan, (height, nr), context)
     s.unroll(out, column_vector)
     s.vectorize(out, column_lane, whole=True)
     s.compute_at(acc, out, place, "scratch")
-    down_outer, tile_row = s.split(acc, shape.rows[-1].name, plan.rows)
+    others = [a.name for a in shape.rows]
+    walked = others.pop()
+    if plan.pitch:
+        walked = s.fuse(acc, others.pop(), walked, plan.pitch)
+    down_outer, tile_row = s.split(acc, walked, plan.rows)
     across_outer, lane = s.split(acc, shape.columns.name, lanes)
-    steps, within = s.split(acc, plan.depth.name, plan.step)
-    word, group = s.split(acc, within, intrinsic.group)
+    steps, part = s.split(acc, plan.depth.name, plan.step)
+    word, group = s.split(acc, part, intrinsic.group)
     reduced = [steps if a is plan.depth else a.name for a in shape.inner]
-    others = [a.name for a in shape.rows[:-1]]
     s.reorder(acc, *reduced, *others, down_outer, across_outer, tile_row, lane, word, group)
     for axis in (*others, down_outer, across_outer):
         s.unroll(acc, axis)
     s.tensorize(acc, tile_row, lane, word, group, intrinsic.name)
     _pack(s, plan, nr)
     return s
+
+
+def _tasks(
+    s: Schedule, out: str, column_outer: str, rows: list[str], plan: _Plan, block: tuple[int, int], context: Context
+) -> str:
+    """Makes the blocks the tasks; returns the axis of one of them."""
+    shape, line = plan.shape, size(plan.shape.rows[-1].extent) if plan.pitch else 1
+    fast = replace(context, multiply_adds=_multiply_adds(plan.intrinsic))
+    if fast.cycles(s.kernel, product([a.extent for a in (*shape.stage.axes, *shape.inner)])) < SHARE_CYCLES:
+        return rows[-1]
+    # A row of the block is a line of the image, and takes as long as all of its places.
+    lines = replace(shape, rows=shape.rows[: len(rows)])
+    return make_tasks(s, out, column_outer, rows, lines, block, replace(fast, multiply_adds=fast.multiply_adds / line))
 
 
 def _plan(kernel: Kernel, context: Context) -> _Plan | None:
@@ -97,16 +125,32 @@ def _plan(kernel: Kernel, context: Context) -> _Plan | None:
     if intrinsic is None or (step := _step(size(depth.extent), intrinsic)) is None:
         return None
     rows, columns = size(shape.rows[-1].extent), -(-size(shape.columns.extent) // intrinsic.lanes)
-    tiles = -(-rows // intrinsic.rows)
     steps = product([a.extent for a in shape.inner]) // step
+    found: list[tuple[float, float, _Plan]] = []
+    for lines, pitch in ((1, 0), *_lines(shape, along, context)):
+        places = (lines - 1) * pitch + rows
+        tiles = -(-places // intrinsic.rows)
+        for down, across in _blocks(intrinsic, tiles, columns):
+            if down == tiles or not pitch:
+                cycles = _cycles(intrinsic, (tiles, columns), (down, across), steps) / lines
+                plan = _Plan(intrinsic, shape, depth, step, -(-places // tiles), (down, across), lines, pitch)
+                found.append((cycles, (down + across) / (down * across), plan))
     # Of those that take as long the one with the fewest loads.
-    cycles, _, block = min(
-        (_cycles(intrinsic, (tiles, columns), (m, n), steps), (m + n) / (m * n), (m, n))
-        for m, n in _blocks(intrinsic, tiles, columns)
-    )
-    if cycles >= _vector_cycles(shape, context):
-        return None
-    return _Plan(intrinsic, shape, depth, step, -(-rows // tiles), block)
+    cycles, _, plan = min(found, key=lambda each: each[:2])
+    return plan if cycles < _vector_cycles(shape, context) else None
+
+
+def _lines(shape: Shape, along: int, context: Context) -> list[tuple[int, int]]:
+    """How many lines of the image tiles can walk through in one go, with how many places there are from one to the next
+    (padding included, which is computed and left out)."""
+    if len(shape.rows) < 2:
+        return []
+    line, place = shape.rows[-2:]
+    down = stride_of(shape.left, line, context.strides)
+    if not down or down % along or down // along < size(place.extent):
+        return []
+    height = size(line.extent)
+    return [(lines, down // along) for lines in range(2, height + 1) if height % lines == 0]
 
 
 def _step(depth: int, intrinsic: TileIntrinsic) -> int | None:
