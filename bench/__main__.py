@@ -4,112 +4,151 @@
     ci/bench --peers all mobilenet_v2 null      # every peer; those that cannot be installed here are reported
     ci/bench --layers resnet50 model.onnx       # Sterna alone, by kernel
     ci/bench --int8                             # integer networks, LiteRT too
+    ci/bench --peers sterna,litert trained      # a group of models
 
-A model is a network of bench/networks.py (NAME_int8: quantized), a folder of ../shared/models, or a file. Peers live in
-virtual environments below the work folder, made when they are first needed; "networks" needs torch.
+Peers live in virtual environments below the work folder, made when they are first needed; "networks" needs torch.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-import subprocess
 import sys
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from environments import Environments
-from integers import INTEGERS, quantize
+from integers import INTEGERS
 from layers import measure
 from machine import describe, limits
+from models import COUNTED, NETWORKS, Model, Models, groups
 from peers import ENGINES
-from protocol import Bench, Settings, reference
-from tables import COUNTED, WRONG, WRONG_INTEGER, by_layer, latency, problems, start
+from protocol import Bench, Settings
+from sterna.errors import Diagnostic, SternaError
+from tables import WRONG, WRONG_INTEGER, by_layer, latency, problems, start
 
-TRAINED = Path(__file__).resolve().parents[2] / "shared" / "models"
 DEFAULT = ("sterna", "sterna-llvm", "onnxruntime", "openvino")
-SUFFIXES = (".onnx", ".tflite")
+WIDTH = 120
 
 
-def find_model(name: str, folder: Path, environments: Environments) -> Path:
-    """The file of a model. Networks are written once."""
-    if name.endswith(SUFFIXES):
-        return Path(name).resolve()
-    for suffix in SUFFIXES:
-        if (TRAINED / name / f"model{suffix}").is_file():
-            return TRAINED / name / f"model{suffix}"
-    target = folder / "networks" / f"{name}.onnx"
-    if name.endswith("_int8"):
-        if not target.exists():
-            quantize(find_model(name.removesuffix("_int8"), folder, environments), target)
-        return target
-    if not target.with_suffix(".pt").exists():
-        script = Path(__file__).with_name("networks.py")
-        subprocess.run([environments.networks(), str(script), str(target.parent), name], check=True)
-    return target
-
-
-def arrays(model: Path, folder: Path) -> dict[str, Any]:
-    """Inputs for a model."""
-    kept = folder / f"{model.stem}-layers.npz"
-    reference(model, kept)
-    with np.load(kept) as found:
-        return {key[3:]: found[key] for key in found.files if key.startswith("in:")}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="ci/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def _named() -> str:
+    """What can be named, for --help."""
+    trained = groups()["trained"]
+    lines = (
+        f"networks: {', '.join(NETWORKS)}; and NAME_int8, quantized",
+        f"trained models: {', '.join(trained) if trained else 'none beside this checkout'}; and those of integers",
+        f"groups of them: {', '.join(groups())}",
+        "files: *.onnx, *.tflite",
     )
-    parser.add_argument("models", nargs="*")
+    return "models:\n" + "\n".join(
+        textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ") for line in lines
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ci/bench",
+        description=__doc__,
+        epilog=_named(),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=WIDTH),
+    )
+    parser.add_argument("models", nargs="*", help="see below; the thirteen and null where none is named")
     parser.add_argument("--int8", action="store_true", help="integer networks; rates in parts of the dot products'")
-    parser.add_argument("--peers", help=f"of {', '.join(ENGINES)}; or all")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=8, help="turns of every peer")
-    parser.add_argument("--turn-ms", type=float, default=150.0)
+    parser.add_argument("--peers", help=f"of {', '.join(ENGINES)}; or all", metavar="A,B")
+    parser.add_argument("--threads", default="1,2", metavar="N,N", help="1,2")
+    parser.add_argument("--rounds", type=int, default=8, metavar="N", help="turns of every peer: 8")
+    parser.add_argument("--turn-ms", type=float, default=150.0, metavar="MS", help="of a turn: 150")
     parser.add_argument("--layers", action="store_true", help="Sterna alone, a table of the kernels of each model")
-    parser.add_argument("--work", type=Path, default=Path(os.environ.get("STERNA_BENCH", "build/bench")))
-    parser.add_argument("--json", type=Path, help="write the records there, too")
-    arguments = parser.parse_args()
-    usual = (*DEFAULT, "litert") if arguments.int8 else DEFAULT
-    peers = list(ENGINES) if arguments.peers == "all" else arguments.peers.split(",") if arguments.peers else usual
-    names = arguments.models or (INTEGERS if arguments.int8 else [*COUNTED, "null"])
-    counted, wrong = (INTEGERS, WRONG_INTEGER) if arguments.int8 else (COUNTED, WRONG)
-    if unknown := [peer for peer in peers if peer not in ENGINES]:
-        parser.error(f"no peer {', '.join(unknown)}; there are {', '.join(ENGINES)}")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path(os.environ.get("STERNA_BENCH", "build/bench")),
+        metavar="FOLDER",
+        help="where everything is kept: $STERNA_BENCH or build/bench",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the records there, too")
+    return parser
+
+
+def _peers(given: str | None, usual: Sequence[str]) -> Sequence[str]:
+    if given is None:
+        return usual
+    return list(ENGINES) if given == "all" else list(dict.fromkeys(given.split(",")))
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    """Raises E0002 for every option that no run can be made of."""
+    peers = _peers(arguments.peers, (*DEFAULT, "litert") if arguments.int8 else DEFAULT)
+    wrong = [
+        Diagnostic("E0002", f'there is no peer "{peer}"', fix=f"of {', '.join(ENGINES)}; or all")
+        for peer in peers
+        if peer not in ENGINES
+    ]
+    threads = [int(n) if n.isdecimal() else 0 for n in arguments.threads.split(",")]
+    if min(threads) < 1:
+        title = f'--threads is "{arguments.threads}"; numbers of threads are at least 1'
+        wrong.append(Diagnostic("E0002", title, fix="--threads 1,2"))
+    if arguments.rounds < 1:
+        wrong.append(Diagnostic("E0002", f"--rounds is {arguments.rounds}; it must be at least 1"))
+    if not arguments.turn_ms > 0:
+        wrong.append(Diagnostic("E0002", f"--turn-ms is {arguments.turn_ms:g}; it must be above 0"))
+    if wrong:
+        raise SternaError(wrong)
+    return Settings(peers, threads, arguments.rounds, arguments.turn_ms)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    settings = _settings(arguments)
     folder = arguments.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     environments = Environments(folder / "environments")
-    console = Console(width=max(120, 26 + 14 * (len(peers) + 2)))
+    models = Models(folder, environments)
+    found = models.find(arguments.models or (INTEGERS if arguments.int8 else (*COUNTED, "null")))
+    console = Console(width=max(WIDTH, 26 + 14 * (len(settings.peers) + 2)))
     one = limits(1)
     rates = f"{one.gflops:.0f} GFLOP/s, {one.gops:.0f} GOP/s of bytes, {one.gbytes:.0f} GB/s"
     console.print(f"{describe()}: {rates} on one core")
-    models = {Path(name).stem if name.endswith(SUFFIXES) else name: name for name in names}
-    files = {label: find_model(name, folder, environments) for label, name in models.items()}
     if arguments.layers:
-        for label, file in files.items():
-            for threads in arguments.threads:
-                console.print(by_layer(label, measure(file, arrays(file, folder), threads), limits(threads)))
+        for model in found:
+            for threads in settings.threads:
+                layers = measure(model.file, models.inputs(model), threads)
+                console.print(by_layer(model.label, layers, limits(threads)))
         return
-    settings = Settings(peers, arguments.threads, arguments.rounds, arguments.turn_ms)
-    bench = Bench(folder, environments, settings)
+    _compare(found, Bench(folder, environments, models, settings), console, arguments)
+
+
+def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: argparse.Namespace) -> None:
+    """Times the models on all peers and prints the tables."""
+    counted, wrong = (INTEGERS, WRONG_INTEGER) if arguments.int8 else (COUNTED, WRONG)
     results, work = {}, {}
-    for label, file in files.items():
-        print(f"{label} ...", file=sys.stderr, flush=True)
-        results[label] = bench.measure(file)
-        work[label] = sum(layer.multiply_adds for layer in measure(file, arrays(file, folder), 1, repeat=1))
+    for model in found:
+        print(f"{model.label} ...", file=sys.stderr, flush=True)
+        results[model.label] = bench.measure(model)
+        with contextlib.suppress(SternaError):  # the records say that it cannot be compiled
+            layers = measure(model.file, bench.models.inputs(model), 1, repeat=1)
+            work[model.label] = sum(layer.multiply_adds for layer in layers)
         if arguments.json is not None:
             arguments.json.write_text(json.dumps(results, indent=1))
-    for threads in arguments.threads:
+    for threads in bench.settings.threads:
         peak = limits(threads).gops if arguments.int8 else limits(threads).gflops
         console.print(latency(results, threads, work, peak, counted, wrong))
     console.print(start(results))
     for line in problems(results, wrong):
-        console.print(line)
+        console.print(line, markup=False)
+
+
+def main() -> None:
+    arguments = _parser().parse_args()
+    try:
+        _run(arguments)
+    except SternaError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(2 if "E0002" in problem.codes else 1)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from peers import ENGINES
+from sterna.errors import SternaError, error
 
 
 class Environments:
-    """Virtual environments below `folder`; Sterna and ONNX Runtime are in the one that the benchmark runs in."""
+    """Virtual environments below `folder`; Sterna is in the one that the benchmark runs in."""
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self.refused: dict[str, SternaError] = {}
 
     def python(self, peer: str) -> str:
         return sys.executable if peer.startswith("sterna") else self._made(peer, ENGINES[peer].packages)
@@ -29,11 +31,20 @@ class Environments:
         return self._made("networks", ("torch", "onnx", "numpy"))
 
     def _made(self, name: str, packages: Sequence[str]) -> str:
+        """Raises E0004 where the packages cannot be installed; it is tried once."""
+        if name in self.refused:
+            raise self.refused[name]
         place = self.folder / name
         python, done = place / "bin" / "python", place / "complete"
         if not done.exists():
             print(f"installing {', '.join(packages)} ...", file=sys.stderr, flush=True)
             venv.create(place, with_pip=True, clear=True)
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
+            command = [str(python), "-m", "pip", "install", "--quiet", *packages]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode != 0:
+                said = [line for line in result.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
+                title = f"{name}: {', '.join(packages)} cannot be installed: {said[-1]}"
+                self.refused[name] = error("E0004", title, fix=" ".join(command))
+                raise self.refused[name]
             done.touch()
         return str(python)

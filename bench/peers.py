@@ -190,8 +190,11 @@ def litert(task: Task) -> Iterator[Any]:
 
     yield
     interpreter = Interpreter(model_path=str(file), num_threads=task.threads)  # with the XNNPACK delegate
-    interpreter.allocate_tensors()
     places = sorted(interpreter.get_input_details(), key=lambda detail: detail["name"])
+    for place, (_, array) in zip(places, task.inputs, strict=True):
+        if tuple(place["shape"]) != array.shape:
+            interpreter.resize_tensor_input(place["index"], array.shape)
+    interpreter.allocate_tensors()
 
     def bind(arrays: Sequence[Array]) -> None:
         for place, array in zip(places, arrays, strict=True):

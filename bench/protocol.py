@@ -17,7 +17,6 @@ CPU time useless there).
 from __future__ import annotations
 
 import collections
-import hashlib
 import json
 import os
 import select
@@ -30,10 +29,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 
 from environments import Environments
+from models import Model, Models
 from peers import ENGINES
+from sterna.errors import SternaError
 
 Record = dict[str, Any]
 """Of one peer on one model with one number of threads: what its worker said, and `us`, the figure of the tables."""
@@ -100,27 +100,26 @@ class Worker:
 class Bench:
     """Runs models by the protocol; `folder` keeps what was compiled, inputs and logs."""
 
-    def __init__(self, folder: Path, environments: Environments, settings: Settings):
-        self.folder, self.environments, self.settings = folder, environments, settings
-        for name in ("arrays", "compiled", "logs", "tasks"):
+    def __init__(self, folder: Path, environments: Environments, models: Models, settings: Settings):
+        self.folder, self.environments, self.models, self.settings = folder, environments, models, settings
+        for name in ("compiled", "logs", "tasks"):
             (folder / name).mkdir(parents=True, exist_ok=True)
 
-    def measure(self, model: Path) -> dict[str, dict[str, Record]]:
+    def measure(self, model: Model) -> dict[str, dict[str, Record]]:
         """Records by peer and then by stage: "compile", "1", "2" ..."""
-        digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
-        arrays = self.folder / "arrays" / f"{model.stem}-{digest}.npz"
-        if not arrays.exists():
-            reference(model, arrays)
         records: dict[str, dict[str, Record]] = {}
         for peer in self.settings.peers:
-            records[peer] = {"compile": self._compile(peer, model, digest, arrays)}
+            try:
+                records[peer] = {"compile": self._compile(peer, model)}
+            except SternaError as problem:  # it cannot be installed here
+                records[peer] = {"compile": {"failed": problem.diagnostics[0].title}}
         for threads in self.settings.threads:
             workers: dict[str, Worker] = {}
             try:
                 for peer in self.settings.peers:
                     if "failed" in records[peer]["compile"]:
                         continue
-                    worker = self._start(peer, model, digest, arrays, threads, "load")
+                    worker = self._start(peer, model, threads, "load")
                     said = records[peer][str(threads)] = worker.answer(ANSWER_SECONDS)
                     if "failed" in said:
                         worker.kill()
@@ -153,73 +152,30 @@ class Bench:
             figure = statistics.median(cpu[peer]) if threads == 1 else decile
             records[peer].update(us=figure, median_us=statistics.median(wall[peer]), decile_us=decile)
 
-    def _compile(self, peer: str, model: Path, digest: str, arrays: Path) -> Record:
-        kept = self.folder / "compiled" / peer / f"{model.stem}-{digest}" / "compile.json"
+    def _own(self, peer: str, model: Model) -> Path:
+        """The folder of what a peer makes of a model."""
+        return self.folder / "compiled" / peer / f"{model.label}-{model.digest()}"
+
+    def _compile(self, peer: str, model: Model) -> Record:
+        kept = self._own(peer, model) / "compile.json"
         if not kept.exists() or peer.startswith("sterna"):  # the project's own compiler is what changes
-            worker = self._start(peer, model, digest, arrays, 2, "compile")
+            worker = self._start(peer, model, 2, "compile")
             said = worker.answer(COMPILE_SECONDS)
             worker.kill()
             kept.write_text(json.dumps(said))
         found: Record = json.loads(kept.read_text())
         return found
 
-    def _start(self, peer: str, model: Path, digest: str, arrays: Path, threads: int, stage: str) -> Worker:
-        own = self.folder / "compiled" / peer / f"{model.stem}-{digest}"
+    def _start(self, peer: str, model: Model, threads: int, stage: str) -> Worker:
+        own = self._own(peer, model)
         own.mkdir(parents=True, exist_ok=True)
-        name = f"{peer}-{model.stem}-{threads}-{stage}"
+        name = f"{peer}-{model.label}-{threads}-{stage}"
         described = self.folder / "tasks" / f"{name}.json"
-        task = {"onnx": model, "arrays": arrays, "folder": own, "threads": threads, "stage": stage}
+        arrays = self.models.arrays(model)
+        task = {"onnx": model.file, "arrays": arrays, "folder": own, "threads": threads, "stage": stage}
         described.write_text(json.dumps(task, default=str))
-        limits = dict.fromkeys(("OMP_NUM_THREADS", "TVM_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-        converter = {"BENCH_CONVERTER": self.environments.converter(peer)} if ENGINES[peer].converter else {}
+        settings = dict.fromkeys(("OMP_NUM_THREADS", "TVM_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+        if ENGINES[peer].converter and stage == "compile" and model.file.suffix == ".onnx":
+            settings["BENCH_CONVERTER"] = self.environments.converter(peer)
         python = self.environments.python(peer)
-        return Worker(python, peer, described, self.folder / "logs" / f"{name}.txt", {**limits, **converter})
-
-
-def reference(model: Path, target: Path) -> None:
-    """Deterministic inputs, and what the format's own engine makes of them without optimizing."""
-    run = _reference_tflite if model.suffix == ".tflite" else _reference_onnx
-    inputs, outputs = run(model)
-    found = {f"out:{n}": array for n, array in enumerate(outputs)}
-    partial = target.with_suffix(".partial.npz")
-    np.savez(partial, **{f"in:{name}": array for name, array in inputs.items()}, **found)
-    partial.replace(target)
-
-
-def _reference_tflite(model: Path) -> tuple[dict[str, Any], list[Any]]:
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
-    engine = Interpreter(model_path=str(model), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
-    engine.allocate_tensors()
-    random = np.random.default_rng(3)
-    inputs: dict[str, Any] = {}
-    for given in sorted(engine.get_input_details(), key=lambda detail: detail["name"]):
-        shape, kind = given["shape"], np.dtype(given["dtype"])
-        whole = kind.kind in "iu"
-        limits = (np.iinfo(kind).min, np.iinfo(kind).max) if whole else (-1, 1)
-        array = random.integers(*limits, shape).astype(kind) if whole else random.standard_normal(shape, np.float32)
-        inputs[given["name"]] = array
-        engine.set_tensor(given["index"], array)
-    engine.invoke()
-    return inputs, [engine.get_tensor(detail["index"]) for detail in engine.get_output_details()]
-
-
-def _reference_onnx(model: Path) -> tuple[dict[str, Any], list[Any]]:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    random = np.random.default_rng(3)
-    inputs: dict[str, Any] = {}
-    for given in session.get_inputs():
-        # Of open sizes the first is a batch, the others are lengths.
-        shape = [n if isinstance(n, int) and n > 0 else 128 if axis else 1 for axis, n in enumerate(given.shape)]
-        if "int" in given.type:
-            kind = np.int64 if "64" in given.type else np.int32
-            constant = {"attention_mask": 1, "token_type_ids": 0}.get(given.name)
-            inputs[given.name] = random.integers(1, 999, shape).astype(kind)
-            if constant is not None:
-                inputs[given.name] = np.full(shape, constant, kind)
-        else:
-            inputs[given.name] = random.standard_normal(shape, dtype=np.float32)
-    return inputs, session.run(None, inputs)
+        return Worker(python, peer, described, self.folder / "logs" / f"{name}.txt", settings)

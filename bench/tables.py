@@ -10,15 +10,11 @@ from rich.table import Table
 
 from layers import Layer
 from machine import Limits
+from models import COUNTED
 
 Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """By peer, then stage."""
 
-#: The networks over which the geometric mean is taken.
-COUNTED = (
-    *("mobilenet_v2", "resnet18", "resnet50", "squeezenet", "efficientnet_lite0", "yolov5n", "minilm_128"),
-    *("gpt2", "lstm", "gru", "ds_cnn", "mlp", "autoencoder"),
-)
 #: An output further from the reference than this, in parts of its largest element, is wrong: its time does not count.
 WRONG = 1e-3
 #: The same where engines round integers each in its own way: some levels of the 256, which later layers of random

@@ -1,0 +1,138 @@
+"""What the benchmark can measure: its own networks, integer ones made of them, trained models, any file."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from environments import Environments
+from integers import INTEGERS, quantize
+from reference import Arrays, Case, write_reference
+from sterna.errors import Diagnostic, SternaError
+
+#: The folder of trained models, beside the checkout.
+TRAINED = Path(os.environ.get("STERNA_MODELS", Path(__file__).resolve().parents[2] / "shared" / "models"))
+SUFFIXES = (".onnx", ".tflite")
+#: The networks over which the geometric mean is taken.
+COUNTED = (
+    *("mobilenet_v2", "resnet18", "resnet50", "squeezenet", "efficientnet_lite0", "yolov5n", "minilm_128"),
+    *("gpt2", "lstm", "gru", "ds_cnn", "mlp", "autoencoder"),
+)
+#: All that bench/networks.py writes, which needs torch to say so itself.
+NETWORKS = (*COUNTED, "mobilenet_v1", "minilm_16", "minilm_256", "gpt2_step", "null")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model's name in the tables, its file, and a reference case; None: one is made of random inputs."""
+
+    label: str
+    file: Path
+    case: Case | None = None
+
+    def digest(self) -> str:
+        """Of the file, for the names of what is kept."""
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()[:12]
+
+
+def trained_file(name: str) -> Path | None:
+    """The file of a trained model that is here."""
+    files = (TRAINED / name / f"model{suffix}" for suffix in SUFFIXES)
+    return next((file for file in files if file.is_file()), None)
+
+
+def trained_floats() -> tuple[str, ...]:
+    """The trained models that are here and compute in floats."""
+    folders = sorted(TRAINED.iterdir()) if TRAINED.is_dir() else []
+    names = [folder.name for folder in folders if trained_file(folder.name) is not None]
+    return tuple(name for name in names if not name.endswith(("_int8", "_u8", "_hybrid")))
+
+
+def groups() -> dict[str, Sequence[str]]:
+    """Names that stand for several models."""
+    return {"networks": NETWORKS, "integers": INTEGERS, "trained": trained_floats()}
+
+
+def _is_known(name: str) -> bool:
+    if name.endswith(SUFFIXES):
+        return Path(name).is_file()
+    if name in NETWORKS or trained_file(name) is not None:
+        return True
+    return name.endswith("_int8") and name.removesuffix("_int8") in NETWORKS
+
+
+class Models:
+    """Models by name, and their inputs with the outputs that are right; what is made is kept in `folder`."""
+
+    def __init__(self, folder: Path, environments: Environments):
+        self.folder, self.environments = folder, environments
+
+    def find(self, names: Sequence[str]) -> list[Model]:
+        """The models, groups expanded. Networks are written once.
+
+        Raises:
+            SternaError: E0006 for every name that is none.
+        """
+        known = groups()
+        singles = list(dict.fromkeys(single for name in names for single in known.get(name, (name,))))
+        problems = []
+        for name in singles:
+            if _is_known(name):
+                continue
+            if name.endswith(SUFFIXES):
+                problems.append(Diagnostic("E0006", f"there is no file {name}"))
+                continue
+            near = difflib.get_close_matches(name, [*known, *NETWORKS, *known["trained"], *INTEGERS], 1)
+            fix = f"did you mean {near[0]}? ci/bench --help lists all" if near else "ci/bench --help lists all"
+            problems.append(Diagnostic("E0006", f'there is no model "{name}"', fix=fix))
+        if problems:
+            raise SternaError(problems)
+        return [self._model(name) for name in singles]
+
+    def arrays(self, model: Model) -> Path:
+        """The file with inputs and reference outputs of a model, made once."""
+        place = self.folder / "arrays" / f"{model.label}-{model.digest()}.npz"
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_reference(model.file, model.case, place)
+        return place
+
+    def inputs(self, model: Model) -> Arrays:
+        with np.load(self.arrays(model)) as found:
+            return {key[3:]: found[key] for key in found.files if key.startswith("in:")}
+
+    def _model(self, name: str) -> Model:
+        if name.endswith(SUFFIXES):
+            return Model(Path(name).stem, Path(name).resolve())
+        trained = trained_file(name)
+        return Model(name, self._written(name)) if trained is None else Model(name, trained, _case(trained.parent))
+
+    def _written(self, name: str) -> Path:
+        target = self.folder / "networks" / f"{name}.onnx"
+        if name.endswith("_int8"):
+            if not target.exists():
+                quantize(self._written(name.removesuffix("_int8")), target)
+        elif not target.with_suffix(".pt").exists():  # what is written last
+            script = Path(__file__).with_name("networks.py")
+            subprocess.run([self.environments.networks(), str(script), str(target.parent), name], check=True)
+        return target
+
+
+def _case(folder: Path) -> Case | None:
+    """A trained model's first reference case."""
+    if not (folder / "ref.npz").is_file():
+        return None
+    described = json.loads((folder / "meta.json").read_text())
+    names = described.get("runtime_input_order") or [entry["name"] for entry in described["inputs"]]
+    with np.load(folder / "ref.npz") as cases:
+        inputs = {name: cases[f"c0_in{number}"] for number, name in enumerate(names)}
+        count = sum(key.startswith("c0_out") for key in cases.files)
+        return Case(inputs, [cases[f"c0_out{number}"] for number in range(count)])

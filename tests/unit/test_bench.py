@@ -1,0 +1,155 @@
+"""The benchmark: what can be named, how mistakes are told, what the tables count."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from small_models import SmallModel
+from sterna.errors import SternaError
+from tools import ROOT
+
+BENCH = ROOT / "bench"
+PEERS = ("sterna", "onnxruntime", "openvino", "litert", "ncnn", "mnn", "executorch", "iree", "tvm", "tvm-tuned")
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+    """Imports a module of the benchmark, which is no package, and forgets it afterwards."""
+    names = {path.stem for path in BENCH.glob("*.py")}
+    kept = {name: sys.modules.pop(name) for name in names & sys.modules.keys() if name != "__main__"}
+    monkeypatch.syspath_prepend(BENCH)
+    yield importlib.import_module
+    for name in names - {"__main__"}:
+        sys.modules.pop(name, None)
+    sys.modules.update(kept)
+
+
+def bench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "compiler"), str(BENCH)])}
+    command = [sys.executable, str(BENCH), "--work", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
+
+
+def test_every_network_is_named(module: Callable[[str], Any]) -> None:
+    tree = ast.parse((BENCH / "networks.py").read_text())
+    tables = [n for n in tree.body if isinstance(n, ast.AnnAssign) and ast.unparse(n.target) == "NETWORKS"]
+    (written,) = (ast.literal_eval(ast.Set(n.value.keys)) for n in tables if isinstance(n.value, ast.Dict))
+    models = module("models")
+    assert set(models.NETWORKS) == written
+    assert len(models.COUNTED) == 13
+
+
+def test_help_lists_models_and_peers(module: Callable[[str], Any], tmp_path: Path) -> None:
+    said = bench(tmp_path, "--help")
+    assert said.returncode == 0
+    words = said.stdout.replace(",", " ").replace(";", " ").split()
+    assert {*module("models").NETWORKS, *PEERS, "networks", "integers", "trained"} <= set(words)
+
+
+def test_wrong_options_are_told_together(tmp_path: Path) -> None:
+    said = bench(tmp_path, "--peers", "onxruntime,sterna", "--threads", "0", "--rounds", "0", "--turn-ms", "nan", "mlp")
+    assert said.returncode == 2
+    assert said.stderr.count("error[E0002]") == 4
+    assert 'there is no peer "onxruntime"' in said.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_models_are_told_together(tmp_path: Path) -> None:
+    said = bench(tmp_path, "mobilenetv2", "absent.onnx", "no-such-thing_int8")
+    assert said.returncode == 1
+    assert said.stderr.count("error[E0006]") == 3
+    assert "did you mean mobilenet_v2?" in said.stderr
+    assert "there is no file absent.onnx" in said.stderr
+
+
+def test_a_file_is_measured(tmp_path: Path) -> None:
+    model = SmallModel(1, 8)
+    onnx.save(model.done(model("Relu", model("MatMul", "x", model.weight(8, 4)))), tmp_path / "small.onnx")
+    records = tmp_path / "records.json"
+    options = ("--peers", "sterna", "--threads", "1", "--rounds", "1", "--turn-ms", "1", "--json", str(records))
+    said = bench(tmp_path, *options, "small.onnx")
+    assert said.returncode == 0, said.stderr
+    once = json.loads(records.read_text())["small"]["sterna"]["1"]
+    assert once["error"] < 1e-5
+    assert once["us"] > 0
+    assert "│ small" in said.stdout
+    assert "small, sterna" not in said.stdout  # no failure is reported
+
+
+def test_a_peer_that_cannot_be_installed_is_reported(
+    module: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environments = module("environments")
+
+    def without_pip(place: Path, **_: Any) -> None:
+        (place / "bin").mkdir(parents=True)
+        python = place / "bin" / "python"
+        python.write_text("#!/bin/sh\necho ERROR: No matching distribution >&2\nexit 1\n")
+        python.chmod(0o755)
+
+    monkeypatch.setattr(environments.venv, "create", without_pip)
+    made = environments.Environments(tmp_path)
+    for _ in range(2):
+        with pytest.raises(SternaError, match="No matching distribution") as problem:
+            made.python("ncnn")
+        assert problem.value.codes == ("E0004",)
+    protocol, models = module("protocol"), module("models")
+    (tmp_path / "small.onnx").write_bytes(b"")
+    running = protocol.Bench(tmp_path, made, models.Models(tmp_path, made), protocol.Settings(["ncnn"], [1]))
+    monkeypatch.setattr(running.models, "arrays", lambda model: tmp_path / "small.npz")
+    records = running.measure(models.Model("small", tmp_path / "small.onnx"))
+    assert "No matching distribution" in records["ncnn"]["compile"]["failed"]
+    assert "No matching distribution" in module("tables").problems({"small": records})[0]
+
+
+def test_who_is_wrong_is_not_the_fastest(module: Callable[[str], Any]) -> None:
+    tables = module("tables")
+
+    def record(us: float, error: float = 0.0, **more: Any) -> dict[str, Any]:
+        return {"1": {"us": us, "error": error, **more}}
+
+    records = {
+        "sterna": record(10.0),
+        "right": record(15.0),
+        "wrong": record(1.0, error=0.1),
+        "failing": record(2.0, failed="stopped"),
+        "sterna-llvm": record(3.0),
+    }
+    assert tables.ratio(records, "1") == pytest.approx(1.5)
+    assert tables.ratio({"sterna": record(10.0)}, "1") is None
+    assert len(tables.problems({"net": records})) == 2
+
+
+def test_deviation(module: Callable[[str], Any]) -> None:
+    deviation = module("worker").deviation
+    assert deviation([np.array([1.0, 3.0])], [np.array([1.0, 4.0])]) == pytest.approx(0.25)
+    assert deviation([np.array([1.0])], [np.array([1.0, 2.0])]) == math.inf
+    assert deviation([np.array([math.nan])], [np.array([1.0])]) == math.inf
+    assert deviation([], [np.array([1.0])]) == math.inf
+
+
+def test_a_reference_case_is_taken_where_there_is_one(module: Callable[[str], Any], tmp_path: Path) -> None:
+    model = SmallModel("rows", 3)
+    onnx.save(model.done(model("Neg", "x")), tmp_path / "neg.onnx")
+    models, reference = module("models"), module("reference")
+    kept = models.Models(tmp_path, None)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    with np.load(kept.arrays(models.Model("given", tmp_path / "neg.onnx", reference.Case({"x": x}, [x])))) as arrays:
+        np.testing.assert_array_equal(arrays["in:x"], x)
+        np.testing.assert_array_equal(arrays["out:0"], x)
+    with np.load(kept.arrays(models.Model("drawn", tmp_path / "neg.onnx"))) as arrays:
+        np.testing.assert_array_equal(arrays["out:0"], -arrays["in:x"])
