@@ -25,6 +25,7 @@ from sterna.loops.program import Function, used_dims
 from sterna.passes.kernels import Call
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
 from sterna.passes.pipeline import PASSES, optimize
+from sterna.passes.separable import find_separable
 from sterna.passes.steps import Control, build_steps, print_steps
 from sterna.passes.views import Views, plan_views
 from sterna.schedule.schedule import Schedule
@@ -150,7 +151,10 @@ def compile_graph(
     if options.target.static:
         _refuse_open_sizes(graph, options.target)
     views = plan_views(graph)
-    steps = build_steps(graph, views)
+    joined = find_separable(graph, views, options.target)
+    if joined:
+        views = plan_views(graph, {node for nodes in joined for node in nodes})
+    steps = build_steps(graph, views, joined)
     plan = plan_memory(graph, steps.calls, views, keep_all=options.debug, control=steps.control)
     steps = steps.without(lambda call: plan.needless(call, views))
     calls = steps.calls

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from compiling import check, run_schedule
 from sterna.errors import SternaError
 from sterna.ir.dtypes import to_numpy
+from sterna.ir.integer import Int, as_int, maximum, minimum
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
@@ -22,6 +23,7 @@ from sterna.loops.printer import print_function
 from sterna.schedule.schedule import PRIMITIVES, Schedule
 from sterna.schedule.state import Step
 from sterna.te import expr as E
+from sterna.te.expr import Expr
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
 
@@ -303,6 +305,65 @@ def test_narrow_rounds_what_is_stored_and_nothing_else(dtype: str, generator: st
     assert np.abs(found["out"] - run_kernel(kernel, feeds)["out"]).max() > 1e-4
 
 
+def padded_sums(size: int, before: int, after: int, step: int, taps: int) -> Kernel:
+    """Sums over windows of rows, of a padded stage that is computed."""
+    x = placeholder("x", (size, 5))
+    scaled = compute("scaled", (size, 5), lambda i, j: x[i, j] * 2.0)
+
+    def pad(i: Int, j: Int) -> Expr:
+        inside = E.both(E.in_range(i - before, size), E.compare("gt", E.index_value(-j), E.index_value(as_int(-4))))
+        assert inside is not None
+        return E.select(inside, scaled[maximum(minimum(i - before, size - 1), 0), j], 7.0)
+
+    padded = compute("padded", (before + size + after, 5), pad)
+    k = reduce_axis("k", taps)
+    count = (before + size + after - taps) // step + 1
+    sums = compute("sums", (count, 5), lambda i, j: total(padded[i * step + k.var, j], k))
+    out = compute("out", (count, 5), lambda i, j: sums[i, j] + 1.0)
+    return Kernel("padded_sums", (x,), (), (out,))
+
+
+def partitioned(kernel: Kernel, rows: int, axes: tuple[str, ...] = ("i", "j")) -> Schedule:
+    s = Schedule(kernel)
+    s.split("out", "i", rows)
+    s.compute_at("padded", "out", "i.o", "scratch")
+    s.compute_at("scaled", "padded", axes[-1], "stack")
+    s.compute_at("sums", "out", "j", "register")
+    s.partition("padded", *axes)
+    return s
+
+
+def test_partition_settles_conditions() -> None:
+    """Border and interior are loops of their own: nothing asks where an element lies."""
+    s = partitioned(padded_sums(12, 1, 2, 1, 4), 4)
+    lowered = lower(s)
+    assert not any(isinstance(e, E.Select) for x in P.walk(lowered.body) if (v := P.value_of(x)) for e in E.walk(v))
+    text = print_function(lowered)
+    assert "= 7.0" in text
+    assert "min(" in text  # a task at the border computes fewer rows
+    for generator in ("llvm", "c"):
+        run(s, generator)
+
+
+def test_partition_along_one_axis_keeps_the_other_conditions() -> None:
+    s = partitioned(padded_sums(9, 2, 0, 2, 3), 3, ("i",))
+    lowered = lower(s)
+    assert any(isinstance(e, E.Select) for x in P.walk(lowered.body) if (v := P.value_of(x)) for e in E.walk(v))
+    run(s)
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_partition_at_any_place(before: int, after: int, step: int, rows: int) -> None:
+    kernel = padded_sums(8, before, after, step, 3)
+    count = int(kernel.outputs[0].shape[0])
+    if count % rows and rows < count:
+        rows = next(n for n in range(rows, count + 1) if count % n == 0)
+    run(partitioned(kernel, rows))
+
+
 # ---------------------------------------------------------------- illegal steps
 def _narrow_and(step: str, *arguments: Any) -> None:
     s = Schedule(matmul(2, 3, 4, True))
@@ -327,6 +388,8 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "parallel: not outermost": lambda: inlined().parallel("out", "i1"),
     "parallel: not an output": lambda: Schedule(pointwise(4, 4)).parallel("mid", "i0"),
     "parallel: reduced": lambda: (s := Schedule(row_sums(3, 8))).reorder("out", "k", "i") or s.parallel("out", "k"),
+    "partition: a reduction": lambda: Schedule(matmul(2, 3, 4)).partition("acc", "i"),
+    "partition: no such axis": lambda: Schedule(pointwise(4, 4)).partition("mid", "k"),
     "inline: an output": lambda: Schedule(pointwise(4, 4)).inline("out"),
     "inline: a reduction": lambda: Schedule(matmul(2, 3, 4)).inline("acc"),
     "compute_at: an output": lambda: Schedule(matmul(2, 3, 4)).compute_at("out", "acc", "i"),

@@ -19,10 +19,11 @@ from typing import Any, NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
-from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of, reserved
+from sterna.ir.integer import ONE, ZERO, Atom, Extremum, Int, Symbol, as_int, of, reserved
 from sterna.loops import program as P
 from sterna.loops.inline import inlined, producers_first
-from sterna.loops.nest import Nest, Region, Remainder, Tile
+from sterna.loops.nest import Nest, Region, Remainder, Tile, whole
+from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
 from sterna.loops.tensorize import ScatteredOperandError, tensorized, tile_statement
@@ -96,12 +97,28 @@ class Lowering:
             self._refuse(
                 f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at"
             )
-        return [self._level(self._whole(name), 0, None) for name in roots]
+        return [self._stage(self.stages[name], whole(self.stages[name].tensor)) for name in roots]
 
-    def _whole(self, name: str) -> Nest:
-        """The nest that computes all of a stage."""
-        s = self.stages[name]
-        return Nest(s, Region(tuple(ZERO for _ in s.tensor.axes), tuple(a.extent for a in s.tensor.axes)))
+    def _stage(self, s: StageState, region: Region) -> Stmt:
+        """The loops that compute a region of a stage: one nest, or one for every part of a partitioned stage."""
+        if not s.partitioned:
+            return self._level(Nest(s, region), 0, None)
+        body = self.bodies[s.name]
+        parts: list[Stmt] = []
+        for part in parts_of(body, s.tensor, s.partitioned):
+            clipped = part.within(region)
+            if clipped is None:
+                continue
+            lets, least = [], list(clipped.least)
+            for d, first in enumerate(least):
+                if any(isinstance(atom, Extremum) for atom in first.atoms()):
+                    symbol = Symbol(self._unique(_name(s, f"{s.tensor.axes[d].name}.first")), *first.bounds())
+                    lets.append(P.LetIndex(symbol, first))
+                    least[d] = of(symbol)
+            self.bodies[s.name] = part.body
+            parts.append(seq(*lets, self._level(Nest(s, replace(clipped, least=tuple(least))), 0, None)))
+        self.bodies[s.name] = body
+        return seq(*parts)
 
     # -- arguments
     def _argument(self, t: Tensor, scope: P.Scope, slot: int) -> Buffer:
@@ -269,13 +286,15 @@ class Lowering:
             self._uncovered(nest.stage.name, regions)
         parts: list[Stmt] = []
         for name in here:
+            if name not in regions:  # nothing in this part of its reader
+                continue
             s = self.stages[name]
             region = regions[name]
             if s.scope != "state":
                 buffer = self._allocate(s, region)
                 parts.append(P.Alloc(buffer))
                 self.places[name] = Place(buffer, region.least)
-            parts.append(self._level(Nest(s, region), 0, None))
+            parts.append(self._stage(s, region))
         parts.append(self._level(nest, level + 1, phase))
         self.places = saved
         return seq(*parts)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, ceil_div, of
 from sterna.schedule.state import Fuse, RaggedTail, Split, StageState
+from sterna.te.tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,11 @@ class Region:
 
     least: tuple[Int, ...]
     extent: tuple[Int, ...]
+
+
+def whole(tensor: Tensor) -> Region:
+    """All of a stage."""
+    return Region(tuple(ZERO for _ in tensor.axes), tuple(a.extent for a in tensor.axes))
 
 
 @dataclass(frozen=True)

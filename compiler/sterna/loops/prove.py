@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sterna.ir.integer import ZERO, Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.loops.combination import is_combination
@@ -184,12 +185,15 @@ def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], 
     """Whether value >= 0, whichever operand every minimum and maximum is; `combined`: by the dear method too."""
     extremum = next((a for a in value.atoms() if isinstance(a, Extremum)), None)
     if extremum is None:
-        return (
+        if (
             _by_ends(value, ranges, known)
             or any(_by_ends(less, ranges, known) for k in known for less in _less(value, k))
             or (combined and _combined(value, ranges, known))
-        )
-    if cases == 0:
+        ):
+            return True
+        ends = (end for s in value.symbols() if s in ranges for end in (ranges[s].least, ranges[s].greatest))
+        extremum = next((a for end in ends for a in end.atoms() if isinstance(a, Extremum)), None)
+    if extremum is None or cases == 0:
         return False
     a, b = extremum.operands
     factor = _factor(value, extremum)
@@ -199,16 +203,16 @@ def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], 
         if any(_by_cases(without_remainders(v), ranges, known, cases - 1, combined) for v in either):
             return True
     difference = b - a if extremum.kind == "min" else a - b
-    return all(
-        _by_cases(
-            without_remainders(value.substitute({extremum: case})),
-            ranges,
-            [*(k.substitute({extremum: case}) for k in known), order],
-            cases - 1,
-            combined,
-        )
-        for case, order in ((a, difference), (b, -difference))
-    )
+    for case, order in ((a, difference), (b, -difference)):
+
+        def settled(n: Int, chosen: Mapping[Atom, Int] = MappingProxyType({extremum: case})) -> Int:
+            return n.substitute(chosen)
+
+        within = {s: Range(settled(r.least), settled(r.greatest)) for s, r in ranges.items()}
+        facts = [*map(settled, known), order]
+        if not _by_cases(without_remainders(settled(value)), within, facts, cases - 1, combined):
+            return False
+    return True
 
 
 def _less(value: Int, known: Int) -> list[Int]:

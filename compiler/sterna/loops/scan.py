@@ -18,7 +18,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Int, as_int, of
 from sterna.loops import program as P
 from sterna.loops.lower import ALIGNMENT, STACK_LIMIT, Lowering, Place
-from sterna.loops.nest import Region
+from sterna.loops.nest import Nest, Region, whole
 from sterna.loops.program import Buffer, Stmt, seq
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Reduce
@@ -51,12 +51,12 @@ class ScanLowering(Lowering):
                 self.places[t.name] = _slot(buffer, ZERO, ZERO)
             elif t.name not in self.schedule.outputs:
                 stmts.append(self._room(t, Region(tuple(ZERO for _ in t.axes), t.shape)))
-            stmts.append(self._level(self._whole(t.name), 0, None))
+            stmts.append(self._stage(self.stages[t.name], whole(t)))
         stmts.append(self._loop(steps, slots))
         last = ZERO if self.scan.reverse else self.scan.length - 1
         self._at(last, self.scan.length, slots)
         for t in after:
-            stmts.append(self._level(self._whole(t.name), 0, None))
+            stmts.append(self._stage(self.stages[t.name], whole(t)))
         return stmts
 
     def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
@@ -79,7 +79,7 @@ class ScanLowering(Lowering):
             if t.name not in slots and t.name not in self.schedule.outputs:
                 least = (time, *(ZERO for _ in t.axes[1:]))
                 body.append(self._room(t, Region(least, (ONE, *t.shape[1:]))))
-            nest = self._whole(t.name)
+            nest = Nest(self.stages[t.name], whole(t))
             nest.bound[t.axes[0].name] = time
             body.append(self._level(nest, 0, None))
         return seq(*body) if length == 1 else P.For(symbol, length, "serial", seq(*body))

@@ -7,6 +7,7 @@ in. A chain of element-wise nodes may end in a reduction. At most one node of a 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sterna.ir.graph import Graph, Node, Value
@@ -27,31 +28,41 @@ class Group:
     outputs: tuple[Value, ...]
 
 
-def fuse(graph: Graph, views: Views) -> tuple[Group, ...]:
+def fuse(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]] = ()) -> tuple[Group, ...]:
     """The groups, each after those it reads from.
+
+    Args:
+        joined: nodes that make one group, whatever they are; one value leaves each.
 
     Pads and concatenations stay alone: they are matters of storage. So does control flow: its regions are graphs of
     their own.
     """
-    return _Fusion(graph, views).run()
+    return _Fusion(graph, views, joined).run()
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, views: Views):
+    def __init__(self, graph: Graph, views: Views, joined: Collection[tuple[Node, ...]]):
         self.graph, self.views = graph, views
+        self.joined = {nodes[0]: nodes for nodes in joined}
         self.producers = graph.producers()
         self.users = graph.users()
         self.outputs = set(graph.outputs)
         self.position = {node: n for n, node in enumerate(graph.nodes)}
-        self.taken: set[Node] = set(views.removed)
+        self.taken: set[Node] = {*views.removed, *(node for nodes in joined for node in nodes)}
 
     def run(self) -> tuple[Group, ...]:
         groups: list[tuple[int, Group]] = []
         for node in self.graph.nodes:
-            if node in self.taken or all(value.type.elements == 0 for value in node.outputs):
+            members = [*self.joined.get(node, ())]
+            if not members and (node in self.taken or all(value.type.elements == 0 for value in node.outputs)):
                 continue
-            members = [node]
-            if node not in self.views.written and len(node.outputs) == 1 and self.kind(node) is not Fusion.OPAQUE:
+            members = members or [node]
+            if (
+                node not in self.joined
+                and node not in self.views.written
+                and len(node.outputs) == 1
+                and self.kind(node) is not Fusion.OPAQUE
+            ):
                 members = self.grow(node)
             self.taken.update(members)
             members.sort(key=self.position.__getitem__)

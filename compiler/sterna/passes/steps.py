@@ -7,7 +7,7 @@ its copy goes, so that a loop copies no state that it computes in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,9 +106,13 @@ def _repeat_text(control: Repeat) -> str:
     return f"repeat {', '.join(parts)}, at most {control.limit}"
 
 
-def build_steps(graph: Graph, views: Views) -> Steps:
-    """The steps of an optimized graph with its regions."""
-    lowering = _Lowering(graph, views)
+def build_steps(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]] = ()) -> Steps:
+    """The steps of an optimized graph with its regions.
+
+    Args:
+        joined: nodes that make one kernel (`passes.fuse`).
+    """
+    lowering = _Lowering(graph, views, joined)
     lowering.graph(graph)
     for value, state in zip(graph.left, graph.kept, strict=True):
         lowering.assign(value, state, ())
@@ -116,14 +120,14 @@ def build_steps(graph: Graph, views: Views) -> Steps:
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, views: Views):
-        self.views = views
+    def __init__(self, graph: Graph, views: Views, joined: Collection[tuple[Node, ...]]):
+        self.views, self.joined = views, joined
         self.calls: list[Call] = []
         self.control: list[Control | None] = []
         self.names = Names(_all_names(graph))
 
     def graph(self, graph: Graph) -> None:
-        for group in fuse(graph, self.views):
+        for group in fuse(graph, self.views, [nodes for nodes in self.joined if nodes[0] in graph.nodes]):
             (node, *_rest) = group.nodes
             if not node.regions:
                 self.calls += calls_of(group, self.views)

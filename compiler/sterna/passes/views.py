@@ -7,7 +7,7 @@ kernels that produce them; what remains of a pad is to fill the border.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from sterna.ir.division import divide_exactly
@@ -73,22 +73,27 @@ class Views:
         return Storage(parent.root, parent.origin, strides)
 
 
-def plan_views(graph: Graph) -> Views:
+def plan_views(graph: Graph, computed: Collection[Node] = ()) -> Views:
     """The views of a graph and of its regions.
+
+    Args:
+        computed: pads that a kernel computes among other things, so that they are no matter of storage.
 
     What a loop carries lies in one place, which its result is seen from outside: the kernels of the body read it there,
     and the value for the next iteration is copied there, or made there (`passes.memory_plan`).
     """
     views = Views()
-    _plan(graph, views)
+    _plan(graph, views, computed)
     return views
 
 
-def _plan(graph: Graph, views: Views) -> None:
+def _plan(graph: Graph, views: Views, computed: Collection[Node]) -> None:
     producers = graph.producers()
     outputs = set(graph.outputs)
     waiting = _Waiting(graph)
     for node in reversed(graph.nodes):
+        if node in computed:
+            continue
         if node.op == "pad" and node.attributes["mode"] == "constant" and _has_fixed_origin(node):
             (x,) = node.operands
             views.written[node] = (
@@ -111,7 +116,7 @@ def _plan(graph: Graph, views: Views) -> None:
                 offsets = (0,) * parts.inside.type.rank
                 views.parents[parts.inside] = Window(parts.result, offsets, (1,) * len(offsets))
         for region in node.regions:
-            _plan(region, views)
+            _plan(region, views, computed)
 
 
 class _Waiting:

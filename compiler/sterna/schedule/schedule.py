@@ -188,6 +188,20 @@ class Schedule:
         whole = None if split is None else factors.get(split.parent)
         return None if split is None or whole is None or whole % split.factor else whole // split.factor
 
+    def partition(self, stage: str, *axes: str) -> None:
+        """Computes a stage part by part: each part is what is left of its domain between the positions along these axes
+        at which the stage's conditions change (loop partitioning), so that no element asks for what its part settles.
+        A stage that pads another one becomes loops over the border and loops over the interior."""
+        s: StageState = self._step("partition", stage, *axes)
+        own = [a.name for a in s.tensor.axes]
+        if stray := [a for a in axes if a not in own]:
+            self._illegal(f"{stray[0]} is not an axis of the elements of {stage}", f"its axes: {', '.join(own)}")
+        if isinstance(s.body, Reduce):
+            self._illegal(f"{stage} is a reduction", "partition the element-wise stage that it reads")
+        if open_ends := [a.name for a in s.tensor.axes if a.name in axes and not a.extent.is_const]:
+            self._illegal(f"the extent of {open_ends[0]} is not known", "partition axes of constant extents")
+        s.partitioned = axes
+
     # -- storage and placement
     def inline(self, stage: str) -> None:
         """Computes the stage anew wherever it is read."""
@@ -464,6 +478,7 @@ PRIMITIVES = (
     "unroll",
     "vectorize",
     "tensorize",
+    "partition",
     "parallel",
     "inline",
     "compute_at",

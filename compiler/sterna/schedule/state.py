@@ -102,6 +102,7 @@ class StageState:
 
     Args:
         whole: vectorized axes that take all lanes of their vectors even where a tail has fewer iterations.
+        partitioned: axes along which the stage is computed part by part, as its conditions say.
     """
 
     tensor: Tensor
@@ -114,6 +115,7 @@ class StageState:
     scope: str | None = None
     whole: set[str] = field(default_factory=set)
     tensorized: Tensorized | None = None
+    partitioned: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -5,11 +5,23 @@ A strategy names no target and no operator: it looks at how the stages reduce an
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import contraction, dot, elementwise, recurrence, rows, tile, window
+from sterna.schedule.strategies import contraction, dot, elementwise, recurrence, rows, separable, tile, window
 from sterna.schedule.strategies.analysis import Context
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.te.tensor import Kernel
+
+FAMILIES: tuple[Callable[[Kernel, Context], Schedule | None], ...] = (
+    recurrence.propose,
+    tile.propose,
+    dot.propose,
+    contraction.propose,
+    window.propose,
+    separable.propose,
+    elementwise.propose,
+)
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule:
@@ -25,10 +37,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
 
 
 def _propose(kernel: Kernel, context: Context) -> Schedule:
-    families = (
-        recurrence.propose, tile.propose, dot.propose, contraction.propose, window.propose, elementwise.propose,
-    )  # fmt: skip
-    for family in families:
+    for family in FAMILIES:
         schedule = family(kernel, context)
         if schedule is not None:
             return schedule

@@ -186,7 +186,7 @@ def results_in_vectors(s: Schedule, name: str, along: str, lanes: int) -> list[s
     Returns:
         The loops over what is reduced, outermost first.
     """
-    reduced = list(s.stages[name].reduction_leaves)
+    reduced = [x for x in s.stages[name].leaves if x in s.stages[name].reduction_leaves]
     vector, lane = s.split(name, along, lanes)
     others = [x for x in s.stages[name].leaves if x not in reduced and x not in (vector, lane)]
     s.reorder(name, *reduced, *others, vector, lane)

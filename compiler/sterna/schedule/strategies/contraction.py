@@ -46,6 +46,31 @@ class Shape:
     inner: tuple[Axis, ...]
 
 
+@dataclass(frozen=True)
+class RegisterTile:
+    """A tile of `rows` by `vectors` of so many lanes."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+@dataclass(frozen=True)
+class TileLoops:
+    """The loops of a stage that stores a contraction tile by tile: over tiles of columns, over rows (those of tiles
+    last), over the rows of one tile (none if the contraction has no rows), its vectors, their lanes."""
+
+    columns: str
+    rows: list[str]
+    inner: list[str]
+    vector: str
+    lane: str
+
+
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
     """The schedule of a kernel with one contraction and element-wise stages around it, else None."""
     shape = analyse(kernel, context)
@@ -59,10 +84,18 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     else:
         out = s.outputs[0]
     inline_elementwise(s)
-    lanes = context.lanes(kernel)
-    columns = shape.columns.name
-    tiled = shape.rows[-1].name if shape.rows else None
-    mr, nv = tile_shape(
+    tile = register_tile(shape, context.lanes(kernel), context)
+    loops = split_tiles(s, out, shape, tile)
+    s.reorder(out, loops.columns, *loops.rows, *loops.inner, loops.vector, loops.lane)
+    place = make_tasks(s, out, loops.columns, loops.rows, shape, (tile.rows, tile.columns), context)
+    write_tiles(s, out, loops)
+    accumulate(s, acc, out, place, shape, tile, context)
+    return s
+
+
+def register_tile(shape: Shape, lanes: int, context: Context) -> RegisterTile:
+    """The tile of the least estimated time."""
+    rows, vectors = tile_shape(
         size(shape.rows[-1].extent) if shape.rows else 1,
         -(-size(shape.columns.extent) // lanes),
         product([a.extent for a in shape.inner]),
@@ -72,35 +105,42 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         lanes,
         rows_in_cache(shape, context) if shape.rows else 1,
     )
-    nr = nv * lanes
-    out_axes = s.stages[out].tensor.axes
-    names = {a.name: o.name for a, o in zip(shape.stage.axes, out_axes, strict=True)}
-    column_outer, column_inner = s.split(out, names[columns], nr)
-    column_vector, column_lane = s.split(out, column_inner, lanes)
+    return RegisterTile(rows, vectors, lanes)
+
+
+def split_tiles(s: Schedule, out: str, shape: Shape, tile: RegisterTile) -> TileLoops:
+    """Splits the axes of the stage that reads a contraction element by element into tiles."""
+    names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    columns, within = s.split(out, names[shape.columns.name], tile.columns)
+    vector, lane = s.split(out, within, tile.lanes)
     rows = [names[r.name] for r in shape.rows]
     inner: list[str] = []
-    if tiled is not None:
-        outer, unrolled = s.split(out, rows[-1], mr)
-        rows[-1] = outer
+    if rows:
+        rows[-1], unrolled = s.split(out, rows[-1], tile.rows)
         inner = [unrolled]
-    s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
-    place = make_tasks(s, out, column_outer, rows, shape, (mr, nr), context)
-    for axis in inner:
+    return TileLoops(columns, rows, inner, vector, lane)
+
+
+def write_tiles(s: Schedule, out: str, loops: TileLoops) -> None:
+    """Writes out the loops within a tile, which are in order."""
+    for axis in (*loops.inner, loops.vector):
         s.unroll(out, axis)
-    s.unroll(out, column_vector)
-    s.vectorize(out, column_lane)
-    # Inside a tile: reduction loops, then rows, then the vectors of a row.
+    s.vectorize(out, loops.lane)
+
+
+def accumulate(s: Schedule, acc: str, out: str, place: str, shape: Shape, tile: RegisterTile, context: Context) -> None:
+    """Computes the contraction where a tile of `out` begins, in registers: reduction loops, then rows, then the vectors
+    of a row. A constant right operand is packed for that."""
     s.compute_at(acc, out, place, "register")
-    vector, lane = s.split(acc, columns, lanes)
+    vector, lane = s.split(acc, shape.columns.name, tile.lanes)
     reduced = [a.name for a in shape.inner]
     s.reorder(acc, *reduced, *(r.name for r in shape.rows), vector, lane)
     for row in shape.rows:
         s.unroll(acc, row.name)
     s.unroll(acc, vector)
     s.vectorize(acc, lane)
-    unroll_short(s, acc, shape, mr * nv, context.target.unrolled_products)
-    _pack(s, kernel, shape, nr)
-    return s
+    unroll_short(s, acc, shape, tile.rows * tile.vectors, context.target.unrolled_products)
+    _pack(s, shape, tile.columns)
 
 
 def analyse(kernel: Kernel, context: Context) -> Shape | None:
@@ -108,12 +148,17 @@ def analyse(kernel: Kernel, context: Context) -> Shape | None:
     if len(found) != 1 or len(kernel.outputs) != 1:
         return None
     (stage,) = found
-    operands = contraction_operands(stage)
-    if operands is None or not stage.axes or stage.axes[-1].extent == 1:
-        return None
     if len(kernel.outputs[0].axes) != len(stage.axes) or any(
         a.extent != b.extent for a, b in zip(stage.axes, kernel.outputs[0].axes, strict=True)
     ):
+        return None
+    return shape_of(stage, kernel, context)
+
+
+def shape_of(stage: Tensor, kernel: Kernel, context: Context) -> Shape | None:
+    """How a stage is a contraction, if the register-tiled core can compute it."""
+    operands = contraction_operands(stage)
+    if operands is None or not stage.axes or stage.axes[-1].extent == 1:
         return None
     columns = stage.axes[-1]
     for left, right in (operands, operands[::-1]):
@@ -222,10 +267,10 @@ def unroll_short(s: Schedule, acc: str, shape: Shape, accumulators: int, budget:
         s.unroll(acc, axis.name)
 
 
-def _pack(s: Schedule, kernel: Kernel, shape: Shape, nr: int) -> None:
+def _pack(s: Schedule, shape: Shape, nr: int) -> None:
     """Stores a constant right operand in panels of NR columns, in the order in which a tile reads them."""
     right = shape.right.tensor
-    if not any(p is right for p in kernel.params):
+    if not any(p is right for p in s.kernel.params):
         return
     assert isinstance(right, Tensor)
     at = next(d for d, i in enumerate(shape.right.indices) if shape.columns in i.symbols())

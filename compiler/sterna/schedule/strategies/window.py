@@ -41,11 +41,30 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         or any(a.extent != b.extent for a, b in zip(stage.axes, out.axes, strict=True))
     ):
         return None
-    channels = stage.axes[-1]
-    steps = [stride_of(load, channels, context.strides) for load in stage.reads()]
-    if 1 not in steps or any(step not in (0, 1) for step in steps):
-        return None
-    return _schedule(kernel, stage, context)
+    return _schedule(kernel, stage, context) if channel_steps(stage, context) else None
+
+
+def channel_steps(stage: Tensor, context: Context) -> bool:
+    """Whether a reduction reads neighbouring channels (its last axis) where they are neighbours in memory, or one for
+    all of them."""
+    steps = [stride_of(load, stage.axes[-1], context.strides) for load in stage.reads()]
+    return 1 in steps and all(step in (0, 1) for step in steps)
+
+
+def store_tiles(s: Schedule, out: str, stage: Tensor, acc: str, lanes: int, context: Context) -> None:
+    """Computes a short window, whose outputs lie along rows of channels, tile by tile where `out` stores it: channels
+    outermost, since a vector of them keeps its weights in registers."""
+    r = stage.reduction
+    assert r is not None
+    *rows, along, channels = (a.name for a in s.stages[out].tensor.axes)
+    tile = _tile(size(stage.axes[-2].extent), product([a.extent for a in r.axes]), context.target.vector_registers)
+    vector, lane = s.split(out, channels, lanes)
+    tiles, unrolled = s.split(out, along, tile)
+    s.reorder(out, vector, *rows, tiles, unrolled, lane)
+    s.unroll(out, unrolled)
+    s.vectorize(out, lane)
+    s.compute_at(acc, out, tiles, "register")
+    _accumulate(s, acc, stage, lanes, tile)
 
 
 def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:

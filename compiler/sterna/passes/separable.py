@@ -1,0 +1,148 @@
+"""Finds the depthwise separable convolutions that one kernel computes (`schedule.strategies.separable`).
+
+    conv 1 x 1, bias, clip -> pad -> depthwise conv, bias, clip -> conv 1 x 1, bias, residual
+
+The first convolution takes part if computing the rows twice that two blocks of rows touch costs less than writing the
+tensor beyond the second cache and reading it again; else the kernel begins with the depthwise one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sterna.ir.graph import Graph, Node, Value
+from sterna.ir.integer import as_int
+from sterna.passes.fuse import Group, fuse
+from sterna.passes.views import Views
+from sterna.schedule.strategies.separable import Sizes
+from sterna.targets.target import Target
+from sterna.te.layout import most_elements
+
+_FLOAT = 4  # bytes
+_RANK = 4  # rows and columns of images, channels last
+
+
+def find_separable(graph: Graph, views: Views, target: Target) -> tuple[tuple[Node, ...], ...]:
+    """The nodes of each such kernel, in order; those in regions, too."""
+    found = _Finder(graph, views, target).run()
+    for node in graph.nodes:
+        for region in node.regions:
+            found += find_separable(region, views, target)
+    return found
+
+
+class _Finder:
+    def __init__(self, graph: Graph, views: Views, target: Target):
+        self.graph, self.views, self.target = graph, views, target
+        self.users, self.producers = graph.users(), graph.producers()
+        self.outputs = set(graph.outputs)
+        self.position = {node: n for n, node in enumerate(graph.nodes)}
+        self.made: dict[Value, Group] = {}
+
+    def run(self) -> tuple[tuple[Node, ...], ...]:
+        if not any(_depthwise(node) for node in self.graph.nodes):
+            return ()
+        groups = fuse(self.graph, self.views)
+        self.made = {group.outputs[0]: group for group in groups if len(group.outputs) == 1}
+        # A product between two windows can go with either: it goes where more is gained.
+        ranked = sorted((c for group in groups for c in self.chains(group)), key=lambda c: -c[0])
+        found: list[tuple[Node, ...]] = []
+        taken: set[Node] = set()
+        for gain, nodes in ranked:
+            if gain > 0 and taken.isdisjoint(nodes):
+                taken.update(nodes)
+                found.append(tuple(sorted(nodes, key=self.position.__getitem__)))
+        return tuple(found)
+
+    def chains(self, last: Group) -> Iterator[tuple[float, tuple[Node, ...]]]:
+        """The kernels that could end with a group: cycles that each gains, and its nodes."""
+        product = _convolution(last)
+        if product is None or not _pointwise(product):
+            return
+        middle = self.alone(product.operands[0], product)
+        window = _convolution(middle) if middle is not None else None
+        if middle is None or window is None or not _depthwise(window) or len(middle.nodes) < 2:
+            return
+        wide = window.operands[0]
+        for before in dict.fromkeys((self.expansion(wide, window), ())):
+            sizes = _sizes(window, wide, sum(_products(node) for node in before if node.op == "conv"))
+            yield sizes.gain(self.target, self.target.lanes(32)), (*before, *middle.nodes, *last.nodes)
+
+    def alone(self, value: Value, reader: Node) -> Group | None:
+        """The group that makes a value which only one node reads, and which lies nowhere else."""
+        group = self.made.get(value)
+        used = self.users.get(value) == [reader] and value not in self.outputs
+        return group if used and value not in self.views.parents else None
+
+    def expansion(self, padded: Value, window: Node) -> tuple[Node, ...]:
+        """The nodes that make what a window slides over, if that is a padded product made for it alone."""
+        pad = self.producers.get(padded)
+        if pad is None or pad.op != "pad" or pad.attributes["mode"] != "constant":
+            return ()
+        before, after = ([as_int(n) for n in pad.attributes[end]] for end in ("before", "after"))
+        if any(not n.is_const for n in (*before, *after)) or any(n != 0 for n in (*before[::3], *after[::3])):
+            return ()
+        (x,) = pad.operands
+        group = self.made.get(x)
+        single = self.users.get(padded) == [window] and self.users.get(x) == [pad]
+        if group is None or not single or padded in self.views.parents or {x, padded} & self.outputs:
+            return ()
+        product = _convolution(group)
+        return (*group.nodes, pad) if product is not None and _pointwise(product) else ()
+
+
+def _convolution(group: Group) -> Node | None:
+    """The convolution that a group consists of, apart from element-wise nodes behind it."""
+    found = [node for node in group.nodes if node.op == "conv"]
+    return found[0] if len(found) == 1 else None
+
+
+def _image(node: Node) -> bool:
+    """Whether a convolution is of images of constant sizes with constant weights, in float32."""
+    return (
+        node.op == "conv"
+        and node.output.type.rank == _RANK
+        and node.output.dtype == "float32"
+        and node.operands[1].data is not None
+        and all(n.is_const and n != 1 for n in (*node.output.shape[1:], *node.operands[0].shape[1:]))
+        and node.output.shape[0].is_const
+    )
+
+
+def _pointwise(node: Node) -> bool:
+    return (
+        _image(node)
+        and node.attributes["groups"] == 1
+        and all(n == 1 for n in (*node.operands[1].shape[:2], *node.attributes["strides"]))
+    )
+
+
+def _depthwise(node: Node) -> bool:
+    if not _image(node) or any(n == 1 for n in node.operands[1].shape[:2]):
+        return False
+    channels = int(node.output.shape[-1])
+    return int(node.operands[0].shape[-1]) == channels == int(node.attributes["groups"])
+
+
+def _products(node: Node) -> int:
+    """Multiply-adds of a convolution of 1 x 1."""
+    return most_elements(node.output.shape) * int(node.operands[0].shape[-1])
+
+
+def _sizes(window: Node, wide: Value, products: int) -> Sizes:
+    """What decides about a kernel, from its depthwise convolution and what that reads."""
+    rows, columns, channels = (int(n) for n in window.output.shape[1:])
+    batch = int(window.output.shape[0])
+    taps, dilation = int(window.operands[1].shape[0]), int(window.attributes["dilations"][0])
+    return Sizes(
+        rows=rows,
+        stride=int(window.attributes["strides"][0]),
+        window=(taps - 1) * dilation + 1,
+        window_row=columns * channels * _FLOAT,
+        wide_row=int(wide.shape[2]) * channels * _FLOAT,
+        wide_rows=int(wide.shape[1]),
+        wide_products=products // batch,
+    )
+
+
+__all__ = ["find_separable"]

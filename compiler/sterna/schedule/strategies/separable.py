@@ -1,0 +1,213 @@
+"""Depthwise separable convolutions as one kernel: a window reduction over channels (depthwise), the matrix product that
+reads it (pointwise), and, if it is there, the matrix product whose padded result the window reads (an expansion).
+
+The tensors between never leave the second cache (M. Sandler et al., MobileNetV2: Inverted Residuals and Linear
+Bottlenecks, 2018, section 5.1, observe that they need not be materialized). A task is a block of rows of the result. It
+first computes the rows of the expansion that its windows touch, then row by row the windows into a buffer of one row,
+which the first cache holds, and from there the product. Rows that two blocks touch are computed by both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sterna.ir import dtypes
+from sterna.ir.integer import of
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import (
+    SHARE_CYCLES,
+    Context,
+    inline_elementwise,
+    product,
+    reductions,
+    size,
+)
+from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
+from sterna.schedule.strategies.window import channel_steps, store_tiles
+from sterna.targets.target import Target
+from sterna.te.expr import Load
+from sterna.te.tensor import Kernel, Tensor
+
+#: Of the second cache, what the rows of a task may take; inputs and weights pass through the rest.
+SHARE_OF_CACHE = 0.75
+#: Tasks of an image, so that several threads have something to share: more where a task computes nothing twice.
+TASKS_OF_ALL, TASKS_OF_WINDOWS = 4, 16
+#: Of the second cache, what a depthwise result may take so that the product reads it from there, though other things
+#: come and go between.
+SHARE_THAT_STAYS = 0.25
+#: Cycles that a line costs more to write and to read again where it lies beyond the second cache. Measured on a server:
+#: 4 to 8 where others use the third cache too, 2 where nobody does.
+LINE_CYCLES = 8
+CACHE_LINE = 64
+_SPATIAL = 2
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What decides about one separable convolution.
+
+    Args:
+        rows: of the result; stride, window: of the depthwise part, in rows, dilation counted.
+        window_row, wide_row: bytes of a row of the depthwise result, and of a row of the padded tensor that it reads.
+        wide_rows: of that tensor. wide_products: multiply-adds that compute it; 0 if it is not computed here.
+    """
+
+    rows: int
+    stride: int
+    window: int
+    window_row: int
+    wide_row: int
+    wide_rows: int
+    wide_products: int
+
+    def block(self, target: Target) -> int | None:
+        """Rows of the result that one task computes, if its part of the tensors between fits the cache."""
+        room = target.l2_bytes * SHARE_OF_CACHE - self.window_row
+        wide_row = self.wide_row if self.wide_products else 0
+        most = max(1, self.rows // (TASKS_OF_ALL if self.wide_products else TASKS_OF_WINDOWS))
+        fitting = [n for n in range(1, most + 1) if self.rows % n == 0 and self.touched(n) * wide_row <= room]
+        return max(fitting, default=None)
+
+    def touched(self, rows: int) -> int:
+        """Rows that the windows of so many rows of the result read."""
+        return (rows - 1) * self.stride + self.window
+
+    def gain(self, target: Target, lanes: int) -> float:
+        """Cycles that one kernel saves: what need not leave the cache, less what is computed twice."""
+        rows = self.block(target)
+        if rows is None:
+            return 0.0
+        result = self.rows * self.window_row
+        if not self.wide_products:
+            return (result - SHARE_THAT_STAYS * target.l2_bytes) / CACHE_LINE * LINE_CYCLES
+        saved = result + self.wide_rows * self.wide_row - 2 * target.l2_bytes
+        again = (self.touched(rows) * (self.rows // rows) / self.wide_rows - 1) * self.wide_products
+        return saved / CACHE_LINE * LINE_CYCLES - again / (lanes * target.rate)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The stages of such a kernel: the window reduction and what stores it, the product; the padded stage and the
+    product that it stores, if there is one."""
+
+    window: Tensor
+    stored: Tensor
+    product: Shape
+    padded: Tensor | None = None
+    expansion: Shape | None = None
+
+
+def propose(kernel: Kernel, context: Context) -> Schedule | None:
+    """The schedule of a kernel of such reductions, else None."""
+    chain = _analyse(kernel, context)
+    if chain is None:
+        return None
+    s = Schedule(kernel)
+    out = kernel.outputs[0].name
+    inline_elementwise(s, [t.name for t in (chain.stored, chain.padded) if t is not None])
+    lanes = context.lanes(kernel)
+    rows = _sizes(chain).block(context.target) or 1
+    tile = register_tile(chain.product, lanes, context)
+    loops = split_tiles(s, out, chain.product, tile)
+    *before, row, tiles = loops.rows
+    block, row = s.split(out, row, rows)
+    s.reorder(out, *before, block, row, loops.columns, tiles, *loops.inner, loops.vector, loops.lane)
+    task = block
+    for axis in reversed(before):
+        task = s.fuse(out, axis, task)
+    if context.cycles(kernel, sum(product([a.extent for a in t.all_axes]) for t in reductions(kernel))) >= SHARE_CYCLES:
+        s.parallel(out, task)
+    write_tiles(s, out, loops)
+    accumulate(s, chain.product.stage.name, out, tiles, chain.product, tile, context)
+    s.compute_at(chain.stored.name, out, row, "scratch")
+    store_tiles(s, chain.stored.name, chain.window, chain.window.name, lanes, context)
+    if chain.padded is not None and chain.expansion is not None:
+        _expand(s, chain.padded, chain.expansion, out, task, lanes, context)
+    return s
+
+
+def _expand(s: Schedule, padded: Tensor, expansion: Shape, out: str, task: str, lanes: int, context: Context) -> None:
+    """The rows of the expansion that a task needs, padded: border and interior apart."""
+    name = padded.name
+    s.compute_at(name, out, task, "scratch")
+    s.partition(name, *(a.name for a in padded.axes[:-1]))
+    tile = register_tile(expansion, lanes, context)
+    loops = split_tiles(s, name, expansion, tile)
+    *rows, tiles = loops.rows
+    s.reorder(name, *rows, loops.columns, tiles, *loops.inner, loops.vector, loops.lane)
+    write_tiles(s, name, loops)
+    accumulate(s, expansion.stage.name, name, tiles, expansion, tile, context)
+
+
+def _analyse(kernel: Kernel, context: Context) -> _Chain | None:
+    """The stages of such a kernel; None if there is another kind of reduction, or something else between them."""
+    found = reductions(kernel)
+    if not 2 <= len(found) <= 3 or len(kernel.outputs) != 1:
+        return None
+    *before, window, last = found
+    contraction = shape_of(last, kernel, context)
+    if contraction is None or len(contraction.rows) < _SPATIAL or not _same_elements(kernel.outputs[0], last):
+        return None
+    stored = contraction.left.tensor
+    if not isinstance(stored, Tensor) or stored.body is None or stored is window or not _same_elements(stored, window):
+        return None
+    if contraction.left.indices[:-1] != tuple(of(a) for a in contraction.rows) or not channel_steps(window, context):
+        return None
+    data = _data(window)
+    if data is None or not isinstance(data.tensor, Tensor) or (data.tensor.body is None) != (not before):
+        return None
+    if not before:
+        return _Chain(window, stored, contraction)
+    expansion = shape_of(before[0], kernel, context)
+    padded = data.tensor
+    if expansion is None or len(expansion.rows) != len(padded.axes) - 1 or padded.shape[-1] != before[0].shape[-1]:
+        return None
+    return _Chain(window, stored, contraction, padded, expansion)
+
+
+def _same_elements(reader: Tensor, source: Tensor) -> bool:
+    """Whether a stage is an element-wise function of another: every path leads from an element to the same one."""
+    if reader is source:
+        return True
+    if reader.reduction is not None or reader.body is None:
+        return False
+    here = tuple(of(a) for a in reader.axes)
+    return reader.shape == source.shape and all(
+        x.indices == here and _same_elements(x.tensor, source)
+        for x in reader.reads()
+        if isinstance(x.tensor, Tensor) and _depends(x.tensor, source)
+    )
+
+
+def _depends(stage: Tensor, source: Tensor) -> bool:
+    """Whether a stage is computed from another."""
+    return stage is source or any(isinstance(x.tensor, Tensor) and _depends(x.tensor, source) for x in stage.reads())
+
+
+def _data(window: Tensor) -> Load | None:
+    """What a depthwise convolution slides over: the operand that depends on the row."""
+    *_, row, _column, _channel = window.axes
+    found = [x for x in window.reads() if len(x.indices) == len(window.axes) and row in x.indices[-3].symbols()]
+    return found[0] if len(found) == 1 else None
+
+
+def _sizes(chain: _Chain) -> Sizes:
+    """What decides about the rows of a task, from the stages."""
+    data = _data(chain.window)
+    r = chain.window.reduction
+    assert data is not None
+    assert r is not None
+    along = data.indices[-3]
+    item = dtypes.size(chain.stored.dtype)
+    wide = data.tensor
+    assert isinstance(wide, Tensor)
+    down = [(a, along.coefficient(a) or 0) for a in r.axes]
+    return Sizes(
+        rows=size(chain.stored.shape[-3]),
+        stride=along.coefficient(chain.window.axes[-3]) or 1,
+        window=1 + sum((size(a.extent) - 1) * step for a, step in down),
+        window_row=product(chain.stored.shape[-2:]) * item,
+        wide_row=product(wide.shape[-2:]) * item,
+        wide_rows=size(wide.shape[-3]),
+        wide_products=product([a.extent for a in chain.expansion.stage.all_axes]) if chain.expansion else 0,
+    )
