@@ -108,7 +108,7 @@ class _Data(CalibrationDataReader):
 
 
 def quantized(
-    make: Callable[[], onnx.ModelProto], folder: Path, activations: str, weights: str, channels: bool
+    make: Callable[[], onnx.ModelProto], folder: Path, activations: str, weights: str, channels: bool, **extra: bool
 ) -> Path:
     """The model as ONNX Runtime's quantizer writes it."""
     model = make()
@@ -119,6 +119,7 @@ def quantized(
         quantize_static(
             folder / "float.onnx", folder / "quantized.onnx", _Data(shape), quant_format=QuantFormat.QDQ,
             activation_type=TYPES[activations], weight_type=TYPES[weights], per_channel=channels,
+            extra_options=extra,
         )  # fmt: skip
     finally:
         logging.disable(logging.NOTSET)
@@ -151,6 +152,19 @@ def test_a_network_gives_the_same_integers(tmp_path: Path, activations: str, wei
     assert left["Conv"] == left["Gemm"] == left["Add"] == left["Clip"] == left["Relu"] == 0
     assert left["QLinearConv"] == 4
     assert left["QuantizeLinear"] == 1
+    found, expected = both(path)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.family("host-llvm")
+def test_pairs_of_conversions_for_every_reader_are_one(tmp_path: Path) -> None:
+    """What a residual reads twice is converted twice in such models."""
+    path = quantized(network, tmp_path, "uint8", "int8", channels=False, DedicatedQDQPair=True)
+    graph = onnx.load(path).graph
+    rounded = [node.input[0] for node in graph.node if node.op_type == "QuantizeLinear"]
+    assert len(rounded) > len(set(rounded))
+    left = Counter(node.op_type for node in qdq.fused(graph).node)
+    assert (left["QLinearConv"], left["QLinearAdd"], left["QuantizeLinear"], left["Add"]) == (4, 1, 1, 0)
     found, expected = both(path)
     np.testing.assert_array_equal(found, expected)
 

@@ -67,7 +67,7 @@ def fused(graph: onnx.GraphProto) -> onnx.GraphProto:
     """The graph with such groups as operators on integers; the same graph if there are none."""
     if not any(node.op_type == "QuantizeLinear" for node in graph.node):
         return graph
-    return _Fusion(graph).run()
+    return _Fusion(_Fusion(graph).merged()).run()
 
 
 class _Fusion:
@@ -85,6 +85,33 @@ class _Fusion:
         self.added: list[onnx.TensorProto] = []
         self.replaced: dict[int, list[onnx.NodeProto]] = {}  # by the identity of a node
         self.identity = {id(node): node for node in graph.node}
+
+    def merged(self) -> onnx.GraphProto:
+        """The graph with one conversion where several make the same integers of a float, one for each reader."""
+        first: dict[tuple[str, ...], _Quantized] = {}
+        renamed: dict[str, str] = {}
+        for node in self.graph.node:
+            if node.op_type != "QuantizeLinear" or node.domain not in ("", "ai.onnx"):
+                continue
+            made = self.quantized(node, node.output[0])
+            if made is None:
+                continue
+            known = first.setdefault((node.input[0], *map(str, node.attribute)), made)
+            if known is not made and made.name not in self.kept and self.alike(known, made):
+                renamed[made.name] = known.name
+        if not renamed:
+            return self.graph
+        result = onnx.GraphProto()
+        result.CopyFrom(self.graph)
+        del result.node[:]
+        for node in self.graph.node:
+            if any(name in renamed for name in node.output):
+                continue
+            new = result.node.add()
+            new.CopyFrom(node)
+            for n, name in enumerate(node.input):
+                new.input[n] = renamed.get(name, name)
+        return result
 
     def run(self) -> onnx.GraphProto:
         for node in self.graph.node:
