@@ -49,3 +49,18 @@ def test_generated_code(known: str, generator: str, tmp_path: object) -> None:
     graph = product(x, 1518500250, 9, known)
     found = run(graph, {"x": x}, tmp_path, generator)["y"]  # type: ignore[arg-type]
     np.testing.assert_array_equal(found, interpret(graph, {"x": x})["y"])
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_sums_of_what_is_looked_up(generator: str, tmp_path: object) -> None:
+    """Elements are looked up one by one, and added to sums that begin as vectors."""
+    x = np.random.default_rng(2).integers(-128, 128, (6, 6, 40)).astype(np.int8)
+    b = Builder()
+    v = input_value(b, x)
+    table = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)
+    found = b.add("cast", b.add("lookup", v, b.constant(table)), to="int32")
+    total = b.add("reduce_sum", found, axes=(0, 1), keep_dims=False)
+    y = b.add("add", total, b.constant(np.array(3, np.int32)))
+    graph = Graph("g", (v,), (y,), tuple(b.nodes), ("y",))
+    want = table[x.astype(np.int64) + 128].astype(np.int32).sum((0, 1)) + 3
+    np.testing.assert_array_equal(run(graph, {"x": x}, tmp_path, generator)["y"], want)  # type: ignore[arg-type]

@@ -129,7 +129,7 @@ def conv_3d(d: Draw) -> ModelWriter:
 def transpose_conv(d: Draw) -> ModelWriter:
     model = ModelWriter()
     g = model.main
-    dtype, w_type, x_scale = _operands(d, d.pick(("float32", "int8", "uint8", "int16")))
+    dtype, w_type, x_scale = _operands(d, d.pick(("float32", "int8", "uint8", "int16", "hybrid")))
     n, h, w, c, outputs = d.below(3, 1), *d.shape(2, 6), d.below(6, 1), d.below(6, 1)
     (kh, kw), sh, sw, padding = d.shape(2, 5), d.below(4, 1), d.below(4, 1), d.below(2)
     if padding == 1:

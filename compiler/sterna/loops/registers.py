@@ -78,6 +78,9 @@ def promote_registers(function: P.Function) -> P.Function:
             if s.buffer.scope != "register":
                 return replace(s, value=value, index=place_of(s.index))
             variable = variables[s.buffer][int(s.index)]
+            if variable.lanes < value.lanes:
+                lanes = range(value.lanes if s.active is None else s.active)
+                return P.seq(*(P.Assign(variables[s.buffer][int(s.index) + n], _lane(value, n)) for n in lanes))
             if s.active is not None and s.active < widest[variable]:
                 value = P.Blend(variable.dtype, a=value, b=_read(variable), active=s.active, lanes=variable.lanes)
             return P.Assign(variable, value)
@@ -92,6 +95,12 @@ def promote_registers(function: P.Function) -> P.Function:
 
 def _read(variable: P.Variable) -> P.Read:
     return P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
+
+
+def _lane(value: Expr, n: int) -> Expr:
+    if isinstance(value, E.Const):
+        return replace(value, lanes=1)
+    return value.a if isinstance(value, P.Broadcast) else P.Lane(value.dtype, a=value, lane=n)
 
 
 def _start(cut: dict[int, P.Variable], variable: P.Variable) -> int:
@@ -122,15 +131,14 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
     cut: dict[int, P.Variable] = {}
     owner: dict[int, tuple[int, int]] = {}
     written = {a.start for a in group if a.lanes == 1 and a.store}
-    # Vectors of what is written element by element are assembled where they are read.
-    loose = {
-        a for a in group if a.lanes > 1 and not a.store and written.intersection(range(a.start, a.start + a.active))
-    }
+    # Vectors of what is written element by element are assembled where they are read, and taken apart where they are
+    # written too.
+    loose = {a for a in group if a.lanes > 1 and written.intersection(range(a.start, a.start + a.active))}
     scalars = sorted(
         {a.start for a in group if a.lanes == 1} | {e for a in loose for e in range(a.start, a.start + a.active)}
     )
     # Parts of what is written as wider vectors are taken out of those.
-    wide = [a for a in group if a.lanes > 1 and a.store]
+    wide = [a for a in group - loose if a.lanes > 1 and a.store]
     group = {a for a in group - loose if a.store or not any(_within(a, w) for w in wide)}
     vectors = sorted({(a.start, a.lanes) for a in group if a.lanes > 1})
     reach = {(a.start, a.lanes): a.active for a in group if a.lanes > 1}

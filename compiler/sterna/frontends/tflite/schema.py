@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import tflite
+from flatbuffers.number_types import Int32Flags
 
 from sterna.errors import error
 from sterna.ir.graph import Array
@@ -24,6 +25,7 @@ from sterna.ir.graph import Array
 MAGIC = b"TFL3"
 
 _FLOATING = (float, np.floating)
+_BUILTIN_CODE = 10  # where a table of OperatorCode says at what offset the field is
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,8 +239,12 @@ class _Parser:
 
     def code(self, code: Any) -> tuple[str, bool, int]:
         """(name, whether it is a custom one, version) of an operator."""
-        # Old files have the code in a byte, new ones in both fields while it fits.
-        number = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())
+        # Old files have the code in a byte, new ones in both fields while it fits, some only in the newer one: which the
+        # package's own accessor then passes over.
+        table = code._tab
+        place = table.Offset(_BUILTIN_CODE)
+        newer = table.Get(Int32Flags, place + table.Pos) if place else 0
+        number = max(code.DeprecatedBuiltinCode(), newer)
         name = OPERATOR_NAMES.get(number, f"number {number}")
         custom = name == "CUSTOM"
         return (self.text(code.CustomCode()) if custom else name), custom, code.Version()

@@ -255,6 +255,17 @@ def inverse_root(t: Translation) -> Value:
     return _of_positive(lambda x: np.asarray(x.dtype.type(1) / np.sqrt(x), x.dtype), _rsqrt, 1)(t)
 
 
+def square_root(t: Translation) -> Value:
+    """Of integers through float32, and cut off, not rounded; the runtime stops at negative numbers, which are 0 here."""
+    x = t.input(0)
+    if not (x.dtype in QUANTIZED and t.is_quantized()):
+        return t.op("sqrt", x)
+    real = t.op("mul", t.cast(t.centered(x, t.zero(0)), "float32"), t.scalar(t.scale(0), "float32"))
+    root = t.op("sqrt", t.op("maximum", real, t.scalar(0.0, "float32")))
+    level = t.op("div", root, t.scalar(t.per_tensor(t.result())[0], "float32"))
+    return t.stored(t.cast(t.op("minimum", level, t.scalar(float(1 << 24), "float32")), "int32"))
+
+
 def _of_positive(
     function: Callable[[Array], Array], real: Callable[[Translation, Value], Value], end: int
 ) -> Callable[[Translation], Value]:
@@ -299,7 +310,7 @@ _FUNCTIONS: Mapping[str, Translator] = MappingProxyType(
         "LOG": _of_positive(lambda x: np.log(x.astype(np.float64)).astype(x.dtype), _named("log"), 0),
         "RSQRT": inverse_root,
         "SIN": _plain("sin"),
-        "SQRT": _plain("sqrt"),
+        "SQRT": square_root,
     }
 )
 TRANSLATORS: dict[str, Translator] = {

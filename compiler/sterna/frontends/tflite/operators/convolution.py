@@ -195,7 +195,7 @@ def _convolution(t: Translation, stride_names: Sequence[str], dilation_names: Se
         groups //= channels
         order = (0, 1, 2, 3, 4) if rank == 3 else (1, 2, 3, 0)
     settings = {"strides": strides, "dilations": dilations, "groups": groups}
-    if t.info(0).kind == "float32" and t.info(1).kind in ("int8", "uint8", "int4"):
+    if t.info(0).kind == "float32" and t.info(1).kind in hybrid.INTEGERS:
         return hybrid.convolution(t, amounts, order, settings)
     if x.dtype not in QUANTIZED:
         y = t.op("conv", padded(t, x, amounts), t.transpose(t.input(1), order), **settings)
@@ -277,8 +277,13 @@ def transpose_conv(t: Translation) -> Value:
     if given != channels or len(wanted) != 4 or wanted[0] != n or wanted[3] != outputs or min(wanted) < 1:
         raise error("E0108", f"the weight {w.type} and the sizes {wanted} do not fit the input {x.type}")
     same = t.option("padding") == _SAME
-    if t.info(2).kind == "float32" and t.info(1).kind != "float32":
-        raise t.unsupported("with float activations and integer weights")
+    if t.info(2).kind == "float32" and t.info(1).kind in hybrid.INTEGERS:
+        weights, scales = hybrid.signed_weights(t), hybrid.scales_of(t, outputs)
+        q, scale, offset = hybrid.asymmetric(t, x, (1, 2, 3))
+        spread = _Spread.of(sizes, wanted[1:3], extents, strides, same)
+        total = spread.apply(t, t.op("sub", t.cast(q, "int32"), offset), t.constant(weights.astype(np.int32)))
+        y = t.op("mul", t.cast(total, "float32"), t.op("mul", scale, t.constant(scales, "float32")))
+        return t.activated(t.op("add", y, t.input(3)) if t.has(3) else y)
     if x.dtype not in QUANTIZED:
         y = spread_convolution(t, x, w, wanted[1:3], strides, same)
         return t.activated(t.op("add", y, t.input(3)) if t.has(3) else y)
@@ -325,7 +330,7 @@ def fully_connected(t: Translation) -> Value:
     else:
         raise error("E0108", f"the weight {w.type} does not fit the input {x.type}")
     flat = t.reshape(x, (rows, depth))
-    if t.info(0).kind == "float32" and t.info(1).kind in ("int8", "uint8", "int4"):
+    if t.info(0).kind == "float32" and t.info(1).kind in hybrid.INTEGERS:
         return t.reshape(hybrid.fully_connected(t, flat), shape)
     if x.dtype not in QUANTIZED:
         y = t.op("matmul", flat, t.transpose(w, (1, 0)))

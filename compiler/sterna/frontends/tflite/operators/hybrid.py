@@ -14,6 +14,9 @@ from sterna.errors import error
 from sterna.frontends.tflite.translation import Translation, quantization_of
 from sterna.ir.graph import Array, Value
 
+#: Element types of the weights that such a layer may have.
+INTEGERS = ("int8", "uint8", "int4", "int2")
+
 
 def symmetric(t: Translation, x: Value, axes: Sequence[int]) -> tuple[Value, Value]:
     """int8 elements between -127 and 127, and what one of them stands for, for the range over the axes."""
@@ -55,7 +58,8 @@ def signed_weights(t: Translation, position: int = 1) -> Array:
     return (w.astype(np.int16) - 128).astype(np.int8) if w.dtype == np.uint8 else w
 
 
-def _scales(t: Translation, channels: int, position: int = 1) -> Array:
+def scales_of(t: Translation, channels: int, position: int = 1) -> Array:
+    """The scales of weights: one, or one for each channel."""
     scales = quantization_of(t.info(position)).scales
     if len(scales) not in (1, channels):
         raise error("E0114", f'the tensor "{t.info(position).name}" has {len(scales)} scales for {channels} channels')
@@ -79,7 +83,7 @@ def product(t: Translation, x: Value, weights: Array, scales: Array, is_asymmetr
 def fully_connected(t: Translation, x: Value) -> Value:
     """Rows of floats through a layer with integer weights."""
     weights = signed_weights(t).T
-    y = product(t, x, weights, _scales(t, weights.shape[-1]), bool(t.option("asymmetric_quantize_inputs", False)))
+    y = product(t, x, weights, scales_of(t, weights.shape[-1]), bool(t.option("asymmetric_quantize_inputs", False)))
     return t.activated(t.op("add", y, t.input(2)) if t.has(2) else y)
 
 
@@ -90,7 +94,7 @@ def batch_matmul(t: Translation, x: Value, weights: Value) -> Value:
         SternaError: E0113, the weights have scales along another dimension than that of the units.
     """
     depth, units = weights.type.rank - 2, weights.type.rank - 1
-    scales = _scales(t, t.extent(weights, units))
+    scales = scales_of(t, t.extent(weights, units))
     if scales.ndim and quantization_of(t.info(1)).axis != (depth if t.option("adj_y", False) else units):
         raise t.unsupported(f'with scales along dimension {quantization_of(t.info(1)).axis} of "{t.info(1).name}"')
     rows = (x.type.rank - 1,)
@@ -111,7 +115,7 @@ def convolution(
     x = t.input(0)
     weights = signed_weights(t).transpose(order)
     channels = weights.shape[-1]
-    scales = _scales(t, channels)
+    scales = scales_of(t, channels)
     axes = tuple(range(1, x.type.rank))
     before, after = (0, *(b for b, _ in amounts), 0), (0, *(a for _, a in amounts), 0)
     if scales.ndim or t.kind == "DEPTHWISE_CONV_2D":

@@ -27,7 +27,6 @@ _FUNCTIONS: dict[int, Callable[[Translation, Value], Value]] = {
     3: lambda t, x: t.op("clip", x, min=0.0, max=6.0),
     4: lambda t, x: t.op("tanh", x),
 }
-_FEW_BITS = ("int8", "uint8", "int4")
 
 
 def activation(t: Translation) -> Callable[[Translation, Value], Value]:
@@ -39,7 +38,7 @@ def activation(t: Translation) -> Callable[[Translation, Value], Value]:
 
 def product(t: Translation, x: Value, position: int) -> Value:
     """Rows of floats times the transposed weights at a position; integer weights make the rows integers first."""
-    if t.info(position).kind in _FEW_BITS:
+    if t.info(position).kind in hybrid.INTEGERS:
         weights = hybrid.signed_weights(t, position).T
         scales = quantization_of(t.info(position)).scales.reshape(())
         asymmetric = bool(t.option("asymmetric_quantize_inputs", False))
@@ -117,7 +116,7 @@ class _Lstm(LstmOperands):
 
     def peephole(self, position: int) -> Value:
         t = self.t
-        if t.info(position).kind not in _FEW_BITS:
+        if t.info(position).kind not in hybrid.INTEGERS:
             return t.input(position)
         weights = np.asarray(t.array(position, "weights")).astype(np.float32)
         return t.constant(weights * quantization_of(t.info(position)).scales[0])
@@ -214,7 +213,7 @@ def svdf(t: Translation) -> Value:
     following = _pushed(t, t.reshape(state, (batch, filters, memory)), features)
     t.left_behind[4] = t.reshape(following, state.shape)
     weights = t.cast(t.input(2), "float32")
-    if t.info(2).kind in _FEW_BITS:
+    if t.info(2).kind in hybrid.INTEGERS:
         weights = t.op("mul", weights, t.scalar(t.scale(2), "float32"))
     total = t.op("reduce_sum", t.op("mul", following, weights), axes=(2,), keep_dims=False)
     value = t.op("reduce_sum", t.reshape(total, (batch, units, rank)), axes=(2,), keep_dims=False)

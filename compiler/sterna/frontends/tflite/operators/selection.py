@@ -8,7 +8,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.emitter import axes_of
-from sterna.frontends.tflite.translation import Translation, Translator
+from sterna.frontends.tflite.translation import Translation, Translator, quantization_of
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
 
@@ -54,7 +54,19 @@ def one_hot(t: Translation) -> Value:
 
 
 def embedding_lookup(t: Translation) -> Value:
-    return t.op("gather", t.input(1), t.input(0), axis=0)
+    """Rows of a table; those of integers become floats where the result is one, each by its own scale if it has one."""
+    table, result = t.input(1), t.result()
+    rows = t.op("gather", table, t.input(0), axis=0)
+    if result.kind != "float32" or table.dtype == "float32":
+        return rows
+    q = quantization_of(t.info(1))
+    if q.zero_points.any() or (len(q.scales) > 1 and q.axis != 0):
+        raise t.unsupported(f'of the table "{t.info(1).name}", which has zero points or scales along dimension {q.axis}')
+    scales = t.constant(q.scales if len(q.scales) > 1 else q.scales.reshape(()), "float32")
+    if len(q.scales) > 1:
+        ones = (1,) * (table.type.rank - 1)
+        scales = t.reshape(t.op("gather", scales, t.input(0), axis=0), (*t.input(0).shape, *ones))
+    return t.op("mul", t.cast(rows, "float32"), scales)
 
 
 def reverse(t: Translation) -> Value:
