@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sterna.errors import SternaError
 from sterna.frontends.tflite import read
-from tflite_builder import GraphWriter, ModelWriter, Scale
+from tflite_builder import GraphWriter, ModelWriter, Scale, schema
 
 X = np.zeros((1, 4, 4, 3), np.int8)
 
@@ -55,6 +55,26 @@ def convolution(
     g.tensors[made].name = b"map"
     g.op("CONV_2D", operands, [made], "Conv2DOptions", strideH=1, strideW=1)
     return model
+
+
+def test_a_code_that_stands_in_the_newer_field_only_is_read(tmp_path: Path) -> None:
+    """As newer quantizers write those of operators that they add."""
+    model = convolution()
+    for code in model.model.operatorCodes:
+        code.deprecatedBuiltinCode = 0
+    assert codes_of(model.content(), tmp_path) == ()
+
+
+def test_scales_of_blocks_are_refused(tmp_path: Path) -> None:
+    model = convolution()
+    blocks = schema.BlockwiseQuantizationT()
+    blocks.blockSize = 1
+    kernel = next(tensor for tensor in model.main.tensors if tensor.name == b"kernel")
+    kernel.quantization.detailsType = schema.QuantizationDetails.BlockwiseQuantization
+    kernel.quantization.details = blocks
+    mistake = refusal(model, tmp_path)
+    assert mistake.codes == ("E0113",)
+    assert '"kernel"' in str(mistake)
 
 
 def test_what_the_tests_break_is_sound(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tflite_builder import GraphWriter, ModelWriter, Scale
 from tflite_nodes.draw import Draw, activation, register
 
 _KINDS = ("float32", "int8", "uint8", "int16", "hybrid", "int4")
+_LAYERS = (*_KINDS, "hybrid int2")
 
 
 def _sum_scale(d: Draw, dtype: str, x: Scale | None, scales: np.ndarray, depth: int) -> Scale | None:
@@ -37,8 +38,8 @@ def _bias_type(g: GraphWriter, bias: int) -> dict[str, int]:
 
 def _operands(d: Draw, kind: str) -> tuple[str, str, Scale | None]:
     """Element types of activations and weights, and the scale of the activations."""
-    if kind == "hybrid":
-        return "float32", "int8", None
+    if kind.startswith("hybrid"):
+        return "float32", kind.partition(" ")[2] or "int8", None
     if kind == "int4":
         return "int8", "int4", d.scale("int8", 0.004, 0.05)
     weights = {"float32": "float32", "uint8": "uint8"}.get(kind, "int8")
@@ -48,12 +49,15 @@ def _operands(d: Draw, kind: str) -> tuple[str, str, Scale | None]:
 def _weights(
     d: Draw, g: GraphWriter, dtype: str, shape: tuple[int, ...], axis: int, per_channel: bool | None = None
 ) -> tuple[int, np.ndarray]:
-    if dtype != "int4":
+    if dtype not in ("int4", "int2"):
         return d.weights(g, dtype, shape, axis, symmetric=dtype != "uint8", per_channel=per_channel)
-    values = d.random.integers(-7, 8, shape).astype(np.int8)
-    flat = np.append(values.reshape(-1), np.zeros(values.size % 2, np.int8)).astype(np.uint8) & 15
+    bits = int(dtype[3:])
+    each, most = 8 // bits, (1 << (bits - 1)) - 1
+    values = d.random.integers(-most, most + 1, shape).astype(np.int8).reshape(-1)
+    rows = np.append(values, np.zeros(-values.size % each, np.int8)).astype(np.uint8).reshape(-1, each)
+    packed = np.bitwise_or.reduce((rows & ((1 << bits) - 1)) << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
     scales = np.exp(d.random.uniform(np.log(0.02), np.log(0.1), shape[axis])).astype(np.float32)
-    made = g.tensor("int4", shape, Scale(scales.tolist(), [0] * len(scales), axis), flat[::2] | flat[1::2] << 4)
+    made = g.tensor(dtype, shape, Scale(scales.tolist(), [0] * len(scales), axis), packed)
     return made, scales
 
 
@@ -172,7 +176,7 @@ def conv_3d_transpose(d: Draw) -> ModelWriter:
 def fully_connected(d: Draw) -> ModelWriter:
     model = ModelWriter()
     g = model.main
-    dtype, w_type, x_scale = _operands(d, d.pick(_KINDS))
+    dtype, w_type, x_scale = _operands(d, d.pick(_LAYERS))
     depth, units, keep = d.below(33, 1), d.below(17, 1), d.chance(0.4)
     outer = d.shape(d.below(4, 1), 4)
     x = d.input(g, dtype, (*outer, depth), x_scale)
@@ -182,7 +186,7 @@ def fully_connected(d: Draw) -> ModelWriter:
     shape = (*outer, units) if keep else (int(np.prod(outer)), units)
     g.op("FULLY_CONNECTED", [x, weights, bias], [g.output(dtype, shape, y_scale)], "FullyConnectedOptions",
          keepNumDims=keep, fusedActivationFunction=activation(d), **_bias_type(g, bias),
-         asymmetricQuantizeInputs=w_type == "int8" and dtype == "float32" and d.chance())  # fmt: skip
+         asymmetricQuantizeInputs=w_type in ("int8", "int2") and dtype == "float32" and d.chance())  # fmt: skip
     return model
 
 

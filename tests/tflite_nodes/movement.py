@@ -351,9 +351,9 @@ def dynamic_update_slice(d: Draw) -> ModelWriter:
 
 @register("EMBEDDING_LOOKUP")
 def embedding_lookup(d: Draw) -> ModelWriter:
-    model, g, _ = _start(d)
+    model, g, dtype = _start(d, ("float32", "int8"))
     (rows, width), count = d.shape(2, 6), d.below(6, 1)
-    table = g.constant(d.elements("float32", (rows, width)))
+    table = d.weights(g, dtype, (rows, width), 0)[0]
     indices = g.input(d.random.integers(0, rows, count).astype(np.int32))
     g.op("EMBEDDING_LOOKUP", [indices, table], [g.output("float32", (count, width))])
     return model

@@ -16,7 +16,17 @@ import onnx
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.naming import named_graph
-from sterna.frontends.onnx import containers, declared, functions, legacy, pinned, qdq, sequences, structure
+from sterna.frontends.onnx import (
+    containers,
+    declared,
+    functions,
+    legacy,
+    pinned,
+    qdq,
+    quantized_tensors,
+    sequences,
+    structure,
+)
 from sterna.frontends.onnx.branching import Branching
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
@@ -63,13 +73,15 @@ def read(
         symbol with bounds.
 
     Raises:
-        SternaError: E0101 to E0113.
+        SternaError: E0101 to E0114.
     """
     proto, folder = load(model)
     where = Path(os.fspath(model)).name if not isinstance(model, onnx.ModelProto) else (proto.graph.name or "the model")
     proto, own = functions.expanded(proto, where)
     versions = opsets(proto.opset_import)
     structure.check_imports(proto, versions, where)
+    if problems := quantized_tensors.broken(proto.graph, where):
+        raise SternaError(problems)
     graph, sizes = containers.spelled_out(qdq.fused(proto.graph), dict(shapes or {}), where)
     versions = {"com.microsoft": 1, **versions}
 

@@ -25,6 +25,7 @@ from sterna.ir.graph import Array
 MAGIC = b"TFL3"
 
 _FLOATING = (float, np.floating)
+_BLOCKWISE = 2  # of QuantizationDetails
 _BUILTIN_CODE = 10  # where a table of OperatorCode says at what offset the field is
 
 
@@ -239,8 +240,8 @@ class _Parser:
 
     def code(self, code: Any) -> tuple[str, bool, int]:
         """(name, whether it is a custom one, version) of an operator."""
-        # Old files have the code in a byte, new ones in both fields while it fits, some only in the newer one: which the
-        # package's own accessor then passes over.
+        # Old files have the code in a byte, new ones in both fields while it fits, some in the newer one only, which the
+        # package's own accessor passes over.
         table = code._tab
         place = table.Offset(_BUILTIN_CODE)
         newer = table.Get(Int32Flags, place + table.Pos) if place else 0
@@ -279,14 +280,18 @@ class _Parser:
             raise ValueError("a buffer that is not there")
         shape = self.integers(tensor, "Shape")
         signature = self.integers(tensor, "ShapeSignature")
+        name, quantization = self.text(tensor.Name()) or f"tensor {index}", tensor.Quantization()
+        if quantization is not None and quantization.DetailsType() == _BLOCKWISE:
+            fix = "quantize it with one scale per tensor or per channel"
+            raise error("E0113", f'{self.where}: the tensor "{name}" has a scale for each of its blocks', fix=fix)
         return TensorInfo(
             index,
-            self.text(tensor.Name()) or f"tensor {index}",
+            name,
             TYPE_NAMES.get(tensor.Type(), f"number {tensor.Type()}"),
             shape,
             signature if len(signature) == len(shape) else shape,
             buffers[number] if number else None,
-            self.quantization(tensor.Quantization()),
+            self.quantization(quantization),
             self.sparsity(tensor.Sparsity()),
             bool(tensor.IsVariable()),
         )

@@ -256,7 +256,7 @@ def inverse_root(t: Translation) -> Value:
 
 
 def square_root(t: Translation) -> Value:
-    """Of integers through float32, and cut off, not rounded; the runtime stops at negative numbers, which are 0 here."""
+    """Of integers through float32, cut off and not rounded; negative numbers stop the runtime and count as 0 here."""
     x = t.input(0)
     if not (x.dtype in QUANTIZED and t.is_quantized()):
         return t.op("sqrt", x)

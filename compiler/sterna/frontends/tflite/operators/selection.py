@@ -61,7 +61,9 @@ def embedding_lookup(t: Translation) -> Value:
         return rows
     q = quantization_of(t.info(1))
     if q.zero_points.any() or (len(q.scales) > 1 and q.axis != 0):
-        raise t.unsupported(f'of the table "{t.info(1).name}", which has zero points or scales along dimension {q.axis}')
+        raise t.unsupported(
+            f'of the table "{t.info(1).name}", which has zero points or scales along dimension {q.axis}'
+        )
     scales = t.constant(q.scales if len(q.scales) > 1 else q.scales.reshape(()), "float32")
     if len(q.scales) > 1:
         ones = (1,) * (table.type.rank - 1)
