@@ -240,8 +240,8 @@ class _Parser:
 
     def code(self, code: Any) -> tuple[str, bool, int]:
         """(name, whether it is a custom one, version) of an operator."""
-        # Old files have the code in a byte, new ones in both fields while it fits, some in the newer one only, which the
-        # package's own accessor passes over.
+        # Old files have the code in a byte, new ones in both fields while it fits, some in the newer one only: then the
+        # package's own accessor passes over it.
         table = code._tab
         place = table.Offset(_BUILTIN_CODE)
         newer = table.Get(Int32Flags, place + table.Pos) if place else 0
