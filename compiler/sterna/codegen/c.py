@@ -8,14 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sterna.codegen.dialect import C_TYPE, PlainC, VectorC, dialect, short
 from sterna.codegen.render import render_template
-from sterna.codegen.tiles import refuse_without_tiles
-from sterna.intrinsics import TileIntrinsic
+from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
 from sterna.ir import dtypes
-from sterna.ir.integer import Int
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function, most
 from sterna.targets.target import Target
@@ -225,8 +222,8 @@ class _Printer:
             self.line(depth, "break;")
         elif isinstance(s, P.LetIndex):
             self.line(depth, f"const {d.index_type} {s.symbol.name} = {d.index(s.value)};")
-        elif isinstance(s, (P.Let, P.Assign)) and s.variable.rows:
-            self.tile(depth, s.variable, s.value)
+        elif (call := tile_call(self.held, s)) is not None:
+            self.tile(depth, call)
         elif isinstance(s, P.Let):
             self.assign(depth, s.variable, s.value, "const ")
         elif isinstance(s, P.Declare) and s.variable.rows:
@@ -276,38 +273,18 @@ class _Printer:
         self.held, self.d.headers = s, self.d.headers | {str(s.intrinsic.settings["header"])}
         data = s.intrinsic.configuration(s.shapes)
         self.line(depth, f"static const uint8_t tiles[{len(data)}] STERNA_ALIGNED = {{{', '.join(map(str, data))}}};")
-        self.on_tiles(depth, "configure", "tiles")
+        self.line(depth, f"{s.intrinsic.name_in('c', 'configure')}(tiles);")
         self.stmt(s.body, depth)
-        self.on_tiles(depth, "release")
+        self.line(depth, f"{s.intrinsic.name_in('c', 'release')}();")
 
-    def on_tiles(self, depth: int, operation: str, *operands: object) -> None:
-        assert self.held is not None
-        self.line(depth, f"{self.held.intrinsic.name_in('c', operation)}({', '.join(map(str, operands))});")
-
-    def tile(self, depth: int, v: P.Variable, value: Expr) -> None:
-        """What a tile register is assigned."""
-        assert self.held is not None
-        registers = self.held.registers
-        if isinstance(value, E.Load):
-            self.on_tiles(depth, "load", registers[v], *self.tile_place(value.tensor, value.indices[0], value.pitch))
-        elif isinstance(value, P.Apply):
-            assert isinstance(value.intrinsic, TileIntrinsic)
-            numbers = ", ".join(str(registers[e.variable]) for e in value.operands if isinstance(e, P.Read))
-            self.line(depth, f"{value.intrinsic.name_in('c', 'multiply')}({numbers});")
-        else:
-            self.on_tiles(depth, "zero", registers[v])
-
-    def tile_place(self, b: Any, index: Int, pitch: int) -> tuple[str, str]:
-        """The address of a tile in memory, and the bytes from one row to the next."""
-        return f"{b.name} + {self.d.index(index)}", str(pitch * dtypes.size(b.dtype))
+    def tile(self, depth: int, call: TileCall) -> None:
+        operands = [*map(str, call.tiles)]
+        if call.memory is not None:
+            buffer, index = call.memory
+            operands += [f"{buffer.name} + {self.d.index(index)}", str(call.stride)]
+        self.line(depth, f"{call.intrinsic.name_in('c', call.operation)}({', '.join(operands)});")
 
     def store(self, depth: int, s: P.Store) -> None:
-        if s.rows:
-            assert self.held is not None
-            assert isinstance(s.value, P.Read)
-            place = self.tile_place(s.buffer, s.index, s.pitch)
-            self.on_tiles(depth, "store", self.held.registers[s.value.variable], *place)
-            return
         lanes, index = s.value.lanes, self.d.index(s.index)
         dtype = s.buffer.dtype
         if lanes == 1 or self.vector:

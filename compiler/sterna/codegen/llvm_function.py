@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from sterna.codegen.llvm_expr import Values, constant, kind, memory_kind, shuffle_mask
 from sterna.codegen.llvm_machine import architecture
-from sterna.codegen.tiles import refuse_without_tiles
+from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
 from sterna.errors import internal_error
-from sterna.intrinsics import Intrinsic, TileIntrinsic
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.loops import program as P
@@ -73,8 +73,8 @@ class FunctionWriter:
         if isinstance(s, P.Seq):
             for inner in s.stmts:
                 self.statement(inner)
-        elif isinstance(s, (P.Let, P.Assign)) and s.variable.rows:
-            self.tile(s.variable, s.value)
+        elif (call := tile_call(self.held, s)) is not None:
+            self.tile(call)
         elif isinstance(s, P.Declare) and s.variable.rows:
             pass  # it is a register
         elif isinstance(s, P.Let):
@@ -171,37 +171,20 @@ class FunctionWriter:
         data = s.intrinsic.configuration(s.shapes)
         name, text = f"@tiles_{data.hex()}", "".join(f"\\{byte:02x}" for byte in data)
         self.values.declarations.add(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{text}", align 64')
-        self.on_tiles(s.intrinsic, "configure", f"ptr {name}")
+        self._call_tiles(s.intrinsic.name_in("llvm", "configure"), f"ptr {name}")
         self.statement(s.body)
-        self.on_tiles(s.intrinsic, "release")
+        self._call_tiles(s.intrinsic.name_in("llvm", "release"))
 
-    def on_tiles(self, intrinsic: TileIntrinsic, operation: str, *operands: str) -> None:
-        name = intrinsic.name_in("llvm", operation)
-        kinds = ", ".join(f"{o.split()[0]}{' immarg' if o.startswith('i8 ') else ''}" for o in operands)
-        self.values.declarations.add(f"declare void @{name}({kinds})")
+    def tile(self, call: TileCall) -> None:
+        operands = [f"i8 {number}" for number in call.tiles]
+        if call.memory is not None:
+            operands += [f"ptr {self.address(*call.memory)}", f"i64 {call.stride}"]
+        self._call_tiles(call.intrinsic.name_in("llvm", call.operation), *operands)
+
+    def _call_tiles(self, name: str, *operands: str) -> None:
+        kinds = (f"{o.split()[0]}{' immarg' if o.startswith('i8 ') else ''}" for o in operands)
+        self.values.declarations.add(f"declare void @{name}({', '.join(kinds)})")
         self._do(f"call void @{name}({', '.join(operands)})")
-
-    def tile(self, v: Variable, value: Expr) -> None:
-        """What a tile register is assigned."""
-        assert self.held is not None
-        if isinstance(value, E.Load):
-            assert isinstance(value.tensor, Buffer)
-            place = self.tile_place(value.tensor, value.indices[0], value.pitch)
-            self.on_tiles(self.held.intrinsic, "load", self.tile_register(v), *place)
-        elif isinstance(value, P.Apply):
-            assert isinstance(value.intrinsic, TileIntrinsic)
-            tiles = [self.tile_register(e.variable) for e in value.operands if isinstance(e, P.Read)]
-            self.on_tiles(value.intrinsic, "multiply", *tiles)
-        else:
-            self.on_tiles(self.held.intrinsic, "zero", self.tile_register(v))
-
-    def tile_register(self, v: Variable) -> str:
-        assert self.held is not None
-        return f"i8 {self.held.registers[v]}"
-
-    def tile_place(self, buffer: Buffer, index: Int, pitch: int) -> tuple[str, str]:
-        """The address of a tile in memory, and the bytes from one row to the next."""
-        return f"ptr {self.address(buffer, index)}", f"i64 {pitch * dtypes.size(buffer.dtype)}"
 
     # -- positions
     def position(self, index: Int) -> str:
@@ -361,12 +344,6 @@ class FunctionWriter:
         return result
 
     def store(self, s: P.Store) -> None:
-        if s.rows:
-            assert self.held is not None
-            assert isinstance(s.value, P.Read)
-            place = self.tile_place(s.buffer, s.index, s.pitch)
-            self.on_tiles(self.held.intrinsic, "store", self.tile_register(s.value.variable), *place)
-            return
         buffer, index, dtype, lanes = s.buffer, s.index, s.buffer.dtype, s.value.lanes
         scalar, size, scope = memory_kind(dtype), dtypes.size(dtype), self.scopes.get(buffer, "")
         active = lanes if s.active is None else s.active

@@ -1,10 +1,55 @@
-"""What both generators ask about tiles."""
+"""Operations on tiles: which function a statement is a call of, whatever the language."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sterna.errors import error
 from sterna.intrinsics import TileIntrinsic
+from sterna.ir import dtypes
+from sterna.ir.integer import Int
+from sterna.loops import program as P
+from sterna.loops.program import Buffer, Stmt
 from sterna.targets.target import Target
+from sterna.te import expr as E
+
+
+@dataclass(frozen=True)
+class TileCall:
+    """A call of one of an intrinsic's functions: `operation` is its name among the `settings` of `TileIntrinsic`.
+
+    Args:
+        tiles: the registers that it takes first.
+        memory: where a tile begins that is loaded or stored, None if it does neither; stride: bytes from row to row.
+    """
+
+    intrinsic: TileIntrinsic
+    operation: str
+    tiles: tuple[int, ...] = ()
+    memory: tuple[Buffer, Int] | None = None
+    stride: int = 0
+
+
+def tile_call(held: P.Tiles | None, s: Stmt) -> TileCall | None:
+    """The call that a statement on tiles is, None for any other; `held` says which registers hold them."""
+    if isinstance(s, P.Store) and s.rows:
+        assert held is not None
+        assert isinstance(s.value, P.Read)
+        stride = s.pitch * dtypes.size(s.buffer.dtype)
+        return TileCall(held.intrinsic, "store", (held.registers[s.value.variable],), (s.buffer, s.index), stride)
+    if not isinstance(s, (P.Let, P.Assign)) or not s.variable.rows:
+        return None
+    assert held is not None
+    number, value = held.registers[s.variable], s.value
+    if isinstance(value, E.Load):
+        assert isinstance(value.tensor, Buffer)
+        stride = value.pitch * dtypes.size(value.dtype)
+        return TileCall(held.intrinsic, "load", (number,), (value.tensor, value.indices[0]), stride)
+    if isinstance(value, P.Apply):
+        assert isinstance(value.intrinsic, TileIntrinsic)
+        tiles = (held.registers[e.variable] for e in value.operands if isinstance(e, P.Read))
+        return TileCall(value.intrinsic, "multiply", tuple(tiles))
+    return TileCall(held.intrinsic, "zero", (number,))
 
 
 def refuse_without_tiles(intrinsic: TileIntrinsic, target: Target) -> None:

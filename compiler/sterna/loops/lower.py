@@ -154,8 +154,7 @@ class Lowering:
             return self._store(nest, phase)
         leaf = s.leaves[level]
         if s.tensorized is not None and leaf == s.tensorized.first:
-            tiles = s.tensorized.row is not None
-            return self._tile(nest, phase) if tiles else self._tensorized(nest, level, phase)
+            return self._tile(nest, phase) if s.tensorized.row else self._tensorized(nest, level, phase)
         if nest.settled(leaf):
             return self._placed(nest, leaf, level, phase)
         if leaf in s.reduction_leaves:
@@ -300,10 +299,10 @@ class Lowering:
         return seq(*parts)
 
     def _prologue(self, nest: Nest) -> tuple[list[Stmt], dict[str, Place]]:
-        """The running extreme value that argmin and argmax keep beside the index."""
+        """What a reduction keeps beside its result: argmin and argmax the extreme value so far, others their tiles."""
         body, s = self.bodies[nest.stage.name], nest.stage
         assert isinstance(body, Reduce)
-        if s.tensorized is not None and s.tensorized.row is not None:
+        if s.tensorized is not None and s.tensorized.row:
             self.tiles[s.name] = tiles = replace(
                 self.places[s.name].buffer, name=self._unique(f"{s.name}_tile"), scope="tile"
             )
@@ -356,26 +355,21 @@ class Lowering:
 
     def _tile(self, nest: Nest, phase: str | None) -> Stmt:
         """The innermost loops as a product of tiles: its accumulators are set to zero, added to, and stored."""
-        s = nest.stage
-        assert s.tensorized is not None
-        extents = [nest.extent(axis) for axis in s.tensorized.axes]
+        s, t = nest.stage, nest.stage.tensorized
+        assert t is not None
+        sizes = {axis: nest.extent(axis) for axis in t.axes}
         # Of one row too, an axis has a symbol of its own.
-        sizes = zip(s.tensorized.axes, extents, strict=True)
-        symbols = {axis: self._symbol(s, axis, 2 if n == 1 else n) for axis, n in sizes}
-        nest.bound.update({axis: of(symbol) for axis, symbol in symbols.items()})
+        symbols = [(self._symbol(s, axis, 2 if n == 1 else n), n) for axis, n in sizes.items()]
+        nest.bound.update({axis: of(symbol) for axis, (symbol, _) in zip(t.axes, symbols, strict=True)})
         nest.unfuse(lambda part, index, extent: index)
         values = self._axis_values(nest, spatial_only=phase != "update")
         memory = self._write(s.name, tuple(values[a] for a in s.tensor.axes), E.const(0, s.tensor.dtype))
-        found = factors(self.bodies[s.name]) if phase == "update" else ()
-        assert found is not None
-        pair = found[::-1] if s.tensorized.swapped else found
+        found = (factors(self.bodies[s.name]) if phase == "update" else None) or ()
+        pair = [self._resolve(e, values) for e in (found[::-1] if t.swapped else found)]
         try:
-            return tile_statement(
-                phase, memory, self.tiles.get(s.name), [self._resolve(e, values) for e in pair], s.tensorized.intrinsic,
-                list(zip(symbols.values(), extents, strict=True)),
-            )  # fmt: skip
+            return tile_statement(phase, memory, self.tiles.get(s.name), pair, t.intrinsic, symbols)
         except ScatteredOperandError as problem:
-            self._refuse(f"{s.tensorized.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder")
+            self._refuse(f"{t.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
 
     # -- storage
     def _allocate(self, s: StageState, region: Region) -> Buffer:
