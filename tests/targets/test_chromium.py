@@ -12,7 +12,7 @@ import pytest
 
 from sterna.api import compile_to
 from sterna.web.server import HOST, make_server
-from targets.test_browser_models import TOLERANCE, TRIED, golden_bundle
+from targets.test_browser_models import TARGETS, TOLERANCE, TRIED, golden_bundle
 from targets.test_runtime_js import npm_packages
 from tools import ROOT, need, run
 from trained import digits, sample
@@ -59,7 +59,7 @@ def test_golden_sets_of_the_digits(generator: str, tmp_path: Path) -> None:
         assert result["error"] <= (1e-4 if "relaxed" in name else 1e-5), (name, result)
 
 
-@pytest.mark.parametrize("target", TOLERANCE)
+@pytest.mark.parametrize("target", TARGETS)
 def test_models_give_what_the_host_gives(target: str, tmp_path: Path) -> None:
     """Trained float models, one after another in one page; the generators take turns."""
     need("chromium", "the browser that pages are tested in")

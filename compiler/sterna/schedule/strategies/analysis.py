@@ -22,6 +22,8 @@ TASK_CYCLES = 4096
 #: Cycles of a kernel from which on other threads are worth waking: they take 1 to 2 microseconds to come (measured on
 #: the digits network, which two threads ran in 4.6 us where one takes 1.6).
 SHARE_CYCLES = 16384
+#: Bytes of a cache line, on every machine with a first cache that there is a target for.
+CACHE_LINE = 64
 #: Terms of a sum that is worth cutting into several: fewer lose no digit that networks show.
 _LONG = 2048
 

@@ -15,6 +15,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
+    CACHE_LINE,
     SHARE_CYCLES,
     TASK_CYCLES,
     Context,
@@ -29,9 +30,6 @@ from sterna.schedule.strategies.analysis import (
 )
 from sterna.te.expr import Load
 from sterna.te.tensor import Axis, Kernel, Tensor
-
-#: Bytes of a cache line, on every machine with a first cache that there is a target for.
-CACHE_LINE = 64
 
 
 @dataclass(frozen=True)

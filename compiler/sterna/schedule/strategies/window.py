@@ -6,8 +6,10 @@ weights are loaded once.
 
 from __future__ import annotations
 
+from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
+    CACHE_LINE,
     SHARE_CYCLES,
     Context,
     inline_elementwise,
@@ -96,19 +98,25 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     if along is not None:
         outer[-1], unrolled = s.split(out, axes[-2], tile)
         inner = [unrolled]
-    s.reorder(out, channel_outer, *outer, *inner, channel_vector, lane)
-    place = outer[-1] if outer else channel_outer
+    # Where a line of the cache holds several vectors, the next one is theirs: walking positions first would fetch each
+    # line once for every vector.
+    dtype_bytes = dtypes.size(stage.dtype)
+    by_position = len(outer) > 1 and lanes > 1 and lanes * dtype_bytes < CACHE_LINE and context.target.l1_bytes > 0
+    nest = [*outer, channel_outer] if by_position else [channel_outer, *outer]
+    s.reorder(out, *nest, *inner, channel_vector, lane)
+    place = nest[-1]
     work = product([a.extent for a in stage.axes]) * window
     # Such kernels wait for loads: three per multiply-add rather than one per many.
     if 3 * context.cycles(kernel, work) >= SHARE_CYCLES:
         if all(a.extent.is_const for a in stage.axes):
-            fused = channel_outer
-            for row in outer[:-1]:
-                fused = s.fuse(out, fused, row)
+            tasks = outer[:-1] if by_position else [channel_outer, *outer[:-1]]
+            fused = tasks[0]
+            for axis in tasks[1:]:
+                fused = s.fuse(out, fused, axis)
             s.parallel(out, fused)
-            place = place if place != channel_outer else fused
+            place = fused if place in tasks else place
         else:
-            place = outermost_task(s, out, [channel_outer, *outer], place)
+            place = outermost_task(s, out, nest, place)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, channel_vector)
