@@ -57,14 +57,14 @@ void port_unmap(port_file *file) {
 
 static size_t whole(size_t bytes) { return (bytes + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1); }
 
-/* The first touch of a page is a fault of 1 to 2 microseconds: with small pages a third of the first run of a vision
- * model. A last large page of which less than half is wanted is left to small ones. Linux gives a block of so many bytes
- * a place on the border of a large page. */
+/* The first touch of a page is a fault of about a microsecond: with small pages a third of the first run of a vision
+ * model. A large page takes as long as some 150 small ones, so a last one of which less than a quarter is wanted is left
+ * to those. Linux gives a block of so many bytes a place on the border of a large page. */
 void *port_pages(size_t bytes) {
   if (bytes < LARGE_PAGE / 2) return calloc(1, bytes);
   void *pages = mmap(NULL, whole(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return NULL;
-  (void)madvise(pages, whole(bytes - LARGE_PAGE / 2), MADV_HUGEPAGE); /* where it is refused, pages stay small */
+  (void)madvise(pages, whole(bytes - LARGE_PAGE / 4), MADV_HUGEPAGE); /* where it is refused, pages stay small */
   return pages;
 }
 

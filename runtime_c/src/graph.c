@@ -313,13 +313,17 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
   if (status == STERNA_OK) status = dims_open(text, graph->symbols_at, model, error);
   if (status != STERNA_OK) return status;
 
-  uint64_t scratch_bytes;
-  if (!multiply_fits(model->scratch_bytes, model->workers, &scratch_bytes) ||
-      (model->arena = heap_take_aligned(&model->heap, model->arena_bytes)) == NULL ||
-      (model->scratch = heap_take_aligned(&model->heap, scratch_bytes)) == NULL)
+  /* The scratches lie behind the arena, so that they share its large pages. */
+  uint64_t scratch_at = 0, scratch_bytes, bytes;
+  bool fits = add_fits(model->arena_bytes, ALIGNMENT - 1, &scratch_at) &&
+              multiply_fits(model->scratch_bytes, model->workers, &scratch_bytes);
+  scratch_at -= scratch_at % ALIGNMENT;
+  if (!fits || !add_fits(scratch_at, scratch_bytes, &bytes) ||
+      (model->arena = heap_take_aligned(&model->heap, bytes)) == NULL)
     return fail(error, STERNA_RESOURCES, "out of memory: the arena needs %llu bytes, each of %u workers %llu",
                 (unsigned long long)model->arena_bytes, (unsigned)model->workers,
                 (unsigned long long)model->scratch_bytes);
+  model->scratch = model->arena + scratch_at;
 
   model->n_values = json_count(text, graph->values_at);
   model->n_nodes = json_count(text, graph->nodes_at);
