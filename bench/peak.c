@@ -1,5 +1,5 @@
-/* The limits of this machine: `peak THREADS` prints fused multiply-adds (GFLOP/s, fp32), dot products of bytes (GOP/s, 0
- * where the machine has no instruction for them), and for growing sizes the bytes of a piece of memory and the rate (GB/s)
+/* The limits of this machine: `peak THREADS` prints fused multiply-adds (GFLOP/s, fp32), dot products of bytes (GOP/s, by
+ * AMX's tiles where a process may use them, 0 where the machine has no instruction for them), and for growing sizes the bytes of a piece of memory and the rate (GB/s)
  * at which it is read again and again. The best of several repeats, as others may load the machine. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -7,6 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#if defined(__AMX_INT8__) && defined(__linux__)
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #if defined(__AVX512F__)
 #define WIDTH 64
@@ -57,6 +63,34 @@ static double dot_products(void *unused) {
 }
 #else
 static double dot_products(void *unused) { return unused == NULL ? 0 : 0; }
+#endif
+
+#if defined(__AMX_INT8__) && defined(__linux__)
+static double tile_products(void *unused) {
+  (void)unused;
+  uint8_t configuration[64] = {1};
+  for (int tile = 0; tile < 8; tile++) configuration[16 + 2 * tile] = 64, configuration[48 + tile] = 16;
+  const long steps = 100000;
+  _tile_loadconfig(configuration);
+  _tile_zero(0), _tile_zero(1), _tile_zero(2), _tile_zero(3);
+  _tile_zero(4), _tile_zero(5), _tile_zero(6), _tile_zero(7);
+  for (long i = 0; i < steps; i++) {
+    _tile_dpbusd(0, 4, 6);
+    _tile_dpbusd(1, 4, 7);
+    _tile_dpbusd(2, 5, 6);
+    _tile_dpbusd(3, 5, 7);
+  }
+  _tile_release();
+  return 2e-9 * (double)steps * 4 * 16 * 16 * 64;
+}
+
+/* Linux gives a process the tiles only when it asks; the permission then holds for all of its threads. */
+static double (*products(void))(void *) {
+  const long request_permission = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0 ? tile_products : dot_products;
+}
+#else
+static double (*products(void))(void *) { return dot_products; }
 #endif
 
 static long read_bytes; /* of a piece that is read again and again until 64 MB are read */
@@ -116,7 +150,7 @@ int main(int count, char **words) {
     if (posix_memalign(&memory[t], 64, 64 << 20)) return 1;
     for (long i = 0; i < (64L << 20) / 4; i++) ((float *)memory[t])[i] = 1.0f;
   }
-  printf("%.1f %.1f", best(multiply_adds, threads, memory), best(dot_products, threads, memory));
+  printf("%.1f %.1f", best(multiply_adds, threads, memory), best(products(), threads, memory));
   for (read_bytes = 128L << 10; read_bytes <= 64L << 20; read_bytes *= 2)
     printf(" %ld %.1f", read_bytes, best(reading, threads, memory));
   printf("\n");
