@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limits:
-    """GFLOP/s of fp32 fused multiply-adds, GOP/s of dot products of bytes or of tiles of them (0: none), and GB/s of reading.
+    """GFLOP/s of fp32 fused multiply-adds, GOP/s of products of bytes, vectors or tiles (0: none), and GB/s of reading.
 
     Args:
         reading: bytes that a thread reads again and again, and its rate; the last of them are beyond all caches.

@@ -36,6 +36,7 @@ def emulated_target() -> Target:
         name=f"{here.name}-tiles",
         cpu=f"{here.cpu}+amx_tile+amx_int8",
         llvm_features=(*here.llvm_features, "+amx-tile", "+amx-int8"),
+        c_flags=(*here.c_flags, "-mamx-tile", "-mamx-int8"),
         int_tile=tiles.int_tile,
     )
 
