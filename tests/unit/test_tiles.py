@@ -184,6 +184,20 @@ def convolution(random: np.random.Generator) -> tuple[Graph, np.ndarray]:
     return Graph("conv", (v,), (b.add("cast", y, to="int8"),), tuple(b.nodes), ("y",)), x
 
 
+def test_an_operand_that_is_computed_is_no_tile() -> None:
+    x, w = placeholder("x", (40, 64), "uint8"), placeholder("w", (64, 40), "int8")
+    k = reduce_axis("k", 64)
+    more = compute("more", (40, 64), lambda i, j: E.binary("add", x[i, j], E.const(1, "uint8")))
+
+    def product_of(i: Int, j: Int) -> E.Expr:
+        return total(E.cast(more[i, k.var], "int32") * E.cast(w[k.var, j], "int32"), k)
+
+    kernel = Kernel("computed", (x,), (w,), (compute("y", (40, 40), product_of),))
+    schedule = propose(kernel, Context(load_target(NATIVE)))
+    assert [s.arguments[-1] for s in schedule.steps if s.primitive == "tensorize"] == ["vpdpbusd.512"]
+    assert finish(lower(schedule)).body
+
+
 def image(size: int, kernel: int, channels: int, outputs: int) -> Kernel:
     """A convolution of an image with its padding."""
     whole = size + kernel - 1

@@ -107,7 +107,10 @@ def _plan(kernel: Kernel, context: Context) -> _Plan | None:
     if not context.target.int_tile:
         return None
     shape = analyse(kernel, context)
-    if shape is None or shape.stage.dtype != "int32" or shape.right.tensor not in kernel.params or not shape.rows:
+    if shape is None or shape.stage.dtype != "int32" or not shape.rows:
+        return None
+    # Tiles are loaded from memory, as nothing else than they lie there.
+    if shape.left.tensor not in kernel.inputs or shape.right.tensor not in kernel.params:
         return None
     extents = [a.extent for a in (*shape.stage.axes, *shape.inner)]
     reduced = [a for a in shape.inner if stride_of(shape.left, a, context.strides) == 1]
