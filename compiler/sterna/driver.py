@@ -22,6 +22,7 @@ from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.loops.program import Function, used_dims
+from sterna.passes.attention import find_attention
 from sterna.passes.kernels import Call
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
 from sterna.passes.pipeline import PASSES, optimize
@@ -151,7 +152,7 @@ def compile_graph(
     if options.target.static:
         _refuse_open_sizes(graph, options.target)
     views = plan_views(graph)
-    joined = find_separable(graph, views, options.target)
+    joined = (*find_separable(graph, views, options.target), *find_attention(graph, views, options.target))
     if joined:
         views = plan_views(graph, {node for nodes in joined for node in nodes})
     steps = build_steps(graph, views, joined)

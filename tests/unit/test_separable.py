@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,10 +85,9 @@ WINDOW = ["conv", "add", "clip"]
 
 
 @pytest.fixture
-def at_any_cost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def at_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that can be one kernel is."""
     monkeypatch.setattr(Sizes, "gain", lambda self, target, lanes: float(self.block(target) is not None))
-    return
 
 
 # ---------------------------------------------------------------- what is found

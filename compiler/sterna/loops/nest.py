@@ -198,11 +198,11 @@ class Nest:
             nest.bound[axis] = of(symbol)
             nest.unfuse(lambda part, index, size: index)
 
-        # Parts of a split that are both free range over what was split, exactly; of a constant size this follows.
+        # Parts of a split that are both free range over what was split, exactly; where it comes out even this follows.
         for r in self.stage.relations:
             if isinstance(r, Split) and not nest.settled(r.parent) and not self._entered(r.parent):
                 extent = nest.extent(r.parent)
-                if not extent.is_const:
+                if not extent.is_const or extent % r.factor != ZERO:
                     open_axis(r.parent, extent)
         for leaf in self.stage.leaves:
             if not nest.settled(leaf):

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import contraction, dot, elementwise, recurrence, rows, separable, tile, window
+from sterna.schedule.strategies import (
+    attention,
+    contraction,
+    dot,
+    elementwise,
+    recurrence,
+    rows,
+    separable,
+    tile,
+    window,
+)
 from sterna.schedule.strategies.analysis import Context
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.te.tensor import Kernel
@@ -20,6 +30,7 @@ FAMILIES: tuple[Callable[[Kernel, Context], Schedule | None], ...] = (
     contraction.propose,
     window.propose,
     separable.propose,
+    attention.propose,
     elementwise.propose,
 )
 

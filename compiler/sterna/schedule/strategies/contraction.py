@@ -106,15 +106,19 @@ def register_tile(shape: Shape, lanes: int, context: Context) -> RegisterTile:
     return RegisterTile(rows, vectors, lanes)
 
 
-def split_tiles(s: Schedule, out: str, shape: Shape, tile: RegisterTile) -> TileLoops:
-    """Splits the axes of the stage that reads a contraction element by element into tiles."""
+def split_tiles(s: Schedule, out: str, shape: Shape, tile: RegisterTile, row: str = "") -> TileLoops:
+    """Splits the axes of the stage that reads a contraction element by element into tiles.
+
+    Args:
+        row: the axis whose iterations are the rows of tiles, if it is a part of the last row axis.
+    """
     names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
     columns, within = s.split(out, names[shape.columns.name], tile.columns)
     vector, lane = s.split(out, within, tile.lanes)
     rows = [names[r.name] for r in shape.rows]
     inner: list[str] = []
     if rows:
-        rows[-1], unrolled = s.split(out, rows[-1], tile.rows)
+        rows[-1], unrolled = s.split(out, row or rows[-1], tile.rows)
         inner = [unrolled]
     return TileLoops(columns, rows, inner, vector, lane)
 

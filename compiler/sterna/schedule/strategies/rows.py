@@ -6,6 +6,8 @@ a contiguous axis keeps one partial result per lane (rfactor) and combines the l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     SHARE_CYCLES,
@@ -94,6 +96,15 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
         s.vectorize(out, axis)
     for name in placed:
         _place(s, name, out, place, context, lanes, contiguous)
+
+
+def place_rows(s: Schedule, stage: str, needed: Sequence[str], context: Context, lanes: int) -> None:
+    """Computes a stage row by row, and the stages that its rows need at the start of each."""
+    *rows, last = (a.name for a in s.stages[stage].tensor.axes)
+    _, lane = s.split(stage, last, lanes)
+    s.vectorize(stage, lane)
+    for name in needed:
+        _place(s, name, stage, rows[-1], context, lanes, contiguous=False)
 
 
 def _needed(s: Schedule, out: str) -> list[str]:

@@ -1,0 +1,72 @@
+"""Finds what one attention kernel computes (`schedule.strategies.attention`).
+
+matmul, scale, mask -> softmax -> matmul
+"""
+
+from __future__ import annotations
+
+from sterna.ir.graph import Graph, Node, Value
+from sterna.passes.fuse import Group, fuse
+from sterna.passes.views import Views
+from sterna.schedule.strategies.attention import LEAST_ROWS, block_rows
+from sterna.targets.target import Target
+from sterna.te.layout import most_elements
+
+_FLOAT = 4  # bytes
+#: Of the second cache, the scores that are worth a kernel of their own: fewer stay there from one kernel to the next.
+SHARE_THAT_STAYS = 0.5
+
+
+def find_attention(graph: Graph, views: Views, target: Target) -> tuple[tuple[Node, ...], ...]:
+    """The nodes of each such kernel, in order; those in regions, too."""
+    found: tuple[tuple[Node, ...], ...] = ()
+    if any(node.op == "softmax" for node in graph.nodes):
+        users, outputs = graph.users(), set(graph.outputs)
+        made = {group.outputs[0]: group for group in fuse(graph, views) if len(group.outputs) == 1}
+        position = {node: n for n, node in enumerate(graph.nodes)}
+
+        def alone(value: Value | None, reader: Node) -> Group | None:
+            """The group that makes a value which only one node reads, and which lies nowhere else."""
+            if value is None or value in outputs or value in views.parents or users.get(value) != [reader]:
+                return None
+            return made.get(value)
+
+        for group in made.values():
+            product = _product(group)
+            middle = alone(product.inputs[0], product) if product is not None else None
+            if middle is None or len(middle.nodes) != 1 or not _softmax(middle.nodes[0]):
+                continue
+            (softmax,) = middle.nodes
+            first = alone(softmax.inputs[0], softmax)
+            scores = _product(first) if first is not None else None
+            if first is not None and scores is not None and _pays(scores.output, target):
+                nodes = (*first.nodes, softmax, *group.nodes)
+                found += (tuple(sorted(nodes, key=position.__getitem__)),)
+    for node in graph.nodes:
+        for region in node.regions:
+            found += find_attention(region, views, target)
+    return found
+
+
+def _product(group: Group) -> Node | None:
+    """The matrix product of two computed matrices that a group consists of, apart from element-wise nodes behind it."""
+    node = group.nodes[0]
+    single = [n.op for n in group.nodes].count("matmul") == 1
+    known = (
+        all(n.is_const and n != 1 for v in node.operands[:2] for n in v.shape[-2:]) and node.output.dtype == "float32"
+    )
+    computed = node.op == "matmul" and not any(v.is_constant for v in node.operands)
+    return node if single and known and computed and all(n.is_const for n in node.output.shape) else None
+
+
+def _softmax(node: Node) -> bool:
+    return node.op == "softmax" and node.attributes["axis"] % node.output.type.rank == node.output.type.rank - 1
+
+
+def _pays(scores: Value, target: Target) -> bool:
+    """Whether the scores do not stay in the second cache, and blocks of their rows do."""
+    large = most_elements(scores.shape) * _FLOAT > SHARE_THAT_STAYS * target.l2_bytes
+    return large and block_rows(int(scores.shape[-1]), target, _FLOAT) >= LEAST_ROWS
+
+
+__all__ = ["find_attention"]

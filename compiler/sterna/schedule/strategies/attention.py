@@ -1,0 +1,124 @@
+"""Attention as one kernel: softmax(Q K + mask) V, a block of rows of queries at a time.
+
+The scores of a block, and what softmax makes of them, stay in the second cache; only the result is stored (T. Dao et
+al., FlashAttention, 2022, who also cut the rows; here whole rows of scores are kept: eight of them fit a second cache
+of 1 MB up to 4,096 keys). Both products are the register-tiled core, softmax is computed row by row between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from sterna.ir import dtypes
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import SHARE_CYCLES, Context, inline_elementwise, product, reductions, size
+from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
+from sterna.schedule.strategies.rows import place_rows
+from sterna.targets.target import Target
+from sterna.te.tensor import Kernel, Tensor
+
+#: Of the second cache, what a block's scores and their softmax may take; keys and values pass through the rest.
+SHARE_OF_CACHE = 0.25
+#: Rows of a block, at least: about those of a register tile.
+LEAST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """The stages of such a kernel: the scores as they are stored, and their product; softmax's result; the product
+    with the values."""
+
+    scores: Tensor
+    queries: Shape
+    shares: Tensor
+    values: Shape
+
+
+def block_rows(keys: int, target: Target, itemsize: int) -> int:
+    """The most rows of queries in a block, by the number of keys."""
+    return int(target.l2_bytes * SHARE_OF_CACHE / (2 * keys * itemsize))
+
+
+def propose(kernel: Kernel, context: Context) -> Schedule | None:
+    """The schedule of a kernel of two products with softmax between them, else None."""
+    found = _analyse(kernel, context)
+    if found is None:
+        return None
+    s = Schedule(kernel)
+    out = kernel.outputs[0].name
+    acc = found.values.stage.name
+    if acc == out:
+        acc = s.cache_write(out)
+    kept = [t.name for t in _between(found)]
+    inline_elementwise(s, [found.scores.name, found.shares.name, *kept])
+    lanes = context.lanes(kernel)
+    tile = register_tile(found.values, lanes, context)
+    keys, item = size(found.shares.shape[-1]), dtypes.size(found.scores.dtype)
+    *_, queries, _column = s.stages[out].tensor.axes
+    rows = _even(size(queries.extent), max(1, block_rows(keys, context.target, item)))
+    block, row = s.split(out, queries.name, rows)
+    loops = split_tiles(s, out, found.values, tile, row)
+    *before, tiles = loops.rows
+    s.reorder(out, *before, block, loops.columns, tiles, *loops.inner, loops.vector, loops.lane)
+    task = block
+    for axis in reversed(before):
+        task = s.fuse(out, axis, task)
+    if context.cycles(kernel, sum(product([a.extent for a in t.all_axes]) for t in reductions(kernel))) >= SHARE_CYCLES:
+        s.parallel(out, task)
+    write_tiles(s, out, loops)
+    accumulate(s, acc, out, tiles, found.values, tile, context)
+    s.compute_at(found.shares.name, out, task, "scratch")
+    place_rows(s, found.shares.name, kept, context, lanes)
+    s.compute_at(found.scores.name, out, task, "scratch")
+    tile = register_tile(found.queries, lanes, context)
+    loops = split_tiles(s, found.scores.name, found.queries, tile)
+    s.reorder(
+        found.scores.name, *loops.rows[:-1], loops.columns, loops.rows[-1], *loops.inner, loops.vector, loops.lane
+    )
+    write_tiles(s, found.scores.name, loops)
+    accumulate(s, found.queries.stage.name, found.scores.name, loops.rows[-1], found.queries, tile, context)
+    return s
+
+
+def _even(rows: int, most: int) -> int:
+    """Rows of a block: a divisor, so that no block is another program, unless that would make blocks small."""
+    divisor = max(n for n in range(1, min(most, rows) + 1) if rows % n == 0)
+    return divisor if 2 * divisor > min(most, rows) else ceil(rows / ceil(rows / most))
+
+
+def _between(found: _Attention) -> list[Tensor]:
+    """Stages of softmax that are kept: those that reduce, and the exponentials, which are read twice."""
+    kept: list[Tensor] = []
+
+    def visit(t: Tensor) -> None:
+        for load in t.reads():
+            source = load.tensor
+            if isinstance(source, Tensor) and source.body is not None and source is not found.scores:
+                visit(source)
+                if source not in kept:
+                    kept.append(source)
+
+    visit(found.shares)
+    return [t for t in kept if t.family == "softmax"]
+
+
+def _analyse(kernel: Kernel, context: Context) -> _Attention | None:
+    found = reductions(kernel)
+    if len(found) != 4 or len(kernel.outputs) != 1:
+        return None
+    first, peak, total, last = found
+    values, queries = shape_of(last, kernel, context), shape_of(first, kernel, context)
+    if values is None or queries is None or peak.family != "softmax" or total.family != "softmax":
+        return None
+    shares = values.left.tensor
+    scores = peak.reads()[0].tensor
+    if not isinstance(shares, Tensor) or not isinstance(scores, Tensor):
+        return None
+    if shares.family != "softmax" or scores.body is None or scores.reduction is not None:
+        return None
+    if any(not a.extent.is_const for t in found for a in t.all_axes) or len(values.rows) != len(queries.rows):
+        return None
+    if scores.shape != first.shape or shares.shape != first.shape or len(kernel.outputs[0].axes) != len(last.axes):
+        return None
+    return _Attention(scores, queries, shares, values)

@@ -1,0 +1,156 @@
+"""Attention as one kernel: which nodes are found, and that they compute what they did apart."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compiling import build, check, compiled, input_value
+from sterna.debug.interpret import interpret
+from sterna.ir.graph import Graph, Value
+from sterna.ops import Builder
+from sterna.passes import attention
+from sterna.passes.attention import find_attention
+from sterna.passes.views import plan_views
+from sterna.targets.target import Target, host, load_target
+
+#: More examples than the suite has time for, different ones in every run.
+MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
+SERVER = replace(load_target("x86-64-v4"), l2_bytes=1 << 20)
+
+
+class Attention:
+    """softmax(Q K scale + mask) V under construction, its inputs and their data."""
+
+    def __init__(self, seed: int = 0):
+        self.builder, self.random = Builder(), np.random.default_rng(seed)
+        self.inputs: list[Value] = []
+        self.feeds: dict[str, np.ndarray] = {}
+
+    def input(self, *shape: int) -> Value:
+        array = self.random.standard_normal(shape).astype(np.float32)
+        value = input_value(self.builder, array, f"x{len(self.inputs)}")
+        self.inputs.append(value)
+        self.feeds[value.name] = array
+        return value
+
+    def scores(self, batch: tuple[int, ...], queries: int, keys: int, depth: int, mask: str = "") -> Value:
+        """With a mask of keys (one of each batch, maybe) or of pairs, or without."""
+        add, b = self.builder.add, self.builder
+        y = add("matmul", self.input(*batch, queries, depth), self.input(*batch, depth, keys))
+        y = add("mul", y, b.constant(np.float32(1 / np.sqrt(depth))))
+        if mask == "keys":
+            y = add("add", y, self.input(keys))
+        elif mask == "keys of each":
+            y = add("add", y, self.input(*batch[:1], *(1 for _ in batch[1:]), 1, keys))
+        elif mask == "causal":
+            seen = np.tril(np.ones((queries, keys), bool), keys - queries)
+            y = add("add", y, b.constant(np.where(seen, np.float32(0), np.float32(-1e9))))
+        return y
+
+    def graph(self, *outputs: Value) -> Graph:
+        return Graph("attention", tuple(self.inputs), outputs, tuple(self.builder.nodes))
+
+    def whole(self, batch: tuple[int, ...], queries: int, keys: int, depth: int, out: int, mask: str = "") -> Value:
+        shares = self.builder.add("softmax", self.scores(batch, queries, keys, depth, mask), axis=-1)
+        return self.builder.add("matmul", shares, self.input(*batch, keys, out))
+
+
+def joined(graph: Graph, target: Target = SERVER) -> list[list[str]]:
+    """The operators of each kernel that is found."""
+    return [[node.op for node in nodes] for nodes in find_attention(graph, plan_views(graph), target)]
+
+
+# ---------------------------------------------------------------- what is found
+def test_large_scores_are_never_stored() -> None:
+    a = Attention()
+    y = a.builder.add("relu", a.whole((1, 12), 128, 128, 32, 32, "keys"))
+    assert joined(a.graph(y)) == [["matmul", "mul", "add", "softmax", "matmul", "relu"]]
+
+
+@pytest.mark.parametrize("target", [replace(SERVER, l2_bytes=1 << 22), load_target("cortex-m4")], ids=["large", "none"])
+def test_scores_that_stay_in_the_cache_are_stored(target: Target) -> None:
+    """And those of which no block would: there is no cache, or rows are too long for it."""
+    a = Attention()
+    assert joined(a.graph(a.whole((1, 12), 128, 128, 32, 32)), target) == []
+
+
+def test_rows_must_fit() -> None:
+    a = Attention()
+    graph = a.graph(a.whole((), 64, 8192, 16, 16))
+    assert joined(graph, replace(SERVER, l2_bytes=1 << 20)) == []
+    assert joined(graph, replace(SERVER, l2_bytes=1 << 21)) == [["matmul", "mul", "softmax", "matmul"]]
+
+
+def test_what_others_read_is_stored() -> None:
+    a = Attention()
+    scores = a.scores((12,), 128, 128, 32)
+    shares = a.builder.add("softmax", scores, axis=-1)
+    y = a.builder.add("matmul", shares, a.input(12, 128, 32))
+    assert len(joined(a.graph(y))) == 1
+    assert joined(a.graph(y, shares)) == []
+    assert joined(a.graph(y, scores)) == []
+    assert joined(a.graph(y, a.builder.add("relu", scores))) == []
+
+
+def test_softmax_along_another_axis_is_none() -> None:
+    a = Attention()
+    shares = a.builder.add("softmax", a.scores((12,), 128, 128, 32), axis=1)
+    assert joined(a.graph(a.builder.add("matmul", shares, a.input(12, 128, 32)))) == []
+
+
+# ---------------------------------------------------------------- what is computed
+def test_the_arena_shrinks(tmp_path: Path) -> None:
+    a = Attention()
+    graph = a.graph(a.whole((1, 12), 192, 192, 32, 32, "keys"))
+    target = replace(host(), l2_bytes=1 << 20)
+    whole, apart = compiled(graph, target, "llvm"), compiled(graph, replace(target, l2_bytes=0), "llvm")
+    assert [len(c.calls) for c in (whole, apart)] == [1, 3]
+    scratch = max(k.function.scratch_bytes for k in whole.kernels)
+    assert whole.plan.arena_bytes + 4 * scratch <= apart.plan.arena_bytes
+    with build(graph, tmp_path / "bundle", target, threads=2) as bundle:
+        check(bundle.run(a.feeds), interpret(graph, a.feeds))
+
+
+@pytest.fixture
+def at_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that can be one kernel is, in blocks of any number of rows."""
+    monkeypatch.setattr(attention, "SHARE_THAT_STAYS", 0.0)
+    monkeypatch.setattr(attention, "LEAST_ROWS", 1)
+
+
+@pytest.mark.usefixtures("at_any_cost")
+@pytest.mark.parametrize("generator", ["llvm", "c"])
+def test_equal_to_what_is_computed_apart(generator: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Over numbers of queries and keys, depths, batches, masks, caches and vectors."""
+    sizes = st.sampled_from([2, 3, 8, 16, 17, 32, 33, 64, 100, 197])
+
+    @settings(
+        max_examples=(10 if generator == "llvm" else 3) * MORE, deadline=None, derandomize=MORE == 1, database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )  # fmt: skip
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        draw = data.draw
+        a = Attention(draw(st.integers(0, 99)))
+        batch = draw(st.sampled_from([(), (3,), (1, 4), (2, 3)]))
+        masks = ["", "keys", "causal"] + ["keys of each"] * bool(batch)
+        y = a.whole(batch, draw(sizes), draw(sizes), draw(sizes), draw(sizes), draw(st.sampled_from(masks)))
+        graph = a.graph(a.builder.add("relu", y) if draw(st.booleans()) else y)
+        bits = draw(st.sampled_from([0, 128, host().vector_bits])) if generator == "llvm" else host().vector_bits
+        target = replace(host(), l2_bytes=draw(st.sampled_from([1 << 13, 1 << 14, 1 << 16, 1 << 20])), vector_bits=bits)
+        assert len(joined(graph, target)) == 1
+        folder = tmp_path_factory.mktemp("attention")
+        with build(graph, folder / "bundle", target, generator, draw(st.integers(1, 2))) as bundle:
+            found = bundle.run(a.feeds)
+        check(found, interpret(graph, a.feeds))
+        with build(graph, folder / "apart", replace(target, l2_bytes=0), generator) as bundle:
+            check(found, bundle.run(a.feeds))
+
+    run()
