@@ -8,7 +8,9 @@ const milliseconds = (ms) => (ms < 1 ? `${(1000 * ms).toFixed(ms < 0.01 ? 1 : 0)
 /** The second tab: a bundle, its benchmark, its nodes and its arena. The model runs in a worker. */
 export function start() {
   let source;
+  let measured = false;
   const measure = async () => {
+    measured = true;
     get("again").disabled = true;
     try {
       await report(source, Number(get("threads").value));
@@ -23,6 +25,9 @@ export function start() {
     source = single ? await files[0].arrayBuffer() : Object.fromEntries(files.map((file) => [file.name, URL.createObjectURL(file)]));
     await measure();
   });
+  /** Whoever opens the tab need not ask for what there is to see. */
+  const first = () => source && !measured && !get("measure").hidden && measure();
+  get("tab-measure").addEventListener("click", first);
   for (const event of ["click", "change"]) get(event === "click" ? "again" : "threads").addEventListener(event, () => source && measure());
   // `sterna serve BUNDLE` has one ready.
   fetch("./bundle/graph.json", { method: "HEAD" }).then(
@@ -30,7 +35,7 @@ export function start() {
       if (response.ok) source = new URL("./bundle/", import.meta.url).href;
       else get("measure-note").textContent = "`sterna serve BUNDLE` opens this page with a bundle.";
       get("again").disabled = !response.ok;
-      if (response.ok && !get("measure").hidden) measure();
+      first();
     },
     () => {},
   );

@@ -106,10 +106,12 @@ def spec_json(spec: TensorSpec) -> dict[str, Any]:
 def files(sizes: dict[str, int]) -> Table:
     """Size and purpose of every file."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(width=14)
+    grid.add_column(min_width=14, no_wrap=True)
     grid.add_column(justify="right")
     for name, count in sizes.items():
-        role = FILE_ROLES.get(name, "kernels" if name.startswith("model.") else "")
+        whole = name == "model.wasm" and "graph.json" not in sizes
+        library = "kernels, graph and weights" if whole else "kernels"
+        role = FILE_ROLES.get(name, library if name.startswith("model.") else "")
         grid.add_row(f"  {escape(name)}", size(count), f"[dim]{role}[/]")
     return grid
 
