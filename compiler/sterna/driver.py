@@ -13,6 +13,7 @@ import numpy as np
 
 from sterna.codegen import c, llvm
 from sterna.errors import SternaError, error
+from sterna.intrinsics import DOTS
 from sterna.ir.graph import Array, Graph
 from sterna.ir.integer import Symbol
 from sterna.ir.printer import print_graph
@@ -148,7 +149,11 @@ def compile_graph(
     if observe is not None:
         show("import", print_graph(graph))
     watch = (lambda stage, g: show(stage, print_graph(g))) if observe is not None else None
-    graph = optimize(graph, watch, minimal_filtering=options.winograd)
+    graph = optimize(
+        graph, watch, minimal_filtering=options.winograd,
+        # Every tensor of a debug bundle is readable as the model has it.
+        unsigned_bytes=_multiplies_unsigned_bytes(options.target) and not options.debug,
+    )  # fmt: skip
     if options.target.static:
         _refuse_open_sizes(graph, options.target)
     views = plan_views(graph)
@@ -206,6 +211,11 @@ def compile_graph(
         tuple(libraries),
         steps.control,
     )
+
+
+def _multiplies_unsigned_bytes(target: Target) -> bool:
+    """Whether dot products of bytes take unsigned ones by signed ones, and nothing else."""
+    return bool(target.int_dot) and all(DOTS[name].operands == ("uint8", "int8") for name in target.int_dot)
 
 
 def _check_packaging(options: Options) -> None:

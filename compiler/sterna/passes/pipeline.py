@@ -18,6 +18,7 @@ from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
+from sterna.passes.unsigned_activations import unsigned_activations
 from sterna.passes.winograd import winograd
 
 Pass = Callable[[Graph], Graph]
@@ -43,11 +44,13 @@ def optimize(
     observe: Callable[[str, Graph], None] | None = None,
     check: bool = False,
     minimal_filtering: bool = False,
+    unsigned_bytes: bool = False,
 ) -> Graph:
     """Runs every pass.
 
     Args:
         minimal_filtering: also `winograd`, once equal nodes have become one: its sums are not worth keeping.
+        unsigned_bytes: also `unsigned_activations`, for machines whose dot products take unsigned bytes by signed ones.
         observe: called with the stage's name and the graph after each pass.
         check: verify the graph after each pass.
 
@@ -57,6 +60,8 @@ def optimize(
     for stage, run in PASSES:
         if minimal_filtering and stage == "eliminate-dead-code":
             graph = everywhere(winograd, graph)
+        if unsigned_bytes and stage == "eliminate-dead-code":
+            graph = everywhere(unsigned_activations, graph)
         graph = run(graph) if run is materialize_outputs else everywhere(run, graph)
         if check:
             verify(graph, infer, stage)

@@ -1,0 +1,191 @@
+"""Activations of int8 become uint8, 128 more, where dot products read them whose instruction takes unsigned bytes.
+
+Such an instruction (vpdpbusd) has no signed form, so that a schedule would flip the highest bit of every group of
+signed activations as it repeats them. Here the layer that makes them adds 128 before it stores them, most often to a
+zero point that it adds anyway, and every reader takes it off again: a product by constant weights off its bias,
+arithmetic off the zero point, while padding, pooling and tables only know other bytes. All results stay what they are,
+to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from sterna.ir.graph import Array, Graph, Node, Value, captured
+from sterna.passes.rewriting import Rewriting, constant_data
+
+_OFFSET = 128
+#: Whose results are some of the bytes of operand 0, or the greatest of some.
+_MOVES = frozenset(("max_pool", "pad", "reshape", "slice", "transpose"))
+#: Types in which 128 more and 128 less is nothing, to the bit.
+_EXACT = frozenset(("float32", "int32"))
+_PRODUCTS = frozenset(("conv_integer", "matmul_integer"))
+
+
+def unsigned_activations(graph: Graph) -> Graph:
+    """The graph with such activations unsigned."""
+    chosen = _chosen(graph)
+    return _Offset(graph, chosen).run() if chosen else graph
+
+
+# ---------------------------------------------------------------- which
+def _chosen(graph: Graph) -> set[Value]:
+    """The int8 values that are to be unsigned: those that a dot product reads, and what is moved on the way to it."""
+    users, outputs = graph.users(), set(graph.outputs)
+    producer = {output: node for node in graph.nodes for output in node.outputs}
+    chosen: set[Value] = set()
+    for node in graph.nodes:
+        if not _is_rounded(node, producer):
+            continue
+        family, waiting = set[Value](), [node.output]
+        has_dot, is_free = False, True
+        while waiting and is_free:
+            value = waiting.pop()
+            family.add(value)
+            is_free = value not in outputs
+            for user in users.get(value, ()):
+                if user.op in _MOVES:
+                    waiting.append(user.output)
+                elif user.op in _PRODUCTS and user.inputs[0] is value and _has_plain_weights(user):
+                    has_dot |= _is_dense(user)
+                elif not (user.op == "cast" and user.attributes["to"] in _EXACT) and user.op != "lookup":
+                    is_free = False
+        if is_free and has_dot:
+            chosen |= family
+    return chosen
+
+
+def _is_rounded(node: Node, producer: Mapping[Value, Node]) -> bool:
+    """Whether a node makes int8 elements of floats, or of int32 numbers that were clipped to their range."""
+    if node.op == "round_to_integer":
+        return bool(node.attributes["to"] == "int8")
+    if node.op != "cast" or node.attributes["to"] != "int8":
+        return False
+    assert node.inputs[0] is not None
+    made = producer.get(node.inputs[0])
+    if made is None or made.op != "clip" or made.output.dtype != "int32":
+        return False
+    low, high = made.attributes["min"], made.attributes["max"]
+    return low is not None and high is not None and bool(-_OFFSET <= low <= high < _OFFSET)
+
+
+def _has_plain_weights(node: Node) -> bool:
+    weights = constant_data(node.inputs[1])
+    return weights is not None and (node.op != "matmul_integer" or weights.ndim == 2)
+
+
+def _is_dense(node: Node) -> bool:
+    """Whether dot products compute it: it adds up neighbouring elements."""
+    weights = node.inputs[1]
+    assert weights is not None
+    return node.attributes.get("groups", 1) == 1 and bool(weights.shape[-2] != 1)
+
+
+# ---------------------------------------------------------------- how
+class _Offset:
+    def __init__(self, graph: Graph, chosen: set[Value]):
+        self.graph, self.chosen = graph, chosen
+        self.rewriting = Rewriting(graph)
+        self.moved: dict[Value, Value] = {}  # by the old value: its unsigned form
+        #: By the old value, a sum or a number: what is there in its place, and how much more that is.
+        self.excess: dict[Value, tuple[Value, Array]] = {}
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            if not self.visit(node):
+                self.settle(node, (*node.inputs, *captured(node)))
+                self.rewriting.keep(node)
+        for value in self.graph.outputs:
+            self.settle(self.graph.nodes[-1], (value,))
+        return self.rewriting.finish()
+
+    def visit(self, node: Node) -> bool:
+        """Whether the node was taken care of."""
+        x = node.inputs[0] if node.inputs else None
+        if len(node.outputs) == 1 and node.output in self.chosen:
+            self.moved[node.output] = self.stored(node) if x not in self.moved else self.same(node)
+            return True
+        if x in self.moved:
+            assert x is not None
+            u = self.moved[x]
+            if node.op == "lookup":
+                self.rewriting.emit(node, "lookup", u, self.rewriting.operands(node)[1])
+                return True
+            rest = self.rewriting.operands(node)[1:]
+            made = self.add(node, node.op, u, *rest, **node.attributes)
+            self.excess[node.output] = made, _excess(node)
+            return True
+        return node.op in ("add", "sub") and self.absorbed(node)
+
+    def add(self, node: Node, op: str, *inputs: Value | None, **attributes: Any) -> Value:
+        return self.rewriting.builder.add(op, *inputs, sources=node.sources, name=node.name, **attributes)
+
+    def stored(self, node: Node) -> Value:
+        """The conversion of numbers that are 128 more than they were."""
+        (clipped,) = self.rewriting.operands(node)
+        assert clipped is not None
+        if node.op == "round_to_integer":
+            settings = {**node.attributes, "to": "uint8", "zero": node.attributes["zero"] + _OFFSET}
+            return self.add(node, node.op, clipped, **settings)
+        clip = self.rewriting.made_by(clipped, "clip")
+        assert clip is not None
+        x = clip.inputs[0]
+        assert x is not None
+        added = self.rewriting.made_by(x, "add")
+        constant = None if added is None else constant_data(added.inputs[1])
+        builder = self.rewriting.builder
+        if added is not None and constant is not None:
+            x, constant = added.inputs[0], np.asarray(constant + np.int32(_OFFSET), np.int32)
+        else:
+            constant = np.array(_OFFSET, np.int32)
+        if constant.any():
+            x = self.add(node, "add", x, builder.constant(constant))
+        bounds = {name: clip.attributes[name] + _OFFSET for name in ("min", "max")}
+        return self.add(node, "cast", self.add(node, "clip", x, **bounds), to="uint8")
+
+    def same(self, node: Node) -> Value:
+        """What moves the bytes."""
+        u = self.moved[node.inputs[0]]  # type: ignore[index]
+        attributes = dict(node.attributes)
+        if node.op == "pad" and attributes["mode"] == "constant":
+            attributes["value"] += _OFFSET
+        return self.add(node, node.op, u, *self.rewriting.operands(node)[1:], **attributes)
+
+    def absorbed(self, node: Node) -> bool:
+        """A constant that is added or taken off takes the excess of the other operand with it."""
+        x, other = node.inputs
+        constant = constant_data(other)
+        if x not in self.excess or constant is None or not _is_whole(constant):
+            return False
+        made, excess = self.excess[x]
+        changed = np.asarray(constant + (excess if node.op == "sub" else -excess), constant.dtype)
+        if changed.any() or node.output.type != made.type:
+            self.rewriting.emit(node, node.op, made, self.rewriting.builder.constant(changed))
+        else:
+            self.rewriting.substitute(node.output, made)
+        return True
+
+    def settle(self, node: Node, read: Iterable[Value | None]) -> None:
+        """Takes the excess off what is read where nothing else does."""
+        for old in read:
+            if old in self.excess and self.rewriting.value(old) is old:
+                made, excess = self.excess[old]
+                self.rewriting.substitute(old, self.add(node, "sub", made, self.rewriting.builder.constant(excess)))
+
+
+def _excess(node: Node) -> Array:
+    """What a reader of unsigned activations gives too much."""
+    if node.op == "cast":
+        return np.array(_OFFSET, node.attributes["to"])
+    weights = constant_data(node.inputs[1])
+    assert weights is not None
+    inner = (0,) if node.op == "matmul_integer" else tuple(range(weights.ndim - 1))
+    return np.asarray(_OFFSET * weights.astype(np.int64).sum(inner), np.int32)
+
+
+def _is_whole(constant: Array) -> bool:
+    """Whether adding 128 to a constant is exact."""
+    return constant.dtype != np.float32 or bool(np.all((constant == np.rint(constant)) & (np.abs(constant) < 1 << 20)))
