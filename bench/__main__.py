@@ -28,9 +28,9 @@ from layers import measure
 from machine import describe, limits
 from models import COUNTED, NETWORKS, Model, Models, groups
 from peers import ENGINES
-from protocol import Bench, Settings
+from protocol import WRONG, WRONG_INTEGER, Bench, Settings
 from sterna.errors import Diagnostic, SternaError
-from tables import WRONG, WRONG_INTEGER, by_layer, latency, problems, start
+from tables import by_layer, latency, problems, start
 
 DEFAULT = ("sterna", "sterna-llvm", "onnxruntime", "openvino")
 WIDTH = 120
@@ -99,7 +99,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         wrong.append(Diagnostic("E0002", f"--turn-ms is {arguments.turn_ms:g}; it must be above 0"))
     if wrong:
         raise SternaError(wrong)
-    return Settings(peers, threads, arguments.rounds, arguments.turn_ms)
+    limit = WRONG_INTEGER if arguments.int8 else WRONG
+    return Settings(peers, threads, arguments.rounds, arguments.turn_ms, wrong=limit)
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -124,7 +125,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: argparse.Namespace) -> None:
     """Times the models on all peers and prints the tables."""
-    counted, wrong = (INTEGERS, WRONG_INTEGER) if arguments.int8 else (COUNTED, WRONG)
+    counted = INTEGERS if arguments.int8 else COUNTED
     results, work = {}, {}
     for model in found:
         print(f"{model.label} ...", file=sys.stderr, flush=True)
@@ -136,9 +137,9 @@ def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: 
             arguments.json.write_text(json.dumps(results, indent=1))
     for threads in bench.settings.threads:
         peak = limits(threads).gops if arguments.int8 else limits(threads).gflops
-        console.print(latency(results, threads, work, peak, counted, wrong))
+        console.print(latency(results, threads, work, peak, counted))
     console.print(start(results))
-    for line in problems(results, wrong):
+    for line in problems(results):
         console.print(line, markup=False)
 
 

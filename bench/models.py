@@ -38,6 +38,11 @@ class Model:
     file: Path
     case: Case | None = None
 
+    @property
+    def spread(self) -> float:
+        """By how much right outputs may differ, in parts of the largest."""
+        return self.case.spread if self.case is not None else 0.0
+
     def digest(self) -> str:
         """Of the file, for the names of what is kept."""
         return hashlib.sha256(self.file.read_bytes()).hexdigest()[:12]
@@ -134,5 +139,7 @@ def _case(folder: Path) -> Case | None:
     names = described.get("runtime_input_order") or [entry["name"] for entry in described["inputs"]]
     with np.load(folder / "ref.npz") as cases:
         inputs = {name: cases[f"c0_in{number}"] for number, name in enumerate(names)}
-        count = sum(key.startswith("c0_out") for key in cases.files)
-        return Case(inputs, [cases[f"c0_out{number}"] for number in range(count)])
+        outputs = [cases[f"c0_out{number}"] for number in range(sum(key.startswith("c0_out") for key in cases.files))]
+    spread = max([0.0, *(float(v) for v in described["spread"].values() if isinstance(v, (int, float)))])
+    largest = max(float(np.abs(output).max(initial=0)) for output in outputs) or 1.0
+    return Case(inputs, outputs, 4 * spread / largest)

@@ -416,6 +416,6 @@ def tvm(task: Task) -> Iterator[Any]:
     yield from _tvm(task, 0)
 
 
-@engine("tvm-tuned", "apache-tvm", "onnx", "xgboost")
+@engine("tvm-tuned", "apache-tvm", "onnx", "xgboost", "psutil")
 def tvm_tuned(task: Task) -> Iterator[Any]:
     yield from _tvm(task, int(os.environ.get("TVM_TRIALS", "128")))

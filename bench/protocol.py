@@ -36,20 +36,30 @@ from peers import ENGINES
 from sterna.errors import SternaError
 
 Record = dict[str, Any]
-"""Of one peer on one model with one number of threads: what its worker said, and `us`, the figure of the tables."""
+"""Of one peer on one model with one number of threads: what its worker said, `wrong`, and `us`, the tables' figure."""
+
+#: An output further from the reference than this, in parts of its largest element, is wrong: its time does not count.
+WRONG = 1e-3
+#: The same where engines round integers each in its own way: some levels of the 256, which later layers of random
+#: weights spread.
+WRONG_INTEGER = 0.25
 
 COMPILE_SECONDS, ANSWER_SECONDS = 300.0, 90.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Peers and numbers of threads to run; `rounds` of turns of `turn_ms` each; `least` timed calls in all."""
+    """Peers and numbers of threads to run; `rounds` of turns of `turn_ms` each; `least` timed calls in all.
+
+    `wrong`: the error from which on a time does not count, unless the reference runtimes of a model differ by more.
+    """
 
     peers: Sequence[str]
     threads: Sequence[int]
     rounds: int = 8
     turn_ms: float = 150.0
     least: int = 30
+    wrong: float = WRONG
 
 
 class Worker:
@@ -126,6 +136,7 @@ class Bench:
                     else:
                         worker.signal(signal.SIGSTOP)
                         workers[peer] = worker
+                        said["wrong"] = not said["error"] < max(self.settings.wrong, model.spread)
                 self._turns(workers, {peer: records[peer][str(threads)] for peer in workers}, threads)
             finally:
                 for worker in workers.values():

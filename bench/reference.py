@@ -14,10 +14,15 @@ Arrays = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs by name, and the outputs that are right in the model's order."""
+    """Inputs by name, and the outputs that are right in the model's order.
+
+    Args:
+        spread: by how much other right outputs may differ, in parts of the largest.
+    """
 
     inputs: Arrays
     outputs: list[Any]
+    spread: float = 0.0
 
 
 def write_reference(model: Path, case: Case | None, target: Path) -> None:

@@ -15,11 +15,6 @@ from models import COUNTED
 Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """By peer, then stage."""
 
-#: An output further from the reference than this, in parts of its largest element, is wrong: its time does not count.
-WRONG = 1e-3
-#: The same where engines round integers each in its own way: some levels of the 256, which later layers of random
-#: weights spread.
-WRONG_INTEGER = 0.25
 OWN = "sterna"
 
 
@@ -27,15 +22,15 @@ def _time(us: float) -> str:
     return f"{us:.1f} us" if us < 1000 else f"{us / 1e3:.2f} ms"
 
 
-def figures(records: Records, stage: str, wrong: float = WRONG) -> dict[str, float]:
+def figures(records: Records, stage: str) -> dict[str, float]:
     """Microseconds of every peer that ran and was right."""
     rows = {peer: stages.get(stage, {}) for peer, stages in records.items()}
-    return {p: r["us"] for p, r in rows.items() if "us" in r and "failed" not in r and r["error"] < wrong}
+    return {p: r["us"] for p, r in rows.items() if "us" in r and "failed" not in r and not r["wrong"]}
 
 
-def ratio(records: Records, stage: str, wrong: float = WRONG) -> float | None:
+def ratio(records: Records, stage: str) -> float | None:
     """How many times faster Sterna is than the fastest peer."""
-    found = figures(records, stage, wrong)
+    found = figures(records, stage)
     peers = [us for peer, us in found.items() if not peer.startswith(OWN)]
     return min(peers) / found[OWN] if OWN in found and peers else None
 
@@ -46,7 +41,6 @@ def latency(
     work: Mapping[str, int],
     peak: float,
     counted: Sequence[str] = COUNTED,
-    wrong: float = WRONG,
 ) -> Table:
     """Times and ratios; `peak`: 10^9 operations a second that the machine can do at most."""
     peers = list(dict.fromkeys(peer for records in results.values() for peer in records))
@@ -55,8 +49,8 @@ def latency(
     table = Table("model", *peers, "x fastest peer", "% of peak", title=title)
     ratios = []
     for name, records in results.items():
-        found = figures(records, str(threads), wrong)
-        factor = ratio(records, str(threads), wrong)
+        found = figures(records, str(threads))
+        factor = ratio(records, str(threads))
         if factor is not None and name in counted:
             ratios.append(factor)
         share = 2 * work.get(name, 0) / found[OWN] / 1e3 / peak if OWN in found else 0
@@ -92,7 +86,7 @@ def start(results: Mapping[str, Records]) -> Table:
     return table
 
 
-def problems(results: Mapping[str, Records], wrong: float = WRONG) -> list[str]:
+def problems(results: Mapping[str, Records]) -> list[str]:
     """Who failed, or was wrong, and why."""
     lines = []
     for name, records in results.items():
@@ -100,7 +94,7 @@ def problems(results: Mapping[str, Records], wrong: float = WRONG) -> list[str]:
             for stage, record in stages.items():
                 if "failed" in record:
                     lines.append(f"{name}, {peer}, {stage}: {record['failed']}")
-                elif record.get("error", 0) >= wrong:
+                elif record.get("wrong"):
                     lines.append(f"{name}, {peer}, {stage}: wrong by {record['error']:.1e} of the largest output")
     return lines
 

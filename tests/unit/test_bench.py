@@ -85,6 +85,7 @@ def test_a_file_is_measured(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     once = json.loads(records.read_text())["small"]["sterna"]["1"]
     assert once["error"] < 1e-5
+    assert not once["wrong"]
     assert once["us"] > 0
     assert "│ small" in said.stdout
     assert "small, sterna" not in said.stdout  # no failure is reported
@@ -119,13 +120,13 @@ def test_a_peer_that_cannot_be_installed_is_reported(
 def test_who_is_wrong_is_not_the_fastest(module: Callable[[str], Any]) -> None:
     tables = module("tables")
 
-    def record(us: float, error: float = 0.0, **more: Any) -> dict[str, Any]:
-        return {"1": {"us": us, "error": error, **more}}
+    def record(us: float, wrong: bool = False, **more: Any) -> dict[str, Any]:
+        return {"1": {"us": us, "error": 0.1 * wrong, "wrong": wrong, **more}}
 
     records = {
         "sterna": record(10.0),
         "right": record(15.0),
-        "wrong": record(1.0, error=0.1),
+        "wrong": record(1.0, wrong=True),
         "failing": record(2.0, failed="stopped"),
         "sterna-llvm": record(3.0),
     }
