@@ -152,7 +152,7 @@ def compile_graph(
     graph = optimize(
         graph, watch, minimal_filtering=options.winograd,
         # Every tensor of a debug bundle is readable as the model has it.
-        unsigned_bytes=_multiplies_unsigned_bytes(options.target) and not options.debug,
+        unsigned_bytes=multiplies_unsigned_bytes(options.target) and not options.debug,
     )  # fmt: skip
     if options.target.static:
         _refuse_open_sizes(graph, options.target)
@@ -213,7 +213,7 @@ def compile_graph(
     )
 
 
-def _multiplies_unsigned_bytes(target: Target) -> bool:
+def multiplies_unsigned_bytes(target: Target) -> bool:
     """Whether dot products of bytes take unsigned ones by signed ones, and nothing else."""
     return bool(target.int_dot) and all(DOTS[name].operands == ("uint8", "int8") for name in target.int_dot)
 

@@ -120,8 +120,8 @@ def test_an_import_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     real = verification.read_model
 
-    def read(*arguments: Any) -> Any:
-        graph = real(*arguments)
+    def read(*arguments: Any, **settings: Any) -> Any:
+        graph = real(*arguments, **settings)
         nodes = [n for n in graph.nodes if n.op == "relu"]
         changed = tuple(replace(n, op="tanh") if n is nodes[1] else n for n in graph.nodes)
         return replace(graph, nodes=changed)

@@ -23,7 +23,7 @@ from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs
 from sterna.debug.reference import REFERENCES, Reference, reference_for
-from sterna.driver import Compiled, Options, compile_graph, model_name, open_dimensions
+from sterna.driver import Compiled, Options, compile_graph, model_name, multiplies_unsigned_bytes, open_dimensions
 from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
 from sterna.ir import dtypes
@@ -370,7 +370,10 @@ class _Search:
     def changed_by_pass(self) -> Difference | None:
         """The first tensor that differs after the first pass that changes an output."""
         stages: list[tuple[str, Graph]] = []
-        optimize(self.graph, lambda stage, graph: stages.append((stage, graph)))
+        optimize(
+            self.graph, lambda stage, graph: stages.append((stage, graph)),
+            unsigned_bytes=multiplies_unsigned_bytes(self.options.target),
+        )  # fmt: skip
         before: dict[str, Array] = {}
         interpret(self.graph, self.inputs, lambda value, array: before.update({value.name: array}))
         for stage, graph in stages:
