@@ -10,6 +10,8 @@ import flatbuffers
 import numpy as np
 import pytest
 
+from sterna.debug.reference import NO_REFERENCE_KERNEL
+
 litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
 schema = pytest.importorskip("ai_edge_litert.schema_py_generated", reason="ai-edge-litert is not installed")
 
@@ -187,7 +189,7 @@ class RefusedError(Exception):
 
 
 #: Operators that the set of reference kernels lacks, or has with a flaw: SUM reads int8 as uint8.
-_BY_THE_DEFAULT_KERNELS = ("BROADCAST_TO", "CEIL", "ELU", "ROUND", "SEGMENT_SUM", "SUM")
+_BY_THE_DEFAULT_KERNELS = {*NO_REFERENCE_KERNEL, "SUM"}
 
 
 def reference(content: bytes, feeds: Sequence[Mapping[str, np.ndarray]], operator: str = "") -> list[list[np.ndarray]]:

@@ -185,3 +185,20 @@ def test_refusals(tmp_path: Path) -> None:
     result = CliRunner().invoke(program, ["verify", str(MODEL), "--inputs", str(tmp_path / "x.npz")])
     assert result.exit_code == 0
     assert "agrees with" in result.stdout
+
+
+@pytest.mark.parametrize("operator", ["SUM", "ELU"])
+def test_operators_whose_reference_kernel_is_flawed_or_missing(operator: str, tmp_path: Path) -> None:
+    """The runtime's own kernels are asked then."""
+    tflite_builder = pytest.importorskip("tflite_builder", exc_type=ImportError)
+    model = tflite_builder.ModelWriter()
+    graph, scale = model.main, tflite_builder.Scale(0.1, 3)
+    if operator == "SUM":
+        x = graph.input(np.arange(-60, 60, dtype=np.int8).reshape(2, 60), scale)
+        y = graph.output("int8", (2,), tflite_builder.Scale(2.0, -5))
+        graph.op("SUM", [x, graph.constant(np.array([1], np.int32))], [y], "ReducerOptions", keepDims=False)
+    else:
+        graph.op("ELU", [graph.input(np.ones((2, 6), np.float32))], [graph.output("float32", (2, 6))])
+    file = tmp_path / "model.tflite"
+    file.write_bytes(model.content())
+    assert verify_model(file, generator="llvm").ok

@@ -15,6 +15,7 @@ import onnx
 
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import Model, format_of
+from sterna.frontends.tflite import schema as tflite_schema
 from sterna.runtime.inputs import Array
 
 Run = Callable[[Model, Mapping[str, Array], Iterable[str]], dict[str, Array]]
@@ -75,7 +76,8 @@ def run_litert(
     model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = (), signature: str | None = None
 ) -> dict[str, Array]:
     """A TensorFlow Lite model's outputs by the reference kernels, and the named intermediate tensors; of a signature
-    only the outputs, by its names.
+    only the outputs, by its names. Where the set of reference kernels lacks an operator of the model, or has it with a
+    flaw, the runtime's own kernels compute all of it.
 
     Raises:
         SternaError: E0004 ai-edge-litert is not installed, E0009 it cannot run the model.
@@ -85,10 +87,13 @@ def run_litert(
     except ImportError:
         raise error("E0004", "ai-edge-litert is not installed", fix="pip install ai-edge-litert") from None
     wanted = set(tensors)
+    kinds = litert.OpResolverType
     try:
         runner = litert.Interpreter(
             model_path=os.fspath(model),
-            experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
+            experimental_op_resolver_type=(
+                kinds.BUILTIN_REF if _has_reference_kernels(model) else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+            ),
             experimental_preserve_all_tensors=bool(wanted),
         )
         if signature is not None:
@@ -146,6 +151,21 @@ def run_onnxruntime(
         raise
     except Exception as problem:  # onnxruntime's errors have no common type
         raise _cannot("onnxruntime", problem) from None
+
+
+#: Operators that the runtime's set of reference kernels lacks.
+NO_REFERENCE_KERNEL = frozenset(("BROADCAST_TO", "CEIL", "ELU", "ROUND", "SEGMENT_SUM"))
+
+
+def _has_reference_kernels(model: Model) -> bool:
+    """Whether all operators of a TensorFlow Lite model have a right reference kernel: SUM reads int8 as uint8."""
+    for graph in tflite_schema.load(os.fspath(model)).subgraphs:
+        for node in graph.operators:
+            if node.is_custom:
+                continue
+            if node.op in NO_REFERENCE_KERNEL or (node.op == "SUM" and graph.tensors[node.inputs[0]].kind == "int8"):
+                return False
+    return True
 
 
 def _optimized(model: Model, inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
