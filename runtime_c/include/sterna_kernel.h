@@ -31,13 +31,14 @@ typedef struct sterna_call {
 typedef int32_t (*sterna_kernel_fn)(const sterna_call *call, uint32_t first_task, uint32_t last_task);
 
 /* Every worker calls the kernel exactly once, all at the same time, with its own (perhaps empty) range of tasks, and each
- * call passes the same barriers: it must not return an error between them. With one worker the barrier does nothing. */
+ * call passes the same barriers: it must not return an error between them. With one worker the barrier does nothing. All
+ * workers have the same scratch. */
 #define STERNA_KERNEL_NEEDS_BARRIER 1u
 
 typedef struct sterna_kernel {
   sterna_kernel_fn function;
   uint32_t n_tasks;       /* tasks of one call, at least 1 */
-  uint32_t scratch_bytes; /* per worker */
+  uint32_t scratch_bytes; /* per worker, or of all if the kernel needs barriers */
   uint32_t flags;         /* STERNA_KERNEL_* */
   uint32_t reserved;
 } sterna_kernel;

@@ -1,16 +1,23 @@
 /* The thread pool. The caller of sterna_run is worker 0; the others wait for its jobs.
  *
- * One 64-bit word, `ticket`, holds the number of the current job in its upper half and the next task that nobody has taken
- * in its lower half. A worker takes tasks by a compare-and-swap on the whole word. So a worker that comes late, with the
- * ticket of a job that is over, cannot take anything, and the caller need not wait for workers which never came: a job
- * is over when its tasks are done, however many workers took part. That keeps short nodes short when a worker sleeps.
+ * A job is cut into at most 32 chunks of tasks. One 64-bit word, `ticket`, holds the number of the current job in its
+ * upper half and, in its lower half, a bit for every chunk that somebody has taken. A worker takes chunks by a
+ * compare-and-swap on the whole word. So a worker that comes late, with the ticket of a job that is over, cannot take
+ * anything, and the caller need not wait for workers which never came: a job is over when its tasks are done, however
+ * many workers took part. That keeps short nodes short when a worker sleeps.
+ *
+ * Every worker has chunks of its own, the same in every run: its cache still holds their weights. It takes half of what
+ * is left of those at a time, then helps others from their end.
+ *
+ * A job lies in one of two slots by its number's parity, beside the ticket: to publish one costs the transfer of a cache
+ * line and needs no word to be taken back, as whoever reads a slot that is written again holds a ticket that is over.
  *
  * Idle workers spin for some microseconds, since the next node usually follows at once, then sleep. */
 #include "internal.h"
 
 #define SPIN_NANOSECONDS 30000u
 #define PAUSES_PER_LOOK 64u /* between two looks at the clock */
-#define CHUNKS_PER_WORKER 4u
+#define MOST_CHUNKS 32u
 #define LINE 64u
 
 typedef struct worker {
@@ -19,18 +26,24 @@ typedef struct worker {
   port_thread thread;
 } worker;
 
-struct pool {
-  volatile uint64_t ticket;
-  char line0[LINE - sizeof(uint64_t)]; /* each of the words that many threads write has a cache line of its own */
-  volatile uint32_t done; /* tasks of the current job */
-  char line1[LINE - sizeof(uint32_t)];
+typedef struct slot {
   void *volatile job; /* a `const node *` */
-  volatile uint32_t units; /* of the job: a late worker may look when the node has other tasks again */
+  volatile uint32_t units;
+} slot;
+
+struct pool { /* starts on a cache line; each group of words that several threads write has one of its own */
+  volatile uint64_t ticket;
+  slot slots[2];
+  char line0[LINE - sizeof(uint64_t) - 2 * sizeof(slot)];
+  volatile uint32_t done; /* tasks, of all jobs so far */
   volatile uint32_t status; /* of the job: 0, or what a kernel returned */
-  volatile uint32_t sleepers, caller_sleeps, stop;
-  char line2[LINE];
+  char line1[LINE - 2 * sizeof(uint32_t)];
   volatile uint32_t barrier_waiting, barrier_round;
+  char line2[LINE - 2 * sizeof(uint32_t)];
+  volatile uint32_t wanted; /* what `done` is when the current job is over */
+  volatile uint32_t sleepers, caller_sleeps, stop;
   uint32_t n_workers, n_threads;
+  uint32_t team; /* workers that take part in a job */
   uint8_t *scratch;
   size_t scratch_bytes;
   worker *workers;
@@ -39,7 +52,14 @@ struct pool {
 };
 
 static uint32_t job_of(uint64_t ticket) { return (uint32_t)(ticket >> 32); }
-static uint32_t task_of(uint64_t ticket) { return (uint32_t)ticket; }
+
+/* `count` ones from bit `first`; both together at most 32. */
+static uint32_t bits(uint32_t first, uint32_t count) { return (uint32_t)((((uint64_t)1 << count) - 1) << first); }
+
+/* What begins the share of a worker, or a chunk's share of the units. */
+static uint32_t part(uint32_t whole, uint32_t index, uint32_t parts) {
+  return (uint32_t)((uint64_t)whole * index / parts);
+}
 
 void pool_no_barrier(void *unused) { (void)unused; }
 
@@ -48,7 +68,7 @@ void pool_no_barrier(void *unused) { (void)unused; }
 static void barrier(void *argument) {
   pool *p = argument;
   uint32_t round = atomic_load32(&p->barrier_round);
-  if (atomic_add32(&p->barrier_waiting, 1) == p->n_workers) {
+  if (atomic_add32(&p->barrier_waiting, 1) == p->team) {
     atomic_store32(&p->barrier_waiting, 0);
     atomic_store32(&p->barrier_round, round + 1);
     return;
@@ -62,64 +82,70 @@ static void barrier(void *argument) {
 }
 
 /* Runs `count` units from `first`: tasks, or, for a kernel with barriers, whole shares of the tasks, one per worker. */
-static void run_units(pool *p, const node *job, uint32_t self, uint32_t first, uint32_t count) {
+static void run_units(pool *p, const node *job, uint32_t self, uint32_t first, uint32_t last) {
   sterna_call call = job->call;
-  call.n_workers = p->n_workers;
-  uint32_t last = first + count;
+  call.n_workers = p->team;
   if (job->needs_barrier) {
     self = first;
     call.barrier = barrier;
     call.pool = p;
-    first = (uint32_t)((uint64_t)job->tasks * self / p->n_workers);
-    last = (uint32_t)((uint64_t)job->tasks * (self + 1) / p->n_workers);
+    first = part(job->tasks, self, p->team);
+    last = part(job->tasks, self + 1, p->team);
+  } else if (call.scratch != NULL) {
+    call.scratch = p->scratch + p->scratch_bytes * self;
   }
   call.worker = self;
-  if (call.scratch != NULL) call.scratch = p->scratch + p->scratch_bytes * self;
   int32_t status = job->function(&call, first, last);
   if (status < 0) atomic_store32(&p->status, (uint32_t)status);
+}
+
+static void wake(pool *p, port_condition *condition) {
+  port_lock(&p->mutex);
+  port_wake_all(condition);
+  port_unlock(&p->mutex);
+}
+
+/* The first of the neighbouring chunks to take of those that are free, and how many: half of the worker's own, else the
+ * last one of all. */
+static uint32_t choose(uint32_t free, uint32_t chunks, uint32_t self, uint32_t workers, uint32_t *count) {
+  uint32_t from = part(chunks, self, workers), to = part(chunks, self + 1, workers);
+  *count = 1;
+  while (from < to && (free >> from & 1) == 0) from++;
+  if (from < to)
+    while (2 * *count < to - from && (free >> (from + *count) & 1) != 0) ++*count;
+  else
+    for (from = chunks - 1; (free >> from & 1) == 0;) from--;
+  return from;
 }
 
 /* Takes and runs what there is to take. Returns the ticket on which there was nothing. */
 static uint64_t work(pool *p, uint32_t self) {
   for (;;) {
     uint64_t ticket = atomic_load64(&p->ticket);
-    /* This may already be the job after the ticket's: then the swap below fails. */
-    const node *job = atomic_load_pointer(&p->job);
-    if (job == NULL) return ticket;
-    uint32_t units = atomic_load32(&p->units);
-    uint32_t first = task_of(ticket);
-    if (first >= units) return ticket;
-    uint32_t count = job->needs_barrier ? 1 : units / (p->n_workers * CHUNKS_PER_WORKER);
-    if (count == 0) count = 1;
-    if (count > units - first) count = units - first;
-    if (!atomic_swap64(&p->ticket, ticket, ticket + count)) continue;
-    run_units(p, job, self, first, count);
-    if (atomic_add32(&p->done, count) == units && atomic_load32(&p->caller_sleeps) != 0) {
-      port_lock(&p->mutex);
-      port_wake_all(&p->finished);
-      port_unlock(&p->mutex);
-    }
+    /* This may already be a later job than the ticket's: then the swap below fails. */
+    slot *current = &p->slots[job_of(ticket) & 1];
+    const node *job = atomic_load_pointer(&current->job);
+    uint32_t units = atomic_load32(&current->units);
+    uint32_t chunks = units < MOST_CHUNKS ? units : MOST_CHUNKS;
+    uint32_t free = bits(0, chunks) & ~(uint32_t)ticket;
+    if (free == 0) return ticket;
+    uint32_t count, chunk = choose(free, chunks, self, p->n_workers, &count);
+    if (!atomic_swap64(&p->ticket, ticket, ticket | bits(chunk, count))) continue;
+    uint32_t first = part(units, chunk, chunks), last = part(units, chunk + count, chunks);
+    run_units(p, job, self, first, last);
+    uint32_t done = atomic_add32(&p->done, last - first);
+    if (done == atomic_load32(&p->wanted) && atomic_load32(&p->caller_sleeps) != 0) wake(p, &p->finished);
   }
 }
 
 /* Both sides of the pool wait a moment in this way and then sleep: they announce it, look once more, and sleep, while the
  * other side writes first and then looks for sleepers. Sequential consistency makes one of the two see the other. */
-static bool spin_until_new_job(pool *p, uint32_t seen) {
+static bool spin(pool *p, bool for_job, uint32_t number) {
   uint64_t start = port_now();
   do {
     for (uint32_t i = 0; i < PAUSES_PER_LOOK; i++) {
-      if (job_of(atomic_load64(&p->ticket)) != seen) return true;
-      port_pause();
-    }
-  } while (port_now() - start < SPIN_NANOSECONDS);
-  return false;
-}
-
-static bool spin_until_done(pool *p, uint32_t units) {
-  uint64_t start = port_now();
-  do {
-    for (uint32_t i = 0; i < PAUSES_PER_LOOK; i++) {
-      if (atomic_load32(&p->done) == units) return true;
+      /* Until there is another job than that, or so many tasks are done. */
+      if (for_job ? job_of(atomic_load64(&p->ticket)) != number : atomic_load32(&p->done) == number) return true;
       port_pause();
     }
   } while (port_now() - start < SPIN_NANOSECONDS);
@@ -131,7 +157,7 @@ static PORT_THREAD_MAIN(worker_main) {
   pool *p = self->pool;
   while (atomic_load32(&p->stop) == 0) {
     uint32_t seen = job_of(work(p, self->index));
-    if (spin_until_new_job(p, seen)) continue;
+    if (spin(p, true, seen)) continue;
     port_lock(&p->mutex);
     (void)atomic_add32(&p->sleepers, 1);
     while (job_of(atomic_load64(&p->ticket)) == seen && atomic_load32(&p->stop) == 0) port_wait(&p->work, &p->mutex);
@@ -141,33 +167,31 @@ static PORT_THREAD_MAIN(worker_main) {
   return 0;
 }
 
-static void publish(pool *p) {
+static void publish(pool *p, const node *node, uint32_t units) {
   uint32_t number = job_of(atomic_load64(&p->ticket)) + 1;
+  slot *next = &p->slots[number & 1];
+  atomic_store_pointer(&next->job, (void *)(uintptr_t)node);
+  atomic_store32(&next->units, units);
   atomic_store64(&p->ticket, (uint64_t)number << 32);
-  if (atomic_load32(&p->sleepers) == 0) return;
-  port_lock(&p->mutex);
-  port_wake_all(&p->work);
-  port_unlock(&p->mutex);
+  if (atomic_load32(&p->sleepers) != 0) wake(p, &p->work);
 }
 
 int32_t pool_run(pool *p, const node *node) {
-  uint32_t units = node->needs_barrier ? p->n_workers : node->tasks;
-  atomic_store32(&p->status, 0);
-  atomic_store32(&p->done, 0);
-  /* A ticket of the job before has no task left below any number of tasks: nobody can take one until publish(). */
-  atomic_store64(&p->ticket, atomic_load64(&p->ticket) | UINT32_MAX);
-  atomic_store_pointer(&p->job, (void *)(uintptr_t)node);
-  atomic_store32(&p->units, units);
-  publish(p);
+  uint32_t units = node->needs_barrier ? p->team : node->tasks;
+  uint32_t wanted = atomic_load32(&p->done) + units;
+  atomic_store32(&p->wanted, wanted);
+  publish(p, node, units);
   (void)work(p, 0);
-  if (!spin_until_done(p, units)) {
+  if (!spin(p, false, wanted)) {
     port_lock(&p->mutex);
     atomic_store32(&p->caller_sleeps, 1);
-    while (atomic_load32(&p->done) != units) port_wait(&p->finished, &p->mutex);
+    while (atomic_load32(&p->done) != wanted) port_wait(&p->finished, &p->mutex);
     atomic_store32(&p->caller_sleeps, 0);
     port_unlock(&p->mutex);
   }
-  return (int32_t)atomic_load32(&p->status);
+  uint32_t status = atomic_load32(&p->status);
+  if (status != 0) atomic_store32(&p->status, 0);
+  return (int32_t)status;
 }
 
 sterna_status pool_open(heap *heap, uint32_t workers, uint8_t *scratch, size_t scratch_bytes, pool **out,
@@ -178,6 +202,7 @@ sterna_status pool_open(heap *heap, uint32_t workers, uint8_t *scratch, size_t s
   if (p == NULL || list == NULL || !port_mutex_open(&p->mutex, &p->work, &p->finished))
     return fail(error, STERNA_RESOURCES, "out of memory for %u workers", (unsigned)workers);
   p->n_workers = workers;
+  p->team = workers < MOST_CHUNKS ? workers : MOST_CHUNKS;
   p->workers = list;
   p->scratch = scratch;
   p->scratch_bytes = scratch_bytes;
@@ -197,8 +222,7 @@ sterna_status pool_open(heap *heap, uint32_t workers, uint8_t *scratch, size_t s
 void pool_close(pool *p) {
   if (p == NULL) return;
   atomic_store32(&p->stop, 1);
-  atomic_store_pointer(&p->job, NULL);
-  publish(p);
+  publish(p, NULL, 0);
   for (uint32_t i = 1; i <= p->n_threads; i++) port_join_thread(p->workers[i].thread);
   port_mutex_close(&p->mutex, &p->work, &p->finished);
 }

@@ -23,16 +23,18 @@ static int32_t add_one(const sterna_call *call, uint32_t first, uint32_t last) {
   return 0;
 }
 
-/* Each worker writes the sum of its share, and after the barrier adds the shares before its own. */
+/* Each worker writes the sum of its share, for others into the scratch that all have, and after the barrier adds the
+ * shares before its own. */
 static int32_t running_sum(const sterna_call *call, uint32_t first, uint32_t last) {
   const int32_t *x = call->in[0];
   int32_t *y = call->out[0];
   int32_t sum = 0;
   for (uint32_t i = first; i < last; i++) y[i] = sum += x[2 * i + 1];
+  int32_t *sums = (int32_t *)(void *)call->scratch;
+  sums[call->worker] = sum;
   call->barrier(call->pool);
   int32_t before = 0;
-  for (uint32_t i = 0; i < first; i++) before += x[2 * i + 1];
-  call->barrier(call->pool);
+  for (uint32_t w = 0; w < call->worker; w++) before += sums[w];
   for (uint32_t i = first; i < last; i++) y[i] += before;
   return 0;
 }
@@ -44,7 +46,7 @@ static int32_t failing(const sterna_call *call, uint32_t first, uint32_t last) {
 }
 
 static const sterna_kernel kernels[] = {{add_one, N, 64, 0, 0},
-                                        {running_sum, N, 0, STERNA_KERNEL_NEEDS_BARRIER, 0},
+                                        {running_sum, N, 64, STERNA_KERNEL_NEEDS_BARRIER, 0},
                                         {failing, N, 0, 0, 0}};
 static const sterna_library library = {sizeof library, STERNA_ABI, 3, 0, kernels, ""};
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from sterna.ops import operators
 from sterna.ops.evaluate import evaluate
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
-from sterna.targets.target import host
+from sterna.targets.target import Target, host
 from sterna.te import expr as E
 from sterna.te.collapse import collapse
 from sterna.te.interpreter import run_kernel
@@ -43,7 +44,11 @@ def arrays(kernel: Kernel, seed: int = 0) -> dict[str, np.ndarray]:
     }
 
 
-def compiled_agrees(kernel: Kernel, generator: str) -> None:
+#: Workers share whatever can be shared.
+SHARED = replace(host(), cores=4, share_cycles=1)
+
+
+def compiled_agrees(kernel: Kernel, generator: str, target: Target | None = None, threads: int = 1) -> None:
     """The kernel, collapsed as the driver does, scheduled and compiled, computes what it says."""
     given_arrays = arrays(kernel)
     expected = run_kernel(kernel, given_arrays)
@@ -51,9 +56,9 @@ def compiled_agrees(kernel: Kernel, generator: str) -> None:
     fed = {t.name: given_arrays[t.name].reshape([int(n) for n in t.shape]) for t in (*small.inputs, *small.params)}
     computed = run_kernel(small, fed)
     check({name: a.reshape(expected[name].shape) for name, a in computed.items()}, expected, 1e-6)
-    schedule = propose(small, Context(host()))
+    schedule = propose(small, Context(target or host()))
     inputs = {t.name: fed[t.name] for t in small.inputs}
-    found = run_schedule(schedule, inputs, [fed[t.name] for t in small.params], generator)
+    found = run_schedule(schedule, inputs, [fed[t.name] for t in small.params], generator, threads)
     check({name: a.reshape(expected[name].shape) for name, a in found.items()}, expected, 1e-5)
 
 
@@ -157,6 +162,21 @@ def power_iteration(steps: int, size: int) -> Kernel:
     return Kernel("power", (first,), (a,), (compute("y", (size,), lambda i: v[steps - 1, i]),))
 
 
+def two_products(steps: int, size: int) -> Kernel:
+    """A product of the step that reads another one whole."""
+    x, first, r = placeholder("x", (steps, size)), placeholder("first", (size,)), placeholder("r", (size, size))
+    k, m = reduce_axis("k", size), reduce_axis("m", size)
+
+    def step(h: Tensor) -> tuple[Tensor, ...]:
+        p = compute("p", (steps, size), lambda t, j: total(h[t, k] * r[k, j], k))
+        u = compute("u", (steps, size), lambda t, j: E.unary("tanh", x[t, j] + p[t, j]))
+        q = compute("q", (steps, size), lambda t, j: total(u[t, m] * r[m, j], m))
+        return (compute("h", (steps, size), lambda t, j: E.unary("tanh", q[t, j] - x[t, j])),)
+
+    (h,) = scan("two", steps, (first,), step)
+    return Kernel("two", (x, first), (r,), (compute("y", (size,), lambda j: h[steps - 1, j]),))
+
+
 @pytest.mark.parametrize("generator", GENERATORS)
 @pytest.mark.parametrize(
     "make",
@@ -174,6 +194,18 @@ def test_any_recurrence_compiles(make: Callable[[], Kernel], generator: str) -> 
     compiled_agrees(make(), generator)
 
 
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("threads", [1, 3, 40])
+@pytest.mark.parametrize(
+    "make", [lambda: tanh_layer(7, 2, 70), lambda: two_products(6, 50), lambda: tanh_layer(1, 1, 33, last=True)]
+)
+def test_workers_share_the_steps(make: Callable[[], Kernel], threads: int, generator: str) -> None:
+    kernel = make()
+    text = print_function(lower(propose(collapse(kernel, {}).kernel, Context(SHARED))))
+    assert text.count("barrier") == {"layer": 2, "two": 3}[kernel.name], "one before the steps, one behind each nest"
+    compiled_agrees(kernel, generator, SHARED, threads)
+
+
 @QUICK
 @given(
     st.integers(1, 5), st.integers(1, 5), st.integers(1, 70), st.booleans(), st.booleans(),
@@ -182,7 +214,9 @@ def test_any_recurrence_compiles(make: Callable[[], Kernel], generator: str) -> 
 @pytest.mark.family("host-c")
 @pytest.mark.family("host-llvm")
 def test_layers_of_any_size(steps: int, batch: int, hidden: int, reverse: bool, last: bool, generator: str) -> None:
-    compiled_agrees(tanh_layer(steps, batch, hidden, reverse, last), generator)
+    layer = tanh_layer(steps, batch, hidden, reverse, last)
+    compiled_agrees(layer, generator)
+    compiled_agrees(layer, generator, SHARED, threads=2)
 
 
 def test_a_state_read_in_place_has_one_slot() -> None:

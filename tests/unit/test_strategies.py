@@ -27,8 +27,9 @@ TARGETS: dict[str, tuple[str, Target]] = {
     "llvm": ("llvm", host()),
     "narrow": ("llvm", replace(host(), vector_bits=128, vector_registers=16)),
     "plain": ("c", replace(host(), dialect="plain", vector_bits=0)),
+    "shared": ("llvm", replace(host(), cores=4, share_cycles=1)),
 }
-EXAMPLES = {"c": 4, "llvm": 16, "narrow": 8, "plain": 3}
+EXAMPLES = {"c": 4, "llvm": 16, "narrow": 8, "plain": 3, "shared": 8}
 #: More examples than the suite has time for, different ones in every run.
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 

@@ -28,6 +28,7 @@ class KernelText:
     comment: tuple[str, ...]
     n_tasks: int
     scratch_bytes: int
+    flags: str
     uses_tasks: bool
     lines: tuple[str, ...]
 
@@ -73,7 +74,9 @@ def _unit(
         printer = _Printer(d)
         lines = printer.function(f) if bodies else []
         comment = tuple(re.sub(r"\*/|[^\x20-\x7e]", "?", text) for text in (comments[n] if comments else ()))
-        kernels.append(KernelText(f.name, comment, most(f.n_tasks), f.scratch_bytes, printer.uses_tasks, tuple(lines)))
+        flags = "STERNA_KERNEL_NEEDS_BARRIER" if f.has_barriers else "0u"
+        n_tasks = most(f.n_tasks)
+        kernels.append(KernelText(f.name, comment, n_tasks, f.scratch_bytes, flags, printer.uses_tasks, tuple(lines)))
     return render_template(
         "c/kernels.c.j2",
         model=model,
@@ -162,6 +165,7 @@ class _Printer:
         self.vector = isinstance(d, VectorC)
         self.lines: list[str] = []
         self.uses_tasks = False
+        self.barriers = False
         self.masks: dict[P.Variable, int] = {}
         self.scratch = False
         self.held: P.Tiles | None = None
@@ -183,6 +187,7 @@ class _Printer:
             if b.name in used:
                 pointer = f"{qualifier}{self.d.scalar(b.dtype)} *"
                 self.line(1, f"{pointer}{_restrict(b)}{b.name} = ({pointer}){address};")
+        self.barriers = f.has_barriers
         self.stmt(f.body, 1)
         return self.lines
 
@@ -243,13 +248,18 @@ class _Printer:
             self.tiles(depth, s)
         elif isinstance(s, P.Require):
             self.line(depth, f"if (!{self.value(s.value)}) return {P.KERNEL_FAILED};")
+        elif isinstance(s, P.Barrier):
+            self.line(depth, "if (call->n_workers > 1) call->barrier(call->pool);")
         else:
             raise TypeError(f"no such statement: {type(s).__name__}")
 
     def alloc(self, depth: int, b: Buffer) -> None:
         t = self.d.scalar(b.dtype)
         if b.scope == "scratch":
-            self.line(depth, f"{t} *restrict {b.name} = ({t} *)(call->scratch + {b.slot});")
+            # What workers share is written by others between two barriers.
+            self.line(
+                depth, f"{t} *{'' if self.barriers else 'restrict '}{b.name} = ({t} *)(call->scratch + {b.slot});"
+            )
         else:
             self.line(depth, f"{t} {b.name}[{b.elements}]{' STERNA_ALIGNED' if self.vector else ''};")
 

@@ -102,7 +102,7 @@ def _tables(functions: Sequence[Function], names: list[str], target: Target, mod
     """The records of sterna_kernel.h, whose layout is LLVM's own of the same members."""
     n = len(functions)
     kernels = ", ".join(
-        f"%kernel {{ ptr {name}, i32 {most(f.n_tasks)}, i32 {f.scratch_bytes}, i32 0, i32 0 }}"
+        f"%kernel {{ ptr {name}, i32 {most(f.n_tasks)}, i32 {f.scratch_bytes}, i32 {int(f.has_barriers)}, i32 0 }}"
         for f, name in zip(functions, names, strict=True)
     )
     features = " ".join(target.cpu_features)

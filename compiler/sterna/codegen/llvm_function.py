@@ -23,8 +23,8 @@ from sterna.te.position import IndexAtom
 
 #: Byte offsets of the members of `sterna_call` by pointer size.
 _CALL = {
-    64: {"in": 8, "out": 16, "params": 24, "scratch": 32, "dims": 40},
-    32: {"in": 8, "out": 12, "params": 16, "scratch": 20, "dims": 24},
+    64: {"n_workers": 4, "in": 8, "out": 16, "params": 24, "scratch": 32, "dims": 40, "barrier": 56, "pool": 64},
+    32: {"n_workers": 4, "in": 8, "out": 12, "params": 16, "scratch": 20, "dims": 24, "barrier": 32, "pool": 36},
 }
 
 
@@ -112,6 +112,8 @@ class FunctionWriter:
             self._begin(failed)
             self._do(f"ret i32 {P.KERNEL_FAILED}")
             self._begin(holds)
+        elif isinstance(s, P.Barrier):
+            self.barrier()
         else:
             raise internal_error(f"the LLVM generator has no {type(s).__name__}")
 
@@ -149,6 +151,16 @@ class FunctionWriter:
         self._do(f"br i1 {again}, label %{body}, label %{done}")
         self._begin(done)
         self.known = known
+
+    def barrier(self) -> None:
+        """The runtime's, if there is anybody to wait for."""
+        wait, done = self._label("wait"), self._label("end")
+        several = self.op(f"icmp ugt i32 {self._member('i32', 'n_workers')}, 1")
+        self._do(f"br i1 {several}, label %{wait}, label %{done}")
+        self._begin(wait)
+        self._do(f"call void {self._member('ptr', 'barrier')}(ptr {self._member('ptr', 'pool')})")
+        self._do(f"br label %{done}")
+        self._begin(done)
 
     def branch(self, condition: str, first: Stmt, second: Stmt | None) -> None:
         known = self.known
@@ -396,8 +408,7 @@ class FunctionWriter:
         if member is None:
             raise internal_error(f"kernel {self.function.name}: {buffer.scope} storage {buffer.name} has no memory")
         k, invariant = self.index_kind, ", !invariant.load " + self.metadata("!{}")
-        place = self._in_entry(f"getelementptr i8, ptr %call, {k} {_CALL[self.bits][member]}")
-        pointer = self._in_entry(f"load ptr, ptr {place}{invariant}")
+        pointer = self._member("ptr", member)
         if buffer.scope in ("param", "scratch"):
             pointer = self._in_entry(f"getelementptr i8, ptr {pointer}, {k} {buffer.slot}") if buffer.slot else pointer
         else:
@@ -406,12 +417,16 @@ class FunctionWriter:
         self.pointers[buffer] = pointer
         return pointer
 
+    def _member(self, kind: str, name: str) -> str:
+        """A member of the call record, read at entry."""
+        place = self._in_entry(f"getelementptr i8, ptr %call, {self.index_kind} {_CALL[self.bits][name]}")
+        return self._in_entry(f"load {kind}, ptr {place}, !invariant.load " + self.metadata("!{}"))
+
     def _dimensions(self) -> None:
         """The sizes that the call record brings, read at entry."""
         for symbol, slot in self.function.dims:
             k, invariant = self.index_kind, ", !invariant.load " + self.metadata("!{}")
-            place = self._in_entry(f"getelementptr i8, ptr %call, {k} {_CALL[self.bits]['dims']}")
-            dims = self._in_entry(f"load ptr, ptr {place}{invariant}")
+            dims = self._member("ptr", "dims")
             place = self._in_entry(f"getelementptr i64, ptr {dims}, {k} {slot}")
             size = self._in_entry(f"load i64, ptr {place}{invariant}")
             self.symbols[symbol] = size if self.bits == 64 else self._in_entry(f"trunc i64 {size} to {k}")

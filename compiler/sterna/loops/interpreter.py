@@ -95,7 +95,7 @@ class _Run:
             self.local[s.buffer] = np.full(s.buffer.elements * dtypes.size(s.buffer.dtype), 0x7E, np.uint8).view(
                 dtypes.to_numpy(s.buffer.dtype)
             )
-        elif not isinstance(s, P.Declare):
+        elif not isinstance(s, (P.Declare, P.Barrier)):
             raise self.error(f"no such statement: {type(s).__name__}")
 
     def loop(self, s: P.For) -> None:

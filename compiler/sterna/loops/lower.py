@@ -85,8 +85,6 @@ class Lowering:
 
     def run(self) -> Function:
         parts = self._nests([n for n in self.order if self.stages[n].attach is None])
-        if self.n_tasks != 1 and len(parts) > 1:
-            self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
         return Function(
             self.kernel.name, self.inputs, self.params, self.outputs, self.n_tasks, self.scratch, seq(*parts)
         )
@@ -97,7 +95,10 @@ class Lowering:
             self._refuse(
                 f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at"
             )
-        return [self._stage(self.stages[name], whole(self.stages[name].tensor)) for name in roots]
+        nests = [self._stage(self.stages[name], whole(self.stages[name].tensor)) for name in roots]
+        if self.n_tasks != 1 and len(nests) > 1:
+            self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
+        return nests
 
     def _stage(self, s: StageState, region: Region) -> Stmt:
         """The loops that compute a region of a stage: one nest, or one for every part of a partitioned stage."""

@@ -69,5 +69,7 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         _stmt(s.body, depth + 1, lines)
     elif isinstance(s, P.Require):
         lines.append(f"{pad}require {print_expr(s.value)}")
+    elif isinstance(s, P.Barrier):
+        lines.append(f"{pad}barrier")
     else:
         raise TypeError(f"no such statement: {type(s).__name__}")

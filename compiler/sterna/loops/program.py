@@ -294,6 +294,12 @@ class Require(Stmt):
     value: Expr
 
 
+@dataclass(frozen=True, eq=False)
+class Barrier(Stmt):
+    """Waits until every worker of the call has come here. Stands outside of parallel loops, and in a kernel with one,
+    scratch is shared by all workers."""
+
+
 #: What a kernel returns where a `Require` does not hold: STERNA_KERNEL_FAILED of the C runtime.
 KERNEL_FAILED = -11
 
@@ -304,9 +310,9 @@ class Function:
 
     Args:
         inputs, outputs: buffers by slot of the call record; params: buffers within the node's constants.
-        n_tasks: extent of the parallel loop (1 if there is none); it may depend on dimensions.
+        n_tasks: extent of every parallel loop (1 if there is none); it may depend on dimensions.
         dims: dimensions whose sizes the call record brings, and their positions in it.
-        scratch_bytes: scratch per worker.
+        scratch_bytes: scratch per worker, or, if the kernel has barriers, for all of them.
     """
 
     name: str
@@ -317,6 +323,11 @@ class Function:
     scratch_bytes: int
     body: Stmt
     dims: tuple[tuple[Symbol, int], ...] = ()
+
+    @property
+    def has_barriers(self) -> bool:
+        """Whether workers wait for one another within the kernel."""
+        return any(isinstance(s, Barrier) for s in walk(self.body))
 
 
 def most(value: Int) -> int:

@@ -8,6 +8,9 @@
 Stages of the step that are not placed inside others are computed one after the other, each in a nest in which the time
 axis has the value of the loop; what they keep for each other within the step is allocated anew in every step. A state
 has two slots, or one where it is only read to compute the same element of the next.
+
+Where a nest of the step has tasks, workers share its tiles and wait for one another after every nest. What has none is
+done by the worker of the first task, and all storage that outlives a nest is in the scratch that workers share.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sterna.ir import dtypes
-from sterna.ir.integer import ONE, ZERO, Int, as_int, of
+from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.lower import ALIGNMENT, STACK_LIMIT, Lowering, Place
 from sterna.loops.nest import Nest, Region, whole
 from sterna.loops.program import Buffer, Stmt, seq
+from sterna.schedule.state import StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Reduce
 from sterna.te.layout import dense_strides, most_elements
@@ -43,6 +47,7 @@ class ScanLowering(Lowering):
         stages = [(self.stages[n].tensor, self.bodies[n]) for n in self.order]
         before, steps, after = ([t for t in group if t.name in roots] for group in parts(self.scan, stages))
         self._check(after)
+        self.shared = any("parallel" in self.stages[t.name].annotations.values() for t in steps)
         slots = {state.next.name: self._slots(state) for state in self.scan.states}
         stmts: list[Stmt] = [P.Alloc(buffer) for buffer in slots.values()]
         starts = {state.start.name: slots[state.next.name] for state in self.scan.states}
@@ -52,12 +57,26 @@ class ScanLowering(Lowering):
             elif t.name not in self.schedule.outputs:
                 stmts.append(self._room(t, Region(tuple(ZERO for _ in t.axes), t.shape)))
             stmts.append(self._stage(self.stages[t.name], whole(t)))
-        stmts.append(self._loop(steps, slots))
+        loop = self._loop(steps, slots)
+        stmts = [s if isinstance(s, P.Alloc) else self._tasks(s) for s in stmts]
+        stmts += [P.Barrier(), loop] if self.shared else [loop]
         last = ZERO if self.scan.reverse else self.scan.length - 1
         self._at(last, self.scan.length, slots)
         for t in after:
-            stmts.append(self._stage(self.stages[t.name], whole(t)))
+            stmts.append(self._tasks(self._stage(self.stages[t.name], whole(t))))
         return stmts
+
+    def _tasks(self, nest: Stmt) -> Stmt:
+        """A nest as a loop over as many tasks as the kernel has: the first ones do its own, or the first all of it."""
+        if not self.shared:
+            return nest
+        task = Symbol(self._unique("task"), 0, int(self.n_tasks) - 1)
+        if not isinstance(nest, P.For) or nest.kind != "parallel":
+            return P.For(task, self.n_tasks, "parallel", P.If(of(task), ONE, nest))
+        if nest.extent == self.n_tasks:
+            return nest
+        own = seq(P.LetIndex(nest.symbol, of(task)), nest.body)
+        return P.For(task, self.n_tasks, "parallel", P.If(of(task), nest.extent, own))
 
     def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
         if any(stage == state.start.name for state in self.scan.states):
@@ -75,13 +94,19 @@ class ScanLowering(Lowering):
         for state in self.scan.states:
             self.places[state.previous.name] = _slot(slots[state.next.name], time, count)
         body: list[Stmt] = []
+        counts = [1]
         for t in steps:
             if t.name not in slots and t.name not in self.schedule.outputs:
                 least = (time, *(ZERO for _ in t.axes[1:]))
                 body.append(self._room(t, Region(least, (ONE, *t.shape[1:]))))
             nest = Nest(self.stages[t.name], whole(t))
             nest.bound[t.axes[0].name] = time
+            self.n_tasks = ONE
             body.append(self._level(nest, 0, None))
+            counts.append(int(self.n_tasks) if self.shared else 1)
+        self.n_tasks = as_int(max(counts))
+        if self.shared:
+            body = [x for s in body for x in ((s,) if isinstance(s, P.Alloc) else (self._tasks(s), P.Barrier()))]
         return seq(*body) if length == 1 else P.For(symbol, length, "serial", seq(*body))
 
     def _at(self, time: Int, count: Int, slots: dict[str, Buffer]) -> None:
@@ -100,6 +125,12 @@ class ScanLowering(Lowering):
         shape = (as_int(1 if self._in_place(state) else 2), *state.next.shape[1:])
         return self._storage(f"{state.next.name}_state", state.next.dtype, shape)
 
+    def _allocate(self, s: StageState, region: Region) -> Buffer:
+        buffer = super()._allocate(s, region)
+        if self.shared and buffer.scope == "scratch":
+            self._refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
+        return buffer
+
     def _storage(self, name: str, dtype: str, shape: Sequence[Int]) -> Buffer:
         """A buffer on the stack or, if that is too small, in scratch; of the most that dimensions with bounds need."""
         try:
@@ -107,7 +138,7 @@ class ScanLowering(Lowering):
         except ValueError as problem:
             self._refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
         nbytes, slot = elements * dtypes.size(dtype), 0
-        scope: P.Scope = "stack" if nbytes <= STACK_LIMIT else "scratch"
+        scope: P.Scope = "stack" if nbytes <= STACK_LIMIT and not self.shared else "scratch"
         if scope == "scratch":
             slot = self.scratch
             self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT

@@ -131,9 +131,11 @@ class Schedule:
             )
 
     def parallel(self, stage: str, axis: str) -> None:
-        """Makes the iterations the tasks of the kernel; only the outermost axis of an output."""
+        """Makes the iterations the tasks of the kernel; only the outermost axis of an output, or of a stage within the
+        steps of a recurrence. There workers wait for one another after every such stage."""
         s = self._annotate("parallel", stage, axis, "parallel")
-        if stage not in self.outputs or s.leaves[0] != axis:
+        step = self.kernel.scan is not None and s.tensor.axes[0].extent == self.kernel.scan.length
+        if s.leaves[1 if step else 0] != axis or not (step or stage in self.outputs):
             self._illegal(f"{axis} is not the outermost axis of an output", "reorder it outermost")
         if axis in s.reduction_leaves:
             self._illegal(f"{axis} is reduced; tasks must not write the same elements", "use rfactor")

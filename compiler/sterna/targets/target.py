@@ -44,6 +44,9 @@ class Target:
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
         int_tile: intrinsics for products of tiles of small integers, by the same names.
         pointer_bits, cores, l1_bytes, l1_ways, l2_bytes: sizes that strategies ask for; l1_bytes is 0 without a cache.
+        share_cycles: of a kernel, from which on other cores are worth calling: they take that long to come and to be
+            waited for, a few times over.
+        barriers: whether workers can wait for one another within a kernel.
         dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
         static: emit `model.c` and `params.c` for firmware in place of `graph.json`.
@@ -72,6 +75,8 @@ class Target:
     int_tile: tuple[str, ...] = ()
     pointer_bits: int = 64
     cores: int = 1
+    share_cycles: int = 4096
+    barriers: bool = True
     l1_bytes: int = 32768
     l1_ways: int = 8
     l2_bytes: int = 262144

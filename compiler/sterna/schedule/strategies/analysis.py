@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Int, ceil_div
+from sterna.ir.integer import ZERO, Int
 from sterna.schedule.products import factors
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.state import Fuse, Split, StageState
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
@@ -17,11 +16,6 @@ from sterna.te.layout import dense_strides
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import Axis, Kernel, Tensor
 
-#: Cycles of one task: enough that taking the next one costs nothing beside it.
-TASK_CYCLES = 4096
-#: Cycles of a kernel from which on other threads are worth waking: they take 1 to 2 microseconds to come (measured on
-#: the digits network, which two threads ran in 4.6 us where one takes 1.6).
-SHARE_CYCLES = 16384
 #: Bytes of a cache line, on every machine with a first cache that there is a target for.
 CACHE_LINE = 64
 #: Terms of a sum that is worth cutting into several: fewer lose no digit that networks show.
@@ -35,17 +29,15 @@ class Context:
     Args:
         strides: of tensors that do not lie densely in memory, by name.
         weights: the type that weights are stored in, if not their own.
-        multiply_adds: in a cycle, where it is not vectors that do them.
     """
 
     target: Target
     strides: Mapping[str, Sequence[Int]] = field(default_factory=dict)
     weights: str = ""
-    multiply_adds: float = 0.0
 
     def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
         """The least cycles that so many multiply-adds take."""
-        return int(multiply_adds / (self.multiply_adds or self.lanes(kernel) * self.target.rate))
+        return int(multiply_adds / (self.lanes(kernel) * self.target.rate))
 
     def lanes(self, kernel: Kernel) -> int:
         """Lanes of a vector of the kernel's widest element type."""
@@ -127,36 +119,6 @@ def contraction_operands(t: Tensor) -> tuple[Load, Load] | None:
         return None
     a, b = factors(r) or (r.a.a, r.a.b)
     return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
-
-
-def divisor_near(n: int, wanted: int) -> int:
-    """The divisor of n nearest to what is wanted, not above twice that."""
-    fitting = [d for d in range(1, min(n, 2 * wanted) + 1) if n % d == 0]
-    return min(fitting, key=lambda d: abs(d - wanted))
-
-
-def outermost_task(s: Schedule, out: str, axes: Sequence[str], place: str) -> str:
-    """Tasks where dimensions are only known at run time: the outermost axis of such a size comes first and is the
-    parallel one, fused with what has a constant size. Returns what `place`, one of the axes, is called then."""
-    state = s.stages[out]
-    dynamic = next((a for a in axes if not _extent(state, a).is_const), axes[0])
-    order = [dynamic, *(a for a in axes if a != dynamic)]
-    s.reorder(out, *order)
-    fused = order[0]
-    while len(order) > 1 and _extent(state, order[1]).is_const and order[1] != place:
-        fused = s.fuse(out, fused, order.pop(1))
-    s.parallel(out, fused)
-    return fused if place == dynamic else place
-
-
-def _extent(state: StageState, axis: str) -> Int:
-    """Iterations of an axis of a root stage."""
-    for r in state.relations:
-        if isinstance(r, Split) and axis in (r.outer, r.inner):
-            return ceil_div(_extent(state, r.parent), r.factor) if axis == r.outer else Int({}, r.factor)
-        if isinstance(r, Fuse) and axis == r.fused:
-            return _extent(state, r.first) * _extent(state, r.second)
-    return next(a.extent for a in state.axes if a.name == axis)
 
 
 def partial_sums(reduction: Reduce, registers: int, vectors: int) -> tuple[int, str]:

@@ -12,9 +12,10 @@ from math import ceil
 
 from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import SHARE_CYCLES, Context, inline_elementwise, product, reductions, size
+from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, reductions, size
 from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
 from sterna.schedule.strategies.rows import place_rows
+from sterna.schedule.strategies.tasks import shared
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel, Tensor
 
@@ -64,7 +65,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     task = block
     for axis in reversed(before):
         task = s.fuse(out, axis, task)
-    if context.cycles(kernel, sum(product([a.extent for a in t.all_axes]) for t in reductions(kernel))) >= SHARE_CYCLES:
+    work = sum(product([a.extent for a in t.all_axes]) for t in reductions(kernel))
+    if shared(context.target, context.cycles(kernel, work)):
         s.parallel(out, task)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, tiles, found.values, tile, context)

@@ -16,17 +16,21 @@ from sterna.ir.integer import Atom, Int
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     CACHE_LINE,
-    SHARE_CYCLES,
-    TASK_CYCLES,
     Context,
     contraction_operands,
-    divisor_near,
     inline_elementwise,
-    outermost_task,
     product,
     reductions,
     size,
     stride_of,
+)
+from sterna.schedule.strategies.tasks import (
+    SECOND_CACHE_RATE,
+    even_group,
+    extent_of,
+    make_tasks,
+    shared,
+    wanted_tasks,
 )
 from sterna.te.expr import Load
 from sterna.te.tensor import Axis, Kernel, Tensor
@@ -82,26 +86,33 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     else:
         out = s.outputs[0]
     inline_elementwise(s)
-    tile = register_tile(shape, context.lanes(kernel), context)
+    lanes = context.lanes(kernel)
+    cycles = least_cycles(shape, lanes * context.target.rate)
+    tile = register_tile(shape, lanes, context, largest_tile(shape, context, lanes, cycles))
     loops = split_tiles(s, out, shape, tile)
     s.reorder(out, loops.columns, *loops.rows, *loops.inner, loops.vector, loops.lane)
-    place = make_tasks(s, out, loops.columns, loops.rows, shape, (tile.rows, tile.columns), context)
+    place = tile_tasks(s, out, loops.columns, loops.rows, shape, cycles, context)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, place, shape, tile, context)
     return s
 
 
-def register_tile(shape: Shape, lanes: int, context: Context) -> RegisterTile:
-    """The tile of the least estimated time."""
+def register_tile(shape: Shape, lanes: int, context: Context, most: tuple[int, int] | None = None) -> RegisterTile:
+    """The tile of the least estimated time.
+
+    Args:
+        most: rows and vectors that it may have; as many as caches and registers hold if it is None.
+    """
+    vectors = -(-size(shape.columns.extent) // lanes)
     rows, vectors = tile_shape(
         size(shape.rows[-1].extent) if shape.rows else 1,
-        -(-size(shape.columns.extent) // lanes),
+        vectors,
         product([a.extent for a in shape.inner]),
         context.target.vector_registers,
         context.target.rate,
         context.target.loads_per_cycle,
         lanes,
-        rows_in_cache(shape, context) if shape.rows else 1,
+        most or (rows_in_cache(shape, context) if shape.rows else 1, vectors),
     )
     return RegisterTile(rows, vectors, lanes)
 
@@ -187,6 +198,22 @@ def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
     )
 
 
+def largest_tile(shape: Shape, context: Context, lanes: int, cycles: int) -> tuple[int, int]:
+    """The most rows and vectors of a tile. Where one tile would be all of a kernel that is worth sharing, it is
+    several, side by side.
+
+    Args:
+        lanes: columns of a vector.
+        cycles: of the kernel.
+    """
+    vectors = -(-size(shape.columns.extent) // lanes)
+    rows, target = product([a.extent for a in shape.rows]), context.target
+    panels = 1
+    if rows <= target.vector_registers and shared(target, cycles):
+        panels = max(1, min(target.cores, vectors // 2))
+    return rows_in_cache(shape, context) if shape.rows else 1, -(-vectors // panels)
+
+
 def rows_in_cache(shape: Shape, context: Context) -> int:
     """How many rows of the left operand can be walked side by side without throwing one another out of the first cache.
 
@@ -206,16 +233,16 @@ def rows_in_cache(shape: Shape, context: Context) -> int:
 
 @lru_cache(maxsize=4096)
 def tile_shape(
-    rows: int, vectors: int, depth: int, registers: int, rate: float, loads: float, lanes: int, most_rows: int
+    rows: int, vectors: int, depth: int, registers: int, rate: float, loads: float, lanes: int, most: tuple[int, int]
 ) -> tuple[int, int]:
-    """(MR, NV): the tile of the least estimated time over all its full and partial instances, MR at most `most_rows`.
+    """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`.
 
     A step of the reduction is bound by its multiply-adds (`rate` per cycle) or by its loads (`loads` per cycle); a tile
     costs a few cycles to begin and to store.
     """
     best: tuple[float, int, int] | None = None
-    for nv in range(1, min(vectors, 8) + 1):
-        for mr in range(1, min(rows, registers, most_rows) + 1):
+    for nv in range(1, min(vectors, 8, most[1]) + 1):
+        for mr in range(1, min(rows, registers, most[0]) + 1):
             if mr * nv + nv + 1 > registers and mr * nv > 1:
                 break
             cost = 0.0
@@ -231,32 +258,56 @@ def tile_shape(
     return best[1], best[2]
 
 
-def make_tasks(
-    s: Schedule, out: str, column_outer: str, rows: list[str], shape: Shape, tile: tuple[int, int], context: Context
+def tile_tasks(
+    s: Schedule, out: str, column_outer: str, rows: list[str], shape: Shape, cycles: int, context: Context
 ) -> str:
-    """Makes the outer axes the tasks, coarse enough to be worth handing out; returns the axis of one tile.
+    """Orders the loops over tiles and makes the tasks; returns the axis of one tile.
+
+    Panels of columns come first, so that one stays in the first cache for all rows. Weights that stay in the second
+    cache are walked once for every block of rows instead: the block stays in a cache, too, and with the worker that
+    has computed it in the kernel before.
 
     Args:
-        tile: rows and columns of a register tile.
+        rows: the outer axes of the rows, the last one in tiles.
+        cycles: of the kernel.
     """
-    depth = product([a.extent for a in shape.inner])
-    place = rows[-1] if rows else column_outer
-    if context.cycles(s.kernel, product([a.extent for a in shape.stage.axes]) * depth) < SHARE_CYCLES:
-        return place
-    if any(not a.extent.is_const for a in s.stages[out].tensor.axes):
-        return outermost_task(s, out, [column_outer, *rows], place)
-    fused = column_outer
-    for row in rows[:-1]:
-        fused = s.fuse(out, fused, row)
-    if rows:
-        tiles = -(-size(shape.rows[-1].extent) // tile[0])
-        wanted = max(1, TASK_CYCLES // max(1, context.cycles(s.kernel, depth * tile[0] * tile[1])))
-        group = divisor_near(tiles, wanted)
-        if group < tiles:
-            outer, place = s.split(out, rows[-1], group) if group > 1 else (rows[-1], "")
-            fused = s.fuse(out, fused, outer)
-    s.parallel(out, fused)
-    return place if place and place != column_outer else fused
+    if not rows:
+        return make_tasks(s, out, [column_outer], cycles, context, column_outer)
+    right = [r for r, a in zip(rows, shape.rows, strict=True) if any(a in i.symbols() for i in shape.right.indices)]
+    if right:
+        # Of a batch, every product has its own weights.
+        order = [*right, column_outer, *(r for r in rows if r not in right)]
+        s.reorder(out, *order)
+        return make_tasks(s, out, order, cycles, context, order[-1])
+    extents = [extent_of(s.stages[out], r) for r in rows]
+    target = context.target
+    known = all(e.is_const for e in extents)
+    many = shared(target, cycles) and product(extents) >= 2 * target.cores
+    if not known or not many or 2 * _bytes(shape.right) > target.l2_bytes:
+        return make_tasks(s, out, [column_outer, *rows], cycles, context, rows[-1])
+    s.reorder(out, *rows[:-1], column_outer, rows[-1])
+    lead = rows[0]
+    for row in rows[1:-1]:
+        lead = s.fuse(out, lead, row)
+    group = even_group(size(extent_of(s.stages[out], lead)), wanted_tasks(cycles), target.cores)
+    block, order = lead, [column_outer, *rows[1:][-1:]]
+    if group > 1:
+        block, within = s.split(out, lead, group)
+        order.insert(1, within)
+    s.reorder(out, block, *order)
+    s.parallel(out, block)
+    return order[-1]
+
+
+def least_cycles(shape: Shape, multiply_adds: float) -> int:
+    """What a contraction takes at least: so many multiply-adds in a cycle, or weights from the second cache."""
+    work = product([a.extent for a in (*shape.stage.axes, *shape.inner)]) / multiply_adds
+    return max(int(work), _bytes(shape.right) // SECOND_CACHE_RATE)
+
+
+def _bytes(load: Load) -> int:
+    assert isinstance(load.tensor, Tensor)
+    return product(list(load.tensor.shape)) * dtypes.size(load.tensor.dtype)
 
 
 def unroll_short(s: Schedule, acc: str, shape: Shape, accumulators: int, budget: int) -> None:

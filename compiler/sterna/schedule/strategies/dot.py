@@ -13,7 +13,7 @@ from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
-from sterna.schedule.strategies.contraction import Shape, analyse, make_tasks, rows_in_cache, tile_shape
+from sterna.schedule.strategies.contraction import Shape, analyse, largest_tile, least_cycles, tile_shape, tile_tasks
 from sterna.te.tensor import Axis, Kernel
 
 
@@ -49,15 +49,18 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     if fit.offset:
         s.offset(acc, shape.left.tensor.name)
     inline_elementwise(s)
+    # A step adds up a group.
+    cycles = least_cycles(shape, lanes * depth * context.target.rate)
+    steps = -(-product([a.extent for a in shape.inner]) // depth)
     mr, nv = tile_shape(
         size(shape.rows[-1].extent) if shape.rows else 1,
         -(-size(shape.columns.extent) // lanes),
-        -(-product([a.extent for a in shape.inner]) // depth),
+        steps,
         context.target.vector_registers - intrinsic.spare,
         context.target.rate,
         context.target.loads_per_cycle,
         lanes,
-        rows_in_cache(shape, context) if shape.rows else 1,
+        largest_tile(shape, context, lanes, cycles),
     )
     nr = nv * lanes
     names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
@@ -69,7 +72,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         rows[-1], unrolled = s.split(out, rows[-1], mr)
         inner = [unrolled]
     s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
-    place = make_tasks(s, out, column_outer, rows, shape, (mr, nr), context)
+    place = tile_tasks(s, out, column_outer, rows, shape, cycles, context)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, column_vector)

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import (
-    SHARE_CYCLES,
-    Context,
-    divisor_near,
-    inline_elementwise,
-    outermost_task,
-    product,
-    reductions,
-    size,
-)
+from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, reductions, size
+from sterna.schedule.strategies.tasks import make_tasks, shared, wanted_tasks
 from sterna.te.tensor import Kernel
-
-_BLOCK = 4096  # elements of a flat kernel that one task does
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -25,28 +15,24 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     s = Schedule(kernel)
     inline_elementwise(s)
     for out in s.outputs:
-        _loops(s, out, context.lanes(kernel), alone=len(s.outputs) == 1)
+        _loops(s, out, context, alone=len(s.outputs) == 1)
     return s
 
 
-def _loops(s: Schedule, out: str, lanes: int, alone: bool) -> None:
+def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
     """Vectors along the last axis; blocks of the others as tasks."""
     axes = s.stages[out].tensor.axes
+    lanes = context.lanes(s.kernel)
     last, width = axes[-1].name, size(axes[-1].extent)
     rows = product([a.extent for a in axes[:-1]])
     # Memory, not arithmetic, is the limit: some eight cycles per vector.
-    if alone and 8 * rows * width // lanes >= SHARE_CYCLES:
-        if rows == 1:
-            block, last = s.split(out, last, _BLOCK)
-            s.parallel(out, block)
-        elif any(not a.extent.is_const for a in axes[:-1]):
-            outermost_task(s, out, [a.name for a in axes[:-1]], "")
-        else:
-            fused = axes[0].name
-            for axis in axes[1:-1]:
-                fused = s.fuse(out, fused, axis.name)
-            group = divisor_near(rows, max(1, _BLOCK // width))
-            s.parallel(out, s.split(out, fused, group)[0] if group > 1 else fused)
+    cycles = 8 * rows * width // lanes
+    if alone and rows > 1:
+        make_tasks(s, out, [a.name for a in axes[:-1]], cycles, context)
+    elif alone and shared(context.target, cycles):
+        vectors = -(-width // lanes)
+        block, last = s.split(out, last, -(-vectors // wanted_tasks(cycles)) * lanes)
+        s.parallel(out, block)
     if lanes > 1 and width > 1:
         _, lane = s.split(out, last, lanes)
         s.vectorize(out, lane)

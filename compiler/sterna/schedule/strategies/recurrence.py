@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, contraction_operands, expanded_loads, product, size
+from sterna.schedule.strategies.tasks import SECOND_CACHE_RATE, shared
 from sterna.te.expr import Load, Reduce
 from sterna.te.scan import parts
 from sterna.te.tensor import Axis, Kernel, Scan, Tensor
@@ -119,12 +121,13 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         gates = sum(product([a.extent for a in t.axes]) for t in products) // product([a.extent for a in stage.axes])
         rows = stage.axes[-2] if len(stage.axes) > 2 else None
         vectors = -(-size(columns.extent) // lanes)
+        panels = _panels(s, stage, products, vectors, context)
         mr, nv = _tile(
             size(rows.extent) if rows is not None else 1, vectors, max(gates, 1), context.target.vector_registers,
-            context.target.rate, context.target.loads_per_cycle,
+            context.target.rate, context.target.loads_per_cycle, -(-vectors // panels),
         )  # fmt: skip
         if not products:
-            mr, nv = 1, min(vectors, 4)
+            mr, nv = 1, min(-(-vectors // panels), 4)
         if rows is not None and not rows.extent.is_const:
             # Of a batch of unknown size no tile may be all: that there is one says nothing of the size then.
             mr = min(mr, max(1, size(rows.extent) // 2))
@@ -138,6 +141,8 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
             unrolled = [within, vector]
         s.reorder(name, time, *order, *unrolled, lane)
         place = order[-1]
+        if panels > 1:
+            s.parallel(name, outer)
         for axis in unrolled:
             s.unroll(name, axis)
         s.vectorize(name, lane)
@@ -147,6 +152,24 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         _placed(s, t, columns, lanes)
         if isinstance(t.body, Reduce) and columns is not None:
             _pack(s, t, nr, packed)
+
+
+def _panels(s: Schedule, stage: Tensor, products: Sequence[Tensor], vectors: int, context: Context) -> int:
+    """How many panels of columns there must be at least. Where a step is long, workers share it: they wait for one
+    another after every step, which takes a fraction of what it takes to call them.
+
+    Args:
+        products: what is computed in the tiles of the stage.
+        vectors: of its columns.
+    """
+    target = context.target
+    if not target.barriers or any(not a.extent.is_const for a in stage.axes[1:]):
+        return 1
+    operands = {load.tensor for t in products for load in contraction_operands(t) or ()}
+    weights = sum(product(list(p.shape)) * dtypes.size(p.dtype) for p in s.kernel.params if p in operands)
+    work = sum(context.cycles(s.kernel, product([a.extent for a in t.all_axes[1:]])) for t in products)
+    step = max(work, weights // SECOND_CACHE_RATE)
+    return min(target.cores, vectors) if shared(target, 2 * step) else 1
 
 
 def _scan(s: Schedule) -> Scan:
@@ -168,10 +191,10 @@ def _placed(s: Schedule, t: Tensor, columns: Axis | None, lanes: int) -> None:
         s.vectorize(t.name, spatial[-1])
 
 
-def _tile(rows: int, vectors: int, gates: int, registers: int, rate: float, loads: float) -> tuple[int, int]:
+def _tile(rows: int, vectors: int, gates: int, registers: int, rate: float, loads: float, most: int) -> tuple[int, int]:
     """(MR, NV): as `contraction.tile_shape`, where every vector of columns has an accumulator per gate."""
     best: tuple[float, int, int] | None = None
-    for nv in range(1, min(vectors, 8) + 1):
+    for nv in range(1, min(vectors, 8, most) + 1):
         for mr in range(1, min(rows, registers) + 1):
             wide = nv * gates
             if mr * wide + (wide if mr > 1 else 0) + 1 > registers and mr * nv > 1:

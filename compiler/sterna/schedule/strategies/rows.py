@@ -10,12 +10,10 @@ from collections.abc import Sequence
 
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
-    SHARE_CYCLES,
     Context,
     cheap,
     expanded_loads,
     inline_elementwise,
-    outermost_task,
     partial_sums,
     product,
     readers,
@@ -23,6 +21,7 @@ from sterna.schedule.strategies.analysis import (
     size,
     stride_of,
 )
+from sterna.schedule.strategies.tasks import make_tasks
 from sterna.te import expr as E
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Axis, Kernel, Tensor
@@ -83,15 +82,9 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
     place = outer[-1]
     work = sum(product([a.extent for a in t.all_axes]) for t in s.kernel.stages)
     # What is left for this family is softmax, normalization and the like: some eight operations per element and stage.
-    if 8 * context.cycles(s.kernel, work) >= SHARE_CYCLES and len(s.outputs) == 1 and rows:
-        if all(a.extent.is_const for a in rows):
-            fused = outer[0]
-            for axis in outer[1:]:
-                fused = s.fuse(out, fused, axis)
-            s.parallel(out, fused)
-            place = fused
-        else:
-            place = outermost_task(s, out, outer, place)
+    cycles = 8 * context.cycles(s.kernel, work)
+    if len(s.outputs) == 1 and rows:
+        place = make_tasks(s, out, outer, cycles, context, place)
     for axis in inner:
         s.vectorize(out, axis)
     for name in placed:

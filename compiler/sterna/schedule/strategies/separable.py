@@ -15,7 +15,6 @@ from sterna.ir import dtypes
 from sterna.ir.integer import of
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
-    SHARE_CYCLES,
     Context,
     inline_elementwise,
     product,
@@ -23,6 +22,7 @@ from sterna.schedule.strategies.analysis import (
     size,
 )
 from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
+from sterna.schedule.strategies.tasks import shared
 from sterna.schedule.strategies.window import channel_steps, store_tiles
 from sterna.targets.target import Target
 from sterna.te.expr import Load
@@ -115,7 +115,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     task = block
     for axis in reversed(before):
         task = s.fuse(out, axis, task)
-    if context.cycles(kernel, sum(product([a.extent for a in t.all_axes]) for t in reductions(kernel))) >= SHARE_CYCLES:
+    work = sum(product([a.extent for a in t.all_axes]) for t in reductions(kernel))
+    if shared(context.target, context.cycles(kernel, work)):
         s.parallel(out, task)
     write_tiles(s, out, loops)
     accumulate(s, chain.product.stage.name, out, tiles, chain.product, tile, context)

@@ -12,15 +12,8 @@ from dataclasses import dataclass, replace
 
 from sterna.intrinsics import TILES, TileIntrinsic
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import (
-    SHARE_CYCLES,
-    Context,
-    inline_elementwise,
-    product,
-    size,
-    stride_of,
-)
-from sterna.schedule.strategies.contraction import Shape, analyse, make_tasks, tile_shape
+from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
+from sterna.schedule.strategies.contraction import Shape, analyse, least_cycles, tile_shape, tile_tasks
 from sterna.te.tensor import Axis, Kernel
 
 
@@ -69,7 +62,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     height = plan.lines if plan.pitch else down * plan.rows
     rows[-1], row = s.split(out, rows[-1], height)
     s.reorder(out, column_outer, *rows, row, *within, column_vector, column_lane)
-    place = _tasks(s, out, column_outer, rows, plan, (height, nr), context)
+    outer = replace(shape, rows=shape.rows[: len(rows)])
+    place = tile_tasks(s, out, column_outer, rows, outer, least_cycles(shape, _multiply_adds(intrinsic)), context)
     s.unroll(out, column_vector)
     s.vectorize(out, column_lane, whole=True)
     s.compute_at(acc, out, place, "scratch")
@@ -88,19 +82,6 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     s.tensorize(acc, tile_row, lane, word, group, intrinsic.name)
     _pack(s, plan, nr)
     return s
-
-
-def _tasks(
-    s: Schedule, out: str, column_outer: str, rows: list[str], plan: _Plan, block: tuple[int, int], context: Context
-) -> str:
-    """Makes the blocks the tasks; returns the axis of one of them."""
-    shape, line = plan.shape, size(plan.shape.rows[-1].extent) if plan.pitch else 1
-    fast = replace(context, multiply_adds=_multiply_adds(plan.intrinsic))
-    if fast.cycles(s.kernel, product([a.extent for a in (*shape.stage.axes, *shape.inner)])) < SHARE_CYCLES:
-        return rows[-1]
-    # A row of the block is a line of the image, and takes as long as all of its places.
-    lines = replace(shape, rows=shape.rows[: len(rows)])
-    return make_tasks(s, out, column_outer, rows, lines, block, replace(fast, multiply_adds=fast.multiply_adds / line))
 
 
 def _plan(kernel: Kernel, context: Context) -> _Plan | None:
@@ -196,7 +177,7 @@ def _vector_cycles(shape: Shape, context: Context) -> float:
     rows, vectors = size(shape.rows[-1].extent), -(-size(shape.columns.extent) // lanes)
     depth = -(-product([a.extent for a in shape.inner]) // (4 if target.int_dot else 1))
     down, across = tile_shape(
-        rows, vectors, depth, target.vector_registers, target.rate, target.loads_per_cycle, lanes, 1 << 30
+        rows, vectors, depth, target.vector_registers, target.rate, target.loads_per_cycle, lanes, (1 << 30, vectors)
     )
     busy = max(down * across / target.rate, (down + across) / target.loads_per_cycle)
     return rows * vectors / (down * across) * (depth * busy + 12 + 2 * down * across)

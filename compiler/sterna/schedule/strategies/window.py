@@ -10,10 +10,8 @@ from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     CACHE_LINE,
-    SHARE_CYCLES,
     Context,
     inline_elementwise,
-    outermost_task,
     partial_sums,
     product,
     reductions,
@@ -21,6 +19,7 @@ from sterna.schedule.strategies.analysis import (
     size,
     stride_of,
 )
+from sterna.schedule.strategies.tasks import make_tasks
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
 
@@ -102,21 +101,11 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     # line once for every vector.
     dtype_bytes = dtypes.size(stage.dtype)
     by_position = len(outer) > 1 and lanes > 1 and lanes * dtype_bytes < CACHE_LINE and context.target.l1_bytes > 0
-    nest = [*outer, channel_outer] if by_position else [channel_outer, *outer]
+    nest = [*outer, channel_outer] if by_position else [*outer[:-1], channel_outer, *outer[-1:]]
     s.reorder(out, *nest, *inner, channel_vector, lane)
-    place = nest[-1]
-    work = product([a.extent for a in stage.axes]) * window
     # Such kernels wait for loads: three per multiply-add rather than one per many.
-    if 3 * context.cycles(kernel, work) >= SHARE_CYCLES:
-        if all(a.extent.is_const for a in stage.axes):
-            tasks = outer[:-1] if by_position else [channel_outer, *outer[:-1]]
-            fused = tasks[0]
-            for axis in tasks[1:]:
-                fused = s.fuse(out, fused, axis)
-            s.parallel(out, fused)
-            place = fused if place in tasks else place
-        else:
-            place = outermost_task(s, out, nest, place)
+    cycles = 3 * context.cycles(kernel, product([a.extent for a in stage.axes]) * window)
+    place = make_tasks(s, out, nest, cycles, context, nest[-1])
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, channel_vector)
