@@ -40,11 +40,14 @@ class Attention:
         self.feeds[value.name] = array
         return value
 
-    def scores(self, batch: tuple[int, ...], queries: int, keys: int, depth: int, mask: str = "") -> Value:
+    def scores(
+        self, batch: tuple[int, ...], queries: int, keys: int, depth: int, mask: str = "", scaled: bool = True
+    ) -> Value:
         """With a mask of keys (one of each batch, maybe) or of pairs, or without."""
         add, b = self.builder.add, self.builder
         y = add("matmul", self.input(*batch, queries, depth), self.input(*batch, depth, keys))
-        y = add("mul", y, b.constant(np.float32(1 / np.sqrt(depth))))
+        if scaled:
+            y = add("mul", y, b.constant(np.float32(1 / np.sqrt(depth))))
         if mask == "keys":
             y = add("add", y, self.input(keys))
         elif mask == "keys of each":
@@ -57,8 +60,10 @@ class Attention:
     def graph(self, *outputs: Value) -> Graph:
         return Graph("attention", tuple(self.inputs), outputs, tuple(self.builder.nodes))
 
-    def whole(self, batch: tuple[int, ...], queries: int, keys: int, depth: int, out: int, mask: str = "") -> Value:
-        shares = self.builder.add("softmax", self.scores(batch, queries, keys, depth, mask), axis=-1)
+    def whole(
+        self, batch: tuple[int, ...], queries: int, keys: int, depth: int, out: int, mask: str = "", scaled: bool = True
+    ) -> Value:
+        shares = self.builder.add("softmax", self.scores(batch, queries, keys, depth, mask, scaled), axis=-1)
         return self.builder.add("matmul", shares, self.input(*batch, keys, out))
 
 
@@ -97,6 +102,16 @@ def test_what_others_read_is_stored() -> None:
     assert joined(a.graph(y, shares)) == []
     assert joined(a.graph(y, scores)) == []
     assert joined(a.graph(y, a.builder.add("relu", scores))) == []
+
+
+def test_one_matrix_for_all_batches_is_none() -> None:
+    """Products that broadcast, and products with weights, are other kernels."""
+    for keys in ("input", "constant"):
+        a = Attention()
+        add, b = a.builder.add, a.builder
+        right = a.input(32, 128) if keys == "input" else b.constant(np.ones((32, 128), np.float32))
+        shares = add("softmax", add("matmul", a.input(12, 128, 32), right), axis=-1)
+        assert joined(a.graph(add("matmul", shares, a.input(12, 128, 32)))) == []
 
 
 def test_softmax_along_another_axis_is_none() -> None:
@@ -141,7 +156,9 @@ def test_equal_to_what_is_computed_apart(generator: str, tmp_path_factory: pytes
         a = Attention(draw(st.integers(0, 99)))
         batch = draw(st.sampled_from([(), (3,), (1, 4), (2, 3)]))
         masks = ["", "keys", "causal"] + ["keys of each"] * bool(batch)
-        y = a.whole(batch, draw(sizes), draw(sizes), draw(sizes), draw(sizes), draw(st.sampled_from(masks)))
+        y = a.whole(
+            batch, draw(sizes), draw(sizes), draw(sizes), draw(sizes), draw(st.sampled_from(masks)), draw(st.booleans())
+        )
         graph = a.graph(a.builder.add("relu", y) if draw(st.booleans()) else y)
         bits = draw(st.sampled_from([0, 128, host().vector_bits])) if generator == "llvm" else host().vector_bits
         target = replace(host(), l2_bytes=draw(st.sampled_from([1 << 13, 1 << 14, 1 << 16, 1 << 20])), vector_bits=bits)
@@ -154,3 +171,52 @@ def test_equal_to_what_is_computed_apart(generator: str, tmp_path_factory: pytes
             check(found, bundle.run(a.feeds))
 
     run()
+
+
+# ---------------------------------------------------------------- transposes around it
+def heads(a: Attention, batch: int, length: int, count: int, depth: int, **order: tuple[int, ...]) -> Value:
+    """A projection's result as heads: (batch, length, count * depth) to (batch, count, length, depth)."""
+    x = a.builder.add("reshape", a.input(batch, length, count * depth), shape=(batch, length, count, depth))
+    return a.builder.add("transpose", x, **(order or {"order": (0, 2, 1, 3)}))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("target", [SERVER.l2_bytes, 0, 1 << 14], ids=["large", "none", "small"])
+def test_transposes_of_rows_are_views(batch: int, target: int, tmp_path: Path) -> None:
+    """Of queries, values and the result; keys have to be transposed indeed."""
+    a = Attention()
+    add = a.builder.add
+    queries, values = heads(a, batch, 40, 3, 16), heads(a, batch, 56, 3, 24)
+    keys = heads(a, batch, 56, 3, 16, order=(0, 2, 3, 1))
+    shares = add("softmax", add("matmul", queries, keys), axis=-1)
+    y = add("transpose", add("matmul", shares, values), order=(0, 2, 1, 3))
+    y = add("relu", add("reshape", y, shape=(batch, 40, 72)))
+    graph = a.graph(y)
+    machine = replace(host(), l2_bytes=target)
+    made = compiled(graph, machine, "llvm")
+    assert [c.kernel.name for c in made.calls].count("transpose") == 1
+    with build(graph, tmp_path / "bundle", machine, "llvm", threads=2) as bundle:
+        check(bundle.run(a.feeds), interpret(graph, a.feeds))
+
+
+def test_other_transposes_are_copies(tmp_path: Path) -> None:
+    """Of what others read too, before weights, of an output, and of columns."""
+    a = Attention()
+    add, b = a.builder.add, a.builder
+    read_twice = heads(a, 1, 8, 2, 16)
+    before_weights = heads(a, 1, 8, 2, 16)
+    columns = heads(a, 1, 8, 2, 16, order=(0, 2, 3, 1))
+    weights = b.constant(np.ones((16, 4), np.float32))
+    kept = add("matmul", a.input(1, 2, 8, 8), a.input(1, 2, 8, 16))
+    outputs = (
+        add("matmul", a.input(1, 2, 5, 8), read_twice),
+        add("relu", read_twice),
+        add("matmul", before_weights, weights),
+        add("matmul", a.input(1, 2, 8, 16), columns),
+        add("transpose", kept, order=(0, 2, 1, 3)),
+    )
+    graph = a.graph(*outputs)
+    views = plan_views(graph)
+    assert [node.op for node in views.removed].count("transpose") == 0
+    with build(graph, tmp_path / "bundle", generator="llvm") as bundle:
+        check(bundle.run(a.feeds), interpret(graph, a.feeds))

@@ -45,8 +45,10 @@ class Block:
         self.feeds[value.name] = array
         return value
 
-    def conv(self, x: Value, *kernel: int, stride: int = 1, dilation: int = 1, activation: bool = True) -> Value:
-        """A convolution with bias, depthwise where the kernel has one input channel; ReLU6 maybe."""
+    def conv(
+        self, x: Value, *kernel: int, stride: int = 1, dilation: int = 1, activation: bool = True, bias: bool = True
+    ) -> Value:
+        """A convolution with bias maybe, depthwise where the kernel has one input channel; ReLU6 maybe."""
         b = self.builder
         y = b.add(
             "conv",
@@ -56,7 +58,7 @@ class Block:
             dilations=(dilation, dilation),
             groups=x.type.sizes[-1] if kernel[2] == 1 else 1,
         )
-        y = b.add("add", y, b.constant(self.data(kernel[-1])))
+        y = b.add("add", y, b.constant(self.data(kernel[-1]))) if bias else y
         return b.add("clip", y, min=0.0, max=6.0) if activation else y
 
     def pad(self, x: Value, before: tuple[int, int], after: tuple[int, int], value: float = 0.0) -> Value:
@@ -193,12 +195,13 @@ def test_equal_to_what_is_computed_apart(generator: str, tmp_path_factory: pytes
         batch, rows, columns = draw(numbers(1, 2)), draw(numbers(12, 30)), draw(numbers(11, 30))
         x = y = b.input(batch, rows, columns, narrow)
         if draw(st.booleans()):
-            y = b.conv(y, 1, 1, narrow, wide, activation=draw(st.booleans()))
+            y = b.conv(y, 1, 1, narrow, wide, activation=draw(st.booleans()), bias=draw(st.booleans()))
         if draw(st.booleans()):
             ends = [(draw(numbers(0, 3)), draw(numbers(0, 3))) for _ in "ab"]
             y = b.pad(y, *ends, value=draw(st.sampled_from([0.0, -1.5])))
-        y = b.conv(y, *taps, 1, y.type.sizes[-1], stride=stride, dilation=dilation, activation=draw(st.booleans()))
-        y = b.conv(y, 1, 1, y.type.sizes[-1], out, activation=draw(st.booleans()))
+        some = {name: draw(st.booleans()) for name in ("activation", "bias")}
+        y = b.conv(y, *taps, 1, y.type.sizes[-1], stride=stride, dilation=dilation, **some)
+        y = b.conv(y, 1, 1, y.type.sizes[-1], out, activation=draw(st.booleans()), bias=draw(st.booleans()))
         if y.shape == x.shape:
             y = b.builder.add("add", y, x)
         if draw(st.booleans()):

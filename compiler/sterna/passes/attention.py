@@ -32,13 +32,13 @@ def find_attention(graph: Graph, views: Views, target: Target) -> tuple[tuple[No
             return made.get(value)
 
         for group in made.values():
-            product = _product(group)
+            product = _product(group, views)
             middle = alone(product.inputs[0], product) if product is not None else None
             if middle is None or len(middle.nodes) != 1 or not _softmax(middle.nodes[0]):
                 continue
             (softmax,) = middle.nodes
             first = alone(softmax.inputs[0], softmax)
-            scores = _product(first) if first is not None else None
+            scores = _product(first, views) if first is not None else None
             if first is not None and scores is not None and _pays(scores.output, target):
                 nodes = (*first.nodes, softmax, *group.nodes)
                 found += (tuple(sorted(nodes, key=position.__getitem__)),)
@@ -48,15 +48,19 @@ def find_attention(graph: Graph, views: Views, target: Target) -> tuple[tuple[No
     return found
 
 
-def _product(group: Group) -> Node | None:
-    """The matrix product of two computed matrices that a group consists of, apart from element-wise nodes behind it."""
+def _product(group: Group, views: Views) -> Node | None:
+    """The matrix product that a group consists of, apart from element-wise nodes behind it: of two computed matrices
+    per batch, the second of which has its columns side by side."""
     node = group.nodes[0]
-    single = [n.op for n in group.nodes].count("matmul") == 1
-    known = (
-        all(n.is_const and n != 1 for v in node.operands[:2] for n in v.shape[-2:]) and node.output.dtype == "float32"
-    )
-    computed = node.op == "matmul" and not any(v.is_constant for v in node.operands)
-    return node if single and known and computed and all(n.is_const for n in node.output.shape) else None
+    if node.op != "matmul" or [n.op for n in group.nodes].count("matmul") != 1 or node.output.dtype != "float32":
+        return None
+    left, right = node.operands
+    if left.is_constant or right.is_constant or not left.shape[:-2] == right.shape[:-2] == node.output.shape[:-2]:
+        return None
+    sizes = (*left.shape, *right.shape)
+    if not all(n.is_const for n in sizes) or any(n == 1 for n in (*left.shape[-2:], right.shape[-1])):
+        return None
+    return node if views.storage(right).strides[-1] == 1 else None
 
 
 def _softmax(node: Node) -> bool:

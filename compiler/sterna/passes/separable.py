@@ -64,7 +64,10 @@ class _Finder:
         if middle is None or window is None or not _depthwise(window) or len(middle.nodes) < 2:
             return
         wide = window.operands[0]
+        side_by_side = self.views.storage(wide).strides[-1] == 1  # channels, as they lie where a kernel finds them
         for before in dict.fromkeys((self.expansion(wide, window), ())):
+            if not before and not side_by_side:
+                continue
             sizes = _sizes(window, wide, sum(_products(node) for node in before if node.op == "conv"))
             yield sizes.gain(self.target, self.target.lanes(32)), (*before, *middle.nodes, *last.nodes)
 

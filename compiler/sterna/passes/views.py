@@ -1,13 +1,14 @@
 """Decides which tensors share memory because one is a view of the other.
 
-A reshape or a slice need not copy: its result is its operand's memory seen differently. A pad or a concatenation need
+A reshape or a slice need not copy: its result is its operand's memory seen differently. Nor need a transpose that
+only matrix products read, or that reads one. A pad or a concatenation need
 not copy either, seen from the other side: its operands are written straight into their places within the result by the
 kernels that produce them; what remains of a pad is to fill the border.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sterna.ir.division import divide_exactly
@@ -36,6 +37,14 @@ class Recast:
 
 
 @dataclass(frozen=True)
+class Permuted:
+    """The value is the parent with its dimensions in another order: dimension d of it is dimension order[d] there."""
+
+    parent: Value
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Storage:
     """Where a value lies: strides and origin, in elements, within the buffer of `root`."""
 
@@ -55,7 +64,7 @@ class Views:
             order, since positions cannot be divided by a size that is open.
     """
 
-    parents: dict[Value, Window | Recast] = field(default_factory=dict)
+    parents: dict[Value, Window | Recast | Permuted] = field(default_factory=dict)
     removed: set[Node] = field(default_factory=set)
     written: dict[Node, tuple[bool, ...]] = field(default_factory=dict)
 
@@ -68,6 +77,8 @@ class Views:
         if isinstance(view, Window):
             origin = shifted(parent, view.offsets)
             return Storage(parent.root, origin, tuple(s * p for p, s in zip(view.steps, parent.strides, strict=True)))
+        if isinstance(view, Permuted):
+            return Storage(parent.root, parent.origin, tuple(parent.strides[d] for d in view.order))
         strides = recast_strides(view.parent.shape, parent.strides, value.shape)
         assert strides is not None
         return Storage(parent.root, parent.origin, strides)
@@ -110,6 +121,10 @@ def _plan(graph: Graph, views: Views, computed: Collection[Node]) -> None:
             if not x.is_constant and y not in outputs and y not in views.parents:
                 views.parents[y] = Window(x, tuple(node.attributes["starts"]), tuple(node.attributes["steps"]))
                 views.removed.add(node)
+    users = graph.users()
+    for node in graph.nodes:
+        if node.op == "transpose" and _transpose(node, views, producers, users, outputs):
+            views.removed.add(node)
     for node in graph.nodes:
         if node.op == LOOP:
             for parts in Loop(node).carried:
@@ -134,6 +149,33 @@ class _Waiting:
             for symbol in number.symbols()
             if symbol in self.sizes
         )
+
+
+def _transpose(
+    node: Node, views: Views, producers: dict[Value, Node], users: Mapping[Value, Sequence[Node]], outputs: set[Value]
+) -> bool:
+    """Absorbs a transpose of rows into the products of computed matrices that read it, or into the one whose result it
+    is: they walk rows of any stride, as long as what lies side by side still does."""
+    (x,), y, order = node.operands, node.output, tuple(node.attributes["order"])
+    rows = [d for d in order if x.shape[d] != 1]
+    if not rows or rows[-1] != max(rows) or not all(n.is_const for n in x.shape):
+        return False
+    if x.is_constant or y in outputs or y in views.parents:
+        return False
+    readers = users.get(y, ())
+    if readers and all(_of_computed(reader) for reader in readers):
+        views.parents[y] = Permuted(x, order)
+        return True
+    producer = producers.get(x)
+    if producer is None or not _of_computed(producer) or users[x] != [node] or x in outputs or x in views.parents:
+        return False
+    views.parents[x] = Permuted(y, tuple(order.index(d) for d in range(len(order))))
+    return True
+
+
+def _of_computed(node: Node) -> bool:
+    """Whether a node is a product of computed matrices; with a constant one, rows are better merged than strided."""
+    return node.op == "matmul" and not any(v.is_constant for v in node.operands)
 
 
 def _has_fixed_origin(node: Node) -> bool:

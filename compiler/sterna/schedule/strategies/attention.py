@@ -51,6 +51,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     acc = found.values.stage.name
     if acc == out:
         acc = s.cache_write(out)
+    summed = found.queries.stage.name
+    if summed == found.scores.name:
+        summed = s.cache_write(summed)
     kept = [t.name for t in _between(found)]
     inline_elementwise(s, [found.scores.name, found.shares.name, *kept])
     lanes = context.lanes(kernel)
@@ -79,7 +82,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         found.scores.name, *loops.rows[:-1], loops.columns, loops.rows[-1], *loops.inner, loops.vector, loops.lane
     )
     write_tiles(s, found.scores.name, loops)
-    accumulate(s, found.queries.stage.name, found.scores.name, loops.rows[-1], found.queries, tile, context)
+    accumulate(s, summed, found.scores.name, loops.rows[-1], found.queries, tile, context)
     return s
 
 
@@ -117,7 +120,7 @@ def _analyse(kernel: Kernel, context: Context) -> _Attention | None:
     scores = peak.reads()[0].tensor
     if not isinstance(shares, Tensor) or not isinstance(scores, Tensor):
         return None
-    if shares.family != "softmax" or scores.body is None or scores.reduction is not None:
+    if shares.family != "softmax" or scores.body is None or (scores.reduction is not None and scores is not first):
         return None
     if any(not a.extent.is_const for t in found for a in t.all_axes) or len(values.rows) != len(queries.rows):
         return None

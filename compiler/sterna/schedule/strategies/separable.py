@@ -104,6 +104,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return None
     s = Schedule(kernel)
     out = kernel.outputs[0].name
+    acc = chain.product.stage.name
+    if acc == out:
+        acc = s.cache_write(out)
     inline_elementwise(s, [t.name for t in (chain.stored, chain.padded) if t is not None])
     lanes = context.lanes(kernel)
     rows = _sizes(chain).block(context.target) or 1
@@ -119,7 +122,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     if shared(context.target, context.cycles(kernel, work)):
         s.parallel(out, task)
     write_tiles(s, out, loops)
-    accumulate(s, chain.product.stage.name, out, tiles, chain.product, tile, context)
+    accumulate(s, acc, out, tiles, chain.product, tile, context)
     s.compute_at(chain.stored.name, out, row, "scratch")
     store_tiles(s, chain.stored.name, chain.window, chain.window.name, lanes, context)
     if chain.padded is not None and chain.expansion is not None:
