@@ -20,6 +20,7 @@ from compiling import build, check
 from random_kernels import FAMILIES, Kernels, graph_of
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Value
+from sterna.schedule.strategies.tasks import even_group
 from sterna.targets.target import Target, host
 
 TARGETS: dict[str, tuple[str, Target]] = {
@@ -56,3 +57,11 @@ def test_compiled_equals_interpreted(kind: str, family: Callable[[Kernels], Valu
                     check(bundle.run(feeds), expected)
 
     run()
+
+
+@pytest.mark.parametrize(
+    ("n", "tasks", "cores", "group"),
+    [(14, 8, 2, 1), (112, 32, 2, 4), (32, 32, 4, 1), (7, 7, 2, 1), (9, 1, 2, 9), (13, 4, 2, 1), (1, 8, 2, 1)],
+)
+def test_tasks_divide_evenly_among_cores(n: int, tasks: int, cores: int, group: int) -> None:
+    assert even_group(n, tasks, cores) == group
