@@ -156,6 +156,18 @@ def test_blocks_fit_the_cache() -> None:
 
 
 # ---------------------------------------------------------------- what is computed
+@pytest.mark.usefixtures("at_any_cost")
+def test_a_product_without_anything_behind_it(tmp_path: Path) -> None:
+    """The sum itself is the kernel's output."""
+    b = Block()
+    window = b.conv(b.pad(b.input(1, 24, 24, 16), (1, 1), (1, 1)), 3, 3, 1, 16)
+    weights = b.builder.constant(b.data(1, 1, 16, 24))
+    graph = b.graph(b.builder.add("conv", window, weights, strides=(1, 1), dilations=(1, 1), groups=1))
+    assert joined(graph) == [[*WINDOW, "conv"]]
+    with build(graph, tmp_path / "bundle", host()) as bundle:
+        check(bundle.run(b.feeds), interpret(graph, b.feeds))
+
+
 def test_the_arena_shrinks(tmp_path: Path) -> None:
     """The expanded tensor of 112 x 112 is never stored, and what holds its rows is less than what it took."""
     b = Block()
