@@ -12,7 +12,7 @@ from math import ceil
 
 from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, reductions, size
+from sterna.schedule.strategies.analysis import Context, cheap, inline_elementwise, product, reductions, size
 from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
 from sterna.schedule.strategies.rows import place_rows
 from sterna.schedule.strategies.tasks import shared
@@ -105,7 +105,7 @@ def _between(found: _Attention) -> list[Tensor]:
                     kept.append(source)
 
     visit(found.shares)
-    return [t for t in kept if t.family == "softmax"]
+    return [t for t in kept if t.reduction is not None or (t.body is not None and not cheap(t.body))]
 
 
 def _analyse(kernel: Kernel, context: Context) -> _Attention | None:
@@ -114,16 +114,30 @@ def _analyse(kernel: Kernel, context: Context) -> _Attention | None:
         return None
     first, peak, total, last = found
     values, queries = shape_of(last, kernel, context), shape_of(first, kernel, context)
-    if values is None or queries is None or peak.family != "softmax" or total.family != "softmax":
+    if values is None or queries is None or (_combiner(peak), _combiner(total)) != ("max", "sum"):
         return None
     shares = values.left.tensor
     scores = peak.reads()[0].tensor
     if not isinstance(shares, Tensor) or not isinstance(scores, Tensor):
         return None
-    if shares.family != "softmax" or scores.body is None or (scores.reduction is not None and scores is not first):
+    if (
+        not {peak, total} <= _sources(shares)
+        or scores.body is None
+        or (scores.reduction is not None and scores is not first)
+    ):
         return None
     if any(not a.extent.is_const for t in found for a in t.all_axes) or len(values.rows) != len(queries.rows):
         return None
     if scores.shape != first.shape or shares.shape != first.shape or len(kernel.outputs[0].axes) != len(last.axes):
         return None
     return _Attention(scores, queries, shares, values)
+
+
+def _combiner(t: Tensor) -> str:
+    return t.reduction.combiner if t.reduction is not None else ""
+
+
+def _sources(t: Tensor) -> set[Tensor]:
+    """The stages that an element-wise stage is computed from."""
+    found = {x.tensor for x in t.reads() if isinstance(x.tensor, Tensor)}
+    return found.union(*(_sources(x) for x in found if x.reduction is None))
