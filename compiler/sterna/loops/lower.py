@@ -13,39 +13,30 @@ Nests are emitted recursively, outer axes first, with every extent known:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
-from sterna.ir.integer import ONE, ZERO, Atom, Extremum, Int, Symbol, as_int, of, reserved
+from sterna.ir.integer import ONE, ZERO, Extremum, Int, Symbol, as_int, of, reserved
 from sterna.loops import program as P
-from sterna.loops.inline import inlined, producers_first
+from sterna.loops.bodies import Bodies, Place, loop_name
+from sterna.loops.inline import producers_first
 from sterna.loops.nest import Nest, Region, Remainder, Tile, whole
 from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
 from sterna.loops.tensorize import ScatteredOperandError, tensorized, tile_statement
-from sterna.schedule.products import contains, factors
+from sterna.schedule.products import factors
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.state import RaggedTail, Split, StageState
 from sterna.te import expr as E
-from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.expr import Reduce
 from sterna.te.layout import Layout, dense_layout, dense_strides, most_elements
-from sterna.te.position import rewrite_index
-from sterna.te.tensor import Tensor, combine, identity
+from sterna.te.tensor import Tensor
 
 STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
 ALIGNMENT = 64
-
-
-@dataclass(frozen=True)
-class Place:
-    """Storage of a stage within the scope being emitted."""
-
-    buffer: Buffer
-    least: tuple[Int, ...]
 
 
 def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Function:
@@ -64,18 +55,13 @@ def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Fu
     return Lowering(schedule, layouts or {}).run()
 
 
-class Lowering:
+class Lowering(Bodies):
     """The work of `lower`; `loops.scan` extends it to recurrences."""
 
     def __init__(self, schedule: Schedule, layouts: Mapping[str, Layout]):
-        self.schedule = schedule
-        self.kernel = schedule.kernel
-        self.names: dict[str, int] = {}
+        super().__init__(schedule)
         self.scratch = 0
-        self.stages = schedule.stages
-        self.bodies = inlined(self.stages)
         self.order = producers_first(self.bodies, self._sinks())
-        self.places: dict[str, Place] = {}
         self.tiles: dict[str, Buffer] = {}  # of stages whose accumulators are tiles
         self.n_tasks = ONE
         self.layouts = layouts
@@ -113,7 +99,7 @@ class Lowering:
             lets, least = [], list(clipped.least)
             for d, first in enumerate(least):
                 if any(isinstance(atom, Extremum) for atom in first.atoms()):
-                    symbol = Symbol(self._unique(_name(s, f"{s.tensor.axes[d].name}.first")), *first.bounds())
+                    symbol = Symbol(self._unique(loop_name(s, f"{s.tensor.axes[d].name}.first")), *first.bounds())
                     lets.append(P.LetIndex(symbol, first))
                     least[d] = of(symbol)
             self.bodies[s.name] = part.body
@@ -256,7 +242,7 @@ class Lowering:
                 else:
                     start = _multiple(nest.extent(split.parent), split.factor, 2 * size)
                     if not start.is_const:
-                        symbol = Symbol(self._unique(_name(nest.stage, f"{outer}.at")), *start.bounds())
+                        symbol = Symbol(self._unique(loop_name(nest.stage, f"{outer}.at")), *start.bounds())
                         lets.append(P.LetIndex(symbol, start))
                         start = of(symbol)
                     tile = Tile(as_int(size), start)
@@ -374,145 +360,22 @@ class Lowering:
 
     # -- storage
     def _allocate(self, s: StageState, region: Region) -> Buffer:
+        scope: Any = s.scope  # of a stage that is placed
+        return self._storage(s.name, s.tensor.dtype, region.extent, scope)
+
+    def _storage(self, name: str, dtype: str, shape: Sequence[Int], scope: P.Scope) -> Buffer:
+        """A buffer of the most that dimensions with bounds need; in scratch if it is too large for the stack."""
         try:
-            elements = most_elements(region.extent)
+            elements = most_elements(shape)
         except ValueError as problem:
-            self._refuse(f"stage {s.name} has no greatest size: {problem}", "give the dimension a bound")
-        nbytes = elements * dtypes.size(s.tensor.dtype)
-        scope: Any = s.scope
+            self._refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
+        nbytes, slot = elements * dtypes.size(dtype), 0
         if scope == "stack" and nbytes > STACK_LIMIT:
             scope = "scratch"
-        slot = 0
         if scope == "scratch":
             slot = self.scratch
             self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        return Buffer(
-            self._unique(s.name),
-            s.tensor.dtype,
-            region.extent,
-            dense_strides(region.extent),
-            elements,
-            scope,
-            ZERO,
-            slot,
-        )
-
-    # -- the innermost statement
-    def _store(self, nest: Nest, phase: str | None) -> Stmt:
-        s = nest.stage
-        values = self._axis_values(nest, spatial_only=phase == "init")
-        indices = tuple(values[a] for a in s.tensor.axes)
-        body = self.bodies[s.name]
-        if not isinstance(body, Reduce):
-            return self._write(s.name, indices, self._resolve(body, values))
-        best = f"{s.name}_best"
-        if phase == "init":
-            if body.index is None:
-                return self._write(s.name, indices, identity(body.combiner, body.dtype))
-            # Where no element is better than that one, as none of uint8 zeros is greater than 0, the first one wins.
-            first = self._resolve(body.index, {**values, **dict.fromkeys(body.axes, ZERO)})
-            return seq(
-                self._write(best, (ZERO,), identity(body.combiner, body.a.dtype)),
-                self._write(s.name, indices, first),
-            )
-        old = self._resolve(s.tensor[indices], {})
-        if body.index is not None:
-            return self._extreme(nest, body, values, indices, best)
-        if (
-            body.combiner == "sum"
-            and isinstance(body.a, E.Binary)
-            and body.a.op == "mul"
-            and dtypes.is_float(body.dtype)
-        ):
-            return self._write(
-                s.name, indices, E.fma(self._resolve(body.a.a, values), self._resolve(body.a.b, values), old)
-            )
-        if (
-            (pair := factors(body)) is not None
-            and body.dtype == "int32"
-            and all(contains("int16", x.dtype) for x in pair)
-        ):
-            a, b = (E.cast(self._resolve(x, values), body.dtype) for x in pair)
-            return self._write(s.name, indices, old + E.binary("short_product", a, b))
-        return self._write(s.name, indices, combine(body.combiner, old, self._resolve(body.a, values)))
-
-    def _extreme(
-        self, nest: Nest, body: Reduce, values: Mapping[Atom, Int], indices: tuple[Int, ...], best: str
-    ) -> Stmt:
-        """One step of argmin or argmax: the first extreme wins; a NaN wins over numbers, as in NumPy."""
-        assert body.index is not None
-        place = self.places[best]
-        old = Load(body.a.dtype, tensor=place.buffer, indices=(ZERO,))
-        new = self._resolve(body.a, values)
-        better = E.compare("gt" if body.combiner == "argmax" else "lt", new, old)
-        if dtypes.is_float(new.dtype):
-            better = E.binary(
-                "or", better, E.binary("and", E.unary("isnan", new), E.unary("logical_not", E.unary("isnan", old)))
-            )
-        index = self._resolve(body.index, values)
-        return seq(
-            self._write(
-                nest.stage.name, indices, E.select(better, index, self._resolve(nest.stage.tensor[indices], {}))
-            ),
-            self._write(best, (ZERO,), E.select(better, new, old)),
-        )
-
-    def _axis_values(self, nest: Nest, spatial_only: bool = False) -> dict[Atom, Int]:
-        values = nest.axis_values(spatial_only)
-        if isinstance(values, str):
-            self._uncovered(nest.stage.name, values)
-        return values
-
-    def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
-        place = self.places[stage]
-        index = place.buffer.offset(tuple(i - least for i, least in zip(indices, place.least, strict=True)))
-        return P.Store(place.buffer, index, value)
-
-    def _resolve(self, body: Expr, values: Mapping[Atom, Int]) -> Expr:
-        """The body with axes replaced by their values and loads turned to flat offsets of buffers."""
-
-        def rule(node: Expr) -> Expr | None:
-            if isinstance(node, E.IndexValue):
-                position = rewrite_index(node.index, resolve)
-                return None if position is node.index else replace(node, index=position)
-            if not isinstance(node, Load) or isinstance(node.tensor, Buffer):
-                return None
-            place = self.places.get(node.tensor.name)
-            if place is None:
-                self._refuse(
-                    f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader"
-                )
-            indices = tuple(
-                rewrite_index(i, resolve) - least for i, least in zip(node.indices, place.least, strict=True)
-            )
-            return replace(node, tensor=place.buffer, indices=(place.buffer.offset(indices),))
-
-        def resolve(expr: Expr) -> Expr:
-            return E.rewrite(expr, rule)
-
-        return resolve(E.substitute_index(body, values))
-
-    # -- names
-    def _symbol(self, s: StageState, axis: str, extent: Int | int) -> Symbol:
-        hi = as_int(extent).bounds()[1]
-        return Symbol(self._unique(_name(s, axis)), 0, None if hi is None else max(hi - 1, 0))
-
-    def _unique(self, name: str) -> str:
-        n = self.names.get(name, 0)
-        self.names[name] = n + 1
-        return name if n == 0 else f"{name}_x{n}"  # registers and copies of unrolled loops get other letters
-
-    def _uncovered(self, stage: str, axis: str) -> NoReturn:
-        self._refuse(f"axis {axis} of stage {stage} is not covered by its loops", "keep both parts of a split")
-
-    def _refuse(self, why: str, fix: str) -> NoReturn:
-        raise SternaError(
-            Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix)
-        )
-
-
-def _name(s: StageState, axis: str) -> str:
-    return f"{s.name}_{axis}".replace(".", "_").replace("+", "_")
+        return Buffer(self._unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
 
 
 def _multiple(n: Int, factor: int, size: int) -> Int:

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.loops import program as P
-from sterna.loops.lower import ALIGNMENT, STACK_LIMIT, Lowering, Place
+from sterna.loops.bodies import Place
+from sterna.loops.lower import Lowering
 from sterna.loops.nest import Nest, Region, whole
 from sterna.loops.program import Buffer, Stmt, seq
 from sterna.schedule.state import StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Reduce
-from sterna.te.layout import dense_strides, most_elements
 from sterna.te.scan import parts
 from sterna.te.tensor import Scan, State, Tensor
 
@@ -116,33 +115,24 @@ class ScanLowering(Lowering):
 
     def _room(self, t: Tensor, region: Region) -> Stmt:
         """Storage of a stage that others of the step read."""
-        buffer = self._storage(t.name, t.dtype, region.extent)
+        buffer = self._storage(t.name, t.dtype, region.extent, self._scope())
         self.places[t.name] = Place(buffer, region.least)
         return P.Alloc(buffer)
 
     def _slots(self, state: State) -> Buffer:
         """Storage of a state: (slots, *its shape)."""
         shape = (as_int(1 if self._in_place(state) else 2), *state.next.shape[1:])
-        return self._storage(f"{state.next.name}_state", state.next.dtype, shape)
+        return self._storage(f"{state.next.name}_state", state.next.dtype, shape, self._scope())
+
+    def _scope(self) -> P.Scope:
+        """Of what outlives a nest."""
+        return "scratch" if self.shared else "stack"
 
     def _allocate(self, s: StageState, region: Region) -> Buffer:
         buffer = super()._allocate(s, region)
         if self.shared and buffer.scope == "scratch":
             self._refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
         return buffer
-
-    def _storage(self, name: str, dtype: str, shape: Sequence[Int]) -> Buffer:
-        """A buffer on the stack or, if that is too small, in scratch; of the most that dimensions with bounds need."""
-        try:
-            elements = most_elements(shape)
-        except ValueError as problem:
-            self._refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
-        nbytes, slot = elements * dtypes.size(dtype), 0
-        scope: P.Scope = "stack" if nbytes <= STACK_LIMIT and not self.shared else "scratch"
-        if scope == "scratch":
-            slot = self.scratch
-            self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        return Buffer(self._unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
 
     def _in_place(self, state: State) -> bool:
         """Whether the state is read only to compute the same element of the next one."""

@@ -66,6 +66,13 @@ def readers(kernel: Kernel, tensor: Tensor) -> list[Tensor]:
     return [s for s in kernel.stages if any(load.tensor is tensor for load in s.reads())]
 
 
+def stored_apart(s: Schedule, stage: Tensor) -> tuple[str, str]:
+    """The stage that a reduction is accumulated in, and the output that stores it, which may be a stage of its own."""
+    if stage.name in s.outputs:
+        return s.cache_write(stage.name), stage.name
+    return stage.name, s.outputs[0]
+
+
 def cheap(body: Expr) -> bool:
     """Whether an expression costs so little that computing it again beats keeping it."""
     return not any(

@@ -22,6 +22,7 @@ from sterna.schedule.strategies.analysis import (
     product,
     reductions,
     size,
+    stored_apart,
     stride_of,
 )
 from sterna.schedule.strategies.tasks import (
@@ -79,12 +80,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     if shape is None:
         return None
     s = Schedule(kernel)
-    acc = shape.stage.name
-    if acc in s.outputs:
-        out = acc
-        acc = s.cache_write(acc)
-    else:
-        out = s.outputs[0]
+    acc, out = stored_apart(s, shape.stage)
     inline_elementwise(s)
     lanes = context.lanes(kernel)
     cycles = least_cycles(shape, lanes * context.target.rate)

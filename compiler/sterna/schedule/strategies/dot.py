@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
+from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
 from sterna.schedule.strategies.contraction import Shape, analyse, largest_tile, least_cycles, tile_shape, tile_tasks
 from sterna.te.tensor import Axis, Kernel
 
@@ -40,12 +40,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     shape, intrinsic = fit.shape, fit.intrinsic
     lanes, depth = intrinsic.lanes, intrinsic.group
     s = Schedule(kernel)
-    acc = shape.stage.name
-    if acc in s.outputs:
-        out = acc
-        acc = s.cache_write(acc)
-    else:
-        out = s.outputs[0]
+    acc, out = stored_apart(s, shape.stage)
     if fit.offset:
         s.offset(acc, shape.left.tensor.name)
     inline_elementwise(s)

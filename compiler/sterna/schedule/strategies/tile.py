@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sterna.intrinsics import TILES, TileIntrinsic
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stride_of
+from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
 from sterna.schedule.strategies.contraction import Shape, analyse, least_cycles, tile_shape, tile_tasks
 from sterna.te.tensor import Axis, Kernel
 
@@ -46,12 +46,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     shape, intrinsic = plan.shape, plan.intrinsic
     lanes, (down, across) = intrinsic.lanes, plan.block
     s = Schedule(kernel)
-    acc = shape.stage.name
-    if acc in s.outputs:
-        out = acc
-        acc = s.cache_write(acc)
-    else:
-        out = s.outputs[0]
+    acc, out = stored_apart(s, shape.stage)
     inline_elementwise(s)
     nr = across * lanes
     names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}

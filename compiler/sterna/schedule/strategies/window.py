@@ -17,6 +17,7 @@ from sterna.schedule.strategies.analysis import (
     reductions,
     results_in_vectors,
     size,
+    stored_apart,
     stride_of,
 )
 from sterna.schedule.strategies.tasks import make_tasks
@@ -70,12 +71,7 @@ def store_tiles(s: Schedule, out: str, stage: Tensor, acc: str, lanes: int, cont
 
 def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     s = Schedule(kernel)
-    acc = stage.name
-    if acc in s.outputs:
-        out = acc
-        acc = s.cache_write(acc)
-    else:
-        out = s.outputs[0]
+    acc, out = stored_apart(s, stage)
     inline_elementwise(s)
     r = stage.reduction
     assert r is not None

@@ -1,0 +1,163 @@
+"""What a nest computes at its innermost: stages' bodies with positions in buffers for indices of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.ir import dtypes
+from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int
+from sterna.loops import program as P
+from sterna.loops.inline import inlined
+from sterna.loops.nest import Nest
+from sterna.loops.program import Buffer, Stmt, seq
+from sterna.schedule.products import contains, factors
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.state import StageState
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.position import rewrite_index
+from sterna.te.tensor import combine, identity
+
+
+@dataclass(frozen=True)
+class Place:
+    """Storage of a stage within the scope being emitted."""
+
+    buffer: Buffer
+    least: tuple[Int, ...]
+
+
+class Bodies:
+    """The statements of stages' elements, and names that are free.
+
+    Attributes:
+        bodies: of the stages, with what is inlined in them.
+        places: of what has been computed, or has been given, where the statement stands.
+    """
+
+    def __init__(self, schedule: Schedule):
+        self.schedule = schedule
+        self.kernel = schedule.kernel
+        self.stages = schedule.stages
+        self.bodies = inlined(self.stages)
+        self.places: dict[str, Place] = {}
+        self.names: dict[str, int] = {}
+
+    def _store(self, nest: Nest, phase: str | None) -> Stmt:
+        s = nest.stage
+        values = self._axis_values(nest, spatial_only=phase == "init")
+        indices = tuple(values[a] for a in s.tensor.axes)
+        body = self.bodies[s.name]
+        if not isinstance(body, Reduce):
+            return self._write(s.name, indices, self._resolve(body, values))
+        best = f"{s.name}_best"
+        if phase == "init":
+            if body.index is None:
+                return self._write(s.name, indices, identity(body.combiner, body.dtype))
+            # Where no element is better than that one, as none of uint8 zeros is greater than 0, the first one wins.
+            first = self._resolve(body.index, {**values, **dict.fromkeys(body.axes, ZERO)})
+            return seq(
+                self._write(best, (ZERO,), identity(body.combiner, body.a.dtype)),
+                self._write(s.name, indices, first),
+            )
+        old = self._resolve(s.tensor[indices], {})
+        if body.index is not None:
+            return self._extreme(nest, body, values, indices, best)
+        if (
+            body.combiner == "sum"
+            and isinstance(body.a, E.Binary)
+            and body.a.op == "mul"
+            and dtypes.is_float(body.dtype)
+        ):
+            return self._write(
+                s.name, indices, E.fma(self._resolve(body.a.a, values), self._resolve(body.a.b, values), old)
+            )
+        if (
+            (pair := factors(body)) is not None
+            and body.dtype == "int32"
+            and all(contains("int16", x.dtype) for x in pair)
+        ):
+            a, b = (E.cast(self._resolve(x, values), body.dtype) for x in pair)
+            return self._write(s.name, indices, old + E.binary("short_product", a, b))
+        return self._write(s.name, indices, combine(body.combiner, old, self._resolve(body.a, values)))
+
+    def _extreme(
+        self, nest: Nest, body: Reduce, values: Mapping[Atom, Int], indices: tuple[Int, ...], best: str
+    ) -> Stmt:
+        """One step of argmin or argmax: the first extreme wins; a NaN wins over numbers, as in NumPy."""
+        assert body.index is not None
+        place = self.places[best]
+        old = Load(body.a.dtype, tensor=place.buffer, indices=(ZERO,))
+        new = self._resolve(body.a, values)
+        better = E.compare("gt" if body.combiner == "argmax" else "lt", new, old)
+        if dtypes.is_float(new.dtype):
+            better = E.binary(
+                "or", better, E.binary("and", E.unary("isnan", new), E.unary("logical_not", E.unary("isnan", old)))
+            )
+        index = self._resolve(body.index, values)
+        return seq(
+            self._write(
+                nest.stage.name, indices, E.select(better, index, self._resolve(nest.stage.tensor[indices], {}))
+            ),
+            self._write(best, (ZERO,), E.select(better, new, old)),
+        )
+
+    def _axis_values(self, nest: Nest, spatial_only: bool = False) -> dict[Atom, Int]:
+        values = nest.axis_values(spatial_only)
+        if isinstance(values, str):
+            self._uncovered(nest.stage.name, values)
+        return values
+
+    def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
+        place = self.places[stage]
+        index = place.buffer.offset(tuple(i - least for i, least in zip(indices, place.least, strict=True)))
+        return P.Store(place.buffer, index, value)
+
+    def _resolve(self, body: Expr, values: Mapping[Atom, Int]) -> Expr:
+        """The body with axes replaced by their values and loads turned to flat offsets of buffers."""
+
+        def rule(node: Expr) -> Expr | None:
+            if isinstance(node, E.IndexValue):
+                position = rewrite_index(node.index, resolve)
+                return None if position is node.index else replace(node, index=position)
+            if not isinstance(node, Load) or isinstance(node.tensor, Buffer):
+                return None
+            place = self.places.get(node.tensor.name)
+            if place is None:
+                self._refuse(
+                    f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader"
+                )
+            indices = tuple(
+                rewrite_index(i, resolve) - least for i, least in zip(node.indices, place.least, strict=True)
+            )
+            return replace(node, tensor=place.buffer, indices=(place.buffer.offset(indices),))
+
+        def resolve(expr: Expr) -> Expr:
+            return E.rewrite(expr, rule)
+
+        return resolve(E.substitute_index(body, values))
+
+    # -- names
+    def _symbol(self, s: StageState, axis: str, extent: Int | int) -> Symbol:
+        hi = as_int(extent).bounds()[1]
+        return Symbol(self._unique(loop_name(s, axis)), 0, None if hi is None else max(hi - 1, 0))
+
+    def _unique(self, name: str) -> str:
+        n = self.names.get(name, 0)
+        self.names[name] = n + 1
+        return name if n == 0 else f"{name}_x{n}"  # registers and copies of unrolled loops get other letters
+
+    def _uncovered(self, stage: str, axis: str) -> NoReturn:
+        self._refuse(f"axis {axis} of stage {stage} is not covered by its loops", "keep both parts of a split")
+
+    def _refuse(self, why: str, fix: str) -> NoReturn:
+        raise SternaError(
+            Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix)
+        )
+
+
+def loop_name(s: StageState, axis: str) -> str:
+    return f"{s.name}_{axis}".replace(".", "_").replace("+", "_")
