@@ -93,7 +93,7 @@ typedef void (*sterna_on_node)(void *user, uint32_t node, const char *name, uint
 /* Zero stands for the default of every member. */
 typedef struct sterna_options {
   size_t size;                       /* sizeof(sterna_options): the record grows at the end */
-  uint32_t threads;                  /* workers, the caller of sterna_run being one: 0 or 1 makes no thread */
+  uint32_t threads;                  /* workers, the caller among them: 0 or 1 makes no thread; at most 32 share a kernel */
   uint32_t reserved;
   const sterna_allocator *allocator; /* copied; NULL: that of the system */
   sterna_on_node on_node;            /* NULL: nothing is timed */
