@@ -61,6 +61,8 @@ bool port_start_thread(port_thread *thread, port_thread_main run, void *argument
 
 void port_join_thread(port_thread thread) { (void)thread; }
 void port_yield(void) {}
+int port_processor(void) { return -1; }
+void port_leave(int processor) { (void)processor; }
 
 bool port_mutex_open(port_mutex *mutex, port_condition *condition, port_condition *condition2) {
   *mutex = *condition = *condition2 = 0;

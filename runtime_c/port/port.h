@@ -19,6 +19,8 @@
 #define port_start_thread sterna_port_start_thread
 #define port_join_thread sterna_port_join_thread
 #define port_yield sterna_port_yield
+#define port_processor sterna_port_processor
+#define port_leave sterna_port_leave
 #define port_mutex_open sterna_port_mutex_open
 #define port_mutex_close sterna_port_mutex_close
 #define port_lock sterna_port_lock
@@ -78,6 +80,10 @@ typedef void *(*port_thread_main)(void *);
 bool port_start_thread(port_thread *thread, port_thread_main run, void *argument);
 void port_join_thread(port_thread thread);
 void port_yield(void);
+/* The processor that the calling thread is on; negative where that cannot be known. */
+int port_processor(void);
+/* Moves the calling thread to another processor than this one, if it is there, and may be elsewhere. It may come back. */
+void port_leave(int processor);
 
 bool port_mutex_open(port_mutex *mutex, port_condition *condition, port_condition *condition2);
 void port_mutex_close(port_mutex *mutex, port_condition *condition, port_condition *condition2);

@@ -2,7 +2,7 @@
 #if defined(__APPLE__)
 #define _DARWIN_C_SOURCE
 #elif defined(__linux__)
-#define _DEFAULT_SOURCE /* madvise and what it takes */
+#define _GNU_SOURCE /* madvise and what it takes, processors */
 #endif
 
 #include "port.h"
@@ -133,6 +133,22 @@ bool port_start_thread(port_thread *thread, port_thread_main run, void *argument
 void port_join_thread(port_thread thread) { (void)pthread_join(thread, NULL); }
 
 void port_yield(void) { (void)sched_yield(); }
+
+#ifdef __linux__
+int port_processor(void) { return sched_getcpu(); }
+
+void port_leave(int processor) {
+  cpu_set_t set;
+  if (sched_getcpu() != processor || sched_getaffinity(0, sizeof set, &set) != 0) return;
+  CPU_CLR((size_t)processor, &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) return; /* there is no other */
+  CPU_SET((size_t)processor, &set);
+  (void)sched_setaffinity(0, sizeof set, &set);
+}
+#else
+int port_processor(void) { return -1; }
+void port_leave(int processor) { (void)processor; }
+#endif
 
 bool port_mutex_open(port_mutex *mutex, port_condition *condition, port_condition *condition2) {
   if (pthread_mutex_init(mutex, NULL) != 0) return false;

@@ -102,6 +102,9 @@ void port_join_thread(port_thread thread) {
 
 void port_yield(void) { (void)SwitchToThread(); }
 
+int port_processor(void) { return -1; }
+void port_leave(int processor) { (void)processor; }
+
 bool port_mutex_open(port_mutex *mutex, port_condition *condition, port_condition *condition2) {
   InitializeSRWLock(mutex);
   InitializeConditionVariable(condition);

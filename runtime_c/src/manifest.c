@@ -133,7 +133,7 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   uint32_t abi;
   if (!json_uint32(text, member[ABI], &abi)) BAD("abi is missing or not a number");
   if (abi != STERNA_ABI)
-    return fail(error, STERNA_WRONG_VERSION, "graph.json: kernel ABI is %u; this runtime speaks %u", (unsigned)abi,
+    return fail(error, STERNA_WRONG_VERSION, "%s: kernel ABI is %u; this runtime speaks %u", "graph.json", (unsigned)abi,
                 (unsigned)STERNA_ABI);
   status = read_target(graph, member[TARGET], error);
   if (status != STERNA_OK) return status;

@@ -42,6 +42,7 @@ struct pool { /* starts on a cache line; each group of words that several thread
   char line2[LINE - 2 * sizeof(uint32_t)];
   volatile uint32_t wanted; /* what `done` is when the current job is over */
   volatile uint32_t sleepers, caller_sleeps, stop;
+  volatile uint32_t caller; /* the processor that it was on when it last woke the others */
   uint32_t n_workers, n_threads;
   uint32_t team; /* workers that take part in a job */
   uint8_t *scratch;
@@ -163,6 +164,9 @@ static PORT_THREAD_MAIN(worker_main) {
     while (job_of(atomic_load64(&p->ticket)) == seen && atomic_load32(&p->stop) == 0) port_wait(&p->work, &p->mutex);
     (void)atomic_add32(&p->sleepers, UINT32_MAX);
     port_unlock(&p->mutex);
+    /* It may find itself on the caller's processor, and wait for it there time after time though others are idle: to
+     * Linux in a virtual machine, an idle processor looks like one that the host has taken away. */
+    port_leave((int)atomic_load32(&p->caller));
   }
   return 0;
 }
@@ -173,7 +177,9 @@ static void publish(pool *p, const node *node, uint32_t units) {
   atomic_store_pointer(&next->job, (void *)(uintptr_t)node);
   atomic_store32(&next->units, units);
   atomic_store64(&p->ticket, (uint64_t)number << 32);
-  if (atomic_load32(&p->sleepers) != 0) wake(p, &p->work);
+  if (atomic_load32(&p->sleepers) == 0) return;
+  atomic_store32(&p->caller, (uint32_t)port_processor());
+  wake(p, &p->work);
 }
 
 int32_t pool_run(pool *p, const node *node) {

@@ -1,4 +1,8 @@
 /* The small parts: hash, JSON, heap, arithmetic, CPU features, status texts. */
+#ifdef __linux__
+#define _GNU_SOURCE /* processors */
+#include <sched.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +140,24 @@ static void test_cpu(void) {
 #endif
 }
 
+static void test_processors(void) {
+  port_leave(-1);
+#ifdef __linux__
+  cpu_set_t before, after;
+  CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+  bool moved = false;
+  for (int i = 0; i < 100; i++) {
+    int here = port_processor();
+    CHECK(here >= 0);
+    port_leave(here + 1000);
+    port_leave(here);
+    moved |= port_processor() != here;
+  }
+  CHECK(moved == (CPU_COUNT(&before) > 1));
+  CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&before, &after));
+#endif
+}
+
 static void test_status(void) {
   sterna_error error;
   CHECK(strcmp(sterna_status_name(STERNA_DAMAGED), "DAMAGED") == 0);
@@ -154,6 +176,7 @@ int main(void) {
   test_heap();
   test_pages();
   test_cpu();
+  test_processors();
   test_status();
   printf("%d failures\n", failures);
   return failures != 0;
