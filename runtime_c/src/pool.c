@@ -82,7 +82,7 @@ static void barrier(void *argument) {
   }
 }
 
-/* Runs `count` units from `first`: tasks, or, for a kernel with barriers, whole shares of the tasks, one per worker. */
+/* Runs the units first <= u < last: tasks, or, for a kernel with barriers, whole shares of the tasks, one per worker. */
 static void run_units(pool *p, const node *job, uint32_t self, uint32_t first, uint32_t last) {
   sterna_call call = job->call;
   call.n_workers = p->team;

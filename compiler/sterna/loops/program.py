@@ -16,8 +16,9 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
 from sterna.te.layout import dense_strides, most_elements
 
-#: input, output, param: memory of the call record. scratch: per worker, planned by the compiler. stack: at most 1 KB.
-#: register: named scalars or vectors, all indices constant. tile: one tile of the hardware per index, all constant.
+#: input, output, param: memory of the call record. scratch: per worker, in a kernel with barriers of all.
+#: stack: at most 1 KB. register: named scalars or vectors, all indices constant. tile: one tile of the hardware per
+#: index, all constant.
 Scope = Literal["input", "output", "param", "scratch", "stack", "register", "tile"]
 LoopKind = Literal["serial", "unrolled", "vectorized", "parallel"]
 

@@ -12,10 +12,10 @@ from math import ceil
 
 from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, cheap, inline_elementwise, product, reductions, size
+from sterna.schedule.strategies.analysis import Context, cheap, inline_elementwise, reductions, size, stored_apart
 from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
 from sterna.schedule.strategies.rows import place_rows
-from sterna.schedule.strategies.tasks import shared
+from sterna.schedule.strategies.tasks import block_tasks
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel, Tensor
 
@@ -47,10 +47,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     if found is None:
         return None
     s = Schedule(kernel)
-    out = kernel.outputs[0].name
-    acc = found.values.stage.name
-    if acc == out:
-        acc = s.cache_write(out)
+    acc, out = stored_apart(s, found.values.stage)
     summed = found.queries.stage.name
     if summed == found.scores.name:
         summed = s.cache_write(summed)
@@ -65,12 +62,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     loops = split_tiles(s, out, found.values, tile, row)
     *before, tiles = loops.rows
     s.reorder(out, *before, block, loops.columns, tiles, *loops.inner, loops.vector, loops.lane)
-    task = block
-    for axis in reversed(before):
-        task = s.fuse(out, axis, task)
-    work = sum(product([a.extent for a in t.all_axes]) for t in reductions(kernel))
-    if shared(context.target, context.cycles(kernel, work)):
-        s.parallel(out, task)
+    task = block_tasks(s, out, before, block, context)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, tiles, found.values, tile, context)
     s.compute_at(found.shares.name, out, task, "scratch")

@@ -20,9 +20,10 @@ from sterna.schedule.strategies.analysis import (
     product,
     reductions,
     size,
+    stored_apart,
 )
 from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
-from sterna.schedule.strategies.tasks import shared
+from sterna.schedule.strategies.tasks import block_tasks
 from sterna.schedule.strategies.window import channel_steps, store_tiles
 from sterna.targets.target import Target
 from sterna.te.expr import Load
@@ -103,10 +104,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     if chain is None:
         return None
     s = Schedule(kernel)
-    out = kernel.outputs[0].name
-    acc = chain.product.stage.name
-    if acc == out:
-        acc = s.cache_write(out)
+    acc, out = stored_apart(s, chain.product.stage)
     inline_elementwise(s, [t.name for t in (chain.stored, chain.padded) if t is not None])
     lanes = context.lanes(kernel)
     rows = _sizes(chain).block(context.target) or 1
@@ -115,12 +113,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     *before, row, tiles = loops.rows
     block, row = s.split(out, row, rows)
     s.reorder(out, *before, block, row, loops.columns, tiles, *loops.inner, loops.vector, loops.lane)
-    task = block
-    for axis in reversed(before):
-        task = s.fuse(out, axis, task)
-    work = sum(product([a.extent for a in t.all_axes]) for t in reductions(kernel))
-    if shared(context.target, context.cycles(kernel, work)):
-        s.parallel(out, task)
+    task = block_tasks(s, out, before, block, context)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, tiles, chain.product, tile, context)
     s.compute_at(chain.stored.name, out, row, "scratch")

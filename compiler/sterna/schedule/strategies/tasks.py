@@ -12,7 +12,7 @@ from math import log2
 from sterna.ir.integer import Int, ceil_div
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.state import Fuse, Split, StageState
-from sterna.schedule.strategies.analysis import Context, size
+from sterna.schedule.strategies.analysis import Context, product, reductions, size
 from sterna.targets.target import Target
 
 #: Cycles of one task: enough that taking it costs little beside it.
@@ -29,6 +29,7 @@ def shared(target: Target, cycles: int) -> bool:
 
 
 def wanted_tasks(cycles: int) -> int:
+    """How many tasks a kernel of so many cycles is cut into."""
     return min(MOST_TASKS, max(1, cycles // TASK_CYCLES))
 
 
@@ -59,6 +60,24 @@ def make_tasks(s: Schedule, out: str, axes: Sequence[str], cycles: int, context:
         fused, inner = s.split(out, fused, group)
     s.parallel(out, fused)
     return inner if last == place else place
+
+
+def block_tasks(s: Schedule, out: str, before: Sequence[str], block: str, context: Context) -> str:
+    """Makes the outermost axes one, and that the tasks if the kernel is worth sharing.
+
+    Args:
+        before: all but the last of them, in order; block: the last one.
+
+    Returns:
+        What the axis is called; what a task needs is placed there.
+    """
+    task = block
+    for axis in reversed(before):
+        task = s.fuse(out, axis, task)
+    work = sum(product([a.extent for a in t.all_axes]) for t in reductions(s.kernel))
+    if shared(context.target, context.cycles(s.kernel, work)):
+        s.parallel(out, task)
+    return task
 
 
 def even_group(n: int, tasks: int, cores: int) -> int:
