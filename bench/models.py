@@ -9,6 +9,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ class Model:
         """By how much right outputs may differ, in parts of the largest."""
         return self.case.spread if self.case is not None else 0.0
 
+    @cached_property
     def digest(self) -> str:
         """Of the file, for the names of what is kept."""
         return hashlib.sha256(self.file.read_bytes()).hexdigest()[:12]
@@ -104,7 +106,7 @@ class Models:
 
     def arrays(self, model: Model) -> Path:
         """The file with inputs and reference outputs of a model, made once."""
-        place = self.folder / "arrays" / f"{model.label}-{model.digest()}.npz"
+        place = self.folder / "arrays" / f"{model.label}-{model.digest}.npz"
         if not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
             write_reference(model.file, model.case, place)

@@ -165,7 +165,7 @@ class Bench:
 
     def _own(self, peer: str, model: Model) -> Path:
         """The folder of what a peer makes of a model."""
-        return self.folder / "compiled" / peer / f"{model.label}-{model.digest()}"
+        return self.folder / "compiled" / peer / f"{model.label}-{model.digest}"
 
     def _compile(self, peer: str, model: Model) -> Record:
         kept = self._own(peer, model) / "compile.json"

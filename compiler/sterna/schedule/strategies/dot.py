@@ -14,6 +14,7 @@ from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
 from sterna.schedule.strategies.contraction import Shape, analyse, largest_tile, least_cycles, tile_shape, tile_tasks
+from sterna.te.expr import Load
 from sterna.te.tensor import Axis, Kernel
 
 
@@ -83,7 +84,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         s.unroll(acc, axis)
     s.unroll(acc, vector)
     s.tensorize(acc, lane, group, intrinsic.name)
-    _pack(s, fit, nr)
+    pack_groups(s, shape.right, shape.columns, fit.group, nr, depth)
     return s
 
 
@@ -130,10 +131,13 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     return _Fit(chosen, shape, group, offset=not as_it_is)
 
 
-def _pack(s: Schedule, fit: _Fit, nr: int) -> None:
-    """Stores the weights in panels of NR columns, in the order in which a tile reads them, groups innermost."""
-    right = fit.shape.right
-    column, group = (right.indices.index(a.var) for a in (fit.shape.columns, fit.group))
-    rest = [(d, "") for d in range(len(right.indices)) if d not in (column, group)]
-    order = [(column, "o"), *rest, (group, "o"), (column, "i"), (group, "i")]
-    s.pack(right.tensor.name, {column: nr, group: fit.intrinsic.group}, order)
+def pack_groups(s: Schedule, right: Load, column: Axis, depth: Axis, nr: int, group: int) -> None:
+    """Stores the weights in panels of NR columns, in the order in which a tile reads them, groups innermost.
+
+    Args:
+        column, depth: axes that index dimensions of the weights as they are; group: neighbours along `depth`.
+    """
+    across, along = (right.indices.index(a.var) for a in (column, depth))
+    rest = [(d, "") for d in range(len(right.indices)) if d not in (across, along)]
+    order = [(across, "o"), *rest, (along, "o"), (across, "i"), (along, "i")]
+    s.pack(right.tensor.name, {across: nr, along: group}, order)

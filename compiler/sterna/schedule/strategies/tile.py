@@ -14,6 +14,7 @@ from sterna.intrinsics import TILES, TileIntrinsic
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
 from sterna.schedule.strategies.contraction import Shape, analyse, least_cycles, tile_shape, tile_tasks
+from sterna.schedule.strategies.dot import pack_groups
 from sterna.te.tensor import Axis, Kernel
 
 
@@ -75,7 +76,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     for axis in (*others, down_outer, across_outer):
         s.unroll(acc, axis)
     s.tensorize(acc, tile_row, lane, word, group, intrinsic.name)
-    _pack(s, plan, nr)
+    pack_groups(s, shape.right, shape.columns, plan.depth, nr, intrinsic.group)
     return s
 
 
@@ -181,12 +182,3 @@ def _vector_cycles(shape: Shape, context: Context) -> float:
 def _multiply_adds(intrinsic: TileIntrinsic) -> float:
     """In a cycle, of whole tiles."""
     return intrinsic.rows * intrinsic.lanes * intrinsic.depth / intrinsic.multiply_cycles
-
-
-def _pack(s: Schedule, plan: _Plan, nr: int) -> None:
-    """Stores the weights in panels of a block's columns, in the order in which it reads them, groups innermost."""
-    right = plan.shape.right
-    column, depth = (right.indices.index(a.var) for a in (plan.shape.columns, plan.depth))
-    rest = [(d, "") for d in range(len(right.indices)) if d not in (column, depth)]
-    order = [(column, "o"), *rest, (depth, "o"), (column, "i"), (depth, "i")]
-    s.pack(right.tensor.name, {column: nr, depth: plan.intrinsic.group}, order)
