@@ -5,9 +5,9 @@
     ci/fuzz --minutes 999 --executions 1e7 --only loader
     ci/fuzz --only models --replay fuzz-findings/models/hang-0123456789abcdef
 
-What may not happen is a crash, a hang of more than 10 s, more than 2 GB of memory, an uncaught error, or a wrong answer.
-Inputs that show one are kept in fuzz-findings/; a mended one goes to fuzz/corpus/, which every run begins with. The same
-seed makes the same inputs. docs/security.md says what is promised.
+What may not happen: a crash, a hang of more than 10 s, more than 2 GB of memory, an uncaught error, a wrong answer.
+Inputs that show one are kept in fuzz-findings/; a mended one goes to fuzz/corpus/, which every run begins with. The
+same seed makes the same inputs. docs/security.md says what is promised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from pathlib import Path
 from frame import Budget, Finding, Fuzzer
 
 #: Module of each fuzzer, imported only when it runs; each defines FUZZER.
-FUZZERS: dict[str, str] = {}
+FUZZERS: dict[str, str] = {
+    "models": "models",
+    "loader": "loader",
+    "calls": "calls",
+    "javascript": "javascript",
+    "package": "package",
+    "serve": "serve",
+}
 MOST_SHOWN = 5
 
 
