@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sterna.errors import CODES
+from sterna.error_codes import CODES, GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = [path for path in (ROOT / "compiler" / "sterna").rglob("*.py") if path.name != "errors.py"]
+SOURCES = [path for path in (ROOT / "compiler" / "sterna").rglob("*.py") if path.name != "error_codes.py"]
 CODE = re.compile(r"\bE0\d{3}\b")
 
 
@@ -25,6 +25,17 @@ def test_every_code_in_the_source_is_listed() -> None:
 
 def test_the_table_is_in_order() -> None:
     assert list(CODES) == sorted(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_a_cause_and_a_fix(code: str) -> None:
+    entry = CODES[code]
+    assert code[:3] in GROUPS
+    assert not entry.meaning.endswith(".")
+    for text in (entry.cause, entry.fix):
+        assert text[0].isupper() or text[0] == "`", text
+        assert text.endswith((".", ")")), text
+        assert "  " not in text
 
 
 def test_the_c_runtime_has_the_same_codes() -> None:

@@ -335,6 +335,32 @@ def test_the_installed_command_runs(bundle: Path) -> None:
     assert time.perf_counter() - start < 60
 
 
+# ---- explain ----
+
+
+@pytest.mark.parametrize("written", ["E0105", "e0105", "105", "error[E0105]:"])
+def test_explain_says_cause_and_fix(written: str) -> None:
+    text = sterna_cli("explain", written).stdout
+    assert text.startswith("E0105: an input has a dimension of unknown size\n\nCause\n  Sterna plans all memory")
+    assert "\nFix\n" in text
+    assert "--dim batch=1" in text
+    assert max(map(len, text.splitlines())) <= 88
+
+
+def test_explain_lists_every_code() -> None:
+    text = sterna_cli("explain").stdout
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("  ")] == list(CODES)
+    assert json.loads(sterna_cli("explain", "--json").stdout).keys() == CODES.keys()
+    assert json.loads(sterna_cli("explain", "E0604", "--json").stdout)["meaning"] == CODES["E0604"].meaning
+
+
+def test_explain_knows_no_other_code() -> None:
+    for written in ("E0199", "nonsense"):
+        result = sterna_cli("explain", written)
+        assert result.exit_code == 2
+        assert result.stderr.startswith(f'error[E0002]: there is no error code "{written}"')
+
+
 def test_codes_of_the_command_line_are_listed() -> None:
     assert {f"E00{n:02}" for n in range(1, 11)} == {code for code in CODES if code.startswith("E00")}
 

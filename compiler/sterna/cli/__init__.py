@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "package": ("package", "Turn a bundle into an npm package."),
     "targets": ("targets", "List the targets, or describe one."),
     "doctor": ("doctor", "Say what is installed here, and what each missing piece gives."),
+    "explain": ("explain", "Explain an error code: its cause, and what to do about it."),
     "demo": ("demo", "Compile a small trained model and run it on pictures."),
 }
 
