@@ -147,6 +147,7 @@ typedef struct sterna_tensor {
   size_t bytes;        /* of the dense row-major tensor, at the sizes of this moment */
 } sterna_tensor;
 
+/* How many the model has, at least 0. */
 STERNA_API uint32_t sterna_input_count(const sterna_model *model);
 STERNA_API uint32_t sterna_output_count(const sterna_model *model);
 
@@ -191,6 +192,7 @@ typedef struct sterna_dim {
   int32_t computed; /* not 0: by the model while it runs */
 } sterna_dim;
 
+/* How many there are, and one of them: STERNA_BAD_ARGUMENT if there is none of that number. */
 STERNA_API uint32_t sterna_dim_count(const sterna_model *model);
 STERNA_API sterna_status sterna_dim_info(const sterna_model *model, uint32_t dim, sterna_dim *info);
 
@@ -209,18 +211,23 @@ typedef struct sterna_node {
   uint32_t tasks; /* at the sizes of this moment */
 } sterna_node;
 
+/* How many there are, and one of them: STERNA_BAD_ARGUMENT if there is none of that number. */
 STERNA_API uint32_t sterna_node_count(const sterna_model *model);
 STERNA_API sterna_status sterna_node_info(const sterna_model *model, uint32_t node, sterna_node *info);
 
 /* ---- Facts ---- */
 
+/* The name that the model was compiled under. */
 STERNA_API const char *sterna_model_name(const sterna_model *model);
-STERNA_API const char *sterna_version(void); /* of the library, against STERNA_VERSION of the header */
+/* Of the library, to be compared with STERNA_VERSION of the header. */
+STERNA_API const char *sterna_version(void);
 
 /* Bytes that the model's tensors need at their largest: the arena, one worker's scratch, and the inputs and outputs. */
 typedef struct sterna_memory {
   size_t arena, scratch, signature, params;
 } sterna_memory;
+
+/* Fills in *info. */
 STERNA_API sterna_status sterna_memory_info(const sterna_model *model, sterna_memory *info);
 
 /* 1 if this machine has the CPU feature, 0 if it lacks it, -1 if the name is unknown here. Names are LLVM's:
