@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sterna.errors import SternaError
+from sterna.intrinsics import INTRINSICS
+from sterna.targets import features
 from sterna.targets.target import Target, host, load_target, target_names
+from sterna.toolchain.zig import zig
 
 
 @pytest.mark.parametrize("name", target_names())
@@ -71,3 +77,102 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
 def test_a_target_is_a_value() -> None:
     assert isinstance(hash(load_target("arm64")), int)
     assert Target("a", "b", "c", "d") == Target("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_capabilities_are_what_the_features_give(name: str) -> None:
+    assert features.contradictions(load_target(name)) == []
+
+
+@pytest.mark.parametrize("name", [n for n in target_names() if n not in ("host", "c99")])
+def test_zig_knows_the_same_features(name: str) -> None:
+    """What zig says of the processor: all that the runtime looks for, and nothing of that kind beside it."""
+    target = load_target(name)
+    command = zig("build-obj", "--show-builtin", "-target", target.triple, f"-mcpu={target.cpu}")
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed = re.search(r"featureSet\(&\.\{(.*?)\}\)", said, re.S)
+    assert listed is not None
+    has = {features.plain(word) for word in re.findall(r"\.(\w+)", listed[1])}
+    wanted = features.closure(map(features.plain, target.cpu_features))
+    assert wanted <= has
+    assert has & features.CHECKED <= wanted | (has if target.static else set())
+
+
+def test_what_a_target_loses_with_its_features(tmp_path: Path) -> None:
+    """Whoever takes features away does not keep what hung on them."""
+    lesser = {
+        "browser": ('cpu = "generic"\nllvm_features = []\ncpu_features = []\n', (0, False, (), ())),
+        "browser-relaxed": (
+            'cpu = "generic+simd128"\nllvm_features = ["+simd128"]\ncpu_features = ["simd128"]\n',
+            (128, False, load_target("browser").int_dot, ()),
+        ),
+        "x86-64-v4-amx": (
+            'cpu = "x86_64_v3"\nllvm_cpu = "x86-64-v3"\nllvm_features = []\ncpu_features = ["avx2", "fma"]\n',
+            (256, True, (), ()),
+        ),
+        "x86-64-v3": (
+            'cpu = "x86_64_v2"\nllvm_cpu = "x86-64-v2"\ncpu_features = ["sse4.2"]\n', (128, False, (), ()),
+        ),
+        "x86-64-v4": ("vector_bits = 256\n", (256, True, load_target("x86-64-v3").int_dot, ())),
+        "arm64-i8mm": (
+            'cpu = "generic+dotprod"\nllvm_features = ["+dotprod"]\ncpu_features = ["neon", "dotprod"]\n',
+            (128, True, ("sdot.128",), ()),
+        ),
+    }  # fmt: skip
+    for base, (text, expected) in lesser.items():
+        path = tmp_path / f"less-{base}.toml"
+        path.write_text(f'extends = "{base}"\n{text}')
+        target = load_target(str(path))
+        assert (target.vector_bits, target.fma, target.int_dot, target.int_tile) == expected, base
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ('extends = "browser-baseline"\nint_dot = ["i32x4.dot_i16x8_s.128.s8"]\n', ["int_dot"]),
+        ('extends = "browser"\nfma = true\n', ["fma"]),
+        ('extends = "browser"\nvector_bits = 256\n', ["vector_bits"]),
+        ('extends = "browser"\ncpu = "generic"\n', ["cpu"]),
+        ('extends = "browser"\nllvm_features = ["-simd128"]\n', ["llvm_features"]),
+        ('extends = "browser"\ncpu_features = []\n', ["cpu_features", "cpu_features"]),
+        ('extends = "x86-64-v2"\nint_tile = ["tdpbusd"]\n', ["int_tile"]),
+        ('extends = "x86-64-v2"\nvector_bits = 512\n', ["vector_bits"]),
+        ('extends = "x86-64-v3"\nint_dot = ["vpdpbusd.256", "sdot.128"]\n', ["int_dot", "int_dot"]),
+        ('extends = "x86-64-v4-vnni"\nvector_bits = 256\nint_dot = ["vpdpbusd.512"]\n', ["int_dot"]),
+        ('extends = "x86-64-v3"\ncpu = "znver3-avx2"\n', ["cpu"]),
+        ('extends = "arm64"\nint_dot = ["sdot.128"]\n', ["int_dot"]),
+        ('extends = "c99"\nllvm_triple = "wasm32-unknown-unknown"\nint_dot = ["sdot.128"]\n', ["int_dot"]),
+    ],
+)
+def test_contradictions_name_the_key(text: str, keys: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(SternaError) as caught:
+        load_target(str(path))
+    assert caught.value.codes == ("E0202",) * len(keys)
+    for problem, key in zip(caught.value.diagnostics, keys, strict=True):
+        assert re.match(rf"{key}\b", problem.title), problem
+        assert problem.fix
+        assert problem.where == (str(path),)
+
+
+def test_a_model_that_is_not_known_may_have_anything(tmp_path: Path) -> None:
+    path = tmp_path / "board.toml"
+    path.write_text(
+        'extends = "arm64"\ncpu = "cortex_a76"\nllvm_cpu = "cortex-a76"\ncpu_features = ["neon", "dotprod"]\n'
+        'int_dot = ["sdot.128"]\n'
+    )
+    assert load_target(str(path)).int_dot == ("sdot.128",)
+
+
+def test_every_intrinsic_names_its_features() -> None:
+    """Without features no target has one; with those of any of its ways one has."""
+    for intrinsic in INTRINSICS.values():
+        assert all(way for way in intrinsic.needs), intrinsic.name
+        owners = [t for t in map(load_target, target_names()) if intrinsic.name in (*t.int_dot, *t.int_tile)]
+        assert owners, f"no target has {intrinsic.name}"
+        for target in owners:
+            less = replace(target, cpu_features=())
+            if not features.closure(("sse2", "neon")) >= set(intrinsic.needs[0]):
+                left = features.supported(less)
+                assert intrinsic.name not in (*left.get("int_dot", ()), *left.get("int_tile", ())), intrinsic.name

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sterna.ir import dtypes
 from sterna.te.expr import Binary, Cast, Load, Reduce
 from sterna.te.tensor import Tensor
 
@@ -23,6 +24,7 @@ class Intrinsic:
             operands...), and the one of `intrinsics/llvm.j2` that gives the body of the LLVM function: instructions
             that compute %r from %a0, %a1, %a2.
         settings: what the macros need to know beside the behaviour.
+        needs: the features of a processor that has it, by the names that targets use; each member is enough.
         spare: vector registers that the lowering takes beside its operands.
     """
 
@@ -31,6 +33,7 @@ class Intrinsic:
     template: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     spare: int = 0
+    needs: tuple[tuple[str, ...], ...] = ((),)
 
     @property
     def reduction(self) -> Reduce:
@@ -51,6 +54,11 @@ class Intrinsic:
     def dtype(self) -> str:
         """The accumulators' element type."""
         return self.behaviour.dtype
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of the vector registers that it takes."""
+        return self.lanes * dtypes.bits(self.dtype)
 
     @property
     def factors(self) -> tuple[Load, Load]:
@@ -99,6 +107,11 @@ class TileIntrinsic(Intrinsic):
     multiply_cycles: int = 16
     load_cycles: int = 8
     latency: int = 52
+
+    @property
+    def vector_bits(self) -> int:
+        """None: tiles have registers of their own."""
+        return 0
 
     @property
     def rows(self) -> int:

@@ -21,12 +21,18 @@ def dot_product(lanes: int, group: int, left: str, right: str) -> Tensor:
 
 #: x86, AVX512_VNNI (512 bits) and AVX512_VNNI with AVX512VL (256 bits), or AVX_VNNI, whose encoding differs.
 _VNNI = (
-    Intrinsic("vpdpbusd.512", dot_product(16, 4, "uint8", "int8"), "vpdpbusd", {"bits": 512}),
-    Intrinsic("vpdpbusd.256", dot_product(8, 4, "uint8", "int8"), "vpdpbusd", {"bits": 256}),
+    Intrinsic("vpdpbusd.512", dot_product(16, 4, "uint8", "int8"), "vpdpbusd", {"bits": 512}, needs=(("avx512vnni",),)),
+    Intrinsic(
+        "vpdpbusd.256",
+        dot_product(8, 4, "uint8", "int8"),
+        "vpdpbusd",
+        {"bits": 256},
+        needs=(("avx512vnni", "avx512vl"), ("avxvnni",)),
+    ),
 )
 
 
-def _pairs(stem: str, bits: int, c: str, llvm: str) -> tuple[Intrinsic, ...]:
+def _pairs(stem: str, bits: int, c: str, llvm: str, feature: str) -> tuple[Intrinsic, ...]:
     """Four products by two instructions that multiply numbers of 16 bits and add neighbours, which is exact: the even
     and the odd bytes of either operand, widened. For both signednesses of the left operand."""
     return tuple(
@@ -36,6 +42,7 @@ def _pairs(stem: str, bits: int, c: str, llvm: str) -> tuple[Intrinsic, ...]:
             "pairs",
             {"bits": bits, "signed": left == "int8", "c": c, "llvm": llvm},
             spare=4,
+            needs=((feature,),),
         )
         for left in ("uint8", "int8")
     )
@@ -43,16 +50,16 @@ def _pairs(stem: str, bits: int, c: str, llvm: str) -> tuple[Intrinsic, ...]:
 
 #: x86 since SSE2, by vector width: pmaddwd. Not pmaddubsw, which saturates the sum of two products.
 _MADD = (
-    *_pairs("pmaddwd", 128, "__builtin_ia32_pmaddwd128", "llvm.x86.sse2.pmadd.wd"),
-    *_pairs("pmaddwd", 256, "__builtin_ia32_pmaddwd256", "llvm.x86.avx2.pmadd.wd"),
-    *_pairs("pmaddwd", 512, "__builtin_ia32_pmaddwd512", "llvm.x86.avx512.pmaddw.d.512"),
+    *_pairs("pmaddwd", 128, "__builtin_ia32_pmaddwd128", "llvm.x86.sse2.pmadd.wd", "sse2"),
+    *_pairs("pmaddwd", 256, "__builtin_ia32_pmaddwd256", "llvm.x86.avx2.pmadd.wd", "avx2"),
+    *_pairs("pmaddwd", 512, "__builtin_ia32_pmaddwd512", "llvm.x86.avx512.pmaddw.d.512", "avx512bw"),
 )
 #: WebAssembly, fixed-width SIMD: i32x4.dot_i16x8_s.
-_WASM = _pairs("i32x4.dot_i16x8_s", 128, "__builtin_wasm_dot_s_i32x4_i16x8", "llvm.wasm.dot")
+_WASM = _pairs("i32x4.dot_i16x8_s", 128, "__builtin_wasm_dot_s_i32x4_i16x8", "llvm.wasm.dot", "simd128")
 #: 64-bit ARM: FEAT_DotProd, and FEAT_I8MM for operands of two signednesses.
 _ARM = (
-    Intrinsic("sdot.128", dot_product(4, 4, "int8", "int8"), "arm", {"instruction": "sdot"}),
-    Intrinsic("usdot.128", dot_product(4, 4, "uint8", "int8"), "arm", {"instruction": "usdot"}),
+    Intrinsic("sdot.128", dot_product(4, 4, "int8", "int8"), "arm", {"instruction": "sdot"}, needs=(("dotprod",),)),
+    Intrinsic("usdot.128", dot_product(4, 4, "uint8", "int8"), "arm", {"instruction": "usdot"}, needs=(("i8mm",),)),
 )
 
 DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM)

@@ -50,6 +50,7 @@ def _amx(left: str, right: str) -> TileIntrinsic:
             "llvm": {**_AMX_LLVM, "multiply": f"llvm.x86.{name}"},
             "header": "immintrin.h",
         },
+        needs=(("amx-tile", "amx-int8"),),
         configuration=_amx_configuration,
     )
 

@@ -1,7 +1,8 @@
 """A target is declared once, as data; code asks it for capabilities, never for its name.
 
 Descriptions are TOML files: those beside this module, those in the directories of `STERNA_TARGETS`, or a path given in
-place of a name. Keys are the fields of `Target`; `extends` names a description to start from.
+place of a name. Keys are the fields of `Target`; `extends` names a description to start from. One that takes features
+away does not keep the capabilities that hung on them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import llvmlite.binding as llvm
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import DOTS, TILES
+from sterna.targets.features import contradictions, supported
 from sterna.targets.self_test import passes_self_test
 
 if sys.version_info >= (3, 11):
@@ -239,7 +241,7 @@ def _read(path: Path) -> Target:
     if strange:
         raise SternaError(strange)
     if base is not None:
-        return replace(load_target(str(base)), **values)
+        return _consistent(replace(load_target(str(base)), **values), frozenset(values), where)
     missing = [k for k in ("description", "triple", "llvm_triple") if k not in values]
     if missing:
         raise SternaError(
@@ -250,7 +252,19 @@ def _read(path: Path) -> Target:
                 "add the keys, or `extends` a target that has them",
             )
         )
-    return Target(**values)
+    return _consistent(Target(**values), frozenset(values), where)
+
+
+def _consistent(target: Target, stated: frozenset[str], where: tuple[str, ...]) -> Target:
+    """A target whose capabilities are among what its features give: what it took over and can no longer have is gone.
+
+    Raises:
+        SternaError: E0202, what the description itself states does not go together.
+    """
+    target = replace(target, **{key: value for key, value in supported(target).items() if key not in stated})
+    if problems := [Diagnostic("E0202", c.problem, where, c.fix) for c in contradictions(target)]:
+        raise SternaError(problems)
+    return target
 
 
 def _fits(annotation: str, value: Any) -> bool:

@@ -1,0 +1,201 @@
+"""What the features of a processor allow: a target's capabilities must be among what they give.
+
+A description says its features three times, for three readers: `cpu` for zig, `llvm_cpu` and `llvm_features` for LLVM,
+`cpu_features` for the runtime, which refuses a machine without them. The three must agree, as far as the processor's
+model is one whose features are known here, and every capability must be one that these features have: else kernels do
+not compile, or stop a machine that the runtime let pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sterna.intrinsics import INTRINSICS
+
+if TYPE_CHECKING:
+    from sterna.targets.target import Target
+
+#: What a feature brings along, by LLVM's names (its X86.td, AArch64Features.td, WebAssembly.td), as far as a capability
+#: hangs on it.
+_BRINGS: dict[str, tuple[str, ...]] = {
+    "sse4.2": ("sse2",),
+    "avx": ("sse4.2",),
+    "avx2": ("avx",),
+    "fma": ("avx",),
+    "avxvnni": ("avx2",),
+    "avx512f": ("avx2", "fma"),
+    "avx512bw": ("avx512f",),
+    "avx512dq": ("avx512f",),
+    "avx512vl": ("avx512f",),
+    "avx512vnni": ("avx512f",),
+    "amx-int8": ("amx-tile",),
+    "dotprod": ("neon",),
+    "i8mm": ("neon",),
+    "sve": ("neon",),
+    "relaxed-simd": ("simd128",),
+}
+#: The features of processors' models, of those that hang on nothing but their names. A model that is not here may have
+#: any feature that is not taken from it.
+_MODELS: dict[str, dict[str, tuple[str, ...]]] = {
+    "x86_64": {
+        "x86-64": (),
+        "x86-64-v2": ("sse4.2",),
+        "x86-64-v3": ("avx2", "fma"),
+        "x86-64-v4": ("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+    },
+    "aarch64": {"generic": ()},
+    "wasm32": {"generic": (), "mvp": ()},
+}
+#: What every processor of an architecture has; of others nothing is known, and nothing is checked.
+_ALWAYS: dict[str, tuple[str, ...]] = {"x86_64": ("sse2",), "aarch64": ("neon",), "wasm32": ()}
+#: The feature behind vector registers of a width, and behind fused multiply-adds.
+_VECTORS: dict[str, dict[int, str]] = {
+    "x86_64": {64: "sse2", 128: "sse2", 256: "avx2", 512: "avx512f"},
+    "aarch64": {64: "neon", 128: "neon", 256: "sve", 512: "sve"},
+    "wasm32": {64: "simd128", 128: "simd128"},
+}
+_FUSED = {"x86_64": "fma", "aarch64": "neon", "wasm32": "relaxed-simd"}
+#: LLVM's names for what the runtime calls otherwise.
+_LLVM_NAMES = {"threads": "atomics"}
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A key of a description that does not go with the others: what is wrong with it, and what mends it."""
+
+    key: str
+    problem: str
+    fix: str
+
+
+def contradictions(target: Target) -> list[Contradiction]:
+    """What does not go together in a target."""
+    family = _family(target)
+    if family is None:
+        return []
+    found = [*_processor_contradictions(target, family)]
+    has = closure((*_ALWAYS[family], *map(plain, target.cpu_features)))
+    found += _vector_contradictions(target, family, has)
+    if target.fma and (needed := _FUSED[family]) not in has:
+        found.append(_lacking("fma", "a fused multiply-add", (needed,)))
+    for key, names in (("int_dot", target.int_dot), ("int_tile", target.int_tile)):
+        for name in names:
+            intrinsic = INTRINSICS[name]
+            if not any(has >= set(way) for way in intrinsic.needs):
+                found.append(_lacking(key, name, intrinsic.needs[0]))
+            elif intrinsic.vector_bits > target.vector_bits:
+                problem = (
+                    f"{key}: {name} takes vectors of {intrinsic.vector_bits} bits, vector_bits is {target.vector_bits}"
+                )
+                found.append(Contradiction(key, problem, f"take {name} out of {key}"))
+    return found
+
+
+def supported(target: Target) -> dict[str, Any]:
+    """The values that capabilities of a target have to be cut down to, by key: to what its features give."""
+    family = _family(target)
+    if family is None:
+        return {}
+    values: dict[str, Any] = {}
+    has = closure((*_ALWAYS[family], *map(plain, target.cpu_features)))
+    widths = [bits for bits, feature in _VECTORS[family].items() if feature in has and bits <= target.vector_bits]
+    width = max(widths, default=0)
+    if width < target.vector_bits:
+        values["vector_bits"] = width
+    if target.fma and _FUSED[family] not in has:
+        values |= {"fma": False, "fma_bits": 0}
+    for key, names in (("int_dot", target.int_dot), ("int_tile", target.int_tile)):
+        kept = tuple(n for n in names if any(has >= set(way) for way in INTRINSICS[n].needs))
+        kept = tuple(n for n in kept if INTRINSICS[n].vector_bits <= width)
+        if kept != names:
+            values[key] = kept
+    return values
+
+
+def enabled(model: str, changes: Iterable[str], family: str) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """What a model with changes such as "+avx2" has, None where it is not known; what the changes take away."""
+    taken = {plain(c[1:]) for c in changes if c.startswith("-")}
+    base = _MODELS[family].get(plain(model))
+    if base is None:
+        return None, frozenset(taken)
+    added = (plain(c[1:]) for c in changes if c.startswith("+"))
+    return closure((*_ALWAYS[family], *base, *added)) - taken, frozenset(taken)
+
+
+def _processor_contradictions(target: Target, family: str) -> Iterator[Contradiction]:
+    """Where `cpu`, `llvm_cpu` with `llvm_features`, and `cpu_features` disagree."""
+    wanted = closure(map(plain, target.cpu_features))
+    model, changes = _zig_words(target.cpu)
+    for key, (has, taken) in (
+        ("cpu", enabled(model, changes, family)),
+        ("llvm_features", enabled(target.llvm_cpu, target.llvm_features, family)),
+    ):
+        missing = sorted(taken & wanted if has is None else wanted - has)
+        if missing:
+            names = " and ".join(missing)
+            yield Contradiction(
+                key,
+                f"{key} does not have {names}, which cpu_features names",
+                f"add {names} to {key}, or take it out of cpu_features with what needs it",
+            )
+        unnamed = sorted((has or frozenset()) & CHECKED - wanted - closure(_ALWAYS[family]))
+        if unnamed:
+            names = " and ".join(unnamed)
+            yield Contradiction(
+                "cpu_features",
+                f"cpu_features does not name {names}, which {key} lets kernels use: no runtime would look for it",
+                f"add {names} to cpu_features, or take it out of {key}",
+            )
+
+
+def _vector_contradictions(target: Target, family: str, has: frozenset[str]) -> Iterator[Contradiction]:
+    if not target.vector_bits:
+        return
+    needed = _VECTORS[family].get(target.vector_bits)
+    if needed is None:
+        widths = ", ".join(map(str, _VECTORS[family]))
+        problem = f"vector_bits is {target.vector_bits}, a width that {family} does not have"
+        yield Contradiction("vector_bits", problem, f"it has {widths}; 0 is none")
+    elif needed not in has:
+        yield _lacking("vector_bits", f"vectors of {target.vector_bits} bits", (needed,))
+
+
+def _lacking(key: str, what: str, needed: Iterable[str]) -> Contradiction:
+    names = " and ".join(needed)
+    problem = f"{key}: {what} cannot be had without {names}, which cpu_features does not name"
+    return Contradiction(key, problem, f"change {key}, or add {names} to cpu_features, cpu and llvm_features")
+
+
+def _family(target: Target) -> str | None:
+    name = target.llvm_triple.split("-")[0].replace("arm64", "aarch64")
+    return name if name in _ALWAYS else None
+
+
+def _zig_words(cpu: str) -> tuple[str, list[str]]:
+    """The model and the changes of zig's `model+feature-feature`; what belongs to one name is joined by underscores."""
+    model, *changes = re.findall(r"(?:^|[+-])[^+-]*", cpu)
+    return model, changes
+
+
+def plain(name: str) -> str:
+    """A feature or model in LLVM's spelling, from the runtime's or zig's."""
+    name = _LLVM_NAMES.get(name, name)
+    return name.replace("sse4_", "sse4.").replace("_", "-")
+
+
+def closure(features: Iterable[str]) -> frozenset[str]:
+    """Features with all that they bring along."""
+    found: set[str] = set()
+    waiting = list(features)
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            found.add(name)
+            waiting += _BRINGS.get(name, ())
+    return frozenset(found)
+
+
+#: What the runtime is asked to look for, where it is a feature of the target.
+CHECKED = frozenset(_BRINGS) | {"simd128", "amx-tile", "atomics"}
