@@ -145,6 +145,14 @@ typedef struct sterna_tensor {
   uint32_t rank;
   const int64_t *dims; /* `rank` sizes; the model's, which change in sterna_set_dims, computed ones in sterna_run */
   size_t bytes;        /* of the dense row-major tensor, at the sizes of this moment */
+  /* What an input's or output's elements stand for, as far as the model says so; else 0 and NULL. An integer q stands
+   * for scale * (q - zero_point): one of each for the whole tensor, or one for every index along `axis`. Element i of an
+   * output stands for labels[i], such as the name of a class. */
+  uint32_t n_scales, axis;
+  const float *scales;
+  const int32_t *zero_points;
+  const char *const *labels;
+  uint32_t n_labels;
 } sterna_tensor;
 
 /* How many the model has, at least 0. */

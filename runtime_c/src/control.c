@@ -8,8 +8,6 @@
 #define MAX_NESTED 32u              /* controls inside each other: the depth of the recursion below */
 #define MAX_ITERATIONS UINT32_MAX   /* a limit of a loop */
 
-#define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
-
 /* ---- Reading ---- */
 
 /* A value of one element whose memory decides; missing is right too. */

@@ -14,8 +14,6 @@
 #define MAX_TERMS 256u  /* of an expression */
 #define MAX_DEPTH 32u   /* of an expression: the JSON is not deeper */
 
-#define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
-
 /* Prefixed, since the headers of Windows take the bare words. */
 typedef enum operation {
   OP_NUMBER,

@@ -1,6 +1,7 @@
 /* The values and nodes of graph.json, checked and made into the model's tables. Nothing in the file is believed: every
  * index, offset and size is compared with what it points into before a pointer is made of it. docs/bundle.md describes
  * the format. */
+#include <float.h>
 #include <string.h>
 
 #include "internal.h"
@@ -8,24 +9,22 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-#define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
-
 /* ---- Values ---- */
 
 static bool find_dtype(const char *text, size_t at, value *v) {
-  static const struct {
-    char name[20];
-    uint32_t code, bytes;
-  } dtypes[] = {
-#define ROW(name, code, bytes) {#name, code, bytes},
-      STERNA_DTYPES(ROW)
-#undef ROW
-  };
-  for (size_t i = 0; i < COUNT(dtypes); i++) {
-    if (!json_string_is(text, at, dtypes[i].name)) continue;
-    v->tensor.dtype = dtypes[i].name;
-    v->tensor.dtype_code = dtypes[i].code;
-    v->element_bytes = dtypes[i].bytes;
+  /* One string, since a table of names is several times as large. */
+#define NAME(name, code, bytes) #name "\0"
+#define NUMBERS(name, code, bytes) {code, bytes},
+  static const char names[] = STERNA_DTYPES(NAME);
+  static const uint8_t numbers[][2] = {STERNA_DTYPES(NUMBERS)};
+#undef NAME
+#undef NUMBERS
+  const char *name = names;
+  for (size_t i = 0; i < COUNT(numbers); i++, name += strlen(name) + 1) {
+    if (!json_string_is(text, at, name)) continue;
+    v->tensor.dtype = name;
+    v->tensor.dtype_code = numbers[i][0];
+    v->element_bytes = numbers[i][1];
     return true;
   }
   return false;
@@ -74,6 +73,33 @@ static bool shape_fits(value *v) {
   return true;
 }
 
+/* Scales and zero points: one of each, or as many as there are indices along an axis. */
+static bool read_quantization(sterna_model *model, const char *text, size_t at, sterna_tensor *tensor) {
+  size_t member[3];
+  if (at == JSON_NONE) return true;
+  if (!json_members(text, at, "scale\0zero_point\0axis", member, 3)) return false;
+  uint32_t n = json_count(text, member[0]), i = 0;
+  float *scales = heap_take(&model->heap, n, sizeof *scales);
+  int32_t *zero_points = heap_take(&model->heap, n, sizeof *zero_points);
+  if (n == 0 || json_count(text, member[1]) != n || scales == NULL || zero_points == NULL) return false;
+  if (n > 1 && (!json_uint32(text, member[2], &tensor->axis) || tensor->axis >= tensor->rank ||
+                tensor->dims[tensor->axis] != n))
+    return false;
+  size_t scale_at = json_first(text, member[0]), zero_at = json_first(text, member[1]);
+  for (; i < n; i++, scale_at = json_next(text, scale_at), zero_at = json_next(text, zero_at)) {
+    double scale, zero;
+    if (!json_number(text, scale_at, &scale) || !(scale > 0 && scale <= FLT_MAX) ||
+        !json_number(text, zero_at, &zero) || !(zero >= INT32_MIN && zero <= INT32_MAX))
+      return false;
+    scales[i] = (float)scale;
+    zero_points[i] = (int32_t)zero;
+  }
+  tensor->n_scales = n;
+  tensor->scales = scales;
+  tensor->zero_points = zero_points;
+  return true;
+}
+
 static const char classes[][8] = {"input", "output", "arena", "param", "state"};
 
 sterna_status graph_check_value(sterna_model *model, uint32_t index, sterna_error *error) {
@@ -85,8 +111,8 @@ sterna_status graph_check_value(sterna_model *model, uint32_t index, sterna_erro
 
 static sterna_status read_value(const char *text, size_t at, sterna_model *model, value *v, sterna_error *error) {
   uint32_t index = (uint32_t)(v - model->values);
-  size_t member[5], storage[5];
-  if (!json_members(text, at, "name\0dtype\0dims\0storage\0fleeting", member, 5) ||
+  size_t member[6], storage[5];
+  if (!json_members(text, at, "name\0dtype\0dims\0storage\0fleeting\0quantization", member, 6) ||
       (v->tensor.name = json_take_string(&model->heap, text, member[0])) == NULL)
     BAD("value %u is not an object with a name", index);
   const char *name = v->tensor.name;
@@ -111,6 +137,8 @@ static sterna_status read_value(const char *text, size_t at, sterna_model *model
         (unsigned long long)limit, classes[class]);
   if (!read_shape(model, text, member[2], storage[4], v))
     BAD("value %u (\"%s\"): dims or strides are not a list of at most %d sizes each", index, name, STERNA_MAX_RANK);
+  if (!read_quantization(model, text, member[5], &v->tensor))
+    BAD("value %u (\"%s\"): quantization is not as many scales as zero points", index, name);
   return graph_check_value(model, index, error);
 }
 
@@ -141,6 +169,24 @@ static sterna_status read_signature(const char *text, size_t list, storage_class
   *out = bindings;
   *count = n;
   return STERNA_OK;
+}
+
+/* What the elements of outputs stand for. */
+static bool read_labels(const graph *graph, sterna_model *model) {
+  const char *text = graph->text;
+  size_t labels, list;
+  if (graph->metadata_at == JSON_NONE) return true;
+  if (!json_members(text, graph->metadata_at, "labels", &labels, 1)) return false;
+  for (uint32_t i = 0; labels != JSON_NONE && i < model->n_outputs; i++) {
+    sterna_tensor *tensor = &model->values[model->outputs[i].value].tensor;
+    if (!json_members(text, labels, tensor->name, &list, 1)) return false;
+    const char **taken = heap_take(&model->heap, json_count(text, list), sizeof *taken);
+    if (taken == NULL) return false;
+    tensor->labels = taken;
+    for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at))
+      if ((taken[tensor->n_labels++] = json_take_string(&model->heap, text, at)) == NULL) return false;
+  }
+  return true;
 }
 
 /* ---- States ---- */
@@ -344,6 +390,7 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
   if (status == STERNA_OK)
     status = read_signature(text, graph->outputs_at, CLASS_OUTPUT, model, &model->outputs, &model->n_outputs, error);
   if (status != STERNA_OK) return status;
+  if (!read_labels(graph, model)) BAD("metadata.labels is not lists of strings by output");
   for (v = model->values; v < model->values + model->n_values; v++)
     if ((v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT) && v->signature == UINT32_MAX)
       BAD("\"%s\" is stored as an input or output but is none", v->tensor.name);

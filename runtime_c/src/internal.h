@@ -11,6 +11,7 @@
 
 /* In a static library every external name is in the user's name space. */
 #define fail sterna_fail
+#define malformed sterna_malformed
 #define heap_open sterna_heap_open
 #define heap_take sterna_heap_take
 #define heap_take_aligned sterna_heap_take_aligned
@@ -48,6 +49,9 @@
 
 /* Writes the message and returns `status`, so that `return fail(...)` is one line. `error` may be NULL. */
 sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) PRINTF_LIKE(3, 4);
+/* The same for STERNA_MALFORMED and what is wrong with graph.json, which the message names first. */
+sterna_status malformed(sterna_error *error, const char *format, ...) PRINTF_LIKE(2, 3);
+#define BAD(...) return malformed(error, __VA_ARGS__)
 
 /* ---- Arithmetic on numbers that come from a file: false if the result does not fit ---- */
 
@@ -240,7 +244,7 @@ typedef struct graph {
   char features[512]; /* separated by spaces */
   file_entry params, library;
   size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
-  size_t symbols_at, states_at, control_at; /* likewise; or JSON_NONE, or something else */
+  size_t symbols_at, states_at, control_at, metadata_at; /* likewise; or JSON_NONE, or something else */
 } graph;
 
 /* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */

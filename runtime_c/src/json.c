@@ -233,6 +233,34 @@ bool json_uint32(const char *text, size_t value, uint32_t *number) {
   return good;
 }
 
+/* Not strtod, which reads what the user's locale says. */
+bool json_number(const char *text, size_t value, double *number) {
+  *number = 0;
+  if (value == JSON_NONE) return false;
+  bool negative = text[value] == '-', in_fraction = false;
+  size_t at = negative ? value + 1 : value;
+  if (!is_digit(text[at])) return false;
+  int32_t exponent = 0, given = 0;
+  for (; is_digit(text[at]) || text[at] == '.'; at++) {
+    if (text[at] == '.') {
+      in_fraction = true;
+      continue;
+    }
+    *number = *number * 10 + (text[at] - '0');
+    exponent -= in_fraction;
+  }
+  if (text[at] == 'e' || text[at] == 'E') {
+    bool down = text[at + 1] == '-';
+    for (at += down || text[at + 1] == '+' ? 2 : 1; is_digit(text[at]); at++)
+      if (given < 1000) given = given * 10 + (text[at] - '0');
+    exponent += down ? -given : given;
+  }
+  for (; exponent > 0; exponent--) *number *= 10;
+  for (; exponent < 0; exponent++) *number /= 10;
+  if (negative) *number = -*number;
+  return true;
+}
+
 bool json_bool(const char *text, size_t value, bool *truth) {
   if (value == JSON_NONE) return false;
   *truth = text[value] == 't';

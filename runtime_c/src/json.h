@@ -20,6 +20,7 @@
 #define json_count sterna_json_count
 #define json_uint64 sterna_json_uint64
 #define json_uint32 sterna_json_uint32
+#define json_number sterna_json_number
 #define json_bool sterna_json_bool
 #define json_string_bytes sterna_json_string_bytes
 #define json_string sterna_json_string
@@ -48,6 +49,8 @@ uint32_t json_count(const char *text, size_t list);
 /* A non-negative integer without fraction or exponent, that fits. */
 bool json_uint64(const char *text, size_t value, uint64_t *number);
 bool json_uint32(const char *text, size_t value, uint32_t *number);
+/* Any number, with the digits that a float has and some more; infinite where it is too large. */
+bool json_number(const char *text, size_t value, double *number);
 /* true, or false; anything else is neither. */
 bool json_bool(const char *text, size_t value, bool *truth);
 /* Bytes that the string needs with its terminator; 0 if it is none, or if it has a zero character. */

@@ -9,8 +9,6 @@
 #define MAX_GRAPH_BYTES ((size_t)64 << 20)
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-#define BAD(...) return fail(error, STERNA_MALFORMED, "graph.json: " __VA_ARGS__)
-
 static bool parse_hash(const char *digits, uint64_t *hash) {
   *hash = 0;
   for (int i = 0; i < 16; i++) {
@@ -115,9 +113,9 @@ static sterna_status read_target(graph *graph, size_t target, sterna_error *erro
 
 sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
   static const char keys[] = "abi\0model\0target\0files\0library\0arena\0scratch_bytes\0"
-                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control";
+                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata";
   enum {
-    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, N_KEYS
+    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, N_KEYS
   };
   const char *text = data;
   memset(graph, 0, sizeof *graph);
@@ -164,6 +162,7 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   graph->symbols_at = member[SYMBOLS];
   graph->states_at = member[STATES];
   graph->control_at = member[CONTROL];
+  graph->metadata_at = member[METADATA];
   model->name = graph->model_name;
   return STERNA_OK;
 }

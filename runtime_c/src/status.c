@@ -1,5 +1,6 @@
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -41,20 +42,37 @@ const char *sterna_status_meaning(sterna_status status) {
 
 const char *sterna_version(void) { return STERNA_VERSION; }
 
-sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) {
-  if (error == NULL) return status;
-  error->status = status;
+/* The message after what `subject` says. */
+static void say(sterna_error *error, const char *subject, const char *format, va_list arguments) {
 #ifdef STERNA_NO_MESSAGES /* keeps printf out of small programs */
-  (void)format;
+  (void)subject, (void)format, (void)arguments;
   error->message[0] = 0;
 #else
-  va_list arguments;
-  va_start(arguments, format);
-  (void)vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
+  size_t bytes = strlen(subject);
+  memcpy(error->message, subject, bytes);
+  (void)vsnprintf(error->message + bytes, sizeof error->message - bytes, format, arguments);
   /* Names in a message come from a file: keep it one line, and free of terminal escapes. */
   for (char *c = error->message; *c != 0; c++)
     if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
 #endif
+}
+
+sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) {
+  if (error == NULL) return status;
+  error->status = status;
+  va_list arguments;
+  va_start(arguments, format);
+  say(error, "", format, arguments);
+  va_end(arguments);
   return status;
+}
+
+sterna_status malformed(sterna_error *error, const char *format, ...) {
+  if (error == NULL) return STERNA_MALFORMED;
+  error->status = STERNA_MALFORMED;
+  va_list arguments;
+  va_start(arguments, format);
+  say(error, "graph.json: ", format, arguments);
+  va_end(arguments);
+  return STERNA_MALFORMED;
 }

@@ -60,19 +60,22 @@ static const sterna_library library = {sizeof library, STERNA_ABI, 3, 0, kernels
   "{\"name\":\"mid\",\"dtype\":\"int32\",\"dims\":[8,8],\"storage\":{\"class\":\"arena\",\"offset\":0,"        \
   "\"bytes\":512,\"origin\":1,\"strides\":[16,2]}},"                                                           \
   "{\"name\":\"y\",\"dtype\":\"int32\",\"dims\":[64],\"storage\":{\"class\":\"output\",\"offset\":0,"          \
-  "\"bytes\":256,\"origin\":0,\"strides\":[1]}}],\"inputs\":[0],\"outputs\":[2],\"nodes\":["                   \
+  "\"bytes\":256,\"origin\":0,\"strides\":[1]}%s}],\"inputs\":[0],\"outputs\":[2]%s,\"nodes\":["               \
   "{\"name\":\"a\",\"kernel\":0,\"in\":[0],\"out\":[1],\"tasks\":64},"                                         \
   "{\"name\":\"b\",\"kernel\":1,\"in\":[1],\"out\":[2],\"tasks\":64},"                                         \
   "{\"name\":\"c\",\"kernel\":2,\"in\":[0],\"out\":[],\"tasks\":64}]}"
 
-static size_t make_graph(char *text, size_t room) {
+/* `of_output`: further members of the output; `further`: of the whole. */
+static size_t make_graph_with(char *text, size_t room, const char *of_output, const char *further) {
   char body[4096];
-  int bytes = snprintf(body, sizeof body, BODY, (unsigned)(sizeof(void *) * 8));
+  int bytes = snprintf(body, sizeof body, BODY, (unsigned)(sizeof(void *) * 8), of_output, further);
   uint64_t hash = sterna_hash64(body, (size_t)bytes);
   int total = snprintf(text, room, "{\"sterna\":1,\"hash\":\"%08lx%08lx\",\n%s", (unsigned long)(hash >> 32),
                        (unsigned long)(hash & 0xffffffffu), body);
   return (size_t)total;
 }
+
+static size_t make_graph(char *text, size_t room) { return make_graph_with(text, room, "", ""); }
 
 /* An allocator that counts, and fails when told to. */
 typedef struct counter {
@@ -190,6 +193,45 @@ static void test_tensors(void) {
   sterna_unload(model);
 }
 
+/* What the elements stand for. */
+static void test_meaning(void) {
+  char text[8192];
+  sterna_error error;
+  sterna_model *model;
+  sterna_tensor tensor;
+  size_t bytes = make_graph_with(text, sizeof text, ",\"quantization\":{\"scale\":[0.05],\"zero_point\":[-3]}",
+                                 ",\"metadata\":{\"labels\":{\"y\":[\"tern\",\"gull\"],\"other\":[]}}");
+  CHECK(sterna_load_table(text, bytes, NULL, 0, &library, NULL, &model, &error) == STERNA_OK || !puts(error.message));
+  if (model == NULL) return;
+  CHECK(sterna_output_info(model, 0, &tensor) == STERNA_OK && tensor.n_scales == 1 && tensor.n_labels == 2);
+  CHECK(memcmp(tensor.scales, &(float){0.05f}, sizeof(float)) == 0 && tensor.zero_points[0] == -3);
+  CHECK(strcmp(tensor.labels[0], "tern") == 0 && strcmp(tensor.labels[1], "gull") == 0);
+  CHECK(sterna_input_info(model, 0, &tensor) == STERNA_OK && tensor.n_scales == 0 && tensor.n_labels == 0);
+  CHECK(tensor.scales == NULL && tensor.labels == NULL);
+  sterna_unload(model);
+
+  static const char *const bad[][2] = {
+      {",\"quantization\":{\"scale\":[0.5],\"zero_point\":[]}", ""},
+      {",\"quantization\":{\"scale\":[],\"zero_point\":[]}", ""},
+      {",\"quantization\":{\"scale\":[0],\"zero_point\":[1]}", ""},
+      {",\"quantization\":{\"scale\":[-1],\"zero_point\":[1]}", ""},
+      {",\"quantization\":{\"scale\":[1e39],\"zero_point\":[1]}", ""},
+      {",\"quantization\":{\"scale\":[1],\"zero_point\":[2147483648]}", ""},
+      {",\"quantization\":{\"scale\":[1,2],\"zero_point\":[1,2]}", ""},
+      {",\"quantization\":{\"scale\":[1,2],\"zero_point\":[1,2],\"axis\":0}", ""},
+      {",\"quantization\":{\"scale\":[1,2],\"zero_point\":[1,2],\"axis\":1}", ""},
+      {",\"quantization\":[1]", ""},
+      {"", ",\"metadata\":[]"},
+      {"", ",\"metadata\":{\"labels\":[]}"},
+      {"", ",\"metadata\":{\"labels\":{\"y\":[1]}}"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    bytes = make_graph_with(text, sizeof text, bad[i][0], bad[i][1]);
+    CHECK(sterna_load_table(text, bytes, NULL, 0, &library, NULL, &model, &error) == STERNA_MALFORMED);
+    CHECK(model == NULL);
+  }
+}
+
 static void test_arguments(void) {
   sterna_error error;
   sterna_model *model;
@@ -217,6 +259,7 @@ int main(void) {
   test_threads();
   test_out_of_memory();
   test_tensors();
+  test_meaning();
   test_arguments();
   printf("%d failures\n", failures);
   return failures != 0;

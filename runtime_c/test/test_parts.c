@@ -85,6 +85,31 @@ static void test_json_walk(void) {
   CHECK(json_string_bytes("\"a\\u0000b\"", 0) == 0);
 }
 
+static void test_json_number(void) {
+  static const struct {
+    const char *text;
+    double number;
+  } good[] = {{"0,", 0},        {"-0.5,", -0.5},          {"1e3,", 1000},          {"12.5E-1,", 1.25},
+              {"128]", 128},    {"0.0078125}", 0.0078125}, {"-2147483648,", INT32_MIN},
+              {"1e-400,", 0},   {"1.5e+0005,", 150000}};
+  double number;
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    CHECK((json_number(good[i].text, 0, &number) && number >= good[i].number && number <= good[i].number) ||
+          printf("%s\n", good[i].text) < 0);
+  /* Every float comes back from its shortest text and from that of the same double. */
+  for (uint32_t i = 1; i < 100000; i++) {
+    char text[64];
+    float wanted = (float)i * 1.1920929e-7f / (float)(1 + i % 7);
+    for (int digits = 9; digits <= 17; digits += 8) {
+      (void)snprintf(text, sizeof text, "%.*g,", digits, (double)wanted);
+      CHECK(json_number(text, 0, &number) && memcmp(&(float){(float)number}, &wanted, sizeof wanted) == 0);
+    }
+  }
+  CHECK(json_number("1e999999999999,", 0, &number) && number > 1e308);
+  CHECK(!json_number("\"1\"", 0, &number) && !json_number("null", 0, &number) && !json_number("[1]", 0, &number));
+  CHECK(!json_number("1", JSON_NONE, &number));
+}
+
 static void test_arithmetic(void) {
   uint64_t r;
   CHECK(add_fits(UINT64_MAX, 0, &r) && !add_fits(UINT64_MAX, 1, &r));
@@ -172,6 +197,7 @@ int main(void) {
   test_hash();
   test_json_check();
   test_json_walk();
+  test_json_number();
   test_arithmetic();
   test_heap();
   test_pages();

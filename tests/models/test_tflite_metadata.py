@@ -16,8 +16,10 @@ from PIL import Image
 
 from sterna.api import compile_to
 from sterna.cli import program
+from sterna.errors import SternaError
 from sterna.frontends import tflite
 from sterna.frontends.tflite.metadata import BUFFER
+from sterna.runtime import load
 from tflite_builder import ModelWriter, Scale
 
 LABELS = ("cat", "dog", "tern")
@@ -146,3 +148,32 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
         damaged = bytearray(good)
         damaged[int(random.integers(8, len(good)))] = int(random.integers(256))
         assert set(facts(with_labels(written(bytes(damaged))), tmp_path)) <= {"normalization", "labels"}
+
+
+def test_python_and_the_header_know_scales_and_labels(tmp_path: Path) -> None:
+    model = means_of_channels("int8", Scale(0.05, 3))
+    model.metadata(BUFFER, described([127.5], [127.5]))
+    file = tmp_path / "net.tflite"
+    file.write_bytes(with_labels(model.content()))
+    with load(compile_to(tmp_path / "bundle", file, generator="llvm")) as bundle:
+        known = bundle.quantization("t1")
+        assert known is not None
+        assert (known.zero_points, known.axis) == ((3,), None)
+        assert known.scales == (float(np.float32(0.05)),)
+        assert known.real(np.array([3, 23], np.int8)) == pytest.approx([0, 1])
+        assert str(known) == "0.05 * (q - 3)"
+        assert bundle.labels("t1") == tuple(LABELS)
+        assert bundle.labels("t0") == ()
+        with pytest.raises(SternaError) as caught:
+            bundle.quantization("t9")
+        assert caught.value.codes == ("E0509",)
+    header = (tmp_path / "bundle" / "model.h").read_text()
+    assert "#define NET_T1_SCALE 0.05" in header
+    assert "#define NET_T1_ZERO_POINT (3)" in header
+    assert "_SCALE" not in model_h(means_of_channels("float32", None), tmp_path)
+
+
+def model_h(model: Any, folder: Path) -> str:
+    file = folder / "float.tflite"
+    file.write_bytes(model.content())
+    return (compile_to(folder / "float", file, generator="llvm") / "model.h").read_text()

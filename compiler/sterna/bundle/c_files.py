@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sterna.codegen.dialect import C_TYPE
 from sterna.codegen.render import render_template
 from sterna.driver import Compiled
 from sterna.ir import dtypes
-from sterna.ir.graph import Value
+from sterna.ir.graph import Quantized, Value
 from sterna.passes.steps import Choice, Repeat
 from sterna.te.layout import most_elements
 
 
 @dataclass(frozen=True)
 class _Tensor:
-    """An input or output as the templates name it."""
+    """An input or output as the templates name it; `scale` is a literal of C, empty without quantization."""
 
     name: str
     identifier: str
@@ -24,6 +25,8 @@ class _Tensor:
     dtype: str
     dims: tuple[str, ...]
     elements: int
+    scale: str = ""
+    zero_point: int = 0
 
 
 def model_header(compiled: Compiled) -> str:
@@ -147,8 +150,10 @@ def _names(compiled: Compiled) -> dict[str, object]:
     scratch = -(-max((k.function.scratch_bytes for k in compiled.kernels), default=0) // 64) * 64
     return {
         "model": compiled.model,
-        "inputs": [_tensor(v, v.name, taken) for v in graph.fed],
-        "outputs": [_tensor(v, n, taken) for v, n in zip(graph.results, graph.result_names, strict=True)],
+        "inputs": [_tensor(v, v.name, taken, graph.quantization) for v in graph.fed],
+        "outputs": [
+            _tensor(v, n, taken, graph.quantization) for v, n in zip(graph.results, graph.result_names, strict=True)
+        ],
         "arena_bytes": compiled.plan.arena_bytes + scratch,
         "scratch_at": compiled.plan.arena_bytes,
         "params_bytes": max(len(compiled.params), 1),
@@ -161,12 +166,14 @@ def _names(compiled: Compiled) -> dict[str, object]:
     }
 
 
-def _tensor(value: Value, name: str, taken: set[str]) -> _Tensor:
+def _tensor(value: Value, name: str, taken: set[str], quantization: Mapping[str, Quantized] | None = None) -> _Tensor:
     identifier = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower() or "tensor"
     while identifier in taken or identifier[0].isdigit():
         identifier += "_" if not identifier[0].isdigit() else ""
         identifier = f"t_{identifier}" if identifier[0].isdigit() else identifier
     taken.add(identifier)
+    known = (quantization or {}).get(name)
+    whole = known if known is not None and len(known.scales) == 1 else None
     return _Tensor(
         _comment(name),
         identifier,
@@ -174,6 +181,8 @@ def _tensor(value: Value, name: str, taken: set[str]) -> _Tensor:
         value.dtype,
         tuple(str(n) for n in value.shape),
         most_elements(value.shape),
+        "" if whole is None else f"{whole.scales[0]!r}f",
+        0 if whole is None else whole.zero_points[0],
     )
 
 

@@ -107,14 +107,15 @@ def _normalizations(model: Bundle) -> dict[str, Normalization]:
     """What the model says of images, by input."""
     found = {}
     for name, row in model.metadata.get("normalization", {}).items():
-        step, zero = model.quantization(name) or (1.0, 0)
+        known = model.quantization(name)
+        step, zero = (1.0, 0) if known is None or known.axis is not None else (known.scales[0], known.zero_points[0])
         found[name] = Normalization(tuple(row["mean"]), tuple(row["std"]), step, zero)
     return found
 
 
 def _label(model: Bundle, output: str, index: int) -> str | None:
     """What an element of an output stands for, if the model says so."""
-    labels = model.metadata.get("labels", {}).get(output, ())
+    labels = model.labels(output)
     return labels[index] if index < len(labels) else None
 
 

@@ -18,6 +18,7 @@ from sterna.runtime import library
 from sterna.runtime.dims import Bounds, Dimension, bounds_text
 from sterna.runtime.handle import Handle, c_error
 from sterna.runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
+from sterna.runtime.meaning import Quantization
 
 
 @dataclass(frozen=True)
@@ -450,14 +451,38 @@ class Bundle:
             return {}
         return found if isinstance(found, dict) else {}
 
-    def quantization(self, name: str) -> tuple[float, int] | None:
-        """(scale, zero point) of an input or output whose integers stand for scale * (q - zero point)."""
-        try:
-            row = next(row for row in self._graph()["values"] if row["name"] == name)
-            (scale,), (zero,) = row["quantization"]["scale"], row["quantization"]["zero_point"]
-            return float(scale), int(zero)
-        except (OSError, ValueError, LookupError, TypeError, StopIteration):
+    def quantization(self, name: str) -> Quantization | None:
+        """How the integers of an input or output stand for real numbers; None where its elements are what they are.
+
+        Raises E0509 for an unknown name.
+        """
+        tensor = self._tensor(name)
+        count = tensor.n_scales
+        if count == 0:
             return None
+        axis = tensor.axis if count > 1 else None
+        return Quantization(tuple(tensor.scales[:count]), tuple(tensor.zero_points[:count]), axis)
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """What the elements of an output stand for, such as names of classes; empty where the model does not say.
+
+        Raises E0509 for an unknown name.
+        """
+        tensor = self._tensor(name)
+        return tuple(_text(tensor.labels[i]) for i in range(tensor.n_labels))
+
+    def _tensor(self, name: str) -> library.CTensor:
+        """What the C runtime knows of an input or output."""
+        pointer, functions = self._handle().pointer, self._functions
+        sides = ((self._inputs, functions.sterna_input_info), (self._outputs, functions.sterna_output_info))
+        for specs, info in sides:
+            for number, spec in enumerate(specs):
+                if spec.name == name:
+                    tensor = library.CTensor()
+                    self._check(info(pointer, number, tensor))
+                    return tensor
+        where = f"it has: {_names((*self._inputs, *self._outputs))}"
+        raise error("E0509", f'the model has no input or output "{name}"', where)
 
     def _graph(self) -> Any:
         """graph.json, for what the C runtime has no use for."""

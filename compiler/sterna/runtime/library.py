@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,12 @@ class CTensor(ctypes.Structure):
         ("rank", c_uint32),
         ("dims", POINTER(c_int64)),
         ("bytes", c_size_t),
+        ("n_scales", c_uint32),
+        ("axis", c_uint32),
+        ("scales", POINTER(c_float)),
+        ("zero_points", POINTER(c_int32)),
+        ("labels", POINTER(c_char_p)),
+        ("n_labels", c_uint32),
     )
 
 

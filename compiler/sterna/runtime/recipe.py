@@ -56,7 +56,10 @@ def compile_command(sources: Path, output: Path, target: str) -> list[str]:
     if not windows:
         # On Windows zig would give the last two to its own C library too, which does not compile with them.
         command += ["-fPIC", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"]
-    if "linux" in target:
+    if "linux" in target and not target.startswith("arm-"):  # at link time zig forgets the thumb mode
+        command.append("-flto")
+    if "linux" in target and target.startswith("x86_64"):
+        command.append("-fno-plt")
         command.append("-fomit-frame-pointer")  # zig keeps it unless told
     if target.startswith("arm-"):
         command += ["-Xclang", "-target-feature", "-Xclang", "+thumb-mode"]  # shorter; zig takes no -mthumb
