@@ -13,11 +13,8 @@ other case fails, or, where all cases are run, if a known failure passes: the nu
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
 import resource
-import signal
 import sys
 import tempfile
 import time
@@ -32,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from children import Children, Ended
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
@@ -192,44 +190,6 @@ def agree(have: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> None:
     np.testing.assert_allclose(have, want, rtol=rtol, atol=atol)
 
 
-class Children:
-    """Cases that run in processes of their own, some at a time."""
-
-    def __init__(self, generator: str, jobs: int):
-        self.generator, self.jobs = generator, jobs
-        self.running: dict[int, tuple[Outcome, int]] = {}
-
-    def start(self, case: Any, kind: str, operator: str) -> Iterator[Outcome]:
-        """Starts a case; gives those that had to end before that."""
-        while len(self.running) >= self.jobs:
-            yield self.ended()
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reading)
-            signal.alarm(LIMIT)
-            os.write(writing, json.dumps(outcome_of(case, self.generator)).encode()[:60000])
-            os._exit(0)
-        os.close(writing)
-        self.running[child] = (Outcome(kind, case.name, operator, "crashed"), reading)
-
-    def ended(self) -> Outcome:
-        """The outcome of the next case that ends."""
-        child, status, used = os.wait4(-1, 0)
-        outcome, reading = self.running.pop(child)
-        with os.fdopen(reading, "rb") as pipe:
-            content = pipe.read()
-        state, detail = "crashed", f"the process ended with {status}"
-        if status == 0 and content:
-            state, detail = json.loads(content)
-        seconds = used.ru_utime + used.ru_stime
-        return Outcome(outcome.kind, outcome.name, outcome.operator, state, detail, seconds)
-
-    def rest(self) -> Iterator[Outcome]:
-        while self.running:
-            yield self.ended()
-
-
 def outcome_of(case: Any, generator: str) -> tuple[str, str]:
     """The state and detail of a case that is run in this process."""
     try:
@@ -294,7 +254,15 @@ def run(
     excluded = reasons(EXCLUSIONS)
     outcomes: dict[tuple[str, str], Outcome] = {}
     started = time.monotonic()
-    children = Children(generator, jobs)
+    known = {(kind, case.name): (case, operator_of(kind, case)) for kind, case in suite}
+
+    def outcome(key: tuple[str, str]) -> tuple[str, str]:
+        return outcome_of(known[key][0], generator)
+
+    def ended(end: Ended[tuple[str, str]]) -> None:
+        keep(Outcome(*end.item, known[end.item][1], end.state, end.detail, end.seconds))
+
+    children = Children(outcome, jobs, LIMIT)
 
     def keep(outcome: Outcome) -> None:
         outcomes[outcome.kind, outcome.name] = outcome
@@ -305,14 +273,14 @@ def run(
 
     chosen = [(kind, case) for kind, case in suite if in_part(case.name, part) and re.search(match, case.name)]
     for kind, case in chosen:
-        operator = operator_of(kind, case)
+        key = (kind, case.name)
         if case.name in excluded:
-            keep(Outcome(kind, case.name, operator, "excluded", excluded[case.name]))
+            keep(Outcome(*key, known[key][1], "excluded", excluded[case.name]))
             continue
-        for outcome in children.start(case, kind, operator):
-            keep(outcome)
-    for outcome in children.rest():
-        keep(outcome)
+        for end in children.start(key):
+            ended(end)
+    for end in children.rest():
+        ended(end)
     return [outcomes[kind, case.name] for kind, case in chosen]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -48,6 +49,37 @@ class Trained:
 
     def tolerance(self, output: np.ndarray) -> float:
         return max(1e-4 * float(np.abs(output).max()), 4 * self.spread)
+
+
+#: The reference itself is off: ONNX Runtime's own transform in float32 is 1.66e-3 from the same graph in float64, and
+#: ours 7e-6.
+INEXACT_REFERENCE = {"whisper80_frontend_f32": 2e-3}
+#: Parts of a result that hang on which way one element is rounded; all others are compared. minilm, case 2: an
+#: activation of a padding token is 9.5000007 steps for the reference and 9.4999995 here, one float apart; behind it
+#: that token, which the attention mask hides from all others, differs by 0.15.
+TIES = {("minilm_l6_v2_int8", 2): (0, 9)}
+#: Boxes, classes, scores and how many there are: the reference's settings disagree about which boxes there are, ours
+#: are the reference kernels' own.
+DETECTORS = {"ssd_mobilenet_v1_coco_u8": 1e-6}
+
+
+def agree(model: Trained, number: int, found: Sequence[np.ndarray]) -> None:
+    """Compares what was computed for a case with its reference: floats within the tolerance, everything else exactly.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    for got, wanted in zip(found, model.cases[number].outputs, strict=True):
+        assert got.shape == wanted.shape
+        assert got.dtype == wanted.dtype
+        if wanted.dtype.kind != "f":
+            np.testing.assert_array_equal(got, wanted)
+            continue
+        tolerance = DETECTORS.get(model.name, max(model.tolerance(wanted), INEXACT_REFERENCE.get(model.name, 0.0)))
+        compared = np.ones(wanted.shape, bool)
+        if (tie := TIES.get((model.name, number))) is not None:
+            compared[tie] = False
+        np.testing.assert_allclose(got[compared], wanted[compared], rtol=0, atol=tolerance)
 
 
 @lru_cache

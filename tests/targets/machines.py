@@ -190,3 +190,38 @@ def run_cortex_m4(image: Path, inputs: Arrays, outputs: Arrays, directory: Path)
     semihosting = ["-semihosting-config", "enable=on,target=native"]
     run(qemu, "-M", "mps2-an386", *quiet, *semihosting, "-kernel", image, cwd=directory)
     return read_outputs(directory, outputs)
+
+
+#: Bytes of the board's two memories, less what the program around the model takes.
+BOARD = {"params": (4 << 20) - (256 << 10), "ram": (4 << 20) - (64 << 10)}
+
+
+def too_large_for_the_board(bundle: Path) -> str:
+    """Why a static bundle cannot run on the emulated board; empty if it can."""
+    header = (bundle / "model.h").read_text()
+    sizes = {n.lower(): int(v) for n, v in re.findall(r"#define \w+?_(ARENA_BYTES|PARAMS_BYTES) (\d+)", header)}
+    for name, limit in (("params_bytes", BOARD["params"]), ("arena_bytes", BOARD["ram"])):
+        if sizes[name] > limit:
+            return f"{name} {sizes[name]:,} do not fit the board's {limit:,}"
+    return ""
+
+
+C99_STRICT = [*STRICT, "-std=c99", "-O1", "-ffp-contract=off"]
+
+
+def build_c99(bundle: Path, directory: Path) -> Path:
+    """Sources alone, strictly C99, linked with the C runtime into one program."""
+    gcc = need("gcc", "compiles plain C99")
+    text = (bundle / "kernels.c").read_text()
+    model = next(line.split('"')[1] for line in text.splitlines() if 'model "' in line)
+    sources = [RUNTIME / "tools" / "sterna_run.c", *sorted((RUNTIME / "src").glob("*.c")), RUNTIME / "port" / "posix.c"]
+    flags = [*C99_STRICT, f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'src'}", f"-DSTERNA_LINKED=sterna_{model}_library"]
+    program = directory / "program"
+    run(gcc, *flags, *sources, bundle / "kernels.c", "-o", program, "-lpthread", "-ldl", "-lm")
+    return program
+
+
+def run_c99(program: Path, bundle: Path, inputs: Arrays, outputs: Arrays, directory: Path) -> list[np.ndarray]:
+    """Runs a program of `build_c99`."""
+    run(program, bundle, *write_inputs(directory, inputs), "--out", "out", cwd=directory)
+    return read_outputs(directory, outputs)

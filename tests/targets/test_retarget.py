@@ -15,14 +15,12 @@ import pytest
 import sterna
 from sterna.api import compile_to
 from targets import machines
-from tools import ROOT, need, run
 from trained import sample
 
 MODELS = ("digits", "torch_digits_cnn", "mnist_cntk_f32", "mtcnn_rnet_f32")
 GENERATORS = ("c", "llvm")
 BROWSERS = ("browser", "browser-baseline", "browser-relaxed", "browser-threads", "browser-relaxed-threads")
 TOLERANCE = 1e-5
-STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 
 pytestmark = pytest.mark.parametrize("name", MODELS)
 
@@ -97,16 +95,8 @@ def test_cortex_m4(reference: Reference, generator: str, compiler: str, tmp_path
 @pytest.mark.skipif(platform.system() == "Windows", reason="builds port/posix.c")
 def test_c99(reference: Reference, tmp_path: Path) -> None:
     """Sources alone, strictly C99, linked with the C runtime into one program."""
-    gcc = need("gcc", "compiles plain C99")
     bundle = reference.compile("c99", tmp_path)
-    model = next(line.split('"')[1] for line in (bundle / "kernels.c").read_text().splitlines() if 'model "' in line)
-    folder = ROOT / "runtime_c"
-    sources = [folder / "tools" / "sterna_run.c", *sorted((folder / "src").glob("*.c")), folder / "port" / "posix.c"]
-    flags = ["-std=c99", "-O1", "-ffp-contract=off", *STRICT, f"-I{folder / 'include'}", f"-I{folder / 'src'}"]
-    linked = f"-DSTERNA_LINKED=sterna_{model}_library"
-    run(gcc, *flags, linked, *sources, bundle / "kernels.c", "-o", tmp_path / "program", "-lpthread", "-ldl", "-lm")
-    files = machines.write_inputs(tmp_path, reference.inputs)
-    run(tmp_path / "program", bundle, *files, "--out", "out", cwd=tmp_path)
-    reference.check(machines.read_outputs(tmp_path, reference.outputs))
+    program = machines.build_c99(bundle, tmp_path)
+    reference.check(machines.run_c99(program, bundle, reference.inputs, reference.outputs, tmp_path))
     with pytest.raises(sterna.SternaError, match="E0508"):
         sterna.load(bundle)

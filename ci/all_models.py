@@ -1,0 +1,119 @@
+"""Every trained model on every target, by both generators: compiled, run where this machine can, and compared.
+
+    ci/all-models                                   all of it: hours of one core
+    ci/all-models --part 3/20                       the pairs whose names' hash leaves 3 when divided by 20
+    ci/all-models --match 'int8 browser' --show     those whose "MODEL TARGET GENERATOR" matches
+    ci/all-models --results all-models.jsonl        notes every outcome; what passed there before is not done again
+
+What is compared with what, and where things run, is said in tests/targets/matrix.py; tests/targets/test_matrix.py does
+a sample of it. The development models (STERNA_MODELS, else ../shared/models) must be here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zlib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from children import Children, Ended
+
+from sterna.errors import SternaError
+from targets.matrix import Pair, Place, check, pairs
+
+LIMIT = 1200  # seconds of one pair
+#: States that need not be tried again: it computes the reference outputs; it compiles, and nothing here can run it.
+DONE = ("passed", "compiled")
+
+
+def outcome_of(pair: Pair, shared: Path) -> tuple[str, str]:
+    """(state, detail) of a pair that is tried in this process."""
+    work = Path(tempfile.mkdtemp(prefix="sterna-models-"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reason = check(pair, Place(work, shared))
+    except SternaError as mistake:
+        return "refused", str(mistake)[:2000]
+    except AssertionError as problem:
+        return "wrong", " ".join(str(problem).split())[:2000]
+    except pytest.skip.Exception as missing:
+        return "compiled", str(missing)
+    except BaseException:
+        return "crashed", traceback.format_exc()[-2000:]
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return ("compiled", reason) if reason else ("passed", "")
+
+
+def earlier(results: Path | None) -> dict[str, str]:
+    """The last state of every pair that the file of results has."""
+    if results is None or not results.is_file():
+        return {}
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    return {row["pair"]: row["state"] for row in rows}
+
+
+def chosen(part: tuple[int, int], match: str, done: dict[str, str]) -> list[Pair]:
+    """The pairs that this run is asked for and that are still to do."""
+    of_part = [p for p in pairs() if zlib.crc32(str(p).encode()) % part[1] == part[0]]
+    return [p for p in of_part if re.search(match, str(p)) and done.get(str(p)) not in DONE]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="ci/all-models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--part", default="0/1", help="K/N: the pairs whose names' hash leaves K when divided by N")
+    parser.add_argument("--match", default="", help='only pairs whose "MODEL TARGET GENERATOR" matches')
+    parser.add_argument("--results", type=Path, help="a file that outcomes are added to, and taken from")
+    parser.add_argument("--jobs", type=int, default=2, help="how many pairs are tried at a time")
+    parser.add_argument("--show", action="store_true", help="print every outcome")
+    given = parser.parse_args()
+    if not pairs():
+        parser.error("the development models are not here; STERNA_MODELS names their folder")
+    first, _, parts = given.part.partition("/")
+    todo = chosen((int(first), int(parts)), given.match, earlier(given.results))
+    shared = Path(tempfile.mkdtemp(prefix="sterna-models-"))
+    outcomes: list[Ended[Pair]] = []
+    started = time.monotonic()
+
+    def keep(end: Ended[Pair]) -> None:
+        outcomes.append(end)
+        if given.show or end.state not in DONE:
+            print(f"{end.item}: {end.state} in {end.seconds:.1f} s  {end.detail}", flush=True)
+        if given.results is not None:
+            row = {"pair": str(end.item), "state": end.state, "detail": end.detail, "seconds": round(end.seconds, 2)}
+            with given.results.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+    try:
+        children = Children(lambda pair: outcome_of(pair, shared), given.jobs, LIMIT)
+        for pair in todo:
+            for end in children.start(pair):
+                keep(end)
+        for end in children.rest():
+            keep(end)
+    finally:
+        shutil.rmtree(shared, ignore_errors=True)
+    count = Counter(end.state for end in outcomes)
+    for reason, times in Counter(end.detail for end in outcomes if end.state == "compiled").most_common():
+        print(f"{times} compiled only: {reason}")
+    print(f"{time.monotonic() - started:.0f} s, {os.times().children_user:.0f} s of processor time")
+    failed = sum(times for state, times in count.items() if state not in DONE)
+    print(f"{count['passed']} passed, {failed} failed, {count['compiled']} skipped")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
