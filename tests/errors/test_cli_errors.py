@@ -165,9 +165,10 @@ def test_errors_of_what_lies_below(bundle: Path, tmp_path: Path) -> None:
     fails("E0106", "compile", MODEL, "--dim", "batch=1")
     fails("E0201", "compile", MODEL, "--target", "raspbery")
     (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "thesis.txt").write_text("not a bundle")
-    fails("E0204", "compile", MODEL, "-o", tmp_path / "taken")
-    assert (tmp_path / "taken" / "thesis.txt").exists()
+    (tmp_path / "taken" / "kernels.c").write_text("my own")
+    assert "kernels.c" in fails("E0204", "compile", MODEL, "-o", tmp_path / "taken")
+    assert (tmp_path / "taken" / "kernels.c").read_text() == "my own"
+    assert [p.name for p in (tmp_path / "taken").iterdir()] == ["kernels.c"]
     fails("E0402", "compile", MODEL, "--cc", "no-such-compiler", "-o", tmp_path / "d")
     fails("E0503", "run", tmp_path / "none", "--random")
     fails("E0507", "verify", MODEL, "--target", "cortex-m4")

@@ -98,6 +98,22 @@ def test_compile_as_json(tmp_path: Path) -> None:
     assert facts["files"] == {p.name: p.stat().st_size for p in (tmp_path / "d").iterdir()}
 
 
+def test_compile_into_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-o .` among somebody's files, for one machine and then for another: those stay, and are reported."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "main.c").write_text("int main;")
+    monkeypatch.chdir(tmp_path)
+    for target, library in (("host", "model.so"), ("cortex-m4", "model.a"), ("browser", "model.wasm")):
+        facts = as_json("compile", MODEL, "-o", ".", "--target", target, "--golden", 1)
+        assert facts["others"] == [".git/", "main.c"]
+        assert {p.name for p in tmp_path.iterdir()} == {*facts["files"], ".git", "main.c"}
+        assert {library, "golden.json", "golden.bin"} <= facts["files"].keys()
+    assert (tmp_path / "main.c").read_text() == "int main;"
+    assert "left alone there: .git/, main.c" in sterna_cli("compile", MODEL, "-o", ".").stdout
+    assert "golden.json" not in {p.name for p in tmp_path.iterdir()}, "replaced with the bundle"
+    assert "left alone there: .git/, main.c" in sterna_cli("demo", "-o", ".").stdout
+
+
 def test_compile_goes_to_the_models_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert as_json("compile", MODEL)["directory"] == "digits"
@@ -243,6 +259,8 @@ def test_inspect_a_bundle(bundle: Path) -> None:
 def test_inspect_shows_damage(bundle: Path, tmp_path: Path) -> None:
     for path in bundle.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "kernels.c").unlink()
+    assert as_json("inspect", tmp_path)["intact"] is True, "what no runtime opens may be missing"
     data = bytearray((tmp_path / "params.bin").read_bytes())
     data[100] ^= 1
     (tmp_path / "params.bin").write_bytes(data)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_to
-from sterna.bundle.writer import GRAPH_SECTION
+from sterna.bundle.ownership import GRAPH_SECTION
 from sterna.errors import SternaError
 from sterna.runtime import hash64
 from sterna.targets.target import load_target

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sterna.bundle.ownership import entry
 from sterna.driver import Compiled, dimensions
 from sterna.errors import internal_error
 from sterna.ir import dtypes
@@ -27,7 +28,7 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
     """The file's bytes: the line with the hash, then the rest of the object.
 
     Args:
-        files: contents of the other files that a runtime opens.
+        files: contents of the bundle's other files.
     """
     rest = json.dumps(_members(compiled, files), separators=(",", ":"), ensure_ascii=False)[1:].encode()
     version = FORMAT_WITH_CONTROL if compiled.control else FORMAT
@@ -96,7 +97,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def _file(name: str, data: bytes) -> dict[str, Any]:
-    row: dict[str, Any] = {"bytes": len(data), "hash": hash64(data)}
+    row = entry(data)
     if name.endswith(".wasm"):
         row["static_bytes"] = exported_constant(data, "__heap_base")
     return row

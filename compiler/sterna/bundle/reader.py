@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sterna.bundle.writer import GRAPH_SECTION
+from sterna.bundle.ownership import GRAPH_SECTION
 from sterna.errors import error
 from sterna.toolchain.wasm import custom_section
 

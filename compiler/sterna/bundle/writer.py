@@ -1,24 +1,21 @@
-"""Writes a bundle: everything into a temporary directory beside its place, then one rename."""
+"""The files of a bundle, and the bundle on disk."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from sterna.bundle.c_files import model_header, params_source, static_model
+from sterna.bundle.directory import write_files
 from sterna.bundle.graph_json import graph_json
+from sterna.bundle.ownership import GRAPH, GRAPH_SECTION, HEADER, with_manifest
 from sterna.driver import Compiled
-from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
 from sterna.runtime.strings import FILE as STRINGS
 from sterna.toolchain.wasm import with_custom_section
-
-#: Where graph.json stands in a bundle of one file.
-GRAPH_SECTION = "sterna.graph"
 
 
 def strings_json(graph: Graph) -> bytes:
@@ -32,75 +29,28 @@ def strings_json(graph: Graph) -> bytes:
     return json.dumps(members, ensure_ascii=False).encode()
 
 
-def bundle_files(compiled: Compiled) -> dict[str, bytes]:
-    """Every file of the bundle, by name."""
+def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
+    """Every file of the bundle, by name; those of a golden set are given."""
     target = compiled.options.target
-    files: dict[str, bytes] = {"kernels.c": compiled.source.encode()}
+    files: dict[str, bytes] = {"kernels.c": compiled.source.encode(), **(golden or {})}
+    if any(v.dtype == dtypes.STRING for v in (*compiled.graph.inputs, *compiled.graph.outputs)):
+        files[STRINGS] = strings_json(compiled.graph)
+    header = model_header(compiled).encode()
     if target.static:
         files["model.c"] = static_model(compiled).encode()
         files["params.c"] = params_source(compiled).encode()
         files["params.bin"] = compiled.params
         if compiled.library:
             files[target.library] = compiled.library
-    else:
-        opened = {"params.bin": compiled.params, **{each.name: each.data for each in compiled.libraries}}
-        graph = graph_json(compiled, opened)
-        if compiled.options.single_file:
-            files[target.library] = with_custom_section(compiled.library, GRAPH_SECTION, graph)
-        else:
-            files.update(opened)
-            files["graph.json"] = graph
-    if any(v.dtype == dtypes.STRING for v in (*compiled.graph.inputs, *compiled.graph.outputs)):
-        files[STRINGS] = strings_json(compiled.graph)
-    files["model.h"] = model_header(compiled).encode()
-    return files
+        return {**files, HEADER: with_manifest(header, files)}
+    files[HEADER] = header
+    opened = {"params.bin": compiled.params, **{each.name: each.data for each in compiled.libraries}}
+    graph = graph_json(compiled, {**opened, **files})
+    if compiled.options.single_file:
+        return {**files, target.library: with_custom_section(compiled.library, GRAPH_SECTION, graph)}
+    return {**files, **opened, GRAPH: graph}
 
 
 def write_bundle(compiled: Compiled, directory: str | os.PathLike[str]) -> Path:
-    """Writes the bundle; an older bundle in the same place is replaced, anything else is left alone.
-
-    Raises:
-        SternaError: E0204, the place is taken by something else or cannot be written.
-    """
-    place = Path(directory)
-    if place.exists() and not _is_bundle(place):
-        raise error(
-            "E0204",
-            "the output directory holds something that is not a bundle",
-            str(place),
-            fix="name a new directory, or empty this one",
-        )
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-    except OSError as e:
-        raise error(
-            "E0204",
-            f"the output directory cannot be made: {e.strerror}",
-            str(place),
-            fix="name a directory that you may write",
-        ) from None
-    try:
-        for name, data in bundle_files(compiled).items():
-            (temporary / name).write_bytes(data)
-        temporary.chmod(0o755)
-        old = None
-        if place.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent)) / "old"
-            place.rename(old)
-        temporary.rename(place)
-        if old is not None:
-            shutil.rmtree(old.parent, ignore_errors=True)
-    except OSError as e:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise error(
-            "E0204", f"the bundle cannot be written: {e.strerror}", str(place), fix="check free space and permissions"
-        ) from None
-    return place
-
-
-def _is_bundle(place: Path) -> bool:
-    if not place.is_dir():
-        return False
-    names = {p.name for p in place.iterdir()}
-    return not names or ("kernels.c" in names and "model.h" in names)
+    """Writes the bundle; returns its directory. Errors and what else is in the directory: as `write_files`."""
+    return write_files(bundle_files(compiled), directory).directory

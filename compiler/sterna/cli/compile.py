@@ -11,9 +11,11 @@ import click
 from rich.markup import escape
 
 from sterna.api import compile_model
-from sterna.bundle.writer import write_bundle
+from sterna.bundle.directory import Written, write_files
+from sterna.bundle.writer import bundle_files
 from sterna.cli import options
-from sterna.cli.output import Signature, console, duration, files, print_json, size, steps
+from sterna.cli.output import Signature, console, duration, left_alone, print_json, size, steps
+from sterna.cli.output import files as files_text
 from sterna.cli.output import signature as signature_text
 from sterna.debug.golden import golden_files, golden_sets
 from sterna.debug.rounding import rounding_errors
@@ -94,23 +96,20 @@ def command(
             observe=observe if dumps else None,
             progress=progress,
         )
+        files = bundle_files(compiled, _golden(model, shapes, dims, golden, signature) if golden else None)
         progress("writing the bundle")
-        place = write_bundle(compiled, output or _default_place(model, target))
+        written = write_files(files, output or _default_place(model, target))
     seconds = time.perf_counter() - start
     error = None
     rounded = weights != "fp32" or winograd
     if rounded:
         wide = compile_model(model, target, *sizes, generator, threads, compiler=cc, signature=signature)
         error = _rounding(compiled, wide)
-    if golden:
-        reference, sets = golden_sets(model, {n: s for n, s in shapes if s is not None}, dict(dims), golden, signature)
-        for name, data in golden_files(reference, sets).items():
-            (place / name).write_bytes(data)
-    summary = {**describe(compiled, place, seconds), **({"rounding_error": error} if rounded else {})}
+    summary = {**describe(compiled, written, seconds), **({"rounding_error": error} if rounded else {})}
     if as_json:
         print_json({**summary, **({"dumps": seen} if dumps else {})})
     else:
-        _print(compiled, summary, place, to_stderr=bool(dumps))
+        _print(compiled, summary, written, to_stderr=bool(dumps))
 
 
 def _rounding(narrow: Compiled, wide: Compiled) -> float | None:
@@ -126,16 +125,27 @@ def _rounding(narrow: Compiled, wide: Compiled) -> float | None:
         return None
 
 
+def _golden(
+    model: Path,
+    shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
+    dims: tuple[tuple[str, int | tuple[int, int]], ...],
+    count: int,
+    signature: str | None,
+) -> dict[str, bytes]:
+    given = {name: sizes for name, sizes in shapes if sizes is not None}
+    return golden_files(*golden_sets(model, given, dict(dims), count, signature))
+
+
 def _default_place(model: Path, target: str) -> Path:
     suffix = "" if target == "host" else f"-{Path(target).stem}"
     return Path(f"{model.stem}{suffix}")
 
 
-def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
+def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, Any]:
     """The facts of a compilation, as JSON has them."""
     inputs, outputs = _signature(compiled)
     return {
-        "directory": str(place),
+        "directory": str(written.directory),
         "model": compiled.model,
         "target": compiled.options.target.name,
         "generator": compiled.options.generator,
@@ -150,7 +160,8 @@ def describe(compiled: Compiled, place: Path, seconds: float) -> dict[str, Any]:
         "kernels": len(compiled.kernels),
         "arena_bytes": compiled.plan.arena_bytes,
         "live_bytes": compiled.plan.live_bytes,
-        "files": {path.name: path.stat().st_size for path in sorted(place.iterdir())},
+        "files": written.sizes,
+        "others": list(written.others),
     }
 
 
@@ -164,7 +175,7 @@ def _tensor(value: Value, name: str) -> Signature:
     return Signature(name, value.dtype, tuple(int(n) if n.is_const else str(n) for n in value.shape))
 
 
-def _print(compiled: Compiled, summary: dict[str, Any], place: Path, to_stderr: bool) -> None:
+def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_stderr: bool) -> None:
     out = console(sys.stderr if to_stderr else None)
     out.print(f"[bold]{escape(compiled.model)}[/] for {escape(compiled.options.target.description)}\n")
     out.print(signature_text(*_signature(compiled)))
@@ -181,5 +192,7 @@ def _print(compiled: Compiled, summary: dict[str, Any], place: Path, to_stderr: 
         what = [f"weights in {summary['weights']}"] if summary["weights"] != "fp32" else []
         what += ["convolutions by Winograd"] if summary["winograd"] else []
         out.print(f"  {', '.join(what)}: {cost}\n", soft_wrap=True)
-    out.print(files(summary["files"]))
-    out.print(f"\ncompiled in {duration(summary['seconds'])} to {escape(str(place))}", soft_wrap=True)
+    out.print(files_text(summary["files"]))
+    out.print(f"\ncompiled in {duration(summary['seconds'])} to {escape(str(written.directory))}", soft_wrap=True)
+    if written.others:
+        out.print(escape(left_alone(written.others)), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 import time
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sterna.api import compile_model
-from sterna.bundle.writer import write_bundle
+from sterna.bundle.directory import Written, write_files
+from sterna.bundle.writer import bundle_files
 from sterna.cli.options import json_option
-from sterna.cli.output import bar, console, duration, files, print_json, steps
+from sterna.cli.output import bar, console, duration, files, left_alone, print_json, steps
 from sterna.runtime import Bundle, load
 from sterna.runtime.inputs import Array
 
@@ -60,14 +62,14 @@ def command(output: Path, generator: str, as_json: bool) -> None:
     with steps(8, quiet=as_json) as progress:
         compiled = compile_model(model, generator=generator, progress=progress)
         progress("writing the bundle")
-        place = write_bundle(compiled, output)
+        written = write_files(bundle_files(compiled), output)
+    place = written.directory
     seconds = time.perf_counter() - start
     with load(place) as bundle:
         answers = [_answer(bundle, path) for path in sorted((DATA / "images").glob("*.npy"))]
         times = _times(bundle, answers[0].image)
-        sizes = bundle.sizes()
     if as_json:
-        print_json(_json(place, seconds, answers, times, sizes))
+        print_json(_json(written, seconds, answers, times))
         return
     out = console()
     what = onnx.load(model, load_external_data=False).doc_string
@@ -82,12 +84,15 @@ def command(output: Path, generator: str, as_json: bool) -> None:
         f"One picture takes [bold]{duration(statistics.median(times))}[/] (median of {len(times)} runs, one thread).\n"
     )
     out.print("The bundle:")
-    out.print(files(sizes))
-    out.print(f"in {escape(str(place.resolve()))}\n", soft_wrap=True)
+    out.print(files(written.sizes))
+    out.print(f"in {escape(str(place.resolve()))}", soft_wrap=True)
+    if written.others:
+        out.print(escape(left_alone(written.others)), soft_wrap=True)
+    out.print()
     out.print(
         "Next:",
-        f"  sterna inspect {place}",
-        f"  sterna run {place} --random --repeat 100 --profile",
+        f"  sterna inspect {shlex.quote(str(place))}",
+        f"  sterna run {shlex.quote(str(place))} --random --repeat 100 --profile",
         sep="\n",
         soft_wrap=True,
     )
@@ -166,14 +171,13 @@ def enlarge(image: Array) -> Array:
     return result
 
 
-def _json(
-    place: Path, seconds: float, answers: list[Answer], times: list[float], sizes: dict[str, int]
-) -> dict[str, Any]:
+def _json(written: Written, seconds: float, answers: list[Answer], times: list[float]) -> dict[str, Any]:
     return {
-        "directory": str(place.resolve()),
+        "directory": str(written.directory.resolve()),
         "compile_seconds": round(seconds, 4),
         "right": sum(answer.digit == answer.label for answer in answers),
         "answers": [{"label": a.label, "digit": a.digit, "certainty": a.certainty} for a in answers],
         "median_seconds": statistics.median(times),
-        "files": sizes,
+        "files": written.sizes,
+        "others": list(written.others),
     }

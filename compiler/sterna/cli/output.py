@@ -19,6 +19,7 @@ from rich.table import Column, Table
 
 from sterna.runtime.inputs import TensorSpec
 
+_OTHERS = 8  # that are named
 _PIPE_COLUMNS = 200  # nothing is cut off where nobody looks
 
 #: What each file of a bundle is for.
@@ -29,6 +30,9 @@ FILE_ROLES = {
     "model.c": "the graph as C",
     "params.c": "weights as C",
     "kernels.c": "source of the kernels",
+    "strings.json": "strings by number",
+    "golden.json": "golden sets: names and sizes",
+    "golden.bin": "golden sets: arrays",
 }
 
 
@@ -114,6 +118,12 @@ def files(sizes: dict[str, int]) -> Table:
         role = FILE_ROLES.get(name, library if name.startswith("model.") else "")
         grid.add_row(f"  {escape(name)}", size(count), f"[dim]{role}[/]")
     return grid
+
+
+def left_alone(others: Sequence[str]) -> str:
+    """What else is in a bundle's directory, in a line."""
+    more = len(others) - _OTHERS
+    return f"left alone there: {', '.join(others[:_OTHERS])}{f' and {more} more' if more > 0 else ''}"
 
 
 def bar(share: float, width: int) -> str:

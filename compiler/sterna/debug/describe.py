@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 from onnx import inliner
 
+from sterna.bundle.ownership import AT_COMPILE_TIME
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.onnx import structure
 from sterna.frontends.onnx.file import element_type, load
@@ -197,6 +198,7 @@ def describe_bundle(directory: str | os.PathLike[str]) -> BundleFacts:
         intact = head["hash"] == hash64(rest) and all(
             name in sizes and sizes[name] == entry["bytes"] and hash64((place / name).read_bytes()) == entry["hash"]
             for name, entry in graph["files"].items()
+            if name in sizes or name not in AT_COMPILE_TIME
         )
         for key in ("model", "target", "arena", "values", "inputs", "outputs", "nodes", "kernels"):
             graph[key]

@@ -123,9 +123,9 @@ class Bundle:
         return tuple(spec for _, spec in self._value_table().values())
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of every file of the bundle, by name."""
-        files = (path for path in self.directory.iterdir() if path.is_file())
-        return {path.name: path.stat().st_size for path in sorted(files)}
+        """Bytes of every file of the bundle, by name; of those that the runtime does not need, if they are there."""
+        paths = (self.directory / name for name in sorted(["graph.json", *self._graph()["files"]]))
+        return {path.name: path.stat().st_size for path in paths if path.is_file()}
 
     def memory(self) -> dict[str, int]:
         """Bytes in use: `arena`, `scratch` (of one worker), `signature` (inputs and outputs) and `params`."""
