@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from sterna.private import cache_directory
+
 FAMILIES = {
     "host-c": "host, C generator",
     "host-llvm": "host, LLVM generator",
@@ -31,6 +33,9 @@ WHOLE_FILES = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Many tests have a cache of their own; what zig builds of the C libraries takes seconds and is the same for all.
+    if (cache := cache_directory()) is not None:
+        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache / "zig"))
     config.addinivalue_line("markers", "family(name): the kind of machine that the test runs code for")
 
 

@@ -1,8 +1,9 @@
 """A cache of files by the hash of what they were made from: objects, libraries, the compiled C runtime.
 
 It lies in `STERNA_CACHE_DIR`, else in `~/.cache/sterna`, and may be deleted at any time. `STERNA_NO_CACHE=1` turns it
-off. Entries are written to a temporary file and renamed, and carry the hash of their contents: any number of processes
-may share the directory, and a damaged entry counts as missing.
+off. Entries are written to a temporary file and renamed, and carry the hash of their key and contents: any number of
+processes may share the directory, and a damaged entry, or one under the name of another, counts as missing. So does one
+that another user of this machine can have written: the hash is no signature, anybody can compute it (`private.py`).
 """
 
 from __future__ import annotations
@@ -10,30 +11,24 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from sterna.private import cache_directory, make_private, read_private
+
+__all__ = ["Cache", "cache_directory", "key"]
+
 #: Part of every key: entries of another version of the generators are never found.
-VERSION = "1"
+VERSION = "2"
 #: Bytes above which the entries unused for longest are removed.
 LIMIT = 512 << 20
 
 _MAGIC = b"sterna-cache "
 _HEADER = len(_MAGIC) + 64 + 1
-
-
-def cache_directory() -> Path | None:
-    """The directory, made if need be; None if caching is off or the directory cannot be written."""
-    if os.environ.get("STERNA_NO_CACHE", "0") not in ("", "0"):
-        return None
-    given = os.environ.get("STERNA_CACHE_DIR")
-    try:
-        directory = Path(given) if given else Path.home() / ".cache" / "sterna"
-        directory.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):
-        return None
-    return directory if os.access(directory, os.W_OK) else None
+#: The path of an entry, or of one that was never finished.
+_ENTRY = re.compile(r"[0-9a-f]{64}|[0-9a-f]{2}\.new-\w+")
 
 
 def key(*parts: str | bytes) -> str:
@@ -59,12 +54,11 @@ class Cache:
         if self.path is None:
             return None
         path = self._file(key)
-        try:
-            data = path.read_bytes()
-        except OSError:
+        data = read_private(path)
+        if data is None:
             return None
         payload = data[_HEADER:]
-        if data[:_HEADER] != _header(payload):
+        if data[:_HEADER] != _header(key, payload):
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # what trim goes by
@@ -77,10 +71,11 @@ class Cache:
         path = self._file(key)
         temporary: str | None = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.path)
+            make_private(path.parent)
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
             with os.fdopen(handle, "wb") as file:
-                file.write(_header(payload))
+                file.write(_header(key, payload))
                 file.write(payload)
             Path(temporary).replace(path)
             self._grow(len(payload) + _HEADER)
@@ -98,11 +93,15 @@ class Cache:
         return made
 
     def trim(self, limit: int) -> int:
-        """Removes the entries unused for longest until `limit` bytes are left; returns what is left."""
+        """Removes the entries unused for longest until `limit` bytes are left; returns what is left.
+
+        Files that have no entry's name are somebody else's, and stay."""
         entries: list[tuple[float, int, Path]] = []
         if self.path is None:
             return 0
         for path in self.path.glob("*/*"):
+            if not _ENTRY.fullmatch(f"{path.parent.name}{path.name}"):
+                continue
             with contextlib.suppress(OSError):
                 status = path.stat()
                 entries.append((status.st_mtime, status.st_size, path))
@@ -126,5 +125,5 @@ class Cache:
             self._bytes = self.trim(self.limit * 4 // 5)
 
 
-def _header(payload: bytes) -> bytes:
-    return _MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n"
+def _header(key: str, payload: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(key.encode() + b"\n" + payload).hexdigest().encode() + b"\n"

@@ -9,10 +9,10 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from sterna.cache import cache_directory
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
 from sterna.errors import SternaError
+from sterna.private import cache_state
 from sterna.runtime import library
 from sterna.targets.target import load_target
 from sterna.toolchain.doctor import Tool, toolchain_report
@@ -36,7 +36,7 @@ def command(as_json: bool) -> int:
     tools = toolchain_report() + [_package(name) for name in _OPTIONAL]
     runtime, problem = _runtime()
     host = load_target("host")
-    cache = cache_directory()
+    cache, no_cache = cache_state()
     good = problem is None and all(tool.found for tool in tools if tool.name in _NEEDED)
     machine = {
         "sterna": __version__,
@@ -44,7 +44,7 @@ def command(as_json: bool) -> int:
         "system": f"{platform.system()} {platform.machine()}",
         "host_target": host.description,
         "runtime": runtime,
-        "cache": str(cache) if cache is not None else None,
+        "cache": str(cache) if cache is not None else f"not used: {no_cache}",
     }
     if as_json:
         print_json({"ok": good, **machine, "tools": [_json(tool) for tool in tools]})

@@ -7,25 +7,16 @@ used to tell whether the sources have changed.
 
 from __future__ import annotations
 
-import os
+import contextlib
 import platform
 from importlib.util import source_hash
 from pathlib import Path
 
 from sterna.errors import error
+from sterna.private import MODE, cache_directory, close, is_private, make_private, read_private, scratch_directory
 from sterna.runtime.recipe import FLAGS, SOURCES, compile_command, library_name, zig_target
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-
-
-def cache_directory() -> Path:
-    """Where what Sterna may build again is kept: $STERNA_CACHE_DIR, else the user's cache directory."""
-    given = os.environ.get("STERNA_CACHE_DIR")
-    if given:
-        return Path(given)
-    if platform.system() == "Windows" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"]) / "sterna" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sterna"
 
 
 def runtime_sources() -> Path | None:
@@ -43,26 +34,44 @@ def _content_key(sources: Path, target: str) -> str:
     return source_hash(b"\0".join(parts)).hex()
 
 
+def _kept(folder: Path, key: str) -> Path | None:
+    """A library that was built from these sources before, if it is whole and nobody else can have written it.
+
+    It lies in a folder named by its sources and by its own bytes.
+    """
+    for place in sorted(folder.glob(f"{key}-*")):
+        data = read_private(place / library_name())
+        if data is not None and is_private(place.stat()) and place.name == f"{key}-{source_hash(data).hex()}":
+            return place / library_name()
+    return None
+
+
 def build(sources: Path, target: str | None = None) -> Path:
     """Builds the runtime into the cache directory unless it is there already; returns the library's path.
 
-    Two processes may build at the same time: each writes its own file, and the renaming is atomic.
+    Two processes may build at the same time: each writes its own folder, and the renaming is atomic. Without a cache,
+    it is built for this process alone.
     """
     target = target or zig_target(platform.system(), platform.machine())
-    kept = cache_directory() / "runtime" / _content_key(sources, target) / library_name()
-    if kept.is_file():
+    folder, key = (cache_directory() or scratch_directory()) / "runtime", _content_key(sources, target)
+    try:
+        make_private(folder)
+    except OSError:
+        folder = scratch_directory()
+    if (kept := _kept(folder, key)) is not None:
         return kept
     import shutil  # noqa: PLC0415 (as above: most often there is nothing to build)
     import subprocess  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
 
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=kept.parent))
+    from sterna.toolchain.zig import environment  # noqa: PLC0415
+
+    scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:
-        fresh = scratch / kept.name
-        result = subprocess.run(
-            compile_command(sources, fresh, target), capture_output=True, text=True, check=False, cwd=scratch
-        )
+        fresh = scratch / "done" / library_name()
+        fresh.parent.mkdir(mode=MODE)
+        command, variables = compile_command(sources, fresh, target), environment(scratch)
+        result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=scratch, env=variables)
         if result.returncode != 0 or not fresh.is_file():
             missing = "No module named" in result.stderr
             raise error(
@@ -71,7 +80,13 @@ def build(sources: Path, target: str | None = None) -> Path:
                 *result.stderr.strip().splitlines()[-5:],
                 fix="pip install ziglang" if missing else None,
             )
-        fresh.replace(kept)
+        close(fresh)
+        place = folder / f"{key}-{source_hash(fresh.read_bytes()).hex()}"
+        shutil.rmtree(place, ignore_errors=True)  # damaged, else it had been found
+        with contextlib.suppress(OSError):  # another process was faster
+            fresh.parent.rename(place)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    if (kept := _kept(folder, key)) is None:
+        raise error("E0401", "the C runtime was compiled, and is gone again", str(folder))
     return kept

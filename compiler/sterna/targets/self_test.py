@@ -11,6 +11,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -39,12 +40,19 @@ def passes_self_test(target: str) -> bool:
 def run_self_test(target: str, environment: Mapping[str, str] | None = None) -> bool:
     """The same, without the cache; `environment` adds to that of this process."""
     package = str(Path(__file__).resolve().parents[2])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [package, *(str(Path(p).absolute()) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p)]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})}
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", MODULE, target], env=variables, capture_output=True, timeout=SECONDS, check=False
-        )
+        # `-m` looks for modules in the working directory first: one where nobody has put any.
+        with tempfile.TemporaryDirectory(prefix="sterna-") as folder:
+            done = subprocess.run(
+                [sys.executable, "-m", MODULE, target],
+                env=variables,
+                cwd=folder,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
+            )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

@@ -1,19 +1,19 @@
 """The ziglang package: clang, lld and ar for every target, on any host.
 
-Zig keeps what it builds of the C libraries in a global cache, which is ours to place; its local cache, one object per
-call, is put among the temporary files of the call and goes with them.
+Zig keeps what it builds of the C libraries in a global cache, which is ours to place unless ZIG_GLOBAL_CACHE_DIR names
+one; its local cache, one object per call, is put among the temporary files of the call and goes with them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from sterna.cache import cache_directory
 from sterna.errors import error
+from sterna.private import cache_directory, make_private, scratch_directory
 
 
 @lru_cache(maxsize=1)
@@ -44,13 +44,19 @@ def zig(*arguments: str) -> list[str]:
     return [str(program), *arguments]
 
 
+def _shared() -> Path:
+    """Where zig keeps what it builds of the C libraries: code, so nobody else may write there."""
+    shared = (cache_directory() or scratch_directory()) / "zig"
+    with contextlib.suppress(OSError):  # what zig cannot write to, it says itself
+        make_private(shared)
+    return shared
+
+
 def environment(temporary: Path) -> dict[str, str]:
     """The process environment of a compiler or linker that may write its temporary files to that directory."""
-    directory = cache_directory()
-    shared = directory / "zig" if directory is not None else Path(tempfile.gettempdir()) / "sterna-zig"
     return {
         **os.environ,
-        "ZIG_GLOBAL_CACHE_DIR": str(shared),
+        "ZIG_GLOBAL_CACHE_DIR": os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(_shared()),
         "ZIG_LOCAL_CACHE_DIR": str(temporary / "zig"),
         # Messages are parsed and shown: they are wanted in English and without colours.
         "LC_ALL": "C",
