@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sterna.cli.failures import guarded
+from sterna.cli.interrupts import orderly
 from sterna.version import __version__
 
 #: name -> (module, one line of help), in the order of the help page.
@@ -60,7 +61,8 @@ class Program(click.Group):
                 reconfigure(errors="replace")  # a terminal without the character shows another
         invoke = super().main
         run = lambda: invoke(given, prog_name or "sterna", complete_var, False, **extra)  # noqa: E731
-        sys.exit(guarded(run, COMMANDS, as_json="--json" in given))
+        with orderly():
+            sys.exit(guarded(run, COMMANDS, as_json="--json" in given))
 
 
 @click.group("sterna", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

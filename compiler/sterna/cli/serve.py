@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 import webbrowser
 from pathlib import Path
 
 import click
 
-from sterna.api import compile_to
+from sterna.api import compile_model
 from sterna.bundle.reader import bundle_of_browser
+from sterna.bundle.writer import bundle_files
 from sterna.cli.demo import DATA
 from sterna.codegen.render import resource_directory
+from sterna.web.files import Root
 from sterna.web.server import HOST, make_server
 
 
@@ -28,18 +29,22 @@ def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
     """
     if bundle is not None:
         bundle_of_browser(bundle)
-    with tempfile.TemporaryDirectory(prefix="sterna-serve-") as directory:
-        digits = compile_to(Path(directory) / "digits", DATA / "digits.onnx", "browser", all_variants=True)
-        page = resource_directory("examples") / "browser"
-        roots = {"": page, "sterna": resource_directory("runtime_js") / "src", "digits": digits}
-        if bundle is not None:
-            roots["bundle"] = bundle
-        with make_server(roots, port) as server:
-            address = f"http://{HOST}:{server.server_address[1]}/"
-            click.echo(f"{address}{'#measure' if bundle is not None else ''}   (Ctrl-C ends it)")
+    with make_server(_roots(bundle), port) as server:
+        address = f"http://{HOST}:{server.server_address[1]}/{'#measure' if bundle is not None else ''}"
+        try:
+            click.echo(f"{address}   (Ctrl-C ends it)")
             if open_page:
                 webbrowser.open(address)
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                click.echo("")
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("")
+
+
+def _roots(bundle: Path | None) -> dict[str, Root]:
+    """What the page is made of. The digits stay in memory: whatever ends the server, no folder is left behind."""
+    roots: dict[str, Root] = {
+        "": resource_directory("examples") / "browser",
+        "sterna": resource_directory("runtime_js") / "src",
+        "digits": bundle_files(compile_model(DATA / "digits.onnx", "browser", all_variants=True)),
+    }
+    return roots if bundle is None else {**roots, "bundle": bundle}

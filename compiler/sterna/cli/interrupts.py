@@ -1,0 +1,41 @@
+"""Signals that end a command: in order, so that nothing temporary is left behind."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+#: Ctrl-C, the wish of the system or of another process, a terminal that was closed; Windows has Ctrl-Break.
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
+
+
+@contextmanager
+def orderly() -> Iterator[None]:
+    """Within it, the first signal raises KeyboardInterrupt, and later ones do not disturb the cleaning up.
+
+    Signals that the process was started to ignore (nohup, jobs in the background) stay ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    before = {each: handler for each, handler in before.items() if handler is not signal.SIG_IGN}
+    ended = False
+
+    def end(number: int, frame: Any) -> None:
+        nonlocal ended
+        if not ended:
+            ended = True
+            raise KeyboardInterrupt
+
+    for each in before:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        if not ended:  # else the process is about to exit
+            for each, handler in before.items():
+                signal.signal(each, handler)
