@@ -9,6 +9,7 @@ What runs bundles is imported at once, so that loading the first one does not wa
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,4 +36,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ("compile", "compile_to"):
         return getattr(import_module("sterna.api"), name)
-    raise AttributeError(f"module 'sterna' has no attribute {name!r}")
+    close = get_close_matches(name, __all__, 1) if not name.startswith("__") else []
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise AttributeError(f"module 'sterna' has no attribute {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    """The interface, and nothing of what it is made of."""
+    return sorted(__all__)

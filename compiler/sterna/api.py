@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Union
 
+from sterna.advice import Compile, Option
+from sterna.arguments import Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
-from sterna.driver import Compiled, Observe, Options, Progress, compile_graph, model_name
-from sterna.errors import error
+from sterna.driver import GENERATORS, WEIGHTS, Compiled, Observe, Options, Progress, compile_graph, model_name
+from sterna.errors import SternaError, error
 from sterna.frontends.formats import Model, read_model
 from sterna.runtime import Bundle, load
+from sterna.runtime.here import why_not_here
 from sterna.targets.target import Target, load_target
 
-Dims = Mapping[str, int | tuple[int, int]]
-#: Sizes of inputs; None for a sequence or an optional that holds nothing.
-Shapes = Mapping[str, Sequence[int] | None]
+#: A target by its name or the path of its .toml file, or the description itself.
+TargetName = Union[str, "os.PathLike[str]", Target]
 
 
 def compile(
     model: Model,
-    target: str | Target = "host",
+    target: TargetName = "host",
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     generator: str = "c",
@@ -43,7 +45,8 @@ def compile(
 
     Args:
         model: path of an ONNX or TensorFlow Lite file, or a loaded ONNX model.
-        target: name of a target that this machine can run, or a `Target`. For others use `compile_to`.
+        target: name of a target that this machine can run, path of a .toml file, or a `Target`. For other machines use
+            `compile_to`.
         shapes: input name -> sizes, where the model leaves them open. Tensors of a sequence `x` are `x[0]`, `x[1]`...;
             None stands for a sequence or an optional that holds nothing.
         dims: dimension name -> its size, or (least, greatest) of one that stays open until the model runs.
@@ -64,32 +67,24 @@ def compile(
     Raises:
         SternaError: everything that is wrong, at once.
     """
+    request = _request(
+        model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
+        signature=signature, debug=debug, output=output, writes=output is not None,
+    )  # fmt: skip
+    if (reason := why_not_here(request.options.target)) is not None:
+        raise _elsewhere(request, target, reason, output)
     temporary = None
     if output is None:
         temporary = tempfile.TemporaryDirectory(prefix="sterna-bundle-")
         output = Path(temporary.name) / "bundle"
-    path = compile_to(
-        output,
-        model,
-        target,
-        shapes,
-        dims,
-        generator,
-        threads,
-        compiler=compiler,
-        weights=weights,
-        winograd=winograd,
-        signature=signature,
-        debug=debug,
-    )
-    bundle = load(path, threads)
+    bundle = load(write_bundle(_compiled(request), output), request.options.threads)
     return bundle if temporary is None else bundle.keep(temporary)
 
 
 def compile_to(
     output: str | os.PathLike[str],
     model: Model,
-    target: str | Target = "host",
+    target: TargetName = "host",
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     generator: str = "c",
@@ -116,29 +111,17 @@ def compile_to(
     Returns:
         The bundle's directory.
     """
-    compiled = compile_model(
-        model,
-        target,
-        shapes,
-        dims,
-        generator,
-        threads,
-        compiler=compiler,
-        weights=weights,
-        winograd=winograd,
-        signature=signature,
-        debug=debug,
-        all_variants=all_variants,
-        single_file=single_file,
-        observe=observe,
-        progress=progress,
-    )
-    return write_bundle(compiled, output)
+    request = _request(
+        model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
+        signature=signature, debug=debug, all_variants=all_variants, single_file=single_file, output=output,
+        writes=True, observe=observe, progress=progress,
+    )  # fmt: skip
+    return write_bundle(_compiled(request, observe, progress), output)
 
 
 def compile_model(
     model: Model,
-    target: str | Target = "host",
+    target: TargetName = "host",
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     generator: str = "c",
@@ -155,18 +138,97 @@ def compile_model(
     progress: Progress | None = None,
 ) -> Compiled:
     """Compiles a model without writing anything; arguments as for `compile_to`."""
-    if threads < 1:
-        raise error("E0203", f"threads is {threads}", fix="a number of at least 1")
-    machine = target if isinstance(target, Target) else load_target(target)
+    request = _request(
+        model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
+        signature=signature, debug=debug, all_variants=all_variants, single_file=single_file, observe=observe,
+        progress=progress,
+    )  # fmt: skip
+    return _compiled(request, observe, progress)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What to compile and how: arguments that have been checked."""
+
+    model: Model
+    shapes: Shapes | None
+    dims: Dims | None
+    signature: str | None
+    options: Options
+
+
+def _request(
+    model: Model,
+    target: TargetName,
+    shapes: Shapes | None,
+    dims: Dims | None,
+    generator: str,
+    threads: int,
+    *,
+    compiler: str,
+    weights: str,
+    winograd: bool,
+    signature: str | None,
+    debug: bool,
+    all_variants: bool = False,
+    single_file: bool = False,
+    output: str | os.PathLike[str] | None = None,
+    writes: bool = False,
+    observe: Observe | None = None,
+    progress: Progress | None = None,
+) -> _Request:
+    """The arguments of all functions here, checked.
+
+    Raises:
+        SternaError: E0203, all arguments that are not what they must be; E0201 or E0202, there is no such target.
+    """
+    arguments = Arguments("E0203")
+    arguments.model(model)
+    arguments.target(target, Target)
+    shapes, dims = arguments.shapes(shapes), arguments.dims(dims)
+    arguments.choice("generator", generator, GENERATORS)
+    threads = arguments.integer("threads", threads, 1)
+    if writes:
+        arguments.path("output", output)
+    arguments.text("compiler", compiler)
+    arguments.choice("weights", weights, WEIGHTS)
+    winograd = arguments.flag("winograd", winograd)
+    arguments.text("signature", signature, optional=True)
+    debug = arguments.flag("debug", debug)
+    all_variants = arguments.flag("all_variants", all_variants)
+    single_file = arguments.flag("single_file", single_file)
+    arguments.function("observe", observe)
+    arguments.function("progress", progress)
+    arguments.done()
+    machine = target if isinstance(target, Target) else load_target(os.fspath(target))
+    if all_variants and not machine.variants:
+        raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
+    variants = tuple(load_target(v) for v in machine.variants) if all_variants else ()
+    options = Options(machine, generator, compiler, threads, debug, variants, single_file, weights, winograd)
+    return _Request(model, shapes, dims, signature, options)
+
+
+def _compiled(request: _Request, observe: Observe | None = None, progress: Progress | None = None) -> Compiled:
+    """What a request asks for."""
+    model, options = request.model, request.options
     if progress is not None:
         progress("reading the model")
-    graph = read_model(model, shapes, dims, static=machine.static, signature=signature)
+    graph = read_model(model, request.shapes, request.dims, static=options.target.static, signature=request.signature)
     name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
-    options = Options(
-        machine, generator, compiler, threads, debug, single_file=single_file, weights=weights, winograd=winograd
-    )
-    if all_variants:
-        if not machine.variants:
-            raise error("E0203", f"the target {machine.name} has no variants", fix="--target browser")
-        options = replace(options, variants=tuple(load_target(v) for v in machine.variants))
     return compile_graph(graph, name, options, observe, progress)
+
+
+def _elsewhere(
+    request: _Request, target: TargetName, reason: str, output: str | os.PathLike[str] | None
+) -> SternaError:
+    """The refusal to compile for another machine what is to be loaded here."""
+    machine = request.options.target
+    path = os.fspath(request.model) if isinstance(request.model, (str, os.PathLike)) else None
+    place = f"{Path(path or 'model').stem}-{machine.name}" if output is None else os.fspath(output)
+    option = Option("target", machine.name if isinstance(target, Target) else os.fspath(target))
+    return error(
+        "E0507",
+        f"a bundle for the target {machine.name} cannot be loaded here: {reason}",
+        "sterna.compile loads what it has compiled; sterna.compile_to only writes it",
+        fix=Compile(path or "MODEL", place, (option,)),
+    )

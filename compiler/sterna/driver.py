@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sterna.advice import Advice, Option, dims
 from sterna.codegen import c, llvm
 from sterna.errors import SternaError, error
 from sterna.intrinsics import DOTS
@@ -222,9 +223,9 @@ def _check_packaging(options: Options) -> None:
     target = options.target
     if options.variants and options.single_file:
         title = "a single file cannot hold several variants: each would carry the weights"
-        raise error("E0203", title, fix="leave out --single-file or --all-variants")
+        raise error("E0203", title, fix=Advice("leave out ", Option("single_file"), " or ", Option("all_variants")))
     if options.single_file and not target.is_wasm:
-        fix = "--target browser, or without --single-file"
+        fix = Advice(Option("target", "browser"), ", or without ", Option("single_file"))
         raise error("E0203", f"the target {target.name} has no single-file form", fix=fix)
 
 
@@ -242,8 +243,8 @@ def open_dimensions(graph: Graph) -> tuple[Symbol, ...]:
 def _refuse_open_sizes(graph: Graph, target: Target) -> None:
     title = f"the target {target.name} needs every size at compile time"
     if given := open_dimensions(graph):
-        fix = " ".join(f"--dim {s.name}={s.hi}" for s in given)
-        raise error("E0203", title, f"open dimensions: {', '.join(s.name for s in given)}", fix=fix)
+        sizes = dims({s.name: s.hi for s in given})
+        raise error("E0203", title, f"open dimensions: {', '.join(s.name for s in given)}", fix=sizes)
     if computed := all_definitions(graph):
         where = [f"{s.name} (at most {s.hi}) comes from {', '.join(n.sources)}" for s, n in computed.items()]
         fix = "declare the result's shape in the model, which the bundle then checks, or leave that node to the program"
@@ -279,7 +280,7 @@ def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = 
         title = f"{call.kernel.name} over open dimensions: it cannot be shown to stay within its tensors at every size"
         where = f'from "{", ".join(call.sources) or call.name}"'
         shapes = (n for value in (*call.inputs, *call.outputs) for n in value.shape)
-        fix = f"least sizes greater than 0, or {sizes_wanted(shapes)}"
+        fix = Advice("least sizes greater than 0, or ", sizes_wanted(shapes) or "other sizes")
         raise error("E0113", title, where, problem.diagnostics[0].title, fix=fix) from problem
 
 
@@ -338,7 +339,7 @@ def pack_params(
         where.append(blocks[identity])
     if overflowing:
         names = [f"of {', '.join(call.sources) or call.name}" for call in overflowing]
-        fix = "--weights bf16, which has the range of float32"
+        fix = Advice(Option("weights", "bf16"), ", which has the range of float32")
         raise error("E0115", "weights are too large for 16 bits of this kind:", *names, fix=fix)
     return b"".join(chunks), tuple(where)
 

@@ -9,27 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sterna.advice import Fix, Surface, fix_text
 from sterna.error_codes import CODES
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One problem: `title` says what is wrong, `where` leads to the place, `fix` is what to do or type, if known."""
+    """One problem: `title` says what is wrong, `where` leads to the place, `fix` is what to do or type, if known.
+
+    As a string it reads as in Python; the command line prints `text("cli")`, whose fix names flags.
+    """
 
     code: str
     title: str
     where: tuple[str, ...] = ()
-    fix: str | None = None
+    fix: Fix | None = None
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
             raise ValueError(f"{self.code} is not listed in sterna.error_codes.CODES")
 
-    def __str__(self) -> str:
+    def text(self, surface: Surface) -> str:
+        """The whole message, as it is read there."""
         lines = [f"error[{self.code}]: {self.title}", *(f"  {line}" for line in self.where)]
         if self.fix is not None:
-            lines.append(f"  fix: {self.fix}")
+            lines.append(f"  fix: {fix_text(self.fix, surface)}")
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text("python")
 
 
 class SternaError(Exception):
@@ -56,7 +64,7 @@ class SternaError(Exception):
         return "\n\n".join(str(diagnostic) for diagnostic in self.diagnostics)
 
 
-def error(code: str, title: str, *where: str, fix: str | None = None) -> SternaError:
+def error(code: str, title: str, *where: str, fix: Fix | None = None) -> SternaError:
     """A `SternaError` with a single diagnostic, for `raise error("E0503", ...)`."""
     return SternaError(Diagnostic(code, title, tuple(where), fix))
 

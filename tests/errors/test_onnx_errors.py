@@ -128,12 +128,12 @@ def test_unsupported_operators_and_unknown_shapes_come_together() -> None:
     text = str(mistake)
     assert 'StringNormalizer is not supported (2 nodes)\n  net, "one", "two"' in text
     assert "com.acme.Frobnicate" in text
-    assert "fix: --shape x=1,3,<size>,8" in text
+    assert 'fix: shapes={"x": (1, 3, <size>, 8)}' in text
 
 
 def test_named_dimensions_are_offered() -> None:
     broken = model([RELU], [value("x", ["batch", 3])])
-    assert "fix: --dim batch=1  or  --shape x=1,3" in str(refusal(broken))
+    assert 'fix: dims={"batch": 1}  or  shapes={"x": (1, 3)}' in str(refusal(broken))
     assert read(broken, dims={"batch": 4}).inputs[0].type.sizes == (4, 3)
     assert read(broken, shapes={"x": (5, 3)}).inputs[0].type.sizes == (5, 3)
 

@@ -63,7 +63,7 @@ def test_a_size_out_of_bounds_is_refused(tmp_path: Path) -> None:
 def test_firmware_needs_every_size() -> None:
     with pytest.raises(sterna.SternaError, match="E0203") as problem:
         sterna.compile_to("unused", detector(), target="cortex-m4", dims={"height": (8, 20), "width": 16})
-    assert "--dim height=20" in str(problem.value)
+    assert 'dims={"height": 20}' in str(problem.value)
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
@@ -143,7 +143,7 @@ def test_what_cannot_be_proved_names_its_node(tmp_path: Path) -> None:
     with pytest.raises(sterna.SternaError, match="E0113") as problem:
         sterna.compile_to(tmp_path / "bundle", g.finished("empty"), dims={"rows": (0, 7)})
     assert 'from "pick' in str(problem.value)
-    assert "--dim rows=<size>" in str(problem.value)
+    assert 'dims={"rows": <size>}' in str(problem.value)
 
 
 @pytest.mark.parametrize("name", ["logreg_digits", "mlp_digits", "rf_digits", "svc_wine"])

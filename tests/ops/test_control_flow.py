@@ -206,7 +206,7 @@ def test_results_of_every_iteration_have_the_declared_number(tmp_path: Path) -> 
 
 def test_a_number_of_rows_that_nothing_bounds_is_refused() -> None:
     text = ROWS.format(inputs="int64 trips, int64 stop, ", rows="K", trips="", more="Less(i, stop)")
-    with pytest.raises(SternaError, match=r"(?s)E0107.*needs a bound.*--dim rows=0\.\.N"):
+    with pytest.raises(SternaError, match=r"(?s)E0107.*needs a bound.*dims=\{.rows.: \(0, N\)}"):
         read(parser.parse_model(model(text)))
 
 

@@ -65,7 +65,7 @@ def test_refused_with_advice(name: str) -> None:
         read(OPEN_NODES[name].model(), dims={"n": BOUNDS})
     assert problem.value.codes == (CONSTANT_SIZES[name],)
     assert name in str(problem.value)
-    assert "--dim n=<size>" in str(problem.value)
+    assert 'dims={"n": <size>}' in str(problem.value)
 
 
 def test_every_operator_is_here() -> None:

@@ -88,10 +88,10 @@ def test_wrong_shapes_are_reported_together(directory: Path) -> None:
     assert text.count("error[E0604]") == 2
     assert 'input "x", dimension 0 is 4; the model wants "batch" from 1 to 3' in text
     assert 'input "x", dimension 1 is 17; the model wants "seq" from 1 to 16' in text
-    assert "--dim seq=1..17" in text
+    assert 'dims={"seq": (1, 17)}' in text
     text = ask((2, 0), (0,))
     assert 'dimension 1 is 0; the model wants "seq" from 1 to 16' in text
-    assert "--dim" not in text
+    assert "dims=" not in text
     text = ask((2, 7), (3,))
     assert 'input "pairs", dimension 0 is 3; the model wants (seq + 1) // 2, here 4' in text
     assert "with seq = 7" in text

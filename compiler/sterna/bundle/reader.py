@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from sterna.advice import Advice, Option
 from sterna.bundle.ownership import GRAPH_SECTION
 from sterna.errors import error
 from sterna.toolchain.wasm import custom_section
@@ -49,7 +50,10 @@ def bundle_of_browser(bundle: str | os.PathLike[str]) -> dict[str, Any]:
     triple = str(graph.get("target", {}).get("triple", ""))
     if not triple.startswith("wasm32-freestanding"):
         raise error(
-            "E0507", f"the bundle was compiled for {triple}", str(bundle), fix="compile it with --target browser"
+            "E0507",
+            f"the bundle was compiled for {triple}",
+            str(bundle),
+            fix=Advice("compile it with ", Option("target", "browser")),
         )
     return graph
 

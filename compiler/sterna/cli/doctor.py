@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from sterna.cli.failures import print_errors
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
 from sterna.errors import SternaError
@@ -63,7 +64,7 @@ def command(as_json: bool) -> int:
             found.add_row(tool.name, "[yellow]missing[/]", escape(f"{tool.gives}: {tool.fix}"))
     out.print(found)
     if problem is not None:
-        click.echo(str(problem), err=True)
+        print_errors(problem)
     click.echo("models can be compiled and run here" if good else "models cannot be compiled and run here")
     return 0 if good else 1
 

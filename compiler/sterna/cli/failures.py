@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from sterna.advice import fix_text
 from sterna.errors import Diagnostic, SternaError
 from sterna.version import __version__
 
@@ -92,7 +93,7 @@ def print_errors(mistake: SternaError) -> None:
     """The diagnostics, on standard error."""
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     for number, diagnostic in enumerate(mistake.diagnostics):
-        first, *rest = str(diagnostic).splitlines()
+        first, *rest = diagnostic.text("cli").splitlines()
         head, _, title = first.partition(": ")
         if colour:
             first = f"{click.style(head, fg='red', bold=True)}: {click.style(title, bold=True)}"
@@ -101,4 +102,7 @@ def print_errors(mistake: SternaError) -> None:
 
 def errors_json(mistake: SternaError) -> list[dict[str, Any]]:
     """The diagnostics, for scripts."""
-    return [{"code": d.code, "title": d.title, "where": list(d.where), "fix": d.fix} for d in mistake.diagnostics]
+    return [
+        {"code": d.code, "title": d.title, "where": list(d.where), "fix": d.fix and fix_text(d.fix, "cli")}
+        for d in mistake.diagnostics
+    ]

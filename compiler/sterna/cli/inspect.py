@@ -192,7 +192,7 @@ def _print_model(facts: ModelFacts) -> None:
     if facts.problems:
         out.print("This version cannot compile it:\n")
         for diagnostic in facts.problems:
-            click.echo(f"{diagnostic}\n")
+            click.echo(f"{diagnostic.text('cli')}\n")
 
 
 def _model_json(facts: ModelFacts) -> dict[str, Any]:

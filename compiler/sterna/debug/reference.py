@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from sterna.advice import Advice, Option
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import Model, format_of
 from sterna.frontends.tflite import schema as tflite_schema
@@ -50,7 +51,7 @@ def reference_for(model: Model, against: str, signature: str | None = None) -> R
     """
     name, distributions, run = _RUNTIMES[format_of(model)]
     if against not in ("auto", "interpreter", name):
-        raise error("E0203", f"{against} cannot run this model", fix=f"--against {name}")
+        raise error("E0203", f"{against} cannot run this model", fix=Advice(Option("against", name)))
     version = next(filter(None, map(_version, distributions)), None)
     if against == "interpreter" or (against == "auto" and version is None):
         return None
@@ -221,7 +222,7 @@ def _predicted(given: Array, margin: Array) -> dict[str, Array]:
 
 def _cannot(name: str, problem: Exception) -> SternaError:
     reason = str(problem).strip().splitlines()[:3] or [type(problem).__name__]
-    return error("E0009", f"{name} cannot run the model", *reason, fix="--against interpreter")
+    return error("E0009", f"{name} cannot run the model", *reason, fix=Advice(Option("against", "interpreter")))
 
 
 #: Format -> what its own runtime is called, the distributions that bring it, and how it is run.

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from sterna.advice import Advice, Option
 from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs
@@ -143,7 +144,8 @@ def verify_model(
     say = progress or (lambda words: None)
     machine = target if isinstance(target, Target) else load_target(target)
     if machine.static or not machine.library:
-        raise error("E0507", f"the target {machine.name} cannot be run here", fix="verify with --target host")
+        fix = Advice("verify with ", Option("target", "host"))
+        raise error("E0507", f"the target {machine.name} cannot be run here", fix=fix)
     reference = reference_for(model, against, signature)
     say("reading the model")
     graph = read_model(model, shapes, dims, signature=signature)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sterna.advice import Advice, dims
 from sterna.ir.graph import Graph, Node, Value, captured
 from sterna.ir.integer import ComputedSymbol, Int, Symbol, as_int
 
@@ -82,15 +83,15 @@ def at_sizes(value: Any, sizes: Mapping[Symbol, int]) -> Any:
     return value
 
 
-def sizes_wanted(shape: Iterable[Int]) -> str:
-    """What to do where these sizes must be known when the model is compiled."""
+def sizes_wanted(shape: Iterable[Int]) -> Advice | None:
+    """What to do where these sizes must be known when the model is compiled; None where all of them are."""
     symbols = dict.fromkeys(s for size in shape for s in sorted(size.symbols(), key=lambda s: s.name))
-    given = [f"--dim {s.name}=<size>" for s in symbols if not isinstance(s, ComputedSymbol)]
+    given = {s.name: "<size>" for s in symbols if not isinstance(s, ComputedSymbol)}
     found = [s.name for s in symbols if isinstance(s, ComputedSymbol)]
-    ways = [f"one size: {' '.join(given)}"] if given else []
+    ways: list[Advice | str] = [Advice("one size: ", dims(given))] if given else []
     if found:
         ways.append(f"the size that the data decide ({', '.join(found)}) cannot be open here: declare it in the model")
-    return "; ".join(ways)
+    return Advice.join("; ", ways) if ways else None
 
 
 def _integers(attribute: Any) -> Iterator[Int]:

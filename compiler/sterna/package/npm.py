@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sterna.advice import Advice, Option
 from sterna.bundle.reader import bundle_of_browser, opened_files
 from sterna.codegen.render import render_template, resource_directory
 from sterna.errors import error
@@ -53,9 +54,13 @@ def npm_package(
     graph = bundle_of_browser(bundle)
     name = name or str(graph["model"]).replace("_", "-").lower().lstrip(".-")
     if not _NAME.fullmatch(name):
-        raise error("E0203", f'npm does not take the name "{name}"', fix="--name my-model, or --name @me/my-model")
+        raise error(
+            "E0203",
+            f'npm does not take the name "{name}"',
+            fix=Advice(Option("name", "my-model"), ", or ", Option("name", "@me/my-model")),
+        )
     if not _VERSION.fullmatch(version):
-        raise error("E0203", f'npm does not take the version "{version}"', fix="--package-version 1.0.0")
+        raise error("E0203", f'npm does not take the version "{version}"', fix=Advice(Option("version", "1.0.0")))
     place, source = Path(output), Path(bundle)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from sterna.advice import Advice, Option
 from sterna.errors import error
 from sterna.frontends.formats import Model
 from sterna.frontends.onnx.qdq import MOVING
@@ -233,7 +234,7 @@ class _Quantizer:
             kept.append(rest[0])
         what = "loss of accuracy" if self.samples.labels is not None else "error"
         title = f"the {what} does not stay within {self.settings.bound:g} as long as any layer is an integer one"
-        fix = "a larger --bound, another --method, or more samples"
+        fix = Advice("a larger ", Option("bound"), ", another ", Option("method"), ", or more samples")
         raise error("E0704", title, best, fix=fix)
 
     def tried(self, names: Collection[str]) -> tuple[onnx.ModelProto, Comparison, dict[str, Difference]]:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, overload
 
 import numpy as np
 
+from sterna.arguments import Arguments, is_integer
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.runtime import library
 from sterna.runtime.dims import Bounds, Dimension, bounds_text
@@ -51,8 +52,10 @@ class Bundle:
 
         Raises E0503 to E0508 for a bundle that is missing, damaged or made for another machine.
         """
-        if not isinstance(threads, int) or threads < 1:
-            raise error("E0501", f"threads is {threads!r}; it must be at least 1")
+        arguments = Arguments("E0501")
+        arguments.path("directory", directory)
+        threads = arguments.integer("threads", threads, 1)
+        arguments.done()
         self._directory = os.fspath(directory)
         self._kept: object = None
         self._open: Handle | None = Handle(self._directory, min(threads, 2**32 - 1))
@@ -195,7 +198,7 @@ class Bundle:
                     f"it has: {bounds_text(self._bounds, self._bounds)}" if self._bounds else "all its sizes are fixed"
                 )
                 problems.append(Diagnostic("E0501", f'the model has no open dimension "{name}"', (has,)))
-            elif not isinstance(size, (int, np.integer)) or not self._bounds[name].lo <= size <= self._bounds[name].hi:
+            elif not is_integer(size) or not self._bounds[name].lo <= size <= self._bounds[name].hi:
                 wants = f"{self._bounds[name].lo} to {self._bounds[name].hi}"
                 problems.append(Diagnostic("E0501", f'dimension "{name}" is {size!r}; the model takes {wants}'))
         if problems:
@@ -275,8 +278,9 @@ class Bundle:
     def profile(self, repeat: int = 1) -> list[NodeTime]:
         """Runs the model `repeat` times on its current inputs; the time of every node, in execution order."""
         handle = self._handle()
-        if repeat < 1:
-            raise error("E0501", f"repeat is {repeat}; it must be at least 1")
+        arguments = Arguments("E0501")
+        repeat = arguments.integer("repeat", repeat, 1)
+        arguments.done()
         times: list[list[int]] = [[] for _ in range(self._functions.sterna_node_count(handle.pointer))]
 
         def on_node(_user: int | None, node: int, _name: bytes, nanoseconds: int) -> None:

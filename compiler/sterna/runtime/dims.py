@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sterna.advice import Advice, dims
 from sterna.errors import Diagnostic
 
 Expression = int | list[Any]
@@ -204,7 +205,7 @@ def infer(
         for found, place in dict(reversed(places)).items():  # the first place of every size
             if not lo <= found <= hi:
                 title = f'{place} is {found}; the model wants "{name}" from {lo} to {hi}'
-                fix = f"compile the model for it: --dim {name}={lo}..{found}" if found > hi else None
+                fix = Advice("compile the model for it: ", dims({name: (lo, found)})) if found > hi else None
                 problems.append(Diagnostic("E0604", title, fix=fix))
                 wrong.add(name)
     for shape in given:

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from sterna.advice import Advice, Compile, Fix, Option
 from sterna.errors import SternaError, error
 from sterna.runtime import library
 from sterna.runtime.inputs import Array, TensorSpec
 
-_FIXES = {
-    "E0503": "check the path; `sterna compile MODEL -o DIRECTORY` makes a bundle",
+_FIXES: dict[str, Fix] = {
+    "E0503": Advice("check the path; `", Compile("MODEL", "DIRECTORY"), "` makes a bundle"),
     "E0504": "compile the model again",
     "E0505": "copy the bundle again, or compile the model again",
     "E0506": "compile the model again with this version of sterna, or install the version that made the bundle",
-    "E0507": "compile the model for this machine: --target host",
+    "E0507": Advice("compile the model for this machine: ", Option("target", "host")),
     "E0508": "compile the model again",
 }
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sterna.advice import Advice, Fix, shapes
 from sterna.errors import Diagnostic, SternaError, error
+from sterna.runtime.axes import axes_fix
 from sterna.runtime.dims import Bounds, Dimension, Shaped, bounds_text, infer
 
 Array = npt.NDArray[Any]
@@ -102,12 +104,17 @@ def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
         fix = f'array.astype("{spec.dtype}")'
         problems.append(Diagnostic("E0603", f'input "{spec.name}" has dtype {array.dtype}', (where,), fix))
     if not _admits(spec.shape, array.shape):
-        is_open = any(isinstance(size, str) for size in spec.shape)
-        same_size = not is_open and array.size == math.prod(spec.sizes)
-        fix = f"array.reshape{spec.shape}" if same_size else "compile the model for that shape: --shape"
+        way: Fix | None = axes_fix(spec.shape, array.shape) or _other_sizes(spec, array.shape)
         title = f'input "{spec.name}" has shape {list(array.shape)}'
-        problems.append(Diagnostic("E0604", title, (where,), fix))
+        problems.append(Diagnostic("E0604", title, (where,), way))
     return problems or array
+
+
+def _other_sizes(spec: TensorSpec, shape: tuple[int, ...]) -> Advice | None:
+    """What to do with an array that has other sizes in as many dimensions."""
+    if len(shape) != len(spec.shape):
+        return None
+    return Advice("compile the model for these sizes: ", shapes({spec.name: shape}))
 
 
 def _list(specs: Sequence[TensorSpec]) -> str:

@@ -131,5 +131,5 @@ class TextBundle(Bundle):
 
 def load(directory: str | os.PathLike[str], threads: int = 1) -> Bundle:
     """Loads a bundle that `sterna compile` made. `threads` counts the caller: 1 makes no thread."""
-    strings = Strings.of(directory)
+    strings = Strings.of(directory) if isinstance(directory, (str, os.PathLike)) else None
     return Bundle(directory, threads) if strings is None else TextBundle(directory, threads, strings)

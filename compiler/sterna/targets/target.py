@@ -153,7 +153,7 @@ def host() -> Target:
     else:
         base = load_target("c99")
         return replace(base, name="host", library="")
-    triple, llvm_triple, library = _system(machine)
+    triple, llvm_triple, library = host_system(machine)
     base = replace(
         base,
         name="host",
@@ -177,7 +177,7 @@ _LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 
 
-def _system(machine: str) -> tuple[str, str, str]:
+def host_system(machine: str) -> tuple[str, str, str]:
     """(zig triple, LLVM triple, library name) of this operating system."""
     arch = "x86_64" if machine in ("x86_64", "amd64") else "aarch64"
     if sys.platform == "darwin":

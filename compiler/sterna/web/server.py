@@ -28,6 +28,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from sterna.advice import Advice, Option
 from sterna.errors import error, internal_error
 from sterna.web.files import Root, open_file
 
@@ -99,7 +100,11 @@ def make_server(
         except OSError as problem:
             reason = problem.strerror or str(problem)
     where = f"port {port}" if port is not None else f"ports {first} to {first + 99}"
-    raise error("E0010", f"{where} of {HOST} cannot be listened on: {reason}", fix="--port 0 takes a free one")
+    raise error(
+        "E0010",
+        f"{where} of {HOST} cannot be listened on: {reason}",
+        fix=Advice(Option("port", 0), " takes a free one"),
+    )
 
 
 class _Server(ThreadingHTTPServer):

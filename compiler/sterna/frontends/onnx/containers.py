@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import onnx
 from onnx import helper
 
+from sterna.advice import Advice
+from sterna.advice import shapes as shapes_given
 from sterna.errors import Diagnostic, SternaError
 from sterna.frontends.onnx.inputs import Shapes
 from sterna.frontends.onnx.sequences import Operand
@@ -52,7 +54,8 @@ def spelled_out(graph: onnx.GraphProto, shapes: Given, where: str) -> tuple[onnx
             count = 0 if absent else _count(name, shapes)
             if not count and not absent:
                 text = f'nothing says how many elements the sequence "{name}" has'
-                fix = f'--shape "{name}[0]=<size>,..." for each, or --shape {name}=none'
+                first, nothing = shapes_given({f"{name}[0]": ("<size>", "...")}), shapes_given({name: None})
+                fix = Advice(first, " for each, or ", nothing)
                 problems.append(Diagnostic("E0105", text, (f"{where}, an input",), fix))
             elements = [f"{name}[{n}]" for n in range(count)]
             for dim in kind.sequence_type.elem_type.tensor_type.shape.dim:

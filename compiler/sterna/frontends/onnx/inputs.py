@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx
 
+from sterna.advice import Advice, Fix
+from sterna.advice import dims as dims_given
+from sterna.advice import shapes as shapes_given
 from sterna.errors import Diagnostic, SternaError
 from sterna.frontends.onnx.file import element_type
 from sterna.ir.graph import TensorType, tensor_type
@@ -48,7 +51,8 @@ def input_types(
             declared[value.name] = [_dimension(d) for d in value.type.tensor_type.shape.dim]
         elif value.name not in shapes:
             text = f'the input "{value.name}" has an unknown number of dimensions'
-            problems.append(Diagnostic("E0105", text, (where,), f"--shape {value.name}=<size>,<size>,..."))
+            wanted = shapes_given({value.name: ("<size>", "<size>", "...")})
+            problems.append(Diagnostic("E0105", text, (where,), wanted))
     symbols = _bindings(declared, shapes, dims, problems)
     used = {d for row in declared.values() for d in row if isinstance(d, str)}
     for name in dims:
@@ -118,14 +122,10 @@ def _bindings(
 
 def _unknown(name: str, declared: Sequence[int | str], row: Sequence[int | str | Int], where: str) -> Diagnostic:
     text = "[" + ", ".join(str(d) if d != "" else "?" for d in declared) + "]"
-    example = ",".join(
-        "1" if n == 0 and isinstance(d, str) else ("<size>" if isinstance(d, str) else str(d))
-        for n, d in enumerate(row)
-    )
-    fix = f"--shape {name}={example}"
+    example = [d if not isinstance(d, str) else "1" if n == 0 else "<size>" for n, d in enumerate(row)]
+    fix: Fix = shapes_given({name: example})
     missing = [d for d in row if isinstance(d, str)]
     if all(_SYMBOL.fullmatch(d) for d in missing):
         first = row[0]
-        named = " ".join(f"--dim {d}={'1' if d == first else '<size>'}" for d in dict.fromkeys(missing))
-        fix = f"{named}  or  {fix}"
+        fix = Advice(dims_given({d: "1" if d == first else "<size>" for d in missing}), "  or  ", fix)
     return Diagnostic("E0105", f'the input "{name}" has dimensions of unknown size: {text}', (where,), fix)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sterna.advice import Advice, dims
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.onnx.nodes import Source
@@ -165,7 +166,9 @@ class Looping:
             "E0107",
             "Loop with results of every iteration needs a bound for their number",
             *(f"input {n} {self.origin(n)}" for n in (0, 1) if self._runs(n)),
-            fix=f"--dim {name}=0..N, N being the most; or declare the shape of those results in the model",
+            fix=Advice(
+                dims({name: (0, "N")}), ", N being the most; or declare the shape of those results in the model"
+            ),
         )
 
     def _is(self, value: Value, wanted: int) -> Value:

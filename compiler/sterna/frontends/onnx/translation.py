@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sterna.advice import Fix
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter, axes_of, is_float
 from sterna.frontends.onnx.nodes import Source
@@ -90,7 +91,7 @@ class Translation(Emitter):
             raise self.unknown(position, what)
         return sizes
 
-    def unsupported(self, what: str, fix: str | None = None) -> SternaError:
+    def unsupported(self, what: str, fix: Fix | None = None) -> SternaError:
         """The error for a setting that is not supported (E0113)."""
         return error("E0113", f"{self.node.label} {what} is not supported", fix=fix)
 

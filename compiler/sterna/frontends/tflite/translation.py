@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sterna.advice import Fix
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.tflite.fixed_point import away, multipliers, quantize_multiplier
@@ -72,7 +73,7 @@ class Translation(Emitter):
             raise error("E0103", f"{self.kind} gives more than {len(self.results)} results")
         return self.results[position]
 
-    def unsupported(self, what: str, fix: str | None = None) -> SternaError:
+    def unsupported(self, what: str, fix: Fix | None = None) -> SternaError:
         """The error for a setting that is not supported (E0113)."""
         return error("E0113", f"{self.kind} {what} is not supported", fix=fix)
 

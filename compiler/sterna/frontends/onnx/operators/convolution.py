@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sterna.advice import Advice
 from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
@@ -104,7 +105,7 @@ def _open_padding(
         raise error(
             "E0108",
             f"a window of {reach} does not fit into {least} elements, the least of {size}",
-            fix=f"a range from {reach - first - last} elements on, or {sizes_wanted([size])}",
+            fix=Advice(f"a range from {reach - first - last} elements on, or ", sizes_wanted([size]) or "one size"),
         )
     return first, last
 

@@ -48,7 +48,7 @@ def top_k(t: Translation) -> tuple[Value, ...]:
             if not extent.is_const:
                 condition = t.op("less_equal", given, t.reshape(t.dimensions([extent]), ()))
     if condition is None and not at_least_zero(extent - k, {}):
-        raise error("E0108", f"{k} of {extent} elements cannot be chosen", fix=sizes_wanted([k, extent]) or None)
+        raise error("E0108", f"{k} of {extent} elements cannot be chosen", fix=sizes_wanted([k, extent]))
     found = results(t, "top_k", x, k=(k,), axis=axis, largest=bool(t.attribute("largest", 1)))
     return found if condition is None else tuple(t.agree(value, condition) for value in found)
 

@@ -314,7 +314,7 @@ def pad(t: Translation) -> Value:
     counts = [s - b - a for s, b, a in zip(x.shape, starts, ends, strict=True)]
     if any(not at_least_zero(count, {}) for count in counts):
         shown = ", ".join(map(str, pads))
-        raise error("E0108", f"pads [{shown}] remove more than {x.type} has", fix=sizes_wanted(x.shape) or None)
+        raise error("E0108", f"pads [{shown}] remove more than {x.type} has", fix=sizes_wanted(x.shape))
     x = cut(t, x, starts, counts)
     before, after = [maximum(n, 0) for n in before], [maximum(n, 0) for n in after]
     if all(n == 0 for n in (*before, *after)):

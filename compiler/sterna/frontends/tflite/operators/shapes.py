@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sterna.advice import Advice, Option
 from sterna.errors import error
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator
@@ -15,6 +16,9 @@ from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
 
 _MOST = (1 << 31) - 1
+
+#: What mends most refusals of open dimensions.
+_ONE_SIZE = Advice(Option("dims"), " with one size")
 
 
 def _same_scale(t: Translation, position: int = 0) -> bool:
@@ -54,7 +58,7 @@ def _quotient(t: Translation, x: Value, wanted: Sequence[Int]) -> Int:
         if size in left:
             left.remove(size)
         elif size not in (-1, 1):
-            raise t.unsupported("of open dimensions that do not cancel", "--dim with one size")
+            raise t.unsupported("of open dimensions that do not cancel", _ONE_SIZE)
     return math.prod(left, start=as_int(1))
 
 
@@ -240,12 +244,12 @@ def _range(t: Translation, size: Int, begin: Int | None, end: Int | None, step: 
         )
         return as_int(chosen.start if chosen else 0), as_int(len(chosen))
     if step != 1:
-        raise t.unsupported("with a step over an open dimension", "--dim with one size")
+        raise t.unsupported("with a step over an open dimension", _ONE_SIZE)
     first = as_int(0) if begin is None else begin + size if begin.is_const and int(begin) < 0 else begin
     last = size if end is None else end + size if end.is_const and int(end) < 0 else end
     least = (size - last).bounds()[0]
     if least is None or least < 0:
-        raise t.unsupported("to an end that may lie behind an open dimension", "--dim with one size")
+        raise t.unsupported("to an end that may lie behind an open dimension", _ONE_SIZE)
     return first, last - first
 
 

@@ -1,0 +1,184 @@
+"""Arguments of the Python interface, checked before anything is done: everything that is wrong at once, by its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+from sterna.advice import Fix
+from sterna.errors import Diagnostic, SternaError
+
+#: Sizes of inputs by name; None for a sequence or an optional that holds nothing.
+Shapes = Mapping[str, Sequence[int] | None]
+#: Sizes of named dimensions: one, or the least and the greatest of one that stays open.
+Dims = Mapping[str, int | tuple[int, int]]
+
+_SHAPES = 'shapes={"NAME": (1, 3, 224, 224)}'
+_DIMS = 'dims={"NAME": 1}, or (1, 8) for one that stays open'
+
+
+class Arguments:
+    """Checks arguments one by one and remembers what is wrong with them; `done` raises it.
+
+    Args:
+        code: of the errors.
+    """
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        self.problems: list[Diagnostic] = []
+
+    def done(self) -> None:
+        """Raises the mistakes, if there are any."""
+        if self.problems:
+            raise SternaError(self.problems)
+
+    def wrong(self, name: str, value: Any, needs: str, fix: Fix | None = None) -> None:
+        """Notes that an argument is something else than what it must be."""
+        self.problems.append(Diagnostic(self.code, f"{name} is {shown(value)}; {needs}", (), fix))
+
+    def integer(self, name: str, value: Any, least: int) -> int:
+        """An integer of Python or NumPy; a truth value is none."""
+        if is_integer(value) and value >= least:
+            return int(value)
+        fix = None
+        if isinstance(value, str) and value.isdecimal() and int(value) >= least:
+            fix = f"{name}={int(value)}"
+        self.wrong(name, value, f"an integer of at least {least} is needed", fix)
+        return least
+
+    def flag(self, name: str, value: Any) -> bool:
+        """True or False."""
+        if not (isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")):
+            self.wrong(name, value, "True or False is needed")
+        return bool(value) if not isinstance(value, str) else False
+
+    def choice(self, name: str, value: Any, known: Collection[str]) -> str:
+        """One of some words."""
+        if not isinstance(value, str) or value not in known:
+            self.wrong(name, value, f"one of {', '.join(known)} is needed")
+        return str(value)
+
+    def text(self, name: str, value: Any, optional: bool = False) -> None:
+        """A string that is not empty; None too, where it may be left out."""
+        if not (isinstance(value, str) and value) and not (optional and value is None):
+            self.wrong(name, value, "a string is needed")
+
+    def path(self, name: str, value: Any, optional: bool = False) -> None:
+        """A path: a string or `os.PathLike`."""
+        if optional and value is None:
+            return
+        if isinstance(value, (str, os.PathLike)) and isinstance(os.fspath(value), str):
+            if not os.fspath(value):
+                self.wrong(name, value, "a path is needed")
+            return
+        self.wrong(name, value, "a path is needed, as a string or pathlib.Path", _path_fix(value))
+
+    def function(self, name: str, value: Any) -> None:
+        """Something that can be called, or None."""
+        if value is not None and not callable(value):
+            self.wrong(name, value, "a function is needed")
+
+    def model(self, value: Any) -> None:
+        """A path, or a loaded ONNX model."""
+        if isinstance(value, (str, os.PathLike)):
+            self.path("model", value)
+        elif not _is_proto(value):
+            self.wrong("model", value, "a path or an onnx.ModelProto is needed", _model_fix(value))
+
+    def target(self, value: Any, described: type) -> None:
+        """A target's name, a path of a description, or a target of that type."""
+        if not isinstance(value, described) and not (isinstance(value, (str, os.PathLike)) and os.fspath(value)):
+            self.wrong("target", value, "a target's name or the path of its .toml file is needed", 'target="host"')
+
+    def shapes(self, value: Any) -> Shapes | None:
+        """Sizes of inputs, as plain integers."""
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.wrong("shapes", value, "a dict is needed, of sizes by input", _SHAPES)
+            return None
+        result: dict[str, Sequence[int] | None] = {}
+        for name, sizes in value.items():
+            if not isinstance(name, str):
+                self.wrong("a name in shapes", name, "a string is needed", _SHAPES)
+            elif sizes is None:
+                result[name] = None
+            elif is_sizes(sizes):
+                result[name] = tuple(int(size) for size in sizes)
+            else:
+                self.wrong(f'shapes["{name}"]', sizes, "a tuple of integers is needed", _SHAPES)
+        return result
+
+    def dims(self, value: Any) -> Dims | None:
+        """Sizes of dimensions, as plain integers."""
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.wrong("dims", value, "a dict is needed, of sizes by dimension", _DIMS)
+            return None
+        result: dict[str, int | tuple[int, int]] = {}
+        for name, size in value.items():
+            if not isinstance(name, str):
+                self.wrong("a name in dims", name, "a string is needed", _DIMS)
+            elif is_integer(size):
+                result[name] = int(size)
+            elif is_sizes(size) and len(size) == 2:
+                result[name] = (int(size[0]), int(size[1]))
+            else:
+                self.wrong(f'dims["{name}"]', size, "an integer, or (least, greatest), is needed", _DIMS)
+        return result
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer, of Python or NumPy; truth values are not meant as numbers."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_sizes(value: Any) -> bool:
+    """Whether a value is a row of integers."""
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__") or not hasattr(value, "__iter__"):
+        return False
+    return all(map(is_integer, value))
+
+
+def shown(value: Any) -> str:
+    """A value in an error: in full while that is short, else its type."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    kind = type(value).__name__
+    article = "an" if kind[:1].lower() in "aeiou" else "a"
+    if isinstance(value, (str, list, tuple, dict, set)):
+        text = repr(value)
+        return f"{text} ({kind})" if len(text) <= 40 else f"{article} {kind}"
+    return "bytes" if isinstance(value, (bytes, bytearray, memoryview)) else f"{article} {kind}"
+
+
+def _is_proto(value: Any) -> bool:
+    """Whether a value is a loaded ONNX model, without importing ONNX to say no."""
+    return type(value).__name__ == "ModelProto" and hasattr(value, "SerializeToString")
+
+
+def _path_fix(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return "os.fsdecode(path)"
+    name = getattr(value, "name", None)
+    return f'"{name}", its path' if isinstance(name, str) and hasattr(value, "fileno") else None
+
+
+def _model_fix(value: Any) -> str | None:
+    """What to give in place of what was given."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        start = bytes(value[:8])
+        if start[4:8] == b"TFL3":
+            return "write the model to a .tflite file and give its path"
+        if len(value) < 4096 and os.path.exists(bytes(value)):  # noqa: PTH110 (bytes)
+            return f"model={os.fsdecode(bytes(value))!r}"
+        return "onnx.load_from_string(model), or the path of a file"
+    if isinstance(getattr(value, "name", None), str) and hasattr(value, "read"):
+        return f"model={value.name!r}, its path"
+    if hasattr(value, "read"):
+        return "onnx.load(model), or the path of a file"
+    return None

@@ -1,0 +1,32 @@
+"""Whether a target's kernels run on this machine, as far as that can be said before anything is compiled."""
+
+from __future__ import annotations
+
+import platform
+
+from sterna.runtime.library import cpu_has
+from sterna.targets.target import Target, host_system
+
+_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+def why_not_here(target: Target) -> str | None:
+    """Why a bundle for the target cannot be loaded here; None where nothing speaks against it.
+
+    An operating system may still refuse something, such as tiles: loading the bundle says so.
+    """
+    if target.static:
+        return "it is for firmware"
+    if not target.library:
+        return "it gives source code, not a library"
+    if target.is_wasm:
+        return "it is for browsers and other WebAssembly engines"
+    machine = platform.machine().lower()
+    here = _ARCHITECTURES.get(machine, machine)
+    wanted = target.llvm_triple.partition("-")[0]
+    if _ARCHITECTURES.get(wanted, wanted) != here:
+        return f"it is for {wanted}, this machine is {here}"
+    if target.library != (library := host_system(machine)[2]):
+        return f"its library is {target.library}; this system loads {library}"
+    lacking = [feature for feature in target.cpu_features if cpu_has(feature) is False]
+    return f"this processor lacks {', '.join(lacking)}" if lacking else None
