@@ -14,7 +14,7 @@ from pathlib import Path
 from measure import open_axes, types
 from onnx import defs
 
-from sterna.driver import GENERATORS
+from sterna.codegen.generators import GENERATORS
 from sterna.errors import SternaError
 from sterna.frontends.onnx import structure
 from sterna.frontends.onnx.nodes import ML, schema
@@ -51,7 +51,6 @@ Operator sets 1 to {opset}, which is the newest of `onnx` 1.23 ({count} operator
 | operator | opsets | how | types | open | generators |
 | --- | --- | --- | --- | --- | --- |
 """
-GENERATOR_NAMES = {"c": "C", "llvm": "LLVM"}
 TFLITE = """## TensorFlow Lite operators
 Builtin operators, of every version ({supported} of {count}). Integer arithmetic is that of the runtime's reference
 kernels, bit for bit: int8 and uint8 with a scale per tensor or per channel, int16 activations, weights of 4 bits. Float
@@ -110,7 +109,7 @@ def onnx_rows(domain: str) -> list[str]:
             cells += [
                 _shortened(types(domain, name)),
                 _axes(domain, name),
-                ", ".join(GENERATOR_NAMES[g] for g in GENERATORS),
+                ", ".join(generator.title for generator in GENERATORS.values()),
             ]
         rows.append("| " + " | ".join(cells) + " |")
     return rows

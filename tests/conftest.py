@@ -22,6 +22,7 @@ FAMILIES = {
     "wasm32": "wasm32 (node, wasmtime)",
     "cortex-m4": "cortex-m4 (qemu-system-arm)",
     "c99": "C99 (gcc)",
+    "opencl": "OpenCL C (PoCL)",
     "runtime": "C runtime (gcc, clang, cmake, sanitizers)",
 }
 #: Files whose tests all belong to one family.

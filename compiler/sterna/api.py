@@ -15,7 +15,8 @@ from typing import Union
 from sterna.advice import Compile, Option
 from sterna.arguments import Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
-from sterna.driver import GENERATORS, WEIGHTS, Compiled, Observe, Options, Progress, compile_graph, model_name
+from sterna.codegen.generators import GENERATORS
+from sterna.driver import WEIGHTS, Compiled, Observe, Options, Progress, compile_graph, model_name
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import Model, read_model
 from sterna.runtime import Bundle, load

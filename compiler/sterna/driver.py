@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from sterna.advice import Advice, Option, dims
-from sterna.codegen import c, llvm
+from sterna.codegen.generators import KernelSet, check_generator, generator_for, source
 from sterna.errors import SternaError, error
 from sterna.intrinsics import DOTS
 from sterna.ir.graph import Array, Graph
@@ -36,16 +36,12 @@ from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel
-from sterna.toolchain.compilers import compile_many
 from sterna.toolchain.link import link_library
 
-GENERATORS = ("c", "llvm")
 #: What weights may be stored as, and the type of each.
 WEIGHTS = {"fp32": "", "fp16": "float16", "bf16": "bfloat16"}
 #: Stages that `observe` reports, in order.
 STAGES = ("import", *(name for name, _ in PASSES), "fuse", "te", "schedule", "lower", "loops", "memory", "source")
-#: Kernels per translation unit: a model's units are compiled side by side, and do not depend on the machine.
-UNIT = 12
 
 Observe = Callable[[str, str], None]
 Progress = Callable[[str], None]
@@ -56,7 +52,7 @@ class Options:
     """What a model is compiled for, and how.
 
     Args:
-        generator: "c" or "llvm".
+        generator: one of `codegen.generators.GENERATORS`.
         compiler: for the C generator: "zig", "clang", "gcc" or a path.
         threads: how many threads the model will probably run on; a hint that never limits the bundle.
         debug: no memory is reused and in-place computation is off, so that every tensor between kernels can be read.
@@ -139,8 +135,7 @@ def compile_graph(
     Raises:
         SternaError: E0203 a bad option, E04xx the toolchain failed.
     """
-    if options.generator not in GENERATORS:
-        raise error("E0203", f'there is no generator "{options.generator}"', fix=f"one of {', '.join(GENERATORS)}")
+    check_generator(options.generator)
     if options.weights not in WEIGHTS:
         raise error("E0203", f'weights cannot be stored as "{options.weights}"', fix=f"one of {', '.join(WEIGHTS)}")
     _check_packaging(options)
@@ -186,8 +181,8 @@ def compile_graph(
         [f"{', '.join(c.sources) or c.name}" for c, k in zip(calls, kernel_of, strict=True) if k == n][:8]
         for n in range(len(kernels))
     ]
-    source = c.generate(functions, options.target, model, comments)
-    show("source", source)
+    text = source(KernelSet(model, functions, comments), options.target)
+    show("source", text)
     step(f"compiling {len(functions)} kernels")
     libraries = []
     for target in (options.target, *(v for v in options.variants if v != options.target)):
@@ -208,7 +203,7 @@ def compile_graph(
         params,
         params_at,
         states_at,
-        source,
+        text,
         tuple(libraries),
         steps.control,
     )
@@ -376,16 +371,8 @@ def build_library(
 ) -> bytes:
     """The kernel library, by the generator that was asked for."""
     target = options.target
-    if not target.triple and options.generator == "c" and options.compiler == "zig":
-        raise error(
-            "E0203",
-            f"the target {target.name} has no machine to compile for",
-            fix="take the generated kernels.c, or name a target with a triple",
-        )
-    if options.generator == "llvm":
-        objects = [llvm.compile_module(functions, target, model)]
-    else:
-        objects = compile_many(c.generate_units(functions, target, model, comments, UNIT), target, options.compiler)
+    generator = generator_for(options.generator, target)
+    objects = generator.objects(KernelSet(model, functions, comments), target, options.compiler)
     return link_library(objects, target, model, params=params if options.single_file else None)
 
 
@@ -410,4 +397,4 @@ def model_name(path: str) -> str:
     return f"model_{name}".rstrip("_") if not name or name[0].isdigit() else name
 
 
-__all__ = ["GENERATORS", "STAGES", "Compiled", "Options", "compile_graph", "model_name"]
+__all__ = ["STAGES", "Compiled", "Options", "compile_graph", "model_name"]

@@ -13,7 +13,10 @@ from compiling import build, check, compiled, input_value
 from every_operator import every_operator
 from sterna.api import compile_model, compile_to
 from sterna.codegen import c
-from sterna.codegen.dialect import PlainC, VectorC, dialect
+from sterna.codegen.dialects import dialect
+from sterna.codegen.dialects.c99 import C99
+from sterna.codegen.dialects.vector_c import VectorC
+from sterna.codegen.printer import Printer
 from sterna.debug.interpret import interpret
 from sterna.driver import Compiled
 from sterna.ir.graph import Graph
@@ -135,14 +138,14 @@ def test_integer_arithmetic_wraps_and_divides(dtype: str, size: int, tmp_path: P
 
 
 def test_positions_as_text() -> None:
-    plain = PlainC(load_target("c99"))
+    plain = Printer(C99(load_target("c99")))
     i, j = Symbol("i", 0, 9), Symbol("j", 0, 4)
-    assert plain.index(of(i) * 10 + of(j) - 3) == "i * 10 + j - 3"
-    assert plain.index(of(i) // 3) == "((i) / 3)"
-    assert plain.index(of(i) % 4) == "((i) % 4)"
-    assert "index_min" in plain.index(minimum(of(i), of(j)))
+    assert plain.position(of(i) * 10 + of(j) - 3) == "i * 10 + j - 3"
+    assert plain.position(of(i) // 3) == "((i) / 3)"
+    assert plain.position(of(i) % 4) == "((i) % 4)"
+    assert "index_min" in plain.position(minimum(of(i), of(j)))
     low = Symbol("k", -5, 5)
-    assert "floor_mod" in plain.index(of(low) % 3), "C's remainder has the sign of the dividend"
+    assert "floor_mod" in plain.position(of(low) % 3), "C's remainder has the sign of the dividend"
 
 
 @pytest.mark.parametrize(
@@ -160,11 +163,11 @@ def test_positions_as_text() -> None:
     ],
 )
 def test_constants(value: float, dtype: str, text: str) -> None:
-    assert PlainC(load_target("c99")).const(value, dtype) == text
+    assert C99(load_target("c99")).const(value, dtype) == text
 
 
 def test_a_target_chooses_its_dialect() -> None:
-    assert type(dialect(load_target("c99"))) is PlainC
+    assert type(dialect(load_target("c99"))) is C99
     assert type(dialect(load_target("arm64"))) is VectorC
     wide: Target = replace(load_target("arm64"), vector_bits=512)
     assert dialect(wide).helper("fma", "float32", 16) == "fma_f32x16"

@@ -101,6 +101,19 @@ def test_code_asks_for_capabilities_never_for_a_target() -> None:
     assert [p.name for p in PACKAGE.rglob("*.py") if asks.search(p.read_text(encoding="utf-8"))] == []
 
 
+def test_the_printer_knows_no_language() -> None:
+    """It asks no dialect which one it is, and writes no word of a language but `if`, `else` and `break`."""
+    text = (PACKAGE / "codegen" / "printer.py").read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    assert not re.search(r"isinstance\((self\.)?d\b|type\((self\.)?d\)|\bd\.name\b|dialects", text)
+    documented = [n for n in ast.walk(tree) if isinstance(n, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    comments = {id(n.body[0].value) for n in documented if isinstance(n.body[0], ast.Expr)}
+    constants = (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in comments)
+    words = {w for n in constants if isinstance(n.value, str) for w in re.findall(r"\w{2,}", n.value)}
+    assert not words & {"const", "for", "restrict", "call", "return", "static", "vector_size", "void"}
+    assert not {word for word in words if word.startswith("__")}
+
+
 def test_an_operator_is_declared_in_one_place() -> None:
     """One declaration each, in `ops`; from tensor expressions on nothing knows an operator by its name."""
     modules = [importlib.import_module(f"sterna.ops.{path.stem}") for path in (PACKAGE / "ops").glob("*.py")]

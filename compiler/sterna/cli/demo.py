@@ -22,6 +22,7 @@ from sterna.bundle.directory import Written, write_files
 from sterna.bundle.writer import bundle_files
 from sterna.cli.options import json_option
 from sterna.cli.output import bar, console, duration, files, left_alone, print_json, steps
+from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.runtime import Bundle, load
 from sterna.runtime.inputs import Array
 
@@ -53,7 +54,7 @@ class Answer:
     "--output", "-o", type=click.Path(path_type=Path), default=Path("sterna-demo"), show_default=True,
     metavar="DIRECTORY", help="Where the bundle goes.",
 )  # fmt: skip
-@click.option("--generator", "-g", type=click.Choice(["c", "llvm"]), default="c", show_default=True)
+@click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True)
 @json_option
 def command(output: Path, generator: str, as_json: bool) -> None:
     """Compile a small trained network for this machine and run it on handwritten digits."""

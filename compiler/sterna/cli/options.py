@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,7 +81,7 @@ def model_options(function: F) -> F:
                          help="Sizes of an input that the model leaves open: image=1,3,224,224."),
             click.option("--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE",
                          help="Size of a named dimension: batch=1."),
-            click.option("--generator", "-g", type=click.Choice(["c", "llvm"]), default="c", show_default=True,
+            click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True,
                          help="Through a C compiler, or LLVM in this process."),
             click.option("--cc", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
                          help="The C compiler of the C generator."),

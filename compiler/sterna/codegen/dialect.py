@@ -1,376 +1,219 @@
-"""How a dialect of C writes types, constants, operations and memory accesses.
+"""What a language of kernels must say for the printer to write loop programs in it.
 
-`PlainC` is C99 and nothing else: a vector of the loop program becomes one scalar statement per lane. `VectorC` uses the
-vector types of clang and gcc. A dialect is a class of small methods, each returning C text; helpers that the text calls
-are collected in `helpers` and written by the template that owns the file.
+The printer (`codegen/printer.py`) walks statements, values and positions. It knows braces, `if` and masks, and no
+language. A dialect is data and small methods from text to text: types, literals, operations, memory accesses, the frame
+of a kernel. Nothing asks which one it is. It collects what its text needs (helper functions, headers, intrinsics) for
+the generator that writes the file.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
-import numpy as np
-
-from sterna.intrinsics import Intrinsic
-from sterna.ir import dtypes
-from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Symbol
+from sterna.intrinsics import Intrinsic, TileIntrinsic
+from sterna.loops.program import Buffer
 from sterna.targets.target import Target
-from sterna.te.expr import Expr
-from sterna.te.position import IndexAtom
-
-C_TYPE = {
-    "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t",
-    **{d: f"{d}_t" for d in (*dtypes.SIGNED, *dtypes.UNSIGNED)},
-}  # fmt: skip
-_SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "b8"}
-_INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-    "shift_left": "<<",
-    "shift_right": ">>",
-}
-_LOGICAL = {"and": "&&", "or": "||", "xor": "!="}
-_RELATION = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 
 
-def short(dtype: str) -> str:
-    """f32, i8, u16 ...: the stem of helper and type names."""
-    return _SHORT.get(dtype) or dtype[0] + str(dtypes.bits(dtype))
+class Dialect(ABC):
+    """A language of kernels. `lanes` is 1 for a scalar everywhere; without `vectors` nothing is asked for more.
 
+    Of a vector of truth values the language has a mask: an integer vector as wide as what was compared, -1 for true.
+    `bits` is that width.
+    """
 
-class PlainC:
-    """C99."""
-
-    name = "plain"
+    #: By which a target asks for the dialect.
+    name: str
+    #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
+    vectors: bool
+    #: What `TileIntrinsic.name_in` knows the language by.
+    tiles: str = ""
 
     def __init__(self, target: Target):
         self.target = target
-        self.index_type = "int64_t" if target.pointer_bits == 64 else "int32_t"
-        self.helpers: dict[tuple[str, str, int], None] = {}
+        #: Intrinsics that the text calls, by name.
         self.intrinsics: dict[str, Intrinsic] = {}
-        #: C headers that the text needs.
+        #: Headers that the text needs.
         self.headers: set[str] = set()
-        #: C names of the dimensions that the current kernel reads.
-        self.dimensions: dict[Symbol, str] = {}
 
-    # -- names
-    def scalar(self, dtype: str) -> str:
-        return C_TYPE[dtype]
+    # ---- Types and declarations ----
 
-    def type(self, dtype: str, lanes: int) -> str:
-        assert lanes == 1
-        return C_TYPE[dtype]
+    @property
+    @abstractmethod
+    def index_type(self) -> str:
+        """The type of positions."""
 
-    def helper(self, name: str, dtype: str, lanes: int = 1, *, needs: Iterable[str] = ()) -> str:
-        """The name of a helper function, which the file will define."""
-        for other in needs:
-            self.helpers[(other, dtype, lanes)] = None
-        self.helpers[(name, dtype, lanes)] = None
-        return f"{name}_{short(dtype)}" + (f"x{lanes}" if lanes > 1 else "")
+    @abstractmethod
+    def type(self, dtype: str, lanes: int = 1) -> str:
+        """The type of a value other than a truth value."""
 
-    # -- positions
-    def index(self, index: Int, value: object = None) -> str:
-        """A position as a C expression."""
-        text = ""
-        for monomial, coefficient in index.terms.items():
-            factors = [self._atom(a) for a in monomial]
-            if abs(coefficient) != 1:
-                factors.append(str(abs(coefficient)))
-            term = " * ".join(factors)
-            text += (" - " if coefficient < 0 else " + ") + term
-        if not text:
-            return str(index.const)
-        text = text[3:] if text.startswith(" + ") else "-" + text[3:]
-        if index.const:
-            text += f" {'-' if index.const < 0 else '+'} {abs(index.const)}"
-        return text
+    @abstractmethod
+    def truth_type(self, lanes: int, bits: int) -> str:
+        """The type of a truth value, or of a mask."""
 
-    def _atom(self, atom: Atom) -> str:
-        if isinstance(atom, Symbol):
-            return self.dimensions.get(atom, atom.name)
-        if isinstance(atom, (FloorDiv, Mod)):
-            inner, lo = self.index(atom.value), atom.value.bounds()[0]
-            if lo is not None and lo >= 0:
-                return f"(({inner}) {'/' if isinstance(atom, FloorDiv) else '%'} {atom.divisor})"
-            name = "floor_div" if isinstance(atom, FloorDiv) else "floor_mod"
-            return f"{self.helper(f'index_{name}', 'int64')}({inner}, {atom.divisor})"
-        if isinstance(atom, Extremum):
-            a, b = (self.index(x) for x in atom.operands)
-            return f"{self.helper(f'index_{atom.kind}', 'int64')}({a}, {b})"
-        if isinstance(atom, IndexAtom):
-            return f"({self.index_type})({self.expression(atom.value)})"
-        raise TypeError(f"no such atom: {type(atom).__name__}")
+    @abstractmethod
+    def variable(self, type_: str, name: str) -> str:
+        """Declares a variable without a value."""
 
-    def expression(self, e: Expr) -> str:
-        """A value inside a position; set by the printer, which knows how to render values."""
-        raise NotImplementedError
+    @abstractmethod
+    def constant(self, type_: str, name: str, value: str) -> str:
+        """Declares a name for a value."""
 
-    # -- values
-    def const(self, value: bool | int | float, dtype: str, lanes: int = 1) -> str:
-        if dtype in ("float16", "bfloat16"):
-            return f"(uint16_t){np.asarray(value, dtypes.to_numpy(dtype)).view(np.uint16)}"
-        if dtypes.is_float(dtype):
-            return self._float(float(value), dtype)
-        if dtype == "bool":
-            return str(int(value))
-        if dtype in {"int64", "uint64"}:
-            if value == -(1 << 63):
-                return "INT64_MIN"
-            return f"INT64_C({value})" if dtype == "int64" else f"UINT64_C({value})"
-        if dtype == "int32" and value == -(1 << 31):
-            return "INT32_MIN"
-        return (
-            f"{value}u" if dtype == "uint32" else f"({C_TYPE[dtype]}){value}" if dtypes.bits(dtype) < 32 else str(value)
-        )
+    # ---- The frame of a kernel ----
 
-    def _float(self, value: float, dtype: str) -> str:
-        suffix = "" if dtype == "float64" else "f"
-        if math.isnan(value):
-            return "STERNA_NAN" if suffix else "(double)STERNA_NAN"
-        if math.isinf(value):
-            text = "STERNA_INFINITY" if suffix else "(double)STERNA_INFINITY"
-            return text if value > 0 else f"-{text}"
-        if suffix:
-            text = _shortest_float32(value)
-        else:
-            text = repr(value)
-        return (text if any(c in text for c in ".en") else text + ".0") + suffix
+    @abstractmethod
+    def bind(self, buffer: Buffer) -> str:
+        """Declares the pointer to a buffer of the call record."""
 
+    @abstractmethod
+    def dimension(self, slot: int) -> str:
+        """The size of an open dimension, as a position."""
+
+    @abstractmethod
+    def allocate(self, buffer: Buffer, shared: bool) -> str:
+        """Declares scratch or stack storage; scratch that is `shared` is written by other workers, too."""
+
+    @abstractmethod
+    def tasks(self, name: str) -> str:
+        """Opens the block that runs for every task that is handed out, with the task's number under that name."""
+
+    @abstractmethod
+    def loop(self, name: str, start: str, stop: str) -> str:
+        """Opens a loop's block."""
+
+    @abstractmethod
+    def require(self, condition: str) -> str:
+        """Leaves the kernel with KERNEL_FAILED unless the condition holds."""
+
+    @abstractmethod
+    def barrier(self) -> str:
+        """Waits for all workers of the call."""
+
+    @abstractmethod
+    def table(self, name: str, data: bytes) -> str:
+        """Declares constant bytes."""
+
+    # ---- Positions ----
+
+    @abstractmethod
+    def index_helper(self, operation: str, a: str, b: str) -> str:
+        """`floor_div` or `mod` of a negative position, `min` or `max` of two."""
+
+    @abstractmethod
+    def index_cast(self, value: str) -> str:
+        """An integer value as a position."""
+
+    @abstractmethod
     def index_value(self, index: str, dtype: str, lanes: int, stride: int) -> str:
-        return f"({C_TYPE[dtype]})({index})"
+        """A position as a value; with lanes index, index + stride, ..."""
 
+    # ---- Values ----
+
+    @abstractmethod
+    def const(self, value: bool | int | float, dtype: str, lanes: int = 1) -> str: ...
+
+    @abstractmethod
     def unary(self, op: str, dtype: str, a: str, lanes: int) -> str:
         """`dtype` is the operand's."""
-        is_float = dtypes.is_float(dtype)
-        if op == "neg":
-            return f"(-{a})" if is_float else self._wrap(dtype, f"0u - ({_unsigned(dtype)}){a}")
-        if op == "logical_not":
-            return f"(!{a})"
-        if op == "invert":
-            return f"({C_TYPE[dtype]})(~{a})"
-        if op == "flip_sign":
-            return f"({C_TYPE[dtype]})({a} ^ {self.const(highest_bit(dtype), dtype)})"
-        if op == "isnan":
-            return f"({a} != {a})" if is_float else "0"
-        return f"{self.helper(op, dtype)}({a})"
 
+    @abstractmethod
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
-        is_float = dtypes.is_float(dtype)
-        if op in ("minimum", "maximum", "mod", "floor_div", "high_product", "shift_left_any", "shift_right_any"):
-            return f"{self.helper(op, dtype)}({a}, {b})"
-        if dtype == "bool":
-            return f"({a} {_LOGICAL.get(op) or _INFIX[op]} {b})"
-        if is_float:
-            return f"({a} {_INFIX[op]} {b})"
-        if op == "short_product":
-            return f"({a} * {b})"
-        if op in ("add", "sub", "mul", "shift_left"):
-            unsigned = _unsigned(dtype)
-            return self._wrap(dtype, f"({unsigned}){a} {_INFIX[op]} ({unsigned}){b}")
-        if op == "div":
-            return f"{self.helper('div', dtype)}({a}, {b})"
-        return f"({C_TYPE[dtype]})({a} {_INFIX[op]} {b})"
+        """One of `te.expr.BINARY`; shifts by what may be the width or more are `shift_left_any`, `shift_right_any`."""
 
-    def _wrap(self, dtype: str, text: str) -> str:
-        """Integer arithmetic that wraps: done unsigned, then converted."""
-        return f"({C_TYPE[dtype]})({text})"
+    @abstractmethod
+    def compare(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str: ...
 
-    def compare(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
-        return f"({a} {_RELATION[op]} {b})"
+    @abstractmethod
+    def select(self, dtype: str, condition: str, a: str, b: str, lanes: int, bits: int) -> str: ...
 
-    def select(self, dtype: str, condition: str, a: str, b: str, lanes: int, mask_bits: int) -> str:
-        return f"({condition} ? {a} : {b})"
+    @abstractmethod
+    def fma(self, dtype: str, a: str, b: str, c: str, lanes: int) -> str: ...
 
-    def fma(self, dtype: str, a: str, b: str, c: str, lanes: int) -> str:
-        if not self.target.fuses(dtypes.bits(dtype), lanes):
-            return f"({c} + {a} * {b})"
-        return f"{self.helper('fma', dtype, lanes)}({a}, {b}, {c})"
+    @abstractmethod
+    def cast(self, source: str, dtype: str, a: str, lanes: int, bits: int) -> str:
+        """Conversion as `te.expr.Cast` defines it; `bits` are those of a mask."""
 
-    def cast(self, source: str, dtype: str, a: str, lanes: int, mask_bits: int) -> str:
-        if source in ("float16", "bfloat16"):
-            return f"{self.helper('widen', source)}({a})"
-        if dtype in ("float16", "bfloat16"):
-            return f"{self.helper('narrow', dtype)}({a})"
-        if dtype == "bool":
-            return f"({a} != {self.const(0, source)})"
-        if dtypes.is_float(source) and dtypes.is_integer(dtype):
-            self.helpers[("to_integer", source, 1)] = None
-            return f"{self.helper(f'to_{short(dtype)}', source)}({a})"
-        return f"({C_TYPE[dtype]}){a}"
+    @abstractmethod
+    def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str: ...
 
-    def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
-        return f"{self.helper(f'as_{short(dtype)}', source)}({a})"
+    # ---- Memory ----
 
-    # -- memory
-    def load(self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None) -> str:
-        return f"{base}[{index}]"
+    @abstractmethod
+    def load(self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None) -> str: ...
 
-    def store(self, dtype: str, base: str, index: str, value: str, lanes: int, stride: int, active: int | None) -> str:
-        return f"{base}[{index}] = {value};"
+    @abstractmethod
+    def store(
+        self, dtype: str, base: str, index: str, value: str, lanes: int, stride: int, active: int | None
+    ) -> str: ...
 
+    @abstractmethod
+    def truth(self, byte: str) -> str:
+        """The truth value, or mask, of bytes in memory."""
 
-class VectorC(PlainC):
-    """C with the vector types of clang and gcc: `f32x16` and its unaligned twin `f32x16u`."""
+    @abstractmethod
+    def byte(self, truth: str, lanes: int) -> str:
+        """The bytes that a truth value, or mask, is in memory."""
 
-    name = "vector"
+    # ---- Vectors, of a dialect that has them ----
 
-    def type(self, dtype: str, lanes: int) -> str:
-        if lanes == 1:
-            return C_TYPE[dtype]
-        self.helpers[("type", dtype, lanes)] = None
-        return f"{short(dtype)}x{lanes}"
+    def lane(self, a: str, lane: int) -> str:
+        """An element of a vector."""
+        raise self._without_vectors()
 
-    def mask(self, bits: int, lanes: int) -> str:
-        """The type of a comparison's result: a signed integer vector of the operands' width, -1 for true."""
-        return self.type(f"int{bits}", lanes)
-
-    def const(self, value: bool | int | float, dtype: str, lanes: int = 1) -> str:
-        text = super().const(value, dtype)
-        return text if lanes == 1 else self.broadcast(dtype, text, lanes)
+    def part(self, dtype: str, a: str, first: int, lanes: int) -> str:
+        """Consecutive elements of a vector."""
+        raise self._without_vectors()
 
     def broadcast(self, dtype: str, a: str, lanes: int) -> str:
-        self.type(dtype, lanes)
-        return f"{self.helper('splat', dtype, lanes)}({a})"
+        """A scalar in every lane."""
+        raise self._without_vectors()
 
     def repeat(self, dtype: str, a: str, count: int, lanes: int) -> str:
         """The `count` lanes of a vector over and over."""
-        word = f"int{count * dtypes.bits(dtype)}"
-        scalar = f"({C_TYPE[word]})({a})"
-        return f"({self.type(dtype, lanes)}){self.broadcast(word, scalar, lanes // count)}"
+        raise self._without_vectors()
+
+    def assemble(self, dtype: str, elements: Sequence[str]) -> str:
+        """A vector of scalars."""
+        raise self._without_vectors()
+
+    def blend(self, dtype: str, a: str, b: str, active: int, lanes: int) -> str:
+        """The first `active` lanes of `a`, the others of `b`."""
+        raise self._without_vectors()
 
     def apply(self, intrinsic: Intrinsic, operands: Sequence[str]) -> str:
-        """A call of an intrinsic's function, which the file will define."""
-        self.intrinsics[intrinsic.name] = intrinsic
-        self.operand_types(intrinsic)
-        return f"{intrinsic.function}({', '.join(operands)})"
+        """A call of an intrinsic."""
+        raise self._without_vectors()
 
-    def operand_types(self, intrinsic: Intrinsic) -> dict[str, str]:
-        """The vector types of an intrinsic's result and operands."""
-        a, b = (self.type(dtype, intrinsic.lanes * intrinsic.group) for dtype in intrinsic.operands)
-        return {"result": self.type(intrinsic.dtype, intrinsic.lanes), "a": a, "b": b}
+    def mask_const(self, value: bool, lanes: int) -> str:
+        """A mask of 8 bits, all lanes alike."""
+        raise self._without_vectors()
 
-    def index_value(self, index: str, dtype: str, lanes: int, stride: int) -> str:
-        if lanes == 1:
-            return super().index_value(index, dtype, 1, 0)
-        steps = ", ".join(str(stride * n) for n in range(lanes))
-        return (
-            f"({self.broadcast(dtype, f'({C_TYPE[dtype]})({index})', lanes)} + ({self.type(dtype, lanes)}){{{steps}}})"
-        )
+    def mask_of(self, truths: Sequence[str]) -> str:
+        """A mask of 8 bits from a truth value for each lane."""
+        raise self._without_vectors()
 
-    def unary(self, op: str, dtype: str, a: str, lanes: int) -> str:
-        if lanes == 1:
-            return super().unary(op, dtype, a, 1)
-        if op == "neg":
-            return f"(-{a})"
-        if op in ("logical_not", "invert"):
-            return f"(~{a})"
-        if op == "isnan":
-            return f"({a} != {a})"
-        self.type(dtype, lanes)
-        self.mask(dtypes.bits(dtype), lanes)
-        return f"{self.helper(op, dtype, lanes, needs=('select',) if op in ('abs', 'sign') else ())}({a})"
+    def mask_splat(self, truth: str, lanes: int) -> str:
+        """A mask of 8 bits, one truth value in every lane."""
+        raise self._without_vectors()
 
-    def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
-        if lanes == 1:
-            return super().binary(op, dtype, a, b, 1)
-        if op in ("high_product", "short_product", "shift_left_any", "shift_right_any"):
-            self.type(dtype, lanes)
-            return f"{self.helper(op, dtype, lanes)}({a}, {b})"
-        if op in ("mod", "floor_div") or (op == "div" and dtypes.is_integer(dtype)):
-            self.type(dtype, lanes)
-            self.helper(op, dtype)
-            return f"{self.helper(op, dtype, lanes)}({a}, {b})"
-        if op in ("minimum", "maximum"):
-            self.type(dtype, lanes)
-            self.mask(dtypes.bits(dtype), lanes)
-            return f"{self.helper(op, dtype, lanes, needs=('select',))}({a}, {b})"
-        return f"({a} {_INFIX[op]} {b})"
+    def mask_cast(self, mask: str, lanes: int, bits: int) -> str:
+        """The mask at another width."""
+        raise self._without_vectors()
 
-    def select(self, dtype: str, condition: str, a: str, b: str, lanes: int, mask_bits: int) -> str:
-        if lanes == 1:
-            return super().select(dtype, condition, a, b, 1, mask_bits)
-        self.type(dtype, lanes)
-        bits = dtypes.bits(dtype)
-        mask = self.mask(bits, lanes)
-        if mask_bits != bits:
-            condition = f"__builtin_convertvector({condition}, {mask})"
-        return f"{self.helper('select', dtype, lanes)}({condition}, {a}, {b})"
+    def mask_select(self, condition: str, a: str, b: str) -> str:
+        """Masks of one width."""
+        raise self._without_vectors()
 
-    def fma(self, dtype: str, a: str, b: str, c: str, lanes: int) -> str:
-        if lanes > 1:
-            self.type(dtype, lanes)
-        return super().fma(dtype, a, b, c, lanes)
+    def mask_blend(self, a: str, b: str, active: int, lanes: int, bits: int) -> str:
+        """As `blend`, of masks of one width."""
+        raise self._without_vectors()
 
-    def cast(self, source: str, dtype: str, a: str, lanes: int, mask_bits: int) -> str:
-        if lanes == 1:
-            return super().cast(source, dtype, a, 1, mask_bits)
-        if source in ("float16", "bfloat16") or dtype in ("float16", "bfloat16"):
-            for needed in (source, dtype, "uint32", "int32"):
-                self.type(needed, lanes)
-            small, name = (source, "widen") if dtype == "float32" else (dtype, "narrow")
-            return f"{self.helper(name, small, lanes)}({a})"
-        if dtype == "bool":
-            return f"({a} != {self.const(0, source, lanes)})"
-        if source == "bool":
-            return f"__builtin_convertvector({a} & 1, {self.type(dtype, lanes)})"
-        self.type(source, lanes)
-        if dtypes.is_float(source) and dtypes.is_integer(dtype):
-            self.helpers[("to_integer", source, lanes)] = None
-            self.type(dtype, lanes)
-            self.mask(dtypes.bits(source), lanes)
-            return f"{self.helper(f'to_{short(dtype)}', source, lanes)}({a})"
-        return f"__builtin_convertvector({a}, {self.type(dtype, lanes)})"
+    def _without_vectors(self) -> TypeError:
+        return TypeError(f"the dialect {self.name} has no vectors")
 
-    def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
-        return super().bitcast(source, dtype, a, 1) if lanes == 1 else f"({self.type(dtype, lanes)}){a}"
+    # ---- Tiles, of a dialect that has them ----
 
-    def load(self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None) -> str:
-        if lanes == 1:
-            return super().load(dtype, base, index, 1, 1, None)
-        vector = self.type(dtype, lanes)
-        if stride == 1 and active is None:
-            return f"*(const {vector}u *)({base} + {index})"
-        if stride == 1:
-            return f"{self.helper('load_part', dtype, lanes)}({base} + {index}, {active})"
-        return f"{self.helper('gather', dtype, lanes)}({base} + {index}, {stride}, {active or lanes})"
-
-    def store(self, dtype: str, base: str, index: str, value: str, lanes: int, stride: int, active: int | None) -> str:
-        if lanes == 1:
-            return super().store(dtype, base, index, value, 1, 1, None)
-        vector = self.type(dtype, lanes)
-        if stride == 1 and active is None:
-            return f"*({vector}u *)({base} + {index}) = {value};"
-        if stride == 1:
-            return f"{self.helper('store_part', dtype, lanes)}({base} + {index}, {value}, {active});"
-        return f"{self.helper('scatter', dtype, lanes)}({base} + {index}, {value}, {stride}, {active or lanes});"
-
-
-def dialect(target: Target) -> PlainC:
-    """The dialect that a target's description asks for."""
-    return VectorC(target) if target.dialect == "vector" else PlainC(target)
-
-
-def highest_bit(dtype: str) -> int:
-    """The number of an integer type that has only its highest bit set."""
-    low, high = dtypes.limits(dtype)
-    return low or high // 2 + 1
-
-
-def _unsigned(dtype: str) -> str:
-    """The type in which integer arithmetic wraps; at least as wide as C's own promotion."""
-    return f"uint{max(32, dtypes.bits(dtype))}_t"
-
-
-def _shortest_float32(value: float) -> str:
-    text = (
-        np.format_float_positional(np.float32(value), unique=True, trim="0")
-        if value == 0 or 1e-4 <= abs(value) < 1e7
-        else ""
-    )
-    return text or np.format_float_scientific(np.float32(value), unique=True, trim="0")
+    def tile_header(self, intrinsic: TileIntrinsic) -> None:
+        """Remembers what the calls of the intrinsic's functions need."""
+        self.headers.add(str(intrinsic.settings["header"]))

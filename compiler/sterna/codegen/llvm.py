@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 
 from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
+from sterna.codegen.generators import KernelSet
 from sterna.codegen.llvm_expr import operand_kinds
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
@@ -26,6 +27,16 @@ from sterna.targets.target import Target
 from sterna.toolchain.link import export_name
 
 ABI = 1
+
+
+def makes(target: Target) -> bool:
+    """Whether LLVM knows the target's machine."""
+    return bool(target.llvm_triple)
+
+
+def objects(kernels: KernelSet, target: Target, compiler: str) -> list[bytes]:
+    """The one object file of the kernels."""
+    return [compile_module(kernels.functions, target, kernels.model)]
 
 
 def compile_module(functions: Sequence[Function], target: Target, model: str) -> bytes:

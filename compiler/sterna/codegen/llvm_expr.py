@@ -11,7 +11,6 @@ import math
 import struct
 from functools import lru_cache
 
-from sterna.codegen.dialect import highest_bit
 from sterna.codegen.llvm_machine import architecture, has_instruction
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
@@ -178,7 +177,7 @@ class Values:
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
 
     def _highest_bit(self, dtype: str, lanes: int) -> str:
-        value = constant(highest_bit(dtype), dtype, lanes)
+        value = constant(dtypes.highest_bit(dtype), dtype, lanes)
         if lanes * dtypes.bits(dtype) < 256 or "avx512vl" not in self.target.cpu_features:
             return value
         # A mask that the optimizer knows is applied to a number before it is repeated: three instructions for what a

@@ -76,6 +76,12 @@ def limits(dtype: str) -> tuple[int, int]:
     return (-(1 << (width - 1)), (1 << (width - 1)) - 1) if is_signed(dtype) else (0, (1 << width) - 1)
 
 
+def highest_bit(dtype: str) -> int:
+    """The number of an integer type that has only its highest bit set."""
+    low, high = limits(dtype)
+    return low or high // 2 + 1
+
+
 def to_numpy(dtype: str) -> np.dtype:
     """The NumPy type; bfloat16 and the narrow ones are those of ml_dtypes, strings a record of their number."""
     if dtype == STRING:

@@ -1,0 +1,16 @@
+"""The languages that kernels are printed in, by the names that targets ask for them by."""
+
+from __future__ import annotations
+
+from sterna.codegen.dialects.c99 import C99
+from sterna.codegen.dialects.c_family import CFamily
+from sterna.codegen.dialects.opencl import OpenCL
+from sterna.codegen.dialects.vector_c import VectorC
+from sterna.targets.target import Target
+
+DIALECTS: dict[str, type[CFamily]] = {dialect.name: dialect for dialect in (C99, VectorC, OpenCL)}
+
+
+def dialect(target: Target) -> CFamily:
+    """A new dialect for one file, as the target's description asks for."""
+    return DIALECTS[target.dialect](target)

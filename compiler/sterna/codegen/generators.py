@@ -1,0 +1,104 @@
+"""The registry of code generators: what the driver, the command line and the documentation know of them.
+
+A generator is a module of this package, imported when it is first used. `GENERATORS` make object files for the linker:
+`makes(target)` says whether for that target, `objects(kernels, target, compiler)` makes them. `SOURCES` write the
+source that a bundle keeps, in its target's dialect: `source(kernels, target)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from sterna.advice import Advice, Fix, Option
+from sterna.errors import error
+
+if TYPE_CHECKING:
+    from sterna.loops.program import Function
+    from sterna.targets.target import Target
+
+
+@dataclass(frozen=True)
+class KernelSet:
+    """The distinct kernels of a model, and for each the lines to stand above it: nodes of the source model."""
+
+    model: str
+    functions: Sequence[Function]
+    comments: Sequence[Sequence[str]]
+
+
+class GeneratorModule(Protocol):
+    """What the module of a generator defines."""
+
+    def makes(self, target: Target) -> bool: ...
+
+    def objects(self, kernels: KernelSet, target: Target, compiler: str) -> list[bytes]: ...
+
+
+class SourceModule(Protocol):
+    """What a module that writes source defines."""
+
+    def source(self, kernels: KernelSet, target: Target) -> str: ...
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A code generator.
+
+    Args:
+        name: by which it is asked for; title: its name in prose; about: what it does, in one line.
+        module: where it is implemented.
+    """
+
+    name: str
+    title: str
+    about: str
+    module: str
+
+    def load(self) -> GeneratorModule:
+        """The module, imported."""
+        return cast(GeneratorModule, import_module(self.module))
+
+
+GENERATORS: dict[str, Generator] = {
+    each.name: each
+    for each in (
+        Generator("c", "C", "writes C and calls a compiler", "sterna.codegen.c"),
+        Generator("llvm", "LLVM", "generates code in this process", "sterna.codegen.llvm"),
+    )
+}
+DEFAULT = "c"
+#: The modules that write a target's source, by its dialect.
+SOURCES = {"plain": "sterna.codegen.c", "vector": "sterna.codegen.c", "opencl": "sterna.codegen.opencl"}
+
+
+def source(kernels: KernelSet, target: Target) -> str:
+    """The kernels as one file of source, in the target's dialect."""
+    return cast(SourceModule, import_module(SOURCES[target.dialect])).source(kernels, target)
+
+
+def check_generator(name: str) -> None:
+    """Refuses a name that no generator has.
+
+    Raises:
+        SternaError: E0203.
+    """
+    if name not in GENERATORS:
+        raise error("E0203", f'there is no generator "{name}"', fix=f"one of {', '.join(GENERATORS)}")
+
+
+def generator_for(name: str, target: Target) -> GeneratorModule:
+    """The generator of that name.
+
+    Raises:
+        SternaError: E0203, there is none, or it does not generate for that target.
+    """
+    check_generator(name)
+    module = GENERATORS[name].load()
+    if not module.makes(target):
+        able = [g.name for g in GENERATORS.values() if g.load().makes(target)]
+        fix: Fix = Advice(Option("generator", able[0])) if able else "name another target"
+        raise error("E0203", f"the generator {name} does not generate for the target {target.name}", fix=fix)
+    return module

@@ -1,0 +1,34 @@
+"""The OpenCL generator: loop programs to a file of OpenCL C, one `__kernel` each.
+
+A kernel's parameters are pointers to its inputs and outputs by slot of the call record, then params, open sizes
+(int64), scratch for every work-item, the status that a `Require` sets, and the number of tasks.
+"""
+
+from __future__ import annotations
+
+from sterna.codegen.dialects import dialect
+from sterna.codegen.generators import KernelSet
+from sterna.codegen.render import render_template
+from sterna.codegen.source import helper_facts, kernel_texts
+from sterna.loops.program import Function
+from sterna.targets.target import Target
+
+
+def source(kernels: KernelSet, target: Target) -> str:
+    """The kernels as one file."""
+    d = dialect(target)
+    texts = kernel_texts(kernels.functions, d, kernels.comments)
+    return render_template(
+        "opencl/kernels.cl.j2",
+        model=kernels.model,
+        kernels=list(zip(texts, map(_parameters, kernels.functions), strict=True)),
+        helpers=helper_facts(d),
+        target=target,
+    )
+
+
+def _parameters(function: Function) -> list[str]:
+    """The parameters that hold inputs and outputs, a name for every slot of the call record."""
+    inputs = sorted({b.slot for b in function.inputs})
+    outputs = sorted({b.slot for b in function.outputs})
+    return [*(f"const uchar *in{slot}" for slot in inputs), *(f"uchar *out{slot}" for slot in outputs)]

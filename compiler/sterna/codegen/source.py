@@ -1,0 +1,93 @@
+"""What the templates of a source file are given: the kernels' text, and facts of the helper functions that it calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sterna.codegen.dialects.c_family import C_TYPE, CFamily, short
+from sterna.codegen.printer import Printer
+from sterna.ir import dtypes
+from sterna.loops.program import Function, most
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """One kernel as the template needs it."""
+
+    name: str
+    comment: tuple[str, ...]
+    n_tasks: int
+    scratch_bytes: int
+    needs_barrier: bool
+    uses_tasks: bool
+    lines: tuple[str, ...]
+
+
+#: C types that helpers `as_f32` and so on give back.
+_RESULTS = {f"as_{short(dtype)}": type_ for dtype, type_ in C_TYPE.items()}
+
+
+def kernel_texts(
+    functions: Sequence[Function], dialect: CFamily, comments: Sequence[Sequence[str]], bodies: bool = True
+) -> list[KernelText]:
+    """The kernels of a file, without lines where only their names are wanted."""
+    kernels = []
+    for n, f in enumerate(functions):
+        printer = Printer(dialect)
+        lines = printer.function(f) if bodies else []
+        comment = tuple(re.sub(r"\*/|[^\x20-\x7e]", "?", text) for text in (comments[n] if comments else ()))
+        facts = (most(f.n_tasks), f.scratch_bytes, f.has_barriers, printer.uses_tasks)
+        kernels.append(KernelText(f.name, comment, *facts, tuple(lines)))
+    return kernels
+
+
+def helper_facts(dialect: CFamily) -> list[dict[str, object]]:
+    """Helper functions to define: types first, then what others call."""
+    rank = {"type": 0, "splat": 1, "select": 2, "to_integer": 3}
+    order = sorted(dialect.helpers, key=lambda h: (rank.get(h[0], 4), h))
+    return [
+        {
+            "name": name,
+            "dtype": dtype,
+            "lanes": lanes,
+            "scalar": C_TYPE[dtype],
+            "short": _stem(dtype, lanes),
+            "stem": _stem(dtype, 1),
+            "bits": dtypes.bits(dtype),
+            "bytes": dtypes.size(dtype) * lanes,
+            "mask": f"i{dtypes.bits(dtype)}x{lanes}",
+            "float": dtypes.is_float(dtype),
+            "signed": dtypes.is_signed(dtype),
+            "limits": _limits(name, dtype),
+            "result": _RESULTS.get(name, ""),
+        }
+        for name, dtype, lanes in order
+    ]
+
+
+def _stem(dtype: str, lanes: int) -> str:
+    return short(dtype) + (f"x{lanes}" if lanes > 1 else "")
+
+
+def _limits(name: str, dtype: str) -> dict[str, object] | None:
+    """For a helper `to_i8` on floats: the integer type, its limits, and the greatest float that converts."""
+    match = re.fullmatch(r"to_([iu])(\d+)", name)
+    if not match:
+        return None
+    target = ("int" if match[1] == "i" else "uint") + match[2]
+    low, high = dtypes.limits(target)
+    digits = 24 if dtype == "float32" else 53
+    top = (
+        high if high.bit_length() <= digits else (high >> (high.bit_length() - digits)) << (high.bit_length() - digits)
+    )
+    return {
+        "type": f"{target}_t",
+        "short": f"{match[1]}{match[2]}",
+        "low": f"{float(low)!r}",
+        "top": f"{float(top)!r}",
+        "dtype": target,
+        "min": low,
+        "max": high,
+    }

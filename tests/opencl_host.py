@@ -1,0 +1,115 @@
+"""Runs the kernels of a compiled model in OpenCL: a host that reads graph.json, for models without control flow.
+
+Memory stays with the host; a node's buffers are copied to the device and back around its kernel, so that nothing is
+asked of how a device aligns parts of its buffers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sterna.bundle.graph_json import graph_json
+from sterna.driver import Compiled
+from sterna.ir import dtypes
+from sterna.targets.target import Target, load_target
+
+#: What a device needs to divide and to take square roots as IEEE 754 says.
+BUILD = ["-cl-fp32-correctly-rounded-divide-sqrt"]
+
+
+def opencl_target() -> Target:
+    """Any device of OpenCL 1.2 whose host has pointers of 64 bits; source only."""
+    return replace(load_target("c99"), name="opencl", dialect="opencl", fma=True, barriers=False)
+
+
+class KernelError(Exception):
+    """A kernel set a status other than 0."""
+
+
+class Device:
+    """The first OpenCL device, which keeps what it compiles in a folder of the caller's."""
+
+    def __init__(self, cache: Path) -> None:
+        os.environ.update(POCL_CACHE_DIR=str(cache), PYOPENCL_NO_CACHE="1")
+        self.cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+        platforms = self.cl.get_platforms()
+        if not platforms:
+            pytest.skip("needs pocl-opencl-icd: runs OpenCL C")
+        self.context = self.cl.Context(platforms[0].get_devices()[:1])
+        self.queue = self.cl.CommandQueue(self.context)
+
+    def run(self, compiled: Compiled, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs for these inputs, by name."""
+        functions = [k.function for k in compiled.kernels]
+        program = self.cl.Program(self.context, compiled.source).build(options=BUILD)
+        kernels = {kernel.function_name: kernel for kernel in program.all_kernels()}
+        facts: dict[str, Any] = json.loads(graph_json(compiled, {"params.bin": compiled.params}))
+        memory = _Memory(facts, compiled.params)
+        for index in facts["inputs"]:
+            memory.set(index, inputs[facts["values"][index]["name"]])
+        for node in facts["nodes"]:
+            function = functions[node["kernel"]]
+            self._launch(kernels[function.name], function.scratch_bytes, node, memory)
+        return {facts["values"][index]["name"]: memory.get(index) for index in facts["outputs"]}
+
+    def _launch(self, kernel: Any, scratch: int, node: dict[str, Any], memory: _Memory) -> None:
+        tasks, values = node["tasks"], [*node["in"], *node["out"]]
+        assert kernel.num_args == len(values) + 5, kernel.function_name
+        # Several values may lie in one buffer.
+        hosts = {memory.place(index): memory.buffer(index) for index in values}
+        devices = {place: self._buffer(data) for place, data in hosts.items()}
+        params = memory.params[node["params_at"] : node["params_at"] + node["params_bytes"]]
+        dims, space, status = np.zeros(1, np.int64), np.zeros(max(1, scratch * tasks), np.uint8), np.zeros(1, np.int32)
+        state = self._buffer(status)
+        rest = (self._buffer(params), self._buffer(dims), self._buffer(space), state, np.uint32(tasks))
+        kernel(self.queue, (tasks,), None, *(devices[memory.place(index)] for index in values), *rest)
+        self.cl.enqueue_copy(self.queue, status, state)
+        if status[0] != 0:
+            raise KernelError(f"{kernel.function_name}: status {status[0]}")
+        for place in {memory.place(index) for index in node["out"]}:
+            if hosts[place].size:
+                self.cl.enqueue_copy(self.queue, hosts[place], devices[place])
+
+    def _buffer(self, data: np.ndarray) -> Any:
+        whole = np.ascontiguousarray(data) if data.size else np.zeros(1, np.uint8)
+        flags = self.cl.mem_flags
+        return self.cl.Buffer(self.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=whole)
+
+
+class _Memory:
+    """The memory that graph.json plans: buffers as bytes, tensors as arrays within them."""
+
+    def __init__(self, facts: dict[str, Any], params: bytes):
+        self.values = facts["values"]
+        self.arena = np.zeros(facts["arena"]["bytes"], np.uint8)
+        self.params = np.frombuffer(params, np.uint8)
+        self.own = {n: np.zeros(v["storage"]["bytes"], np.uint8) for n, v in enumerate(self.values) if self._outside(v)}
+
+    def _outside(self, value: dict[str, Any]) -> bool:
+        return value["storage"]["class"] in ("input", "output")
+
+    def buffer(self, index: int) -> np.ndarray:
+        """The bytes of the buffer that a value lies in, to be written in place."""
+        storage = self.values[index]["storage"]
+        if index in self.own:
+            return self.own[index]
+        return self.arena[storage["offset"] : storage["offset"] + storage["bytes"]]
+
+    def place(self, index: int) -> tuple[str, int]:
+        """Where the buffer lies: the same for values that share it."""
+        storage = self.values[index]["storage"]
+        return (storage["class"], index if index in self.own else storage["offset"])
+
+    def set(self, index: int, array: np.ndarray) -> None:
+        self.own[index][:] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+
+    def get(self, index: int) -> np.ndarray:
+        value = self.values[index]
+        return self.own[index].view(dtypes.to_numpy(value["dtype"])).reshape(value["dims"]).copy()
