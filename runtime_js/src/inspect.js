@@ -1,6 +1,6 @@
 import { fail } from "./errors.js";
 import { addressOf } from "./memory.js";
-import { internals } from "./model.js";
+import { internals } from "./internals.js";
 import { arrayType } from "./tensors.js";
 
 /**

@@ -2,6 +2,7 @@ import { int64, runControlled } from "./control.js";
 import { attempt, fail } from "./errors.js";
 import { canShare, hasFeature } from "./features.js";
 import { readGraph, resize } from "./graph.js";
+import { internals } from "./internals.js";
 import { open, receive } from "./load.js";
 import { addressOf, layOut, readTable, writeRecords } from "./memory.js";
 import { arrayType, checkArray } from "./tensors.js";
@@ -18,8 +19,6 @@ import { Pool, TASKS } from "./threads.js";
  * @typedef {[import("./graph.js").Graph, import("./memory.js").Layout, ArrayBufferLike]} Parts Graph, addresses, memory.
  * @typedef {TypedArray | Uint8ClampedArray | {data: TypedArray | Uint8ClampedArray, dims: number[]}} Input
  */
-
-export const internals = Symbol();
 
 /**
  * A compiled model. All of its memory is taken when it is loaded: nothing grows, and arrays that it gives out stay

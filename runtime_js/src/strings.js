@@ -1,27 +1,50 @@
-import { fail } from "./errors.js";
+import { attempt, fail } from "./errors.js";
+import { checkFile } from "./load.js";
+import { internals } from "./internals.js";
 
 /**
  * @typedef {import("./model.js").Input} Input
  * @typedef {import("./model.js").TypedArray} TypedArray
  * @typedef {string[] | {data: string[], dims: number[]}} Texts
  * @typedef {{strings: string[], inputs: string[], outputs: string[]}} Table What `strings.json` of a bundle holds.
- * @typedef {{run: (inputs: Record<string, Input>) => any}} Runs Either kind of model.
+ * @typedef {{run: (inputs: Record<string, Input>) => any, [internals]: () => {graph: {files: import("./graph.js").Graph["files"]}}}} Runs
+ *   Either kind of model.
  */
+
+const FILE = "strings.json";
 
 /**
  * A model with tensors of strings. Its kernels see numbers; this is the table from one to the other:
  *
- *     const words = new Strings(await (await fetch("model/strings.json")).json());
+ *     const words = new Strings(await (await fetch("model/strings.json")).arrayBuffer());
  *     const { label } = await words.run(model, { x: ["tern", "gull"] });
  */
 export class Strings {
+  #bytes;
+  /** @type {Table | undefined} */
   #table;
-  #numbers;
+  /** @type {Map<string, number>} */
+  #numbers = new Map();
 
-  /** @param {Table} table */
-  constructor(table) {
-    this.#table = table;
+  /** @param {ArrayBuffer | Uint8Array} bytes of `strings.json`; a model has its hash, and takes no other */
+  constructor(bytes) {
+    if (!(bytes instanceof ArrayBuffer || bytes instanceof Uint8Array)) fail("E0501", `the bytes of ${FILE} are wanted, as fetch gives them`);
+    this.#bytes = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes;
+  }
+
+  /**
+   * The table, once it is known to be this model's.
+   *
+   * @param {Runs} model
+   */
+  async #of(model) {
+    const { files } = model[internals]().graph;
+    const entry = Object.hasOwn(files, FILE) ? files[FILE] : fail("E0505", `${FILE}: the model has no strings`);
+    checkFile(FILE, entry, this.#bytes);
+    if (this.#table) return this.#table;
+    const table = await attempt("E0505", `${FILE}: damaged`, () => /** @type {Table} */ (JSON.parse(new TextDecoder().decode(this.#bytes))));
     this.#numbers = new Map(table.strings.map((text, n) => [text, n]));
+    return (this.#table = table);
   }
 
   /**
@@ -33,27 +56,29 @@ export class Strings {
    * @returns {Promise<Record<string, TypedArray | string[]>>}
    */
   async run(model, inputs) {
-    const words = [...this.#table.strings];
+    const table = await this.#of(model);
+    const words = [...table.strings];
     /** @type {Map<string, number>} */
     const passing = new Map();
     /** @type {(text: unknown, name: string) => bigint} */
     const number = (text, name) => {
       if (typeof text !== "string") return fail("E0603", `an element of the input "${name}" is a ${typeof text}, not a string`);
       const known = this.#numbers.get(text) ?? passing.get(text) ?? words.push(text) - 1;
-      if (known >= this.#table.strings.length) passing.set(text, known);
+      if (known >= table.strings.length) passing.set(text, known);
       return BigInt(known);
     };
-    const numbered = { ...inputs };
-    for (const name of this.#table.inputs) {
-      if (!(name in inputs)) continue;
-      const given = /** @type {any} */ (inputs[name]);
+    const numbered = new Map(Object.entries(inputs));
+    for (const name of table.inputs) {
+      if (!numbered.has(name)) continue;
+      const given = /** @type {any} */ (numbered.get(name));
       const texts = given?.dims ? given.data : given;
       if (!Array.isArray(texts)) return fail("E0603", `input "${name}" holds strings and wants an array of them`);
       const data = BigInt64Array.from(texts, (text) => number(text, name));
-      numbered[name] = given.dims ? { data, dims: given.dims } : data;
+      numbered.set(name, given.dims ? { data, dims: given.dims } : data);
     }
-    const outputs = { ...(await model.run(/** @type {Record<string, Input>} */ (numbered))) };
-    for (const name of this.#table.outputs) outputs[name] = Array.from(outputs[name], (n) => words[Number(n)] ?? "");
-    return outputs;
+    // Objects are made of entries: a tensor may be called __proto__.
+    const outputs = new Map(Object.entries(await model.run(/** @type {any} */ (Object.fromEntries(numbered)))));
+    for (const name of table.outputs) outputs.set(name, Array.from(outputs.get(name), (n) => words[Number(n)] ?? ""));
+    return Object.fromEntries(outputs);
   }
 }

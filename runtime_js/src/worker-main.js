@@ -1,4 +1,5 @@
 import { plan, tensor } from "./inspect.js";
+import { internals } from "./internals.js";
 import { Model } from "./model.js";
 import { listen } from "./port.js";
 
@@ -32,5 +33,5 @@ listen(async ({ id, method, args }, post) => {
 
 /** What the page's side answers without asking. @param {Model} m */
 function state(m) {
-  return { name: m.name, inputs: m.inputs, outputs: m.outputs, dims: m.dims, threads: m.threads, memory: m.memory };
+  return { name: m.name, inputs: m.inputs, outputs: m.outputs, dims: m.dims, threads: m.threads, memory: m.memory, files: m[internals]().graph.files };
 }

@@ -1,5 +1,6 @@
 import { SternaError } from "./errors.js";
 import { isFiles } from "./load.js";
+import { internals } from "./internals.js";
 import { startWorker } from "./threads.js";
 
 /**
@@ -94,6 +95,11 @@ export class Model {
   /** @returns {import("./model.js").Model["memory"]} */
   get memory() {
     return this.#state.memory;
+  }
+
+  /** @returns {{graph: {files: import("./graph.js").Graph["files"]}}} what `sterna/strings` looks at */
+  [internals]() {
+    return { graph: { files: this.#state.files } };
   }
 
   /** @param {Record<string, Input>} [inputs] @returns {Promise<Record<string, TypedArray>>} */

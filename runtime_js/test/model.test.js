@@ -129,7 +129,8 @@ test("sizes that the model computes", { skip }, async () => {
 });
 
 test("strings", { skip }, async () => {
-  const words = new Strings(JSON.parse(new TextDecoder().decode(await file("strings/strings.json"))));
+  const bytes = await file("strings/strings.json");
+  const words = new Strings(bytes);
   const x = ["gull", "penguin", "tern", "penguin"];
   const wanted = { group: ["Laridae", "?", "Sternidae", "?"], number: new BigInt64Array([9n, -1n, 7n, -1n]), same: x };
   for (const Kind of [Model, WorkerModel]) {
@@ -139,8 +140,15 @@ test("strings", { skip }, async () => {
     await assert.rejects(words.run(model, { x: ["gull", 7, "", ""] }), { code: "E0603", message: /element of the input "x" is a number/ });
     await assert.rejects(words.run(model, { x: "gull" }), { code: "E0603" });
     await assert.rejects(words.run(model, { x: ["gull"] }), { code: "E0604" });
+    const swapped = new TextEncoder().encode(new TextDecoder().decode(bytes).replace("Laridae", "Larinae"));
+    await assert.rejects(new Strings(swapped).run(model, { x }), { code: "E0505", message: /strings.json: hash/ });
+    await assert.rejects(new Strings(bytes.slice(1)).run(model, { x }), { code: "E0505" });
     model.dispose();
   }
+  assert.throws(() => new Strings(JSON.parse(new TextDecoder().decode(bytes))), { code: "E0501" });
+  const other = await Model.load(`${place}/digits`);
+  await assert.rejects(words.run(other, { x }), { code: "E0505", message: /has no strings/ });
+  other.dispose();
 });
 
 test("progress and aborting, over HTTP", { skip }, async () => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -188,3 +189,19 @@ def test_numbers_are_no_strings() -> None:
     with pytest.raises(SternaError) as caught:
         read(model([helper.make_node("Equal", ["x", "s"], ["y"])], {"x": x, "s": WORDS}, {"y": TensorProto.BOOL}))
     assert caught.value.codes == ("E0108",)
+
+
+def test_e0505_swapped_strings(tmp_path: Path) -> None:
+    """strings.json has a hash: labels cannot be swapped."""
+    place = compile_to(tmp_path / "b", moving(), generator="llvm")
+    table = (place / "strings.json").read_bytes()
+    assert json.loads((place / "graph.json").read_bytes())["files"]["strings.json"]["bytes"] == len(table)
+    for data in (table.replace(b"tern", b"gull"), table + b" ", b"{", b""):
+        (place / "strings.json").write_bytes(data)
+        with pytest.raises(SternaError, match=r"E0505.*strings\.json"):
+            load(place)
+    (place / "strings.json").unlink()
+    with pytest.raises(SternaError, match="E0505"):
+        load(place)
+    (place / "strings.json").write_bytes(table)
+    load(place).close()

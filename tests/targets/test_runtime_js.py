@@ -14,7 +14,8 @@ from onnx import TensorProto, helper
 from models.open_networks import encoder
 from models.test_data_sizes import detector
 from sterna.api import compile_model
-from sterna.bundle.writer import write_bundle
+from sterna.bundle.directory import write_files
+from sterna.bundle.writer import bundle_files, write_bundle
 from sterna.debug.golden import golden_files, golden_sets
 from tools import ROOT, need, run
 from trained import digits
@@ -31,11 +32,9 @@ def npm_packages() -> Path:
 
 
 def _compile(place: Path, model: object, dims: dict[str, tuple[int, int]] | None = None, **options: object) -> None:
-    golden = 3
-    write_bundle(compile_model(model, "browser", None, dims, **options), place)  # type: ignore[arg-type]
-    if not options.get("single_file"):
-        for name, data in golden_files(*golden_sets(model, None, dims, golden)).items():  # type: ignore[arg-type]
-            (place / name).write_bytes(data)
+    golden = None if options.get("single_file") else golden_files(*golden_sets(model, None, dims, 3))  # type: ignore[arg-type]
+    compiled = compile_model(model, "browser", None, dims, **options)  # type: ignore[arg-type]
+    write_files(bundle_files(compiled, golden), place)
 
 
 def labels() -> onnx.ModelProto:

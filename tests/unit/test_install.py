@@ -11,13 +11,20 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import failing_writes as faults
+from small_models import SmallModel
 from sterna.bundle import install
 from sterna.bundle.directory import write_files
 from sterna.bundle.ownership import owned, with_manifest
+from sterna.bundle.writer import bundle_files
+from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
+from sterna.frontends.formats import read_model
+from sterna.runtime import load
+from sterna.targets.target import load_target
 
 ROOT = Path(__file__).resolve().parents[2]
 NEW, OLD = faults.bundle("new"), faults.bundle("old")
@@ -243,3 +250,52 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert os.read(reader, 100) == b"through"
     os.close(reader)
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+
+
+def networks() -> list[dict[str, bytes]]:
+    """Two bundles of one signature that compute other things: y = x + 1 and y = x + 2."""
+    made = []
+    for number in (1.0, 2.0):
+        m = SmallModel(4)
+        graph = read_model(m.done(m("Add", "x", m.constant([number] * 4))))
+        files = bundle_files(compile_graph(graph, "plus", Options(load_target("host"), "llvm")))
+        made.append(files)
+    return made
+
+
+def test_loaders_while_a_writer_writes(tmp_path: Path) -> None:
+    """Whoever loads gets one whole bundle or the other, every time."""
+    one, two = networks()
+    place = tmp_path / "b"
+    write_files(one, place)
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            write_files(two, place)
+            write_files(one, place)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = set()
+    try:
+        for _ in range(300):
+            with load(place) as bundle:
+                seen.add(tuple(bundle.run({"x": np.zeros(4, np.float32)})["t0"].tolist()))
+    finally:
+        done.set()
+        writer.join()
+    assert seen <= {(1.0,) * 4, (2.0,) * 4}
+    assert len(seen) == 2
+    assert not faults.hidden(tmp_path)
+
+
+def test_a_bundle_that_was_replaced_says_so(tmp_path: Path) -> None:
+    one, two = networks()
+    write_files(one, tmp_path / "b")
+    with load(tmp_path / "b") as bundle:
+        assert set(bundle.sizes()) == set(one)
+        write_files(two, tmp_path / "b")
+        assert bundle.run({"x": np.zeros(4, np.float32)})["t0"].tolist() == [1.0] * 4, "the old files are still mapped"
+        with pytest.raises(SternaError, match="E0505"):
+            bundle.sizes()

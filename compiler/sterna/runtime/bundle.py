@@ -40,6 +40,9 @@ class NodeTime:
     """least of all runs, in nanoseconds"""
 
 
+_CHANGED = "E0505", "graph.json has changed since it was loaded"
+
+
 class Bundle:
     """A compiled model, ready to run. Made by `sterna.load` and `sterna.compile`.
 
@@ -58,6 +61,7 @@ class Bundle:
         arguments.done()
         self._directory = os.fspath(directory)
         self._kept: object = None
+        self._line = first_line(self._directory)
         self._open: Handle | None = Handle(self._directory, min(threads, 2**32 - 1))
         functions, pointer = self._open.functions, self._open.pointer
         self._functions = functions
@@ -127,8 +131,11 @@ class Bundle:
 
     def sizes(self) -> dict[str, int]:
         """Bytes of every file of the bundle, by name; of those that the runtime does not need, if they are there."""
-        paths = (self.directory / name for name in sorted(["graph.json", *self._graph()["files"]]))
-        return {path.name: path.stat().st_size for path in paths if path.is_file()}
+        try:
+            paths = [self.directory / name for name in sorted(["graph.json", *self._graph()["files"]])]
+            return {path.name: path.stat().st_size for path in paths if path.is_file()}
+        except (OSError, ValueError, LookupError, TypeError):
+            raise error(*_CHANGED, self._directory, fix="load it again") from None
 
     def memory(self) -> dict[str, int]:
         """Bytes in use: `arena`, `scratch` (of one worker), `signature` (inputs and outputs) and `params`."""
@@ -444,7 +451,7 @@ class Bundle:
                 return opened
         except (OSError, ValueError, LookupError, TypeError):
             pass
-        raise error("E0505", "graph.json has changed since it was loaded", self._directory, fix="load it again")
+        raise error(*_CHANGED, self._directory, fix="load it again")
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -489,10 +496,13 @@ class Bundle:
         raise error("E0509", f'the model has no input or output "{name}"', where)
 
     def _graph(self) -> Any:
-        """graph.json, for what the C runtime has no use for."""
+        """graph.json, for what the C runtime has no use for; ValueError if another one has been written since."""
         import json  # noqa: PLC0415 (most programs that run a bundle never need it)
 
-        return json.loads((self.directory / "graph.json").read_bytes())
+        text = (self.directory / "graph.json").read_bytes()
+        if not text.startswith(self._line):
+            raise ValueError("another bundle has been written there")
+        return json.loads(text)
 
     def _value_table(self) -> dict[str, tuple[int, TensorSpec]]:
         if self._values is None:
@@ -508,6 +518,15 @@ class Bundle:
             return [tuple(str(source) for source in node.get("sources", ())) for node in nodes]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return []  # the files have changed since they were loaded
+
+
+def first_line(directory: str) -> bytes:
+    """The line of graph.json that tells it from every other: it has the hash of the rest. Empty where there is none."""
+    try:
+        with open(os.path.join(directory, "graph.json"), "rb") as file:  # noqa: PTH118, PTH123 (every bundle: no Path)
+            return file.read(64)
+    except (OSError, ValueError):
+        return b""
 
 
 def _address(array: Array) -> int:

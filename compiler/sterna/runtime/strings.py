@@ -14,12 +14,14 @@ from typing import Any, overload
 
 import numpy as np
 
-from sterna.errors import error
-from sterna.runtime.bundle import Bundle
+from sterna.errors import SternaError, error
+from sterna.runtime.bundle import Bundle, first_line
 from sterna.runtime.inputs import Array, TensorSpec
+from sterna.runtime.library import hash64
 
 FILE = "strings.json"
 TEXT = np.dtype(object)
+_ATTEMPTS = 100  # to load a bundle that is replaced again and again
 
 
 class Strings:
@@ -39,15 +41,24 @@ class Strings:
         """Those of a bundle; None if its model has none.
 
         Raises:
-            SternaError: E0505, the file is damaged.
+            SternaError: E0505, the file is missing or not the one that was written when the bundle was compiled.
         """
-        if not os.path.exists(os.path.join(directory, FILE)):  # noqa: PTH110, PTH118 (all bundles pass here: no Path)
+        try:
+            graph = Path(directory, "graph.json").read_bytes()
+            # Every bundle passes here: most graphs are not parsed.
+            entry = json.loads(graph)["files"].get(FILE) if f'"{FILE}"'.encode() in graph else None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return None  # the runtime says what is wrong with it
+        if entry is None:
             return None
         try:
-            found = json.loads(Path(directory, FILE).read_bytes())
-            return Strings(found["strings"], found["inputs"], found["outputs"])
-        except (OSError, ValueError, LookupError, TypeError):
-            raise error("E0505", f"{FILE} is damaged", str(directory), fix="compile the model again") from None
+            data = Path(directory, FILE).read_bytes()
+            if [len(data), hash64(data)] == [entry["bytes"], entry["hash"]]:
+                found = json.loads(data)
+                return Strings(found["strings"], found["inputs"], found["outputs"])
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            pass
+        raise error("E0505", f"{FILE} is damaged", str(directory), fix="compile the model again")
 
     def specs(self, specs: Sequence[TensorSpec], names: frozenset[str]) -> tuple[TensorSpec, ...]:
         """A signature as it is outside: strings are Python's, in arrays of objects."""
@@ -131,5 +142,19 @@ class TextBundle(Bundle):
 
 def load(directory: str | os.PathLike[str], threads: int = 1) -> Bundle:
     """Loads a bundle that `sterna compile` made. `threads` counts the caller: 1 makes no thread."""
-    strings = Strings.of(directory) if isinstance(directory, (str, os.PathLike)) else None
-    return Bundle(directory, threads) if strings is None else TextBundle(directory, threads, strings)
+    if not isinstance(directory, (str, os.PathLike)):
+        return Bundle(directory, threads)  # which says what is wrong
+    place = os.fspath(directory)
+    for _ in range(_ATTEMPTS):
+        before = first_line(place)
+        try:
+            strings = Strings.of(place)
+            bundle = Bundle(place, threads) if strings is None else TextBundle(place, threads, strings)
+        except SternaError:
+            if first_line(place) == before:
+                raise
+            continue
+        if first_line(place) == before:
+            return bundle
+        bundle.close()  # another one was written there meanwhile: its parts may be of both
+    raise error("E0505", "the bundle is replaced again and again while it is loaded", place)

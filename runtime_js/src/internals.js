@@ -1,0 +1,2 @@
+/** The method of models that gives what other modules of the runtime look at. */
+export const internals = Symbol();
