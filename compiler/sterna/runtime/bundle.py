@@ -61,7 +61,7 @@ class Bundle:
         arguments.done()
         self._directory = os.fspath(directory)
         self._kept: object = None
-        self._line = first_line(self._directory)
+        self._line = _first_line(self._directory)
         self._open: Handle | None = Handle(self._directory, min(threads, 2**32 - 1))
         functions, pointer = self._open.functions, self._open.pointer
         self._functions = functions
@@ -520,7 +520,7 @@ class Bundle:
             return []  # the files have changed since they were loaded
 
 
-def first_line(directory: str) -> bytes:
+def _first_line(directory: str) -> bytes:
     """The line of graph.json that tells it from every other: it has the hash of the rest. Empty where there is none."""
     try:
         with open(os.path.join(directory, "graph.json"), "rb") as file:  # noqa: PTH118, PTH123 (every bundle: no Path)

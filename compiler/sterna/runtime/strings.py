@@ -15,7 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from sterna.errors import SternaError, error
-from sterna.runtime.bundle import Bundle, first_line
+from sterna.runtime.bundle import Bundle
 from sterna.runtime.inputs import Array, TensorSpec
 from sterna.runtime.library import hash64
 
@@ -146,15 +146,24 @@ def load(directory: str | os.PathLike[str], threads: int = 1) -> Bundle:
         return Bundle(directory, threads)  # which says what is wrong
     place = os.fspath(directory)
     for _ in range(_ATTEMPTS):
-        before = first_line(place)
+        before = _version(place)
         try:
             strings = Strings.of(place)
             bundle = Bundle(place, threads) if strings is None else TextBundle(place, threads, strings)
         except SternaError:
-            if first_line(place) == before:
+            if _version(place) == before:
                 raise
             continue
-        if first_line(place) == before:
+        if _version(place) == before:
             return bundle
         bundle.close()  # another one was written there meanwhile: its parts may be of both
     raise error("E0505", "the bundle is replaced again and again while it is loaded", place)
+
+
+def _version(directory: str) -> tuple[int, ...]:
+    """What tells the bundle that is there now from any other that was or will be."""
+    try:
+        status = os.stat(os.path.join(directory, "graph.json"))  # noqa: PTH116, PTH118 (every bundle: no Path)
+    except (OSError, ValueError):
+        return ()
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
