@@ -15,6 +15,7 @@ from sterna.advice import Advice, Option, dims
 from sterna.codegen.generators import KernelSet, check_generator, generator_for, source
 from sterna.errors import SternaError, error
 from sterna.intrinsics import DOTS
+from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph
 from sterna.ir.integer import Symbol
 from sterna.ir.printer import print_graph
@@ -62,6 +63,7 @@ class Options:
         winograd: convolutions of 3 x 3 in 16 products where the definition has 36, rounded otherwise.
         weights: "fp32", as they are, or "fp16" or "bf16": the weights of matrix products, convolutions and recurrences
             are rounded to 16 bits, and widened where they are read; everything is computed in float32 as before.
+        widened: those weights are rounded, and stored in float32 all the same: what `weights` is compared with.
     """
 
     target: Target
@@ -73,6 +75,12 @@ class Options:
     single_file: bool = False
     weights: str = "fp32"
     winograd: bool = False
+    widened: bool = False
+
+    @property
+    def stored_weights(self) -> str:
+        """The type that kernels read weights in; "" as they are."""
+        return "" if self.widened else WEIGHTS[self.weights]
 
 
 @dataclass(frozen=True)
@@ -160,11 +168,13 @@ def compile_graph(
     plan = plan_memory(graph, steps.calls, views, keep_all=options.debug, control=steps.control)
     steps = steps.without(lambda call: plan.needless(call, views))
     calls = steps.calls
+    if options.widened and (rounded := WEIGHTS[options.weights]):
+        calls = tuple(round_weights(call, options.target, rounded) for call in calls)
     if observe is not None:
         show("fuse", print_steps(steps))
         show("te", "\n".join(print_kernel(c.kernel) for c in calls if isinstance(c.kernel, Kernel)))
     step("scheduling and lowering kernels")
-    kernels, kernel_of = plan_kernels(calls, options.target, dimensions(graph), WEIGHTS[options.weights])
+    kernels, kernel_of = plan_kernels(calls, options.target, dimensions(graph), options.stored_weights)
     if observe is not None:
         show("schedule", "\n".join(_schedule_text(k) for k in kernels))
         first = {k: call for call, k in reversed(list(zip(calls, kernel_of, strict=True)))}
@@ -263,10 +273,7 @@ def plan_kernels(
 
 def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = (), weights: str = "") -> Planned:
     """One kernel's schedule, as the strategies propose it, and its loop program."""
-    schedule = None
-    if isinstance(call.kernel, Kernel):
-        strides = {n: layout.strides for n, layout in call.layouts.items()}
-        schedule = propose(call.kernel, Context(target, strides, weights))
+    schedule = _proposed(call, target, weights)
     try:
         return realize(call, schedule, name, dims)
     except SternaError as problem:
@@ -277,6 +284,27 @@ def plan_kernel(call: Call, target: Target, name: str, dims: Sequence[Symbol] = 
         shapes = (n for value in (*call.inputs, *call.outputs) for n in value.shape)
         fix = Advice("least sizes greater than 0, or ", sizes_wanted(shapes) or "other sizes")
         raise error("E0113", title, where, problem.diagnostics[0].title, fix=fix) from problem
+
+
+def _proposed(call: Call, target: Target, weights: str) -> Schedule | None:
+    """What the strategies propose for a kernel; None for one that is a loop program already."""
+    if not isinstance(call.kernel, Kernel):
+        return None
+    return propose(call.kernel, Context(target, {n: layout.strides for n, layout in call.layouts.items()}, weights))
+
+
+def round_weights(call: Call, target: Target, dtype: str) -> Call:
+    """The call with the weights that would be stored in that type rounded to it, and still float32."""
+    schedule = _proposed(call, target, dtype)
+    if schedule is None or not schedule.narrowed:
+        return call
+    kind = dtypes.to_numpy(dtype)
+    with np.errstate(over="ignore"):
+        constants = tuple(
+            array.astype(kind).astype(array.dtype) if param.name in schedule.narrowed else array
+            for array, param in zip(call.constants, schedule.kernel.params, strict=True)
+        )
+    return replace(call, constants=constants)
 
 
 def realize(call: Call, schedule: Schedule | None, name: str, dims: Sequence[Symbol] = ()) -> Planned:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from rich.markup import escape
 from sterna.cli import options
 from sterna.cli.failures import errors_json, print_errors
 from sterna.cli.output import console, print_json, steps, table
-from sterna.debug.verify import REFERENCES, TOLERANCE, Difference, Report, TensorCheck, verify_model
-from sterna.errors import SternaError, error
+from sterna.debug.comparison import Difference, TensorCheck
+from sterna.debug.trades import Trade
+from sterna.debug.verify import REFERENCES, TOLERANCE, Report, verify_model
+from sterna.errors import Diagnostic, SternaError
 from sterna.runtime.inputs import read_archive
 
 _STEPS = 9
@@ -80,7 +83,7 @@ def command(
             signature=signature,
             progress=progress,
         )
-    mistake = None if report.ok else _disagreement(report)
+    mistake = None if report.ok else SternaError(_disagreements(report))
     if as_json:
         print_json({**_json(report), **({"errors": errors_json(mistake)} if mistake else {})})
     else:
@@ -100,21 +103,37 @@ def _print(report: Report, model: Path) -> None:
         kind = f"{check.dtype}[{', '.join(map(str, check.shape))}]"
         rows.add_row(escape(check.name), escape(kind), f"{check.error:.1e}", f"{check.largest:.4g}", mark)
     out.print(rows)
-    verdict = "agrees with" if report.ok else "[bold red]does not agree with[/]"
+    agrees = all(check.within(report.tolerance) for check in report.outputs)
+    verdict = "agrees with" if agrees else "[bold red]does not agree with[/]"
     out.print(
         f"{escape(model.name)} {verdict} {report.reference} "
         f"(error {report.error:.1e} of the largest output, tolerance {report.tolerance:g})",
         soft_wrap=True,
     )
+    for trade in report.trades:
+        verdict = "agree with" if trade.ok else "[bold red]do not agree with[/]"
+        out.print(
+            f"{escape(trade.option)} {verdict} {escape(trade.compared_with)} (error {trade.error:.1e}, bound "
+            f"{trade.bound:g}); they move the outputs by {trade.cost:.1e} of the largest",
+            soft_wrap=True,
+        )
 
 
-def _disagreement(report: Report) -> SternaError:
-    wrong = [check.name for check in report.outputs if not check.within(report.tolerance)]
-    title = f"{len(wrong)} of {len(report.outputs)} outputs differ from {report.reference}: {', '.join(wrong)}"
-    return error(
+def _disagreements(report: Report) -> list[Diagnostic]:
+    found = [(report.outputs, report.tolerance, "", report.reference, report.first)]
+    found += [(t.outputs, t.bound, f"with {t.option}, ", t.compared_with, t.first) for t in report.trades]
+    return [_disagreement(*each) for each in found if not all(check.within(each[1]) for check in each[0])]
+
+
+def _disagreement(
+    checks: Sequence[TensorCheck], tolerance: float, option: str, reference: str, first: Difference | None
+) -> Diagnostic:
+    wrong = [check.name for check in checks if not check.within(tolerance)]
+    title = f"{option}{len(wrong)} of {len(checks)} outputs differ from {reference}: {', '.join(wrong)}"
+    return Diagnostic(
         "E0008",
         title,
-        *(_where(report.first) if report.first is not None else ()),
+        tuple(_where(first)) if first is not None else (),
         fix="this is a bug in Sterna, unless the model computes with such large numbers that no order of operations is "
         "right; please report it with the model and this message",
     )
@@ -142,6 +161,20 @@ def _json(report: Report) -> dict[str, Any]:
         "error": _finite(report.error),
         "outputs": [_check_json(check) for check in report.outputs],
         "first_difference": None if report.first is None else _difference_json(report.first),
+        "trades": [_trade_json(trade) for trade in report.trades],
+    }
+
+
+def _trade_json(trade: Trade) -> dict[str, Any]:
+    return {
+        "option": trade.option,
+        "compared_with": trade.compared_with,
+        "ok": trade.ok,
+        "bound": trade.bound,
+        "error": _finite(trade.error),
+        "cost": _finite(trade.cost),
+        "outputs": [_check_json(check) for check in trade.outputs],
+        "first_difference": None if trade.first is None else _difference_json(trade.first),
     }
 
 

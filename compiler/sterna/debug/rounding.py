@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from sterna.bundle.writer import write_bundle
+from sterna.debug.comparison import TensorCheck, compare
 from sterna.debug.random_inputs import random_inputs
-from sterna.debug.verify import TensorCheck, compare
 from sterna.driver import Compiled
 from sterna.runtime import load
 

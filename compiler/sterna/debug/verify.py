@@ -8,7 +8,6 @@ before it was still right) or the import?
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,17 +20,20 @@ import onnx
 
 from sterna.advice import Advice, Option
 from sterna.bundle.writer import write_bundle
+from sterna.debug.comparison import Checks, Difference, Inputs, Run, TensorCheck, compare, with_spread, worst
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs
 from sterna.debug.reference import REFERENCES, Reference, reference_for
+from sterna.debug.trades import Trade, judge_trades
 from sterna.driver import Compiled, Options, compile_graph, model_name, multiplies_unsigned_bytes, open_dimensions
 from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
-from sterna.ir.integer import Symbol
+from sterna.ir.integer import Atom, Int, Symbol, as_int
 from sterna.passes.pipeline import optimize
 from sterna.runtime import Bundle, load
+from sterna.runtime.here import why_not_here
 from sterna.runtime.inputs import Array, TensorSpec, match_inputs
 from sterna.targets.target import Target, load_target
 
@@ -41,63 +43,25 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class TensorCheck:
-    """A tensor beside what it should be.
-
-    Args:
-        error: largest difference, relative to `largest`; infinite where NaN, infinities or the shape differ.
-        largest: the greatest finite magnitude of the reference.
-        at: index of the worst element; got, wanted: its values.
-        spread: how far the reference is from itself where it rounds otherwise, relative to `largest`; looked for only
-            where the error needs an excuse.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    error: float
-    largest: float
-    at: tuple[int, ...] = ()
-    got: float = 0.0
-    wanted: float = 0.0
-    spread: float = 0.0
-
-    def within(self, tolerance: float) -> bool:
-        """Whether the error is at most the tolerance, or four times what the reference differs from itself; a
-        tolerance of 0 asks for equal bits."""
-        return self.error <= (max(tolerance, 4 * self.spread) if tolerance else 0)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The first tensor that is wrong.
-
-    Args:
-        stage: what made it so: "import", a pass, "kernels" or "memory".
-        node, kernel: the bundle's node and kernel that compute it, where a kernel is at fault.
-        sources: the names of the model's nodes in it.
-    """
-
-    check: TensorCheck
-    stage: str
-    node: str = ""
-    kernel: str = ""
-    sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Report:
-    """The result of `verify_model`."""
+    """The result of `verify_model`.
+
+    Args:
+        outputs: of the model without options that trade accuracy, beside those of the reference.
+        first: the first tensor that differs, if one of them does.
+        trades: those options, each beside the same without.
+    """
 
     reference: str
     tolerance: float
     outputs: tuple[TensorCheck, ...]
     first: Difference | None = None
+    trades: tuple[Trade, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether every output is within the tolerance, or what rounding explains."""
-        return all(check.within(self.tolerance) for check in self.outputs)
+        """Whether every output is within the tolerance, or what rounding explains, and every trade within its bound."""
+        return all(check.within(self.tolerance) for check in self.outputs) and all(trade.ok for trade in self.trades)
 
     @property
     def error(self) -> float:
@@ -143,43 +107,31 @@ def verify_model(
         raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(REFERENCES)}")
     say = progress or (lambda words: None)
     machine = target if isinstance(target, Target) else load_target(target)
-    if machine.static or not machine.library:
+    if (reason := why_not_here(machine)) is not None:
         fix = Advice("verify with ", Option("target", "host"))
-        raise error("E0507", f"the target {machine.name} cannot be run here", fix=fix)
+        raise error("E0507", f"the target {machine.name} cannot be run here: {reason}", fix=fix)
     reference = reference_for(model, against, signature)
     say("reading the model")
     graph = read_model(model, shapes, dims, signature=signature)
-    options = Options(machine, generator, compiler, threads, weights=weights, winograd=winograd)
-    if (symbols := open_dimensions(graph)) and inputs is None:
-        say("running it at several sizes")
-        trials = trial_sizes(symbols)
-        with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
-            name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
-            compiled = compile_graph(graph, name, options, None, say)
-            with _bundle(compiled, Path(directory) / "bundle") as bundle:
-                return _at_sizes(bundle, model, shapes, dims or {}, trials, seed, tolerance, reference)
-    specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in graph.fed]
-    given = random_inputs(specs, seed) if inputs is None else inputs
-    fed = dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))
+    asked = Options(machine, generator, compiler, threads, weights=weights, winograd=winograd)
+    plain = replace(asked, weights="fp32", winograd=False)
     name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
-    with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
-        bundle = _bundle(compile_graph(graph, name, options, None, say), Path(directory) / "bundle")
-        with bundle:
-            say("running it")
-            got = bundle.run(fed)
-    say(f"running {_name(reference)}")
-    run = partial(interpret, graph) if reference is None else partial(_reference_run, reference, model)
-    wanted = run(fed)
-    checks = tuple(compare(output, got[output], wanted[output]) for output in got)
-    if not all(check.within(tolerance) for check in checks):
-        say("looking how far rounding leads")
-        checks = _with_spread(checks, model, reference, run, fed, wanted)
-    report = Report(_name(reference), tolerance, checks)
-    if report.ok:
+    if (symbols := open_dimensions(graph)) and inputs is None:
+        trials = trial_sizes(symbols)
+        feeds = [random_inputs(_specs_at(graph, trial), seed) for trial in trials]
+        with_sizes = partial(read_model, model, shapes, signature=signature)
+        report = _Check(model, graph, name, plain, tolerance, reference, say).at_sizes(
+            feeds, [partial(with_sizes, {**(dims or {}), **trial}) for trial in trials]
+        )
+    else:
+        specs = _specs_at(graph, {})
+        given = random_inputs(specs, seed) if inputs is None else inputs
+        feeds = [dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))]
+        report = _Check(model, graph, name, plain, tolerance, reference, say).at_one_size(feeds[0])
+    if not report.ok or asked == plain:
         return report
-    search = _Search(graph, name, options, fed, wanted, tolerance, say)
-    first = search.first(checks, None if reference is None else lambda names: reference.run(model, fed, names))
-    return Report(report.reference, tolerance, checks, first)
+    say("comparing what was traded")
+    return replace(report, trades=judge_trades(graph, name, asked, feeds, tolerance))
 
 
 def trial_sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
@@ -194,98 +146,85 @@ def trial_sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
     return list({tuple(t.items()): t for t in trials}.values())
 
 
-def _at_sizes(
-    bundle: Bundle,
-    model: Model,
-    shapes: Mapping[str, Sequence[int] | None] | None,
-    dims: Mapping[str, int | tuple[int, int]],
-    trials: Sequence[Mapping[str, int]],
-    seed: int,
-    tolerance: float,
-    reference: Reference | None,
-) -> Report:
-    """The worst of every output over several sizes of the open dimensions."""
-    worst: dict[str, TensorCheck] = {}
-    for trial in trials:
-        fed = random_inputs([spec.at(trial) for spec in bundle.inputs], seed)
-        bundle.reset_state()
-        got = bundle.run(fed)
-        if reference is not None:
-            run = partial(_reference_run, reference, model)
-        else:
-            run = partial(interpret, read_model(model, shapes, {**dims, **trial}))
+def _specs_at(graph: Graph, trial: Mapping[str, int]) -> list[TensorSpec]:
+    """The inputs where the open dimensions have these sizes."""
+    sizes: dict[Atom, Int] = {symbol: as_int(trial[symbol.name]) for symbol in open_dimensions(graph)} if trial else {}
+    return [
+        TensorSpec(v.name, dtypes.to_numpy(v.dtype), tuple(int(n.substitute(sizes)) for n in v.shape))
+        for v in graph.fed
+    ]
+
+
+@dataclass(frozen=True)
+class _Check:
+    """A model without trades of accuracy beside its reference."""
+
+    model: Model
+    graph: Graph
+    name: str
+    options: Options
+    tolerance: float
+    reference: Reference | None
+    say: Say
+
+    def at_one_size(self, fed: Inputs) -> Report:
+        """One run; where an output differs, the first tensor that does is looked for."""
+        (got,) = self.runs([fed])
+        self.say(f"running {_name(self.reference)}")
+        run = self.wanted(lambda: self.graph)
         wanted = run(fed)
+        checks = self.checks(got, fed, wanted, run)
+        report = Report(_name(self.reference), self.tolerance, checks)
+        if report.ok:
+            return report
+        search = _Search(self.graph, self.name, self.options, fed, wanted, self.tolerance, self.say)
+        reference = self.reference
+        first = search.first(checks, None if reference is None else lambda names: reference.run(self.model, fed, names))
+        return replace(report, first=first)
+
+    def at_sizes(self, feeds: Sequence[Inputs], graphs: Sequence[Callable[[], Graph]]) -> Report:
+        """The worst of every output over several sizes of the open dimensions; `graphs` at those sizes."""
+        self.say("running it at several sizes")
+        found = []
+        for fed, got, graph in zip(feeds, self.runs(feeds), graphs, strict=True):
+            run = self.wanted(graph)
+            found.append(self.checks(got, fed, run(fed), run))
+        return Report(_name(self.reference), self.tolerance, worst(found, self.tolerance))
+
+    def runs(self, feeds: Sequence[Inputs]) -> list[dict[str, Array]]:
+        """The outputs of the compiled model, each time from its first state."""
+        with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
+            compiled = compile_graph(self.graph, self.name, self.options, None, self.say)
+            with _bundle(compiled, Path(directory) / "bundle") as bundle:
+                self.say("running it")
+                results = []
+                for fed in feeds:
+                    bundle.reset_state()
+                    results.append(bundle.run(fed))
+                return results
+
+    def wanted(self, graph: Callable[[], Graph]) -> Run:
+        """What gives the outputs that are right."""
+        if self.reference is None:
+            return partial(interpret, graph())
+        return partial(_reference_run, self.reference, self.model)
+
+    def checks(self, got: Mapping[str, Array], fed: Inputs, wanted: Mapping[str, Array], run: Run) -> Checks:
+        """Every output beside the reference's, with what rounding explains where that is needed."""
         checks = tuple(compare(output, array, wanted[output]) for output, array in got.items())
-        if not all(check.within(tolerance) for check in checks):
-            checks = _with_spread(checks, model, reference, run, fed, wanted)
-        for check in checks:
-            known = worst.get(check.name)
-            if known is None or (known.within(tolerance), -known.error) > (check.within(tolerance), -check.error):
-                worst[check.name] = check
-    return Report(_name(reference), tolerance, tuple(worst.values()))
+        if all(check.within(self.tolerance) for check in checks):
+            return checks
+        self.say("looking how far rounding leads")
+        again = self.reference.again if self.reference is not None else None
+        return with_spread(checks, run, fed, wanted, again and partial(again, self.model))
 
 
-def _reference_run(reference: Reference, model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def _reference_run(reference: Reference, model: Model, inputs: Inputs) -> dict[str, Array]:
     return reference.run(model, inputs, ())
-
-
-def _with_spread(
-    checks: Sequence[TensorCheck],
-    model: Model,
-    reference: Reference | None,
-    run: Callable[[Mapping[str, Array]], Mapping[str, Array]],
-    inputs: Mapping[str, Array],
-    wanted: Mapping[str, Array],
-) -> tuple[TensorCheck, ...]:
-    """The checks with how far the reference is from itself: in another order of operations, and for inputs that are
-    one unit in the last place away. What lies between 0 and 1 is taken to be made of terms of that size, and to be
-    rounded with them.
-    """
-    random = np.random.default_rng(0)
-
-    def beside(array: Array) -> Array:
-        if array.dtype.kind != "f":
-            return array
-        away = np.where(random.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
-        result: Array = np.nextafter(array, away)
-        return result
-
-    others = [run({name: beside(array) for name, array in inputs.items()})]
-    if reference is not None and reference.again is not None:
-        others.append(reference.again(model, inputs, ()))
-    result = []
-    for check in checks:
-        array = wanted[check.name]
-        spread = max(
-            (compare(check.name, other[check.name], array).error for other in others if check.name in other),
-            default=0.0,
-        )
-        if array.dtype.kind == "f" and array.size and (array >= 0).all() and (array <= 1).all() and check.largest > 0:
-            spread = max(spread, float(np.finfo(array.dtype).eps) / 4 / check.largest)
-        result.append(replace(check, spread=spread if math.isfinite(spread) else 0.0))
-    return tuple(result)
 
 
 def _name(reference: Reference | None) -> str:
     return "the interpreter" if reference is None else reference.name
-
-
-def compare(name: str, got: Array, wanted: Array) -> TensorCheck:
-    """How far a tensor is from what it should be."""
-    if got.shape != wanted.shape or got.size == 0:
-        worst = 0.0 if got.shape == wanted.shape else np.inf
-        return TensorCheck(name, str(got.dtype), got.shape, worst, 0.0)
-    a, b = got.astype(np.float64), wanted.astype(np.float64)
-    finite = np.isfinite(b)
-    largest = float(np.abs(b[finite]).max()) if finite.any() else 0.0
-    with np.errstate(invalid="ignore"):
-        difference = np.abs(a - b)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    difference = np.where(same, 0.0, np.where(np.isfinite(difference), difference, np.inf))
-    at = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
-    scale = largest if largest > 0 else 1.0
-    error_ = float(difference[at]) / scale
-    return TensorCheck(name, str(got.dtype), got.shape, error_, largest, at, float(a[at]), float(b[at]))
 
 
 def _bundle(compiled: Compiled, directory: Path) -> Bundle:
