@@ -117,12 +117,6 @@ def test_the_page_of_the_javascript_interface_has_every_export() -> None:
             assert re.search(rf"^### `(class )?{name}\b", part, re.M), name
     for name in (name for names in interfaces.JS_TYPES.values() for name in names):
         assert f"- `{name}` = " in page
-    for call in (
-        "Model.load(source, options = {})",
-        "run(inputs = {})",
-        "setDims(sizes)",
-        "dispose()",
-        "new Strings(table)",
-    ):
-        assert f"#### `{call}`" in page
+    for call in ("Model.load", "run", "setDims", "dispose", "new Strings"):
+        assert f"#### `{call}(" in page
     assert "constructor" not in page
