@@ -92,14 +92,15 @@ JS_MODULES = (
     Module("sterna/inspect", {"inspect.js": ("plan", "tensor")}),
     Module("sterna/strings", {"strings.js": ("Strings",)}, constructed=("Strings",)),
 )
-JS_TYPES = {
-    "tensors.js": ("TypedArray",),
-    "model.js": ("Input", "LoadOptions", "TensorInfo", "DimInfo", "NodeTime"),
-    "load.js": ("Source", "Files", "Parts", "Bytes", "FetchOptions", "Progress"),
-    "inspect.js": ("Lifetime",),
-    "strings.js": ("Texts", "Table", "Runs"),
+#: Files whose named types the page shows -> types that users never see.
+JS_TYPES: dict[str, tuple[str, ...]] = {
+    "tensors.js": (),
+    "model.js": ("Parts",),
+    "load.js": ("Opened", "Take"),
+    "inspect.js": (),
+    "strings.js": (),
 }
-"""The named types that the page shows, by file."""
+_JS_IMPORTED = re.compile(r'import\("[^"]*"\)\.\w+')
 
 
 @dataclass(frozen=True)
@@ -176,13 +177,14 @@ def _js_entry(doc: Doc) -> Iterator[str]:
 
 
 def _js_types(source: Path) -> Iterator[str]:
-    for file, names in JS_TYPES.items():
+    for file, hidden in JS_TYPES.items():
         for doc in _docs((source / file).read_text("utf-8")):
             for tag, value in doc.tags:
                 typed = _JS_TYPED.match(value)
-                if tag == "typedef" and typed is not None and typed[2] in names:
-                    text = f": {typed[3]}" if typed[3] else ""
-                    yield f"- `{typed[2]}` = `{_plain(typed[1])}`{text}"
+                if tag != "typedef" or typed is None or typed[2] in hidden or _JS_IMPORTED.fullmatch(typed[1]):
+                    continue
+                text = f": {typed[3]}" if typed[3] else ""
+                yield f"- `{typed[2]}` = `{_plain(typed[1])}`{text}"
 
 
 def _plain(kind: str) -> str:
