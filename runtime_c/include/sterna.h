@@ -87,7 +87,8 @@ typedef struct sterna_allocator {
   void (*release)(void *context, void *memory, size_t bytes);
 } sterna_allocator;
 
-/* Called after each node, on the thread that called sterna_run. */
+/* Called after each node, on the thread that called sterna_run. It may ask for infos and copy tensors; calls that change the
+ * model, such as sterna_run, sterna_set_dims or sterna_bind_input, are STERNA_BAD_ARGUMENT there. */
 typedef void (*sterna_on_node)(void *user, uint32_t node, const char *name, uint64_t nanoseconds);
 
 /* Zero stands for the default of every member. */
@@ -113,7 +114,8 @@ STERNA_API sterna_status sterna_load_table(const void *graph, size_t graph_bytes
 /* Stops the model's threads and gives everything back. NULL is allowed. */
 STERNA_API void sterna_unload(sterna_model *model);
 
-/* Runs all nodes. After a failure the outputs are unspecified and the model may be run again. */
+/* Runs all nodes. After a failure the model is as before its first run at these sizes: computed dimensions stand at their
+ * greatest size, no tensor that nodes write has a value, and it may be run again. */
 STERNA_API sterna_status sterna_run(sterna_model *model);
 
 /* Lets the model forget what earlier runs left in it: recurrent states and caches are again what they are after loading.
@@ -174,7 +176,8 @@ STERNA_API void *sterna_output_buffer(sterna_model *model, uint32_t output);
 
 /* Lets every following run read (write) the caller's memory, without a copy: dense, row-major, aligned to its element,
  * at least `bytes` of the info long, alive until the next bind or unload. NULL goes back to the runtime's memory.
- * Memory bound to an output must not overlap that of any other tensor. */
+ * Memory bound to an output must not overlap that of any other tensor. Where the model computes a dimension of an output,
+ * `bytes` is the most that it may be only before the first run: ask then. */
 STERNA_API sterna_status sterna_bind_input(sterna_model *model, uint32_t input, const void *memory);
 STERNA_API sterna_status sterna_bind_output(sterna_model *model, uint32_t output, void *memory);
 
@@ -184,8 +187,8 @@ STERNA_API sterna_status sterna_value_info(const sterna_model *model, uint32_t v
 STERNA_API int32_t sterna_find_value(const sterna_model *model, const char *name);
 
 /* Copies a tensor into dense row-major memory of `bytes` bytes, which must be exactly the info's. STERNA_NOT_AVAILABLE
- * for a value that a later node overwrites (compile with debug=True to keep it), and before the first run
- * at these sizes. */
+ * for a value that a later node overwrites (compile with debug=True to keep it), before the first run
+ * at these sizes, and after a run that failed. */
 STERNA_API sterna_status sterna_value_copy(sterna_model *model, uint32_t value, void *memory, size_t bytes);
 
 /* ---- Dimensions that were left open when the model was compiled, numbered from 0 ----

@@ -48,6 +48,19 @@ static sterna_status finish(const graph *graph, const sterna_library *library, s
   return status;
 }
 
+/* Hands the model over, or gives everything back. Without memory nothing else can be said of a bundle, whatever the code that
+ * missed it took that for. */
+static sterna_status conclude(sterna_status status, sterna_model *model, sterna_model **out, sterna_error *error) {
+  uint64_t refused = model->heap.refused;
+  if (status == STERNA_OK) {
+    *out = model;
+    return STERNA_OK;
+  }
+  sterna_unload(model);
+  if (refused == 0 || (status == STERNA_RESOURCES && error != NULL && error->message[0] != 0)) return status;
+  return fail(error, STERNA_RESOURCES, "out of memory: %llu bytes more are needed", (unsigned long long)refused);
+}
+
 sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void *params, size_t params_bytes,
                                 const sterna_library *library, const sterna_options *options, sterna_model **out,
                                 sterna_error *error) {
@@ -64,11 +77,7 @@ sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void
   model->params_bytes = params_bytes;
   status = graph_open(&graph, data, graph_bytes, model, error);
   if (status == STERNA_OK) status = finish(&graph, library, model, error);
-  if (status == STERNA_OK)
-    *out = model;
-  else
-    sterna_unload(model);
-  return status;
+  return conclude(status, model, out, error);
 }
 
 #ifndef STERNA_PORT_NONE
@@ -135,11 +144,7 @@ sterna_status sterna_load(const char *directory, const sterna_options *options, 
     status = load(directory, &text, model, error);
     port_unmap(&text);
   }
-  if (status == STERNA_OK)
-    *out = model;
-  else
-    sterna_unload(model);
-  return status;
+  return conclude(status, model, out, error);
 #endif
 }
 

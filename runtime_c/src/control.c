@@ -66,7 +66,7 @@ sterna_status control_open(const char *text, size_t list, sterna_model *model, s
   if (!json_is_list(text, list)) BAD("control is not a list");
   uint32_t n = json_count(text, list), open[MAX_NESTED], depth = 0, i = 0;
   control *controls = heap_take(&model->heap, n, sizeof *controls);
-  if (controls == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u controls", (unsigned)n);
+  if (controls == NULL) return STERNA_RESOURCES;
   for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
     control *c = &controls[i];
     if (!read_control(text, at, model, c)) BAD("control %u is neither a choice nor a loop over nodes", (unsigned)i);

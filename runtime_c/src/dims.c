@@ -35,8 +35,9 @@ struct formula {
   formula *next;
   const term *terms;
   uint32_t n_terms;
-  uint32_t stage;
+  const uint32_t *stage; /* of the value or node that has the number: all numbers of one change together */
   int64_t *target;
+  int64_t before; /* what stood there before the latest change */
 };
 
 /* ---- Arithmetic: false if the result does not fit ---- */
@@ -174,12 +175,11 @@ bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target
   memcpy(terms, list.terms, list.n * sizeof *terms);
   f->terms = terms;
   f->n_terms = list.n;
-  f->stage = 1;
   for (const term *t = terms; t < terms + list.n; t++) {
     uint32_t known = t->operation == OP_SIZE && t->number >= model->n_open ? 2 + (uint32_t)t->number : 1;
-    if (f->stage < known) f->stage = known;
+    if (*stage < known) *stage = known;
   }
-  if (*stage < f->stage) *stage = f->stage;
+  f->stage = stage;
   f->target = target;
   f->next = model->formulas;
   model->formulas = f;
@@ -193,7 +193,7 @@ sterna_status dims_open(const char *text, size_t list, sterna_model *model, ster
   if (n > MAX_DIMS) BAD("has %u symbols; at most %u are read", (unsigned)n, MAX_DIMS);
   sterna_dim *dims = heap_take(&model->heap, n, sizeof *dims);
   model->sizes = heap_take(&model->heap, 2 * n, sizeof *model->sizes);
-  if (dims == NULL || model->sizes == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u symbols", (unsigned)n);
+  if (dims == NULL || model->sizes == NULL) return STERNA_RESOURCES;
   for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
     size_t member[4];
     if (!json_members(text, at, "name\0lo\0hi\0value", member, 4) ||
@@ -231,11 +231,8 @@ sterna_status dims_link(const char *text, size_t list, sterna_model *model, ster
 
 /* ---- Other sizes ---- */
 
-/* Whatever is known from stage `first` to `last` follows model->sizes, or the bundle contradicts itself at these sizes. */
-static sterna_status apply(sterna_model *model, uint32_t first, uint32_t last, sterna_error *error) {
-  for (const formula *f = model->formulas; f != NULL; f = f->next)
-    if (f->stage >= first && f->stage <= last && !evaluate(f, model->sizes))
-      BAD("a number does not fit or is negative at these sizes");
+/* Whether all values and nodes from stage `first` to `last` are sound; sets what follows from their numbers. */
+static sterna_status check(sterna_model *model, uint32_t first, uint32_t last, sterna_error *error) {
   for (uint32_t i = 0; i < model->n_values; i++) {
     uint32_t stage = model->values[i].stage;
     sterna_status status = stage >= first && stage <= last ? graph_check_value(model, i, error) : STERNA_OK;
@@ -249,12 +246,38 @@ static sterna_status apply(sterna_model *model, uint32_t first, uint32_t last, s
   return STERNA_OK;
 }
 
+/* Whatever is known from stage `first` to `last` follows model->sizes. Where the bundle contradicts itself at these sizes, all
+ * of it stays as it was: a value whose dims and bytes are of different sizes would be copied past its ends. */
+static sterna_status apply(sterna_model *model, uint32_t first, uint32_t last, sterna_error *error) {
+  bool fits = true;
+  for (formula *f = model->formulas; f != NULL; f = f->next) {
+    if (*f->stage < first || *f->stage > last) continue;
+    f->before = *f->target;
+    fits = evaluate(f, model->sizes) && fits;
+  }
+  sterna_status status = fits ? check(model, first, last, error)
+                              : fail(error, STERNA_MALFORMED, "graph.json: a number does not fit or is negative at these sizes");
+  if (status == STERNA_OK) return STERNA_OK;
+  for (formula *f = model->formulas; f != NULL; f = f->next)
+    if (*f->stage >= first && *f->stage <= last) *f->target = f->before;
+  (void)check(model, first, last, NULL);
+  return status;
+}
+
+void dims_forget(sterna_model *model) {
+  if (!model->has_computed) return;
+  for (uint32_t i = model->n_open; i < model->n_dims; i++) model->sizes[i] = model->dims[i].hi;
+  (void)apply(model, 2, UINT32_MAX, NULL); /* good, as it was when the caller's sizes were set */
+  model->has_computed = false;
+}
+
 sterna_status dims_compute(sterna_model *model, uint32_t symbol, int64_t size) {
   const sterna_dim *dim = &model->dims[symbol];
   if (size < dim->lo || size > dim->hi)
     return fail(&model->error, STERNA_KERNEL_FAILED, "dimension \"%s\" is %lld; the bundle has room for %lld to %lld",
                 dim->name, (long long)size, (long long)dim->lo, (long long)dim->hi);
   model->sizes[symbol] = size;
+  model->has_computed = true;
   return apply(model, 2 + symbol, 2 + symbol, &model->error);
 }
 
@@ -268,7 +291,7 @@ sterna_status sterna_dim_info(const sterna_model *model, uint32_t dim, sterna_di
 }
 
 sterna_status sterna_set_dims(sterna_model *model, const int64_t *sizes, uint32_t count) {
-  if (model == NULL) return STERNA_BAD_ARGUMENT;
+  if (may_change(model) != STERNA_OK) return STERNA_BAD_ARGUMENT;
   if (count != model->n_open || (sizes == NULL && count > 0))
     return fail(&model->error, STERNA_BAD_ARGUMENT, "%u sizes were given; the model has %u dimensions to set",
                 sizes != NULL ? (unsigned)count : 0u, (unsigned)model->n_open);
@@ -286,11 +309,10 @@ sterna_status sterna_set_dims(sterna_model *model, const int64_t *sizes, uint32_
   for (uint32_t i = count; i < model->n_dims; i++) model->sizes[i] = model->dims[i].hi; /* nothing is computed yet */
   sterna_status status = apply(model, 1, UINT32_MAX, &model->error);
   if (status == STERNA_OK) {
-    model->has_run = false; /* what lies in memory has other shapes */
+    model->has_run = model->has_computed = false; /* what lies in memory has other shapes */
     return STERNA_OK;
   }
   memcpy(model->sizes, before, all);
-  (void)apply(model, 1, UINT32_MAX, NULL); /* they were good before */
   return status;
 }
 

@@ -149,7 +149,7 @@ static sterna_status read_signature(const char *text, size_t list, storage_class
   const char *what = class == CLASS_INPUT ? "inputs" : "outputs";
   uint32_t n = json_count(text, list), i = 0;
   binding *bindings = heap_take(&model->heap, n, sizeof *bindings);
-  if (bindings == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u %s", (unsigned)n, what);
+  if (bindings == NULL) return STERNA_RESOURCES;
   for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
     uint32_t index;
     if (!json_uint32(text, at, &index) || index >= model->n_values) BAD("%s[%u] is not a value", what, (unsigned)i);
@@ -196,7 +196,7 @@ static sterna_status read_states(const graph *graph, sterna_model *model, sterna
   if (graph->states_at == JSON_NONE) return STERNA_OK;
   if (!json_is_list(text, graph->states_at)) BAD("states is not a list");
   model->states = heap_take(&model->heap, json_count(text, graph->states_at), sizeof *model->states);
-  if (model->states == NULL) return fail(error, STERNA_RESOURCES, "out of memory for the states");
+  if (model->states == NULL) return STERNA_RESOURCES;
   for (size_t at = json_first(text, graph->states_at); at != JSON_NONE; at = json_next(text, at), model->n_states++) {
     state *s = &model->states[model->n_states];
     size_t member[2];
@@ -288,7 +288,7 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
   if (status != STERNA_OK) return status;
   uint32_t n_in = json_count(text, member[2]), n_out = json_count(text, member[3]);
   void **slots = heap_take(&model->heap, (uint64_t)n_in + n_out, sizeof *slots);
-  if (slots == NULL) return fail(error, STERNA_RESOURCES, "out of memory for the call records");
+  if (slots == NULL) return STERNA_RESOURCES;
   status = read_slots(text, member[2], false, model, n, slots, error);
   if (status == STERNA_OK) status = read_slots(text, member[3], true, model, n, slots + n_in, error);
   n->function = kernel->function;
@@ -338,7 +338,7 @@ static sterna_status check_library(const graph *graph, const sterna_library *lib
   }
   model->n_kernels = n;
   model->kernel_names = heap_take(&model->heap, n, sizeof *model->kernel_names);
-  if (model->kernel_names == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)n);
+  if (model->kernel_names == NULL) return STERNA_RESOURCES;
   uint32_t i = 0;
   for (size_t at = json_first(graph->text, graph->kernels_at); at != JSON_NONE; at = json_next(graph->text, at), i++) {
     size_t member;
@@ -375,9 +375,7 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
   model->n_nodes = json_count(text, graph->nodes_at);
   model->values = heap_take(&model->heap, model->n_values, sizeof *model->values);
   model->nodes = heap_take(&model->heap, model->n_nodes, sizeof *model->nodes);
-  if (model->values == NULL || model->nodes == NULL)
-    return fail(error, STERNA_RESOURCES, "out of memory for %u values and %u nodes", (unsigned)model->n_values,
-                (unsigned)model->n_nodes);
+  if (model->values == NULL || model->nodes == NULL) return STERNA_RESOURCES;
 
   value *v = model->values;
   for (size_t at = json_first(text, graph->values_at); at != JSON_NONE; at = json_next(text, at), v++) {
@@ -403,7 +401,7 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
   if (model->n_open + model->n_computed != model->n_dims) BAD("symbol \"%s\" is computed by no node", model->dims[model->n_open + model->n_computed].name);
   if (!collect_slots(&model->heap, model->inputs, model->n_inputs) ||
       !collect_slots(&model->heap, model->outputs, model->n_outputs))
-    return fail(error, STERNA_RESOURCES, "out of memory for the call records");
+    return STERNA_RESOURCES;
   status = read_states(graph, model, error);
   if (status == STERNA_OK) status = sterna_reset_state(model);
   return status == STERNA_OK ? control_open(text, graph->control_at, model, error) : status;

@@ -2,7 +2,9 @@
 
 #include "internal.h"
 
-#define CHUNK_BYTES 16384u
+#ifndef STERNA_CHUNK_BYTES /* tests make it small: then every request is one of the allocator */
+#define STERNA_CHUNK_BYTES 16384u
+#endif
 #define HEADER_BYTES 32u /* of a chunk; keeps what follows aligned to 16 */
 
 struct heap_chunk {
@@ -30,11 +32,17 @@ void heap_open(heap *heap, const sterna_allocator *allocator) {
   }
 }
 
+/* Whoever asked may take NULL for a fault of the file: whether it was memory that was lacking is known here. */
+static void *refuse(heap *heap, uint64_t bytes) {
+  heap->refused = bytes > 0 ? bytes : 1;
+  return NULL;
+}
+
 static unsigned char *new_chunk(heap *heap, uint64_t bytes) {
   uint64_t total;
-  if (!add_fits(bytes, HEADER_BYTES, &total) || total > PTRDIFF_MAX) return NULL;
-  heap_chunk *chunk = heap->allocator.allocate(heap->allocator.context, (size_t)total);
-  if (chunk == NULL) return NULL;
+  bool fits = add_fits(bytes, HEADER_BYTES, &total) && total <= PTRDIFF_MAX;
+  heap_chunk *chunk = fits ? heap->allocator.allocate(heap->allocator.context, (size_t)total) : NULL;
+  if (chunk == NULL) return refuse(heap, bytes);
   if (heap->allocator.allocate != default_allocate) memset(chunk, 0, (size_t)total);
   chunk->next = heap->chunks;
   chunk->bytes = (size_t)total;
@@ -44,15 +52,15 @@ static unsigned char *new_chunk(heap *heap, uint64_t bytes) {
 
 void *heap_take(heap *heap, uint64_t count, uint64_t bytes) {
   uint64_t wanted;
-  if (!multiply_fits(count, bytes, &wanted) || !add_fits(wanted, 15, &wanted)) return NULL;
+  if (!multiply_fits(count, bytes, &wanted) || !add_fits(wanted, 15, &wanted)) return refuse(heap, UINT64_MAX);
   wanted &= ~(uint64_t)15;
   if (wanted == 0) wanted = 16; /* an empty list is not a failure */
   if (wanted > heap->left) {
-    if (wanted >= CHUNK_BYTES / 2) return new_chunk(heap, wanted);
-    unsigned char *fresh = new_chunk(heap, CHUNK_BYTES);
+    if (wanted >= STERNA_CHUNK_BYTES / 2) return new_chunk(heap, wanted);
+    unsigned char *fresh = new_chunk(heap, STERNA_CHUNK_BYTES);
     if (fresh == NULL) return NULL;
     heap->next = fresh;
-    heap->left = CHUNK_BYTES;
+    heap->left = STERNA_CHUNK_BYTES;
   }
   void *taken = heap->next;
   heap->next += wanted;
@@ -62,7 +70,7 @@ void *heap_take(heap *heap, uint64_t count, uint64_t bytes) {
 
 void *heap_take_aligned(heap *heap, uint64_t bytes) {
   uint64_t wanted;
-  if (!add_fits(bytes, ALIGNMENT - 1, &wanted)) return NULL;
+  if (!add_fits(bytes, ALIGNMENT - 1, &wanted)) return refuse(heap, UINT64_MAX);
   unsigned char *memory = new_chunk(heap, wanted);
   if (memory == NULL) return NULL;
   return memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT) % ALIGNMENT;

@@ -27,6 +27,7 @@
 #define dims_read sterna_dims_read
 #define dims_link sterna_dims_link
 #define dims_compute sterna_dims_compute
+#define dims_forget sterna_dims_forget
 #define graph_check_value sterna_graph_check_value
 #define graph_check_tasks sterna_graph_check_tasks
 #define graph_open sterna_graph_open
@@ -35,6 +36,7 @@
 #define control_open sterna_control_open
 #define control_run sterna_control_run
 #define run_node sterna_run_node
+#define may_change sterna_may_change
 #define value_address sterna_value_address
 
 #define ALIGNMENT 64u /* of the arena, of scratch, of blocks of parameters: a cache line and a 512-bit vector */
@@ -79,10 +81,11 @@ typedef struct heap {
   heap_chunk *chunks;
   unsigned char *next; /* free part of the newest small chunk */
   size_t left;
+  uint64_t refused; /* bytes of the latest request that failed; 0: none has */
 } heap;
 
 void heap_open(heap *heap, const sterna_allocator *allocator);
-/* Zeroed memory, aligned to 16 bytes; NULL if there is none. `count * bytes` is checked. */
+/* Zeroed memory, aligned to 16 bytes; NULL if there is none, and heap->refused says so. `count * bytes` is checked. */
 void *heap_take(heap *heap, uint64_t count, uint64_t bytes);
 /* The same in a chunk of its own, aligned to ALIGNMENT. */
 void *heap_take_aligned(heap *heap, uint64_t bytes);
@@ -195,7 +198,9 @@ struct sterna_model {
   uint64_t params_bytes;
   port_file params_file;
   void *library;
-  bool has_run;
+  bool has_run; /* the latest run at these sizes succeeded: values are there */
+  bool has_computed; /* some size since dims_forget */
+  bool running;
   sterna_on_node on_node;
   void *user;
 };
@@ -208,16 +213,20 @@ sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t
 /* Reads the list of symbols, which may be missing; all stand at their upper bounds. */
 sterna_status dims_open(const char *text, size_t list, sterna_model *model, sterna_error *error);
 /* Reads a number that is not negative, or an expression with such a result: then *target follows the sizes from now
- * on, and *stage becomes at least the expression's. */
+ * on, and *stage, which lives as long as the model, becomes at least the expression's. */
 bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, uint32_t *stage);
 /* Once the values are read: notes which of them are the sizes of symbols. */
 sterna_status dims_link(const char *text, size_t list, sterna_model *model, sterna_error *error);
 /* Gives a symbol the size that the model has computed; everything that waited for it follows. */
 sterna_status dims_compute(sterna_model *model, uint32_t symbol, int64_t size);
+/* Computed sizes are again the most that they may be, as before a run. */
+void dims_forget(sterna_model *model);
 
 /* ---- model.c ---- */
 
 sterna_status run_node(sterna_model *model, uint32_t index);
+/* STERNA_BAD_ARGUMENT for no model, and for one that is running: the caller is its callback. */
+sterna_status may_change(sterna_model *model);
 /* The first byte of a value's buffer. */
 uint8_t *value_address(const sterna_model *model, const value *v);
 

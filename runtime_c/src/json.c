@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define MAX_KEY_BYTES 128u /* of the names that are looked for */
+
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -166,9 +168,16 @@ static size_t after_value(const char *text, size_t at) {
   return at;
 }
 
+/* Whether a string is that one, however it is written: "a" and "\\u0061" are the same name to every reader. */
 static bool key_is(const char *text, size_t at, const char *key) {
-  for (text += at + 1; *key != 0 && *text == *key; text++) key++;
-  return *key == 0 && *text == '"';
+  char decoded[MAX_KEY_BYTES];
+  size_t n = 0;
+  while (key[n] != 0 && text[at + 1 + n] == key[n]) n++;
+  if (text[at + 1 + n] != '\\') return key[n] == 0 && text[at + 1 + n] == '"';
+  n = json_string_bytes(text, at);
+  if (n == 0 || n > sizeof decoded) return false;
+  json_string(text, at, decoded);
+  return strcmp(decoded, key) == 0;
 }
 
 bool json_members(const char *text, size_t object, const char *keys, size_t *values, size_t n) {

@@ -34,8 +34,8 @@
  * or not passes alike. */
 bool json_check(const char *text, size_t bytes, size_t *at);
 
-/* Finds the members of an object whose keys are given: `n` of them, in one string "a\0b\0c", since a table of pointers is
- * several times as large. A missing one is JSON_NONE. False if `object` is no object, or if one of the keys occurs twice,
+/* Finds the members of an object whose keys are given: `n` of them of less than 128 bytes each, in one string "a\0b\0c", since
+ * a table of pointers is several times as large. A missing one is JSON_NONE. False if `object` is no object, or if one of the keys occurs twice,
  * since two readers could then disagree on the meaning. */
 bool json_members(const char *text, size_t object, const char *keys, size_t *values, size_t n);
 
@@ -58,7 +58,7 @@ size_t json_string_bytes(const char *text, size_t value);
 /* Writes the string and its terminator. */
 void json_string(const char *text, size_t value, char *out);
 bool json_string_is(const char *text, size_t value, const char *expected);
-/* A copy in `heap`; NULL if it is no string, or if there is no memory. */
+/* A copy in `heap`; NULL if it is no string, or if there is no memory, which heap->refused tells. */
 const char *json_take_string(heap *heap, const char *text, size_t value);
 
 #endif

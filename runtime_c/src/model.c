@@ -15,6 +15,11 @@ void sterna_set_on_node(sterna_model *model, sterna_on_node on_node, void *user)
   model->user = user;
 }
 
+sterna_status may_change(sterna_model *model) {
+  if (model == NULL) return STERNA_BAD_ARGUMENT;
+  return model->running ? fail(&model->error, STERNA_BAD_ARGUMENT, "on_node called what changes a model within its run") : STERNA_OK;
+}
+
 sterna_status run_node(sterna_model *model, uint32_t index) {
   const node *n = &model->nodes[index];
   uint64_t start = model->on_node != NULL ? port_now() : 0;
@@ -35,14 +40,18 @@ sterna_status run_node(sterna_model *model, uint32_t index) {
 }
 
 sterna_status sterna_run(sterna_model *model) {
-  if (model == NULL) return STERNA_BAD_ARGUMENT;
+  if (may_change(model) != STERNA_OK) return STERNA_BAD_ARGUMENT;
+  dims_forget(model);
+  model->running = true;
   sterna_status status = control_run(model);
-  if (status == STERNA_OK) model->has_run = true;
+  model->running = false;
+  model->has_run = status == STERNA_OK;
+  if (status != STERNA_OK) dims_forget(model); /* one size may be of this run and another of none */
   return status;
 }
 
 sterna_status sterna_reset_state(sterna_model *model) {
-  if (model == NULL) return STERNA_BAD_ARGUMENT;
+  if (may_change(model) != STERNA_OK) return STERNA_BAD_ARGUMENT;
   for (uint32_t i = 0; i < model->n_states; i++) {
     const state *s = &model->states[i];
     const value *v = &model->values[s->value];
@@ -126,6 +135,7 @@ void *sterna_output_buffer(sterna_model *model, uint32_t index) {
 
 static sterna_status rebind(sterna_model *model, binding *b, void *memory) {
   const value *v = &model->values[b->value];
+  if (may_change(model) != STERNA_OK) return STERNA_BAD_ARGUMENT;
   if ((uintptr_t)memory % v->element_bytes != 0)
     return fail(&model->error, STERNA_BAD_ARGUMENT, "\"%s\": the memory is not aligned to its %u-byte elements",
                 v->tensor.name, (unsigned)v->element_bytes);

@@ -55,16 +55,16 @@ static const sterna_library library = {sizeof library, STERNA_ABI, 3, 0, kernels
   VALUE("n", "int64", "[]", "arena", "0", "8", "[]") ","                                                      \
   VALUE("places", "int32", "[[\"d\",0]]", "arena", "64", "32", "[1]") ","                                     \
   VALUE("y", "int32", "[2,[\"d\",0]]", "output", "0", "64", "[[\"d\",0],1]") ","                              \
-  VALUE("sum", "int32", "[]", "output", "0", "4", "[]") "],\"inputs\":[0],\"outputs\":[3,4],\"nodes\":["       \
+  VALUE("sum", "int32", "[]", "output", "0", "4", "[]") "%s],\"inputs\":[0],\"outputs\":[3,4],\"nodes\":["       \
   "{\"name\":\"count\",\"kernel\":0,\"in\":[0],\"out\":[1,2],\"tasks\":1},"                                   \
   "{\"name\":\"pick\",\"kernel\":1,\"in\":[0,2],\"out\":[3],\"tasks\":[\"d\",0]},"                             \
   "{\"name\":\"sum\",\"kernel\":2,\"in\":[3],\"out\":[4],\"tasks\":1}]}"
 
 #define FOUND(more) "{\"name\":\"found\",\"lo\":0,\"hi\":" more "}"
 
-static sterna_model *load(const char *symbols, sterna_error *error) {
+static sterna_model *load_with(const char *symbols, const char *values, sterna_error *error) {
   char body[4096], text[4300];
-  int bytes = snprintf(body, sizeof body, BODY, (unsigned)(sizeof(void *) * 8), symbols);
+  int bytes = snprintf(body, sizeof body, BODY, (unsigned)(sizeof(void *) * 8), symbols, values);
   uint64_t hash = sterna_hash64(body, (size_t)bytes);
   bytes = snprintf(text, sizeof text, "{\"sterna\":1,\"hash\":\"%08lx%08lx\",\n%s", (unsigned long)(hash >> 32),
                    (unsigned long)(hash & 0xffffffffu), body);
@@ -72,6 +72,8 @@ static sterna_model *load(const char *symbols, sterna_error *error) {
   (void)sterna_load_table(text, (size_t)bytes, NULL, 0, &library, NULL, &model, error);
   return model;
 }
+
+static sterna_model *load(const char *symbols, sterna_error *error) { return load_with(symbols, "", error); }
 
 static void check_run(sterna_model *model, unsigned mask) {
   int32_t *x = sterna_input_buffer(model, 0), wanted[MOST], total = 0;
@@ -116,6 +118,68 @@ static void test_runs(void) {
   sterna_unload(model);
 }
 
+/* All of the model's tensors as they are before a run: as large as they may be, and not there. */
+static void check_fresh(sterna_model *model) {
+  sterna_tensor tensor;
+  sterna_dim dim;
+  char copy[64];
+  CHECK(sterna_dim_info(model, 0, &dim) == STERNA_OK && dim.size == MOST);
+  for (uint32_t i = 2; i < sterna_value_count(model); i++) {
+    CHECK(sterna_value_info(model, i, &tensor) == STERNA_OK && tensor.bytes <= sizeof copy);
+    size_t elements = 1;
+    for (uint32_t axis = 0; axis < tensor.rank; axis++) elements *= (size_t)tensor.dims[axis];
+    CHECK(tensor.bytes == elements * sizeof(int32_t));
+    CHECK(sterna_value_copy(model, i, copy, tensor.bytes) == STERNA_NOT_AVAILABLE);
+  }
+  CHECK(sterna_output_info(model, 0, &tensor) == STERNA_OK && tensor.dims[1] == MOST);
+}
+
+/* A size with which another one is negative: the run fails, and leaves nothing that is half of one size and half of another. */
+static void test_rolled_back(void) {
+  sterna_error error;
+  sterna_model *model = load_with(FOUND("8,\"value\":1"), "," VALUE("rest", "int32", "[2,[\"+\",[\"d\",0],-3]]", "arena", "64", "64",
+                                                                   "[[\"d\",0],1]"), &error);
+  CHECK(model != NULL || printf("%s\n", error.message) < 0);
+  if (model == NULL) return;
+  check_fresh(model);
+  check_run(model, 0xff);
+  for (unsigned mask = 0; mask < 256; mask++) {
+    int32_t *x = sterna_input_buffer(model, 0);
+    int n = 0;
+    for (int i = 0; i < MOST; i++) n += x[i] = (int32_t)(mask >> i & 1);
+    if (n >= 3) {
+      check_run(model, mask);
+      continue;
+    }
+    CHECK(sterna_run(model) == STERNA_MALFORMED);
+    check_fresh(model);
+  }
+  sterna_unload(model);
+}
+
+/* What a callback may ask within a run, and what it may not do. */
+static void meddle(void *user, uint32_t node, const char *name, uint64_t nanoseconds) {
+  sterna_model *model = user;
+  sterna_tensor tensor;
+  (void)node, (void)name, (void)nanoseconds;
+  CHECK(sterna_output_info(model, 0, &tensor) == STERNA_OK);
+  CHECK(sterna_run(model) == STERNA_BAD_ARGUMENT && sterna_reset_state(model) == STERNA_BAD_ARGUMENT);
+  CHECK(sterna_set_dims(model, NULL, 0) == STERNA_BAD_ARGUMENT && sterna_bind_output(model, 0, NULL) == STERNA_BAD_ARGUMENT);
+  CHECK(strstr(sterna_last_error(model)->message, "within its run") != NULL);
+}
+
+static void test_callback(void) {
+  sterna_error error;
+  sterna_model *model = load(FOUND("8,\"value\":1"), &error);
+  CHECK(model != NULL);
+  if (model == NULL) return;
+  sterna_set_on_node(model, meddle, model);
+  check_run(model, 0x5a);
+  sterna_set_on_node(model, NULL, NULL);
+  CHECK(sterna_set_dims(model, NULL, 0) == STERNA_OK && sterna_reset_state(model) == STERNA_OK);
+  sterna_unload(model);
+}
+
 static void test_refused(void) {
   static const char *const symbols[] = {
       FOUND("8"),                 /* the caller's: then y is not computed, and this one is good */
@@ -137,6 +201,8 @@ static void test_refused(void) {
 
 int main(void) {
   test_runs();
+  test_rolled_back();
+  test_callback();
   test_refused();
   printf("%d failures\n", failures);
   return failures != 0;

@@ -78,6 +78,10 @@ static void test_json_walk(void) {
   CHECK(strcmp(string, "\xc3\xa9\t\xf0\x9f\x98\x80") == 0);
 
   CHECK(!json_members("{\"a\":1,\"a\":2}", 0, "a", member, 1)); /* twice */
+  CHECK(!json_members("{\"abc\":1,\"a\\u0062c\":2}", 0, "abc", member, 1));
+  CHECK(json_members("{\"\\u0061bc\":7}", 0, "abc", member, 1) && json_uint64("7,", 0, &number));
+  CHECK(member[0] != JSON_NONE && json_string_is("\"l\\u006fop\"", 0, "loop"));
+  CHECK(json_members("{\"ab\\u0063d\":7,\"ab\\u0000\":1}", 0, "abc\0ab", member, 2) && member[0] == JSON_NONE && member[1] == JSON_NONE);
   CHECK(!json_members("[1]", 0, "a", member, 1));
   CHECK(!json_uint64("-1,", 0, &number) && !json_uint64("1.0,", 0, &number) && !json_uint64("1e3,", 0, &number));
   CHECK(json_uint64("18446744073709551615,", 0, &number) && number == UINT64_MAX);

@@ -22,7 +22,7 @@ RUNTIME = ROOT / "runtime_c"
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Werror"]
 INCLUDES = [f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'src'}"]
 ZIG = [sys.executable, "-m", "ziglang"]
-SIZE_LIMIT = 40 * 1024
+SIZE_LIMIT = 44 * 1024
 
 posix_only = pytest.mark.skipif(platform.system() == "Windows", reason="needs POSIX: builds port/posix.c")
 
@@ -59,7 +59,9 @@ def test_cmake_names_every_source() -> None:
 def test_c_tests(program: str, sanitizers: str, tmp_path: Path) -> None:
     gcc = need("gcc", "compiles the C tests with sanitizers")
     binary = tmp_path / program
+    # Every request is one of the allocator: it can fail, and nothing lies behind its end.
     flags = [*STRICT, *INCLUDES, "-g", "-O1", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+    flags.append("-DSTERNA_CHUNK_BYTES=32")
     run(gcc, *flags, RUNTIME / "test" / f"{program}.c", *sources(), "-o", binary, "-lpthread", "-ldl")
     assert run(binary).endswith("0 failures\n")
 
