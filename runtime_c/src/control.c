@@ -49,7 +49,9 @@ static bool read_control(const char *text, size_t at, sterna_model *model, contr
         c->limit > MAX_ITERATIONS)
       return false;
     c->count = UINT64_MAX;
-    if (member[2] != JSON_NONE && !json_uint64(text, member[2], &c->count)) return false;
+    bool is_counted = member[2] != JSON_NONE;
+    if (is_counted && (c->trips != NULL || !json_uint64(text, member[2], &c->count))) return false;
+    if (!is_counted && c->trips == NULL && c->condition == NULL) return false; /* it could only fail */
     c->last = ends[1];
   }
   c->first = ends[0];

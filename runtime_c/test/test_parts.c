@@ -52,6 +52,24 @@ static void test_json_check(void) {
   free(text);
 }
 
+/* A name means the same however a writer spells it. */
+static void test_json_escaped_names(void) {
+  static const char text[] = "{\"\\u0061bi\":1,\"list\":[\"\\/\",\"\\u002F\",\"a\\b\",\"\\\\\"],\"abi\\u0000\":2,\"\\u00610\":3}";
+  size_t at, member[2];
+  CHECK(json_check(text, sizeof text - 1, &at));
+  CHECK(json_members(text, 0, "abi\0list", member, 2) && member[0] != JSON_NONE);
+  size_t element = json_first(text, member[1]);
+  CHECK(json_string_is(text, element, "/") && !json_string_is(text, element, "//") && !json_string_is(text, element, ""));
+  element = json_next(text, element);
+  CHECK(json_string_is(text, element, "/"));
+  element = json_next(text, element);
+  CHECK(!json_string_is(text, element, "ab") && !json_string_is(text, element, "a\b"));
+  element = json_next(text, element);
+  CHECK(json_string_is(text, element, "\\") && json_next(text, element) == JSON_NONE);
+  static const char twice[] = "{\"\\u0061bi\":1,\"abi\":1}";
+  CHECK(json_check(twice, sizeof twice - 1, &at) && !json_members(twice, 0, "abi", member, 1));
+}
+
 static void test_json_walk(void) {
   static const char text[] = "{\"skip\":{\"a\":[\"}\\\"\",[{}]]},\"a\":12, \"list\" : [ 3 ,[4],\"x\" , true] ,\"s\":\"\\u00e9\\t\\ud83d\\ude00\"}";
   static const char keys[] = "a\0list\0s\0none";
@@ -200,6 +218,7 @@ static void test_status(void) {
 int main(void) {
   test_hash();
   test_json_check();
+  test_json_escaped_names();
   test_json_walk();
   test_json_number();
   test_arithmetic();

@@ -1,11 +1,11 @@
+import { MOST_NESTED } from "./constants.js";
 import { bad, fail } from "./errors.js";
-
-const MOST_NESTED = 32;
+import { isScalar, isSize } from "./tensors.js";
 
 /**
  * @typedef {import("./graph.js").Graph} Graph
- * @typedef {{loop: boolean, nodes: number[], count: number, limit: number, trips?: number, condition?: number, number?: number, parts:
- *   Control[][], name: string}} Control A choice between two ranges of nodes, or a loop over one; values by their index;
+ * @typedef {{loop: boolean, nodes: number[], count?: number, limit?: number, trips?: number, condition?: number, number?: number, parts:
+ *   Control[][]}} Control A choice between two ranges of nodes, or a loop over one; values by their index;
  *   `parts`: the controls within each range.
  */
 
@@ -17,15 +17,17 @@ const MOST_NESTED = 32;
  * @returns {Control[]}
  */
 export function readControl(graph, list) {
+  /** @type {Control[]} */
+  const all = list.map((/** @type {any} */ row, /** @type {number} */ i) => readOne(graph, row) || bad(`control ${i}`));
   let i = 0;
   /** @type {(first: number, last: number, depth: number) => Control[]} */
   const inside = (first, last, depth) => {
     const found = [];
-    while (i < list.length) {
-      const control = readOne(graph, list[i]) ?? bad(`control ${i} is wrong`);
+    while (i < all.length) {
+      const control = all[i];
       const { nodes } = control;
       if (nodes[0] >= last) break;
-      if (nodes[0] < first || end(control) > last || depth > MOST_NESTED) bad(`control ${i} is misplaced`);
+      if (nodes[0] < first || end(control) > last || depth > MOST_NESTED) bad(`control ${i}`);
       i++;
       control.parts = nodes.slice(1).map((end, n) => inside(nodes[n], end, depth + 1));
       first = end(control);
@@ -45,23 +47,18 @@ export function readControl(graph, list) {
  */
 export function runControlled(graph, bytes, runNode) {
   const word = (/** @type {number} */ value) => int64(bytes(value));
-  const holds = (/** @type {Control} */ { condition }) => condition === undefined || bytes(condition)[0] !== 0;
   /** @type {(first: number, last: number, controls: Control[]) => void} */
   const range = (first, last, controls) => {
-    for (const control of controls) {
-      while (first < control.nodes[0]) runNode(first++);
-      const { nodes, parts } = control;
-      first = end(control);
-      if (!control.loop) {
-        const part = holds(control) ? 0 : 1;
+    for (const { loop, nodes, parts, count = Infinity, trips, condition, number, limit } of controls) {
+      const holds = () => condition === undefined || bytes(condition)[0] !== 0;
+      while (first < nodes[0]) runNode(first++);
+      first = nodes[nodes.length - 1];
+      const part = loop || holds() ? 0 : 1;
+      const times = trips === undefined ? count : Number(word(trips)[0]);
+      for (let i = 0; i < times && (!loop || holds()); i++) {
+        if (i === limit) fail("E0511", `a loop over nodes ${nodes} makes more than its ${i} iterations`);
+        if (number !== undefined) word(number)[0] = BigInt(i);
         range(nodes[part], nodes[part + 1], parts[part]);
-        continue;
-      }
-      const trips = control.trips === undefined ? control.count : Number(word(control.trips)[0]);
-      for (let i = 0; i < trips && holds(control); i++) {
-        if (i === control.limit) fail("E0511", `"${control.name}" makes more than its ${i} iterations`);
-        if (control.number !== undefined) word(control.number)[0] = BigInt(i);
-        range(nodes[0], nodes[1], parts[0]);
       }
     }
     while (first < last) runNode(first++);
@@ -77,23 +74,22 @@ const end = (/** @type {Control} */ { nodes }) => nodes[nodes.length - 1];
 /**
  * @param {Graph} graph
  * @param {any} row
- * @returns {Control | undefined}
+ * @returns {Control | false}
  */
 function readOne(graph, row) {
-  const { op, name = "a loop", nodes, count = Infinity, trips, condition, number, limit = Infinity } = row;
+  const { op, nodes, count, trips, condition, number, limit } = row;
   const loop = op === "loop";
-  /** @param {number | undefined} index @param {string} dtype */
-  const scalar = (index, dtype) => {
-    const value = graph.values[index ?? -1];
-    return index === undefined || (value?.dtype === dtype && !value.stage && value.dims.every((n) => n === 1));
-  };
+  const scalar = (/** @type {any} */ index, /** @type {string} */ dtype) => index === undefined || (isSize(index) && isScalar(graph.values[index], dtype));
+  const optional = (/** @type {any} */ n) => n === undefined || isSize(n);
   const good =
-    (loop || (op === "if" && condition !== undefined)) &&
+    scalar(condition, "bool") &&
     nodes.length === (loop ? 2 : 3) &&
-    nodes.every((/** @type {number} */ n, /** @type {number} */ i) => Number.isInteger(n) && n >= (i ? nodes[i - 1] : 0) && n <= graph.nodes.length) &&
-    nodes[0] < nodes[nodes.length - 1] &&
-    scalar(condition, "bool") && scalar(trips, "int64") && scalar(number, "int64") &&
-    (number === undefined || graph.values[number].class === "arena") &&
-    count >= 0 && limit >= 0 && (!loop || limit < 2 ** 32);
-  return good ? { loop, name, nodes, count, limit, trips, condition, number, parts: [] } : undefined;
+    nodes.every((/** @type {number} */ n, /** @type {number} */ i) => isSize(n) && n >= (i && nodes[i - 1]) && n <= graph.nodes.length) &&
+    nodes[0] < end(row) &&
+    (loop
+      ? scalar(trips, "int64") && scalar(number, "int64") && (number === undefined || graph.values[number].class === "arena") &&
+        optional(count) && limit >>> 0 === limit && (count === undefined || trips === undefined) && (count ?? trips ?? condition) !== undefined
+      : op === "if" && condition !== undefined) &&
+    { loop, nodes, parts: [], condition };
+  return good && { ...good, ...(loop ? { count, limit, trips, number } : { count: 1 }) };
 }

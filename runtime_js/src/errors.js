@@ -28,6 +28,14 @@ export function fail(code, message, cause) {
 }
 
 /**
+ * Something that was given, for a message: none of its own code runs.
+ *
+ * @param {unknown} given
+ * @returns {string | number}
+ */
+export const shown = (given) => (/^(str|num)/.test(typeof given) ? /** @type {any} */ (given) : {}.toString.call(given).slice(8, -1));
+
+/**
  * What the engine or the network makes of an action; where they refuse, the code says so.
  *
  * @template T

@@ -1,27 +1,25 @@
+import { ABI, FORMAT, MOST_BYTES, MOST_DIMS, MOST_NESTED, MOST_SYMBOLS } from "./constants.js";
 import { readControl } from "./control.js";
 import { evaluate } from "./dims.js";
 import { attempt, bad, fail } from "./errors.js";
 import { hash64 } from "./hash.js";
-import { arrayType } from "./tensors.js";
+import { arrayType, isScalar, isSize } from "./tensors.js";
 
-/** Format versions: 2 has control flow. */
-const FORMATS = [1, 2];
-const ABI = 1;
 
 /**
  * @typedef {import("./dims.js").Expression} Expression
  * @typedef {{name: string, dtype: string, dims: number[], strides: number[], origin: number, class: string,
  *   offset: number, bytes: number, elementBytes: number, fleeting: boolean, stage: number, computes?: number,
  *   row: any}} Value One tensor; `dims`, `strides` and `origin` at the present sizes. `computes`: the symbol whose size it is.
- * @typedef {{name: string, kernel: number, in: number[], out: number[], tasks: number, stage: number, sources: string[], computes?: number, row: any,
- *   mostTasks?: number, call: (first: number, last: number) => number}} Node `computes`: the value that is a symbol's size;
- *   `mostTasks` and `call` are the library's.
+ * @typedef {{name: string, kernel: number, in: number[], out: number[], tasks: number, stage: number, sources: string[], computes?: number, row: any, paramsAt?: number,
+ *   most?: number, call: (first: number, last: number) => number}} Node `computes`: the value that is a symbol's size;
+ *   `most` and `call` are the library's.
  * @typedef {{bytes: number, hash: string, static_bytes?: number}} FileEntry
  * @typedef {{library: string, cpu_features: string[]}} Variant
  * @typedef {{model: string, target: any, files: Record<string, FileEntry>, library: string, variants: Variant[],
  *   arenaBytes: number, scratchBytes: number, paramsBytes: number, symbols: {name: string, lo: number, hi: number, value?: number}[],
  *   open: number, sizes: number[], kernels: string[], values: Value[], inputs: number[], outputs: number[], nodes: Node[],
- *   states: {value: number, initialAt: number | null}[], control: import("./control.js").Control[]}} Graph
+ *   states: {value: number, initialAt?: number}[], control: import("./control.js").Control[]}} Graph
  *
  * A number is known at a stage: 0 at once, 1 when the caller has set the first `open` symbols, 2 + k when the model has
  * computed symbol k, the last one in its expression.
@@ -29,8 +27,14 @@ const ABI = 1;
 
 /** @type {(good: boolean, what: string) => void} */
 const must = (good, what) => good || bad(`${what} is missing or wrong`);
-const isSize = (/** @type {unknown} */ n) => Number.isSafeInteger(n) && /** @type {number} */ (n) >= 0;
-const isName = (/** @type {unknown} */ s) => typeof s === "string";
+/** @type {(s: any, form?: RegExp) => boolean} */
+const isName = (s, form = /^[^\0]*$/) => typeof s === "string" && form.test(s);
+/**
+ * The value of an index, which must be one.
+ *
+ * @type {(graph: Graph, index: any) => Value}
+ */
+const pick = ({ values }, index) => (isSize(index) && values[index]) || bad("an index is of no value");
 
 /**
  * Reads and checks `graph.json`: version, hash, machine, then every index and range in it. Nothing in the file is
@@ -42,15 +46,33 @@ const isName = (/** @type {unknown} */ s) => typeof s === "string";
 export async function readGraph(bytes) {
   const end = bytes.indexOf(10) + 1;
   const line = new TextDecoder().decode(bytes.slice(0, Math.min(end || 200, 200)));
-  const found = /^\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n$/.exec(line);
-  if (!found) bad(`its first line is not that of a Sterna bundle: ${JSON.stringify(line.slice(0, 60))}${page(bytes)}`);
-  if (!FORMATS.includes(+found[1])) fail("E0506", `graph.json: format version is ${found[1]}; this runtime reads ${FORMATS.join(" and ")}`);
+  const [, version, rest, wanted] = /^\{"sterna":(\d{1,6})(,"hash":"([0-9a-f]{16})",\n$)?/.exec(line) ?? [];
+  if (version && (+version < 1 || +version > FORMAT)) fail("E0506", `graph.json: format version is ${version}; this runtime reads 1 and ${FORMAT}`);
+  if (!rest) bad(`its first line is not that of a Sterna bundle${page(bytes)}`);
+  must(bytes.length <= MOST_BYTES, "size");
   const hash = hash64(bytes.subarray(end));
-  if (hash !== found[2]) fail("E0505", `graph.json: hash is ${hash}; it was ${found[2]} when it was compiled`);
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  const json = await attempt("E0504", "graph.json: not JSON", () => JSON.parse(decoder.decode(bytes.slice())));
-  if (json.abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${json.abi}; this runtime speaks ${ABI}`);
-  return attempt("E0504", "graph.json: something is missing or wrong", () => checked(json));
+  if (hash !== wanted) fail("E0505", `graph.json: hash is ${hash}; it was ${wanted} when it was compiled`);
+  return attempt("E0504", "graph.json: something is missing or wrong", () => {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.slice());
+    const json = JSON.parse(text);
+    // What is left of the text is a colon for each member.
+    if (members(json, MOST_NESTED) < text.replace(/"([^"\\]+|\\.)*"|[^":]+/g, "").length) bad("a member occurs twice");
+    return checked(json);
+  });
+}
+
+/**
+ * How many members a tree has; refuses one that is nested too deep.
+ *
+ * @param {unknown} tree
+ * @param {number} depth that is left
+ * @returns {number}
+ */
+function members(tree, depth) {
+  if (!(tree instanceof Object)) return 0;
+  if (!depth) bad(`nested more than ${MOST_NESTED} deep`);
+  const list = Object.values(tree);
+  return list.reduce((sum, part) => sum + members(part, depth - 1), Array.isArray(tree) ? 0 : list.length);
 }
 
 /**
@@ -59,7 +81,7 @@ export async function readGraph(bytes) {
  * @param {Uint8Array} bytes
  */
 export function page(bytes) {
-  return /^\s*</.test(new TextDecoder().decode(bytes.slice(0, 64))) ? "; it is a page of HTML: is the address right?" : "";
+  return /^\s*</.test(new TextDecoder().decode(bytes.slice(0, 64))) ? "; it is a page of HTML" : "";
 }
 
 /**
@@ -67,106 +89,100 @@ export function page(bytes) {
  * @returns {Graph}
  */
 function checked(json) {
-  const { target, model, files, library, arena, symbols = [], states = [], variants = [], control = [] } = json;
-  if (!target.triple.startsWith("wasm32"))
-    fail("E0507", `graph.json: compiled for ${target.triple}: compile with --target browser`);
-  must(/^\w{1,127}$/.test(model), "model");
+  const { abi, target, model, files, library, arena, scratch_bytes: scratchBytes, symbols = [], states = [], variants = [], control = [] } = json;
+  must(isSize(abi), "abi");
+  if (abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${abi}; this runtime speaks ${ABI}`);
+  const { triple, pointer_bits: bits } = target;
+  must(isName(triple) && isSize(bits), "target");
+  if (!triple.startsWith("wasm32") || bits !== 32) fail("E0507", `graph.json: compiled for ${triple}: compile with --target browser`);
+  must(isName(model, /^\w{1,127}$/), "model");
   const libraries = [{ library, cpu_features: target.cpu_features }, ...variants];
   for (const { library: name, cpu_features: features } of libraries)
-    must(isName(name) && /^[^./\\:][^/\\:]*$/.test(name) && Array.isArray(features), "library");
+    must(isName(name, /^[^./\\:\0][^/\\:\0]{0,126}$/) && features.every((/** @type {any} */ f) => f && isName(f)), "library");
   for (const name of ["params.bin", ...libraries.map((each) => each.library)]) {
-    const { bytes, static_bytes: data = 0 } = files[name];
-    must(isSize(bytes) && isSize(data), `files of "${name}"`);
+    const { bytes, hash, static_bytes: data = 0 } = files[name];
+    must(isSize(bytes) && isSize(data) && isName(hash, /^[0-9a-f]{16}$/), `files of "${name}"`);
   }
-  must(isSize(arena.bytes), "arena");
-  must(isSize(json.scratch_bytes) && json.scratch_bytes % 64 === 0, "scratch_bytes");
+  must(isSize(arena.bytes) && isSize(scratchBytes) && scratchBytes % 64 === 0, "arena or scratch_bytes");
   const open = symbols.filter((/** @type {any} */ s) => s.value === undefined).length;
-  must(new Set(symbols.map((/** @type {any} */ s) => s.name)).size === symbols.length, "symbols");
+  const names = new Set();
   symbols.forEach((/** @type {any} */ { name, lo, hi, value }, /** @type {number} */ i) =>
-    must(isName(name) && isSize(lo) && isSize(hi) && lo <= hi && (value === undefined) === i < open, `symbol "${name}"`),
+    must(isName(name) && names.add(name).size > i && isSize(lo) && isSize(hi) && lo <= hi && (value === undefined) === i < open && i < MOST_SYMBOLS, "symbols"),
   );
   /** @type {Graph} */
   const graph = {
     ...json,
     variants: variants.length ? variants : libraries,
     arenaBytes: arena.bytes,
-    scratchBytes: json.scratch_bytes,
+    scratchBytes,
     paramsBytes: files["params.bin"].bytes,
     symbols,
     open,
     sizes: symbols.map((/** @type {any} */ s) => s.hi),
-    kernels: json.kernels.map((/** @type {any} */ k) => k.name),
+    kernels: json.kernels.map((/** @type {any} */ { name }) => (must(isName(name), "kernels"), name)),
   };
-  must(graph.kernels.every(isName), "a kernel's name");
   graph.values = graph.values.map((row) => readValue(graph, row));
   for (const side of /** @type {const} */ (["input", "output"])) {
     const list = graph[`${side}s`];
-    const own = graph.values.filter((v) => v.class === side).length;
-    must(list.every((v) => graph.values[v].class === side) && new Set(list).size === own && list.length === own, `${side}s`);
+    const own = new Set(list.filter(isSize));
+    must(own.size === list.length && graph.values.every((v, i) => (v.class === side) === own.delete(i)) && !own.size, `${side}s`);
   }
-  graph.states = states.map((/** @type {any} */ { value: index, initial_at: at = null }, /** @type {number} */ i) => {
-    const value = graph.values[index];
-    must(value.class === "state" && (at === null || (isSize(at) && at + value.bytes <= graph.paramsBytes)), `states[${i}]`);
-    return { value: index, initialAt: at };
+  graph.states = states.map((/** @type {any} */ { value, initial_at: initialAt }) => {
+    const { class: kind, bytes } = pick(graph, value);
+    must(kind === "state" && (initialAt === undefined || (isSize(initialAt) && initialAt + bytes <= graph.paramsBytes)), "states");
+    return { value, initialAt };
   });
-  symbols.slice(open).forEach((/** @type {any} */ { name, value: index }, /** @type {number} */ i) => {
-    const value = graph.values[index];
-    const alone = value.dtype === "int64" && value.bytes === 8 && value.row.storage.origin === 0 && value.computes === undefined;
-    must(alone && value.class !== "state", `the value of symbol "${name}"`);
-    value.computes = open + i;
-  });
+  const computed = symbols.slice(open).map((/** @type {any} */ s) => pick(graph, s.value));
+  computed.forEach((/** @type {Value} */ value, /** @type {number} */ i) => (value.computes = open + i));
   let next = open;
   graph.nodes = graph.nodes.map((row) => {
     const node = readNode(graph, row);
     for (const index of node.out.filter((v) => graph.values[v].computes !== undefined)) {
-      must(node.computes === undefined && graph.values[index].computes === next++, `node "${node.name}": the order of computed sizes`);
+      must(node.computes === undefined && graph.values[index].computes === next++, "symbols");
       node.computes = index;
     }
     return node;
   });
-  must(next === symbols.length, "the order of computed sizes");
   resize(graph, graph.sizes, 0, Infinity);
-  must(Array.isArray(control), "control");
+  const good = graph.values.filter((v) => v.computes !== undefined && isScalar(v, "int64") && !v.origin && /^(arena|output)$/.test(v.class));
+  must(next === symbols.length && good.length === computed.length, "symbols");
   graph.control = readControl(graph, control);
   return graph;
 }
 
-const inSignature = (/** @type {string} */ kind) => kind === "input" || kind === "output";
-
 /**
  * @param {Graph} graph
  * @param {any} row
- * @returns {Value}
+ * @returns {Value} without what follows the sizes
  */
-function readValue(graph, row) {
+function readValue({ arenaBytes: arena, paramsBytes: param }, row) {
   const { name, dtype, dims, storage, fleeting = false } = row;
-  must(isName(name), "a value's name");
-  const where = (/** @type {string} */ what) => `value "${name}": ${what}`;
-  const elementBytes = arrayType(dtype)?.BYTES_PER_ELEMENT ?? bad(where("dtype"));
   const { class: kind, offset, bytes, strides } = storage;
-  const { arenaBytes: arena, paramsBytes: param } = graph;
+  const elementBytes = /** @type {number} */ (arrayType(dtype)?.BYTES_PER_ELEMENT);
   const limit = { input: bytes, output: bytes, arena, state: arena, param }[/** @type {string} */ (kind)];
-  const inside = isSize(offset) && isSize(bytes) && offset + bytes <= limit && offset % elementBytes === 0;
-  must(inside && typeof fleeting === "boolean", where(`storage (bytes ${offset} to ${offset}+${bytes} of ${limit} in ${kind})`));
-  must(dims.length === strides.length, where("dims"));
-  return { ...row, ...storage, row, elementBytes, stage: 0, dims: [], strides: [], origin: 0 };
+  must(
+    isName(name) && isName(dtype) && isSize(offset) && isSize(bytes) && offset + bytes <= limit && offset % elementBytes === 0 &&
+      dims.length === strides.length && dims.length <= MOST_DIMS && typeof fleeting === "boolean",
+    `value "${name}"`,
+  );
+  return /** @type {any} */ ({ name, dtype, class: kind, offset, bytes, elementBytes, fleeting, row, stage: 0 });
 }
 
 /**
  * @param {Graph} graph
  * @param {any} row
- * @returns {Node}
+ * @returns {Node} without its tasks and kernel
  */
 function readNode(graph, row) {
-  const { name, kernel, in: ins, out: outs, params_at: at = 0, params_bytes: size = 0 } = row;
-  must(isName(name), "a node's name");
-  const where = (/** @type {string} */ what) => `node "${name}": ${what}`;
-  must(isSize(kernel) && kernel < graph.kernels.length, where("kernel"));
-  must(isSize(at) && isSize(size) && at % 64 === 0 && at + size <= graph.paramsBytes, where("params"));
-  must(ins.every((/** @type {number} */ v) => isSize(v) && v < graph.values.length), where("in"));
-  // Inputs and weights are only for reading.
-  must(outs.every((/** @type {number} */ v) => ["arena", "state", "output"].includes(graph.values[v].class)), where("out"));
-  return { sources: [], ...row, stage: 0, tasks: 0, row };
+  const { name, kernel, in: ins, out: outs, params_at: at = 0, params_bytes: size = 0, sources = [] } = row;
+  must(
+    isName(name) && isSize(kernel) && kernel < graph.kernels.length && isSize(at) && isSize(size) && at % 64 === 0 &&
+      at + size <= graph.paramsBytes && ins.every((/** @type {number} */ v) => pick(graph, v)) &&
+      // Inputs and weights are only for reading.
+      outs.every((/** @type {number} */ v) => /^(arena|state|output)$/.test(pick(graph, v).class)),
+    `node "${name}"`,
+  );
+  return /** @type {any} */ ({ name, kernel, in: ins, out: outs, sources, row, paramsAt: size ? at : undefined, stage: 0 });
 }
 
 /**
@@ -178,15 +194,14 @@ function readNode(graph, row) {
  * @param {number} to
  */
 export function resize(graph, sizes, from, to) {
-  /** @type {(item: any, at: (graph: Graph, item: any, size: (symbol: number) => number) => object) => object} */
+  /** @type {(item: any, at: (graph: Graph, item: any, size: (symbol: number) => number, known: {stage: number}) => object) => object} */
   const follow = (item, at) => {
     if (item.stage < from || item.stage > to) return item;
-    let stage = 0;
-    const size = (/** @type {number} */ k) => ((stage = Math.max(stage, k < graph.open ? 1 : 2 + k)), sizes[k]);
-    return { ...item, ...at(graph, item, size), stage };
+    const known = { stage: 0 };
+    const size = (/** @type {number} */ k) => ((known.stage = Math.max(known.stage, k < graph.open ? 1 : 2 + k)), sizes[k]);
+    return { ...item, ...at(graph, item, size, known), ...known };
   };
-  const values = graph.values.map((v) => follow(v, shapeAt));
-  Object.assign(graph, { nodes: graph.nodes.map((n) => follow(n, tasksAt)), values, sizes });
+  Object.assign(graph, { values: graph.values.map((v) => follow(v, shapeAt)), nodes: graph.nodes.map((n) => follow(n, tasksAt)), sizes });
 }
 
 /**
@@ -195,11 +210,12 @@ export function resize(graph, sizes, from, to) {
  * @param {Graph} graph
  * @param {Node} node
  * @param {(symbol: number) => number | undefined} size
+ * @param {{stage: number}} known
  */
-function tasksAt({ library }, { name, row, mostTasks = Infinity }, size) {
+function tasksAt({ library }, { name, row, most = Infinity }, size, known) {
   const tasks = evaluate(row.tasks, size, () => `tasks of node "${name}"`);
-  if (tasks > mostTasks || (mostTasks < Infinity && !Array.isArray(row.tasks) && (tasks < mostTasks || !tasks)))
-    fail("E0508", `node "${name}" has ${tasks} tasks; its kernel in ${library} has ${mostTasks}`);
+  if (tasks > most || (most < Infinity && !known.stage && (tasks < most || !tasks)))
+    fail("E0508", `node "${name}" has ${tasks} tasks; its kernel in ${library} has ${most}`);
   return { tasks };
 }
 
@@ -209,8 +225,9 @@ function tasksAt({ library }, { name, row, mostTasks = Infinity }, size) {
  * @param {Graph} _
  * @param {Value} value
  * @param {(symbol: number) => number | undefined} size
+ * @param {{stage: number}} known
  */
-function shapeAt(_, { name, row, bytes, elementBytes, class: kind }, size) {
+function shapeAt(_, { name, row, bytes, elementBytes, class: kind }, size, known) {
   const at = (/** @type {Expression} */ e, /** @type {string} */ what) => evaluate(e, size, () => `${what} of "${name}"`);
   const dims = row.dims.map((/** @type {any} */ e) => at(e, "a dimension"));
   const strides = row.storage.strides.map((/** @type {any} */ e) => at(e, "a stride"));
@@ -221,8 +238,7 @@ function shapeAt(_, { name, row, bytes, elementBytes, class: kind }, size) {
     elements *= dims[i];
     last += Math.max(0, dims[i] - 1) * strides[i];
   }
-  const open = [...row.dims, ...row.storage.strides, row.storage.origin].some(Array.isArray);
-  const whole = !inSignature(kind) || (dense && (open || elements * elementBytes === bytes));
-  must(elements === 0 || ((last + 1) * elementBytes <= bytes && whole), `"${name}", of [${dims}] with strides [${strides}] in ${bytes} bytes,`);
+  const whole = !/put$/.test(kind) || (dense && (known.stage > 0 || elements * elementBytes === bytes));
+  must(elements === 0 || ((last + 1) * elementBytes <= bytes && whole), `"${name}" (dims ${dims}, strides ${strides}, ${bytes} bytes)`);
   return { dims, strides, origin };
 }

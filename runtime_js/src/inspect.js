@@ -1,4 +1,4 @@
-import { fail } from "./errors.js";
+import { fail, shown } from "./errors.js";
 import { addressOf } from "./memory.js";
 import { internals } from "./internals.js";
 import { arrayType } from "./tensors.js";
@@ -10,6 +10,9 @@ import { arrayType } from "./tensors.js";
  *   A tensor of the arena: its bytes, and the first and last node that touches it.
  */
 
+/** @param {any} model */
+const inside = (model) => /** @type {ReturnType<Model[typeof internals]>} */ (model?.[internals]?.() ?? fail("E0501", `wanted a model; given: ${shown(model)}`));
+
 /**
  * What lies where in the arena, and when.
  *
@@ -17,7 +20,7 @@ import { arrayType } from "./tensors.js";
  * @returns {Lifetime[]}
  */
 export function plan(model) {
-  const { nodes, values } = model[internals]().graph;
+  const { nodes, values } = inside(model).graph;
   return values.flatMap(({ name, dtype, dims, offset, bytes, class: kind }, index) => {
     const used = nodes.flatMap((node, n) => (node.in.includes(index) || node.out.includes(index) ? [n] : []));
     return kind === "arena" && used.length
@@ -34,9 +37,9 @@ export function plan(model) {
  * @returns {TypedArray}
  */
 export function tensor(model, name) {
-  const { graph, layout, buffer, hasRun } = model[internals]();
+  const { graph, layout, buffer, hasRun } = inside(model);
   const index = graph.values.findIndex((v) => v.name === name);
-  const value = graph.values[index] ?? fail("E0509", `the model has no tensor "${name}"`);
+  const value = graph.values[index] ?? fail("E0509", `the model has no tensor "${shown(name)}"`);
   if (value.fleeting) fail("E0510", `"${name}" does not outlive its last use: its memory is used again; compile with --debug to keep it`);
   if (!hasRun && value.class !== "input") fail("E0510", `"${name}" has no value before the first run at these sizes`);
   const type = /** @type {any} */ (arrayType(value.dtype));

@@ -12,13 +12,10 @@ import { hash64, hasher } from "./hash.js";
  * @typedef {string | URL | Response | Bytes | Parts | Files} Source
  * @typedef {import("./graph.js").FileEntry} FileEntry
  * @typedef {(part: Uint8Array) => void} Take Is given a file piece by piece.
- * @typedef {{graph: Uint8Array, params?: false | ((take: Take) => void | Promise<unknown>),
+ * @typedef {{graph: Uint8Array, params?: ((take: Take) => void | Promise<unknown>),
  *   library: (name: string, entry: FileEntry) => Promise<WebAssembly.Module>}} Opened Without `params`, everything lies in
  *   the library.
  */
-
-/** Of a module: "\0asm", version 1. */
-const MAGIC = [0, 97, 115, 109, 1, 0, 0, 0];
 
 /**
  * Finds the parts of a bundle. What is large is only asked for when it is wanted.
@@ -32,18 +29,17 @@ export async function open(source, options) {
     const url = await absolute(source);
     if (/^(data|blob):|\.wasm$/.test(url.protocol + url.pathname)) return single(await (await start(url, "model.wasm", options))());
     if (!url.pathname.endsWith("/")) url.pathname = url.pathname.replace(/\/graph\.json$/, "") + "/";
-    return remote((file) => new URL(file, url), options);
+    return remote((file) => new URL(encodeURIComponent(file), url), options);
   }
   if (isFiles(source)) return remote((file) => absolute(source[file]), options);
   if (typeof Response === "function" && source instanceof Response)
     return single(await body(source, "model.wasm", options));
-  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return single(toBytes(source));
   const { graph, params, module } = /** @type {Parts} */ (source ?? {});
-  if (!isBytes(graph) || !(isBytes(params) || params === undefined) || !(isBytes(module) || module instanceof WebAssembly.Module))
-    fail("E0501", "a model is loaded from a URL, a Response, bytes of a single file, or {graph, params, module}");
+  if (!graph) return single(toBytes(source));
+  const weights = params && toBytes(params);
   return {
     graph: toBytes(graph),
-    params: params !== undefined && ((take) => take(toBytes(params))),
+    params: weights && ((take) => take(weights)),
     library: async (name, entry) => (module instanceof WebAssembly.Module ? module : compile(name, toBytes(module), entry)),
   };
 }
@@ -67,12 +63,13 @@ async function remote(address, options) {
 /** @param {any} source @returns {source is Files} */
 export const isFiles = (source) => source?.["graph.json"] !== undefined;
 
-/** @param {unknown} data */
-const isBytes = (data) => data instanceof ArrayBuffer || ArrayBuffer.isView(data);
-
-/** @param {any} data */
+/** @param {any} data @returns {Uint8Array} */
 const toBytes = (data) =>
-  data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  data instanceof ArrayBuffer
+    ? new Uint8Array(data)
+    : ArrayBuffer.isView(data)
+      ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+      : fail("E0501", "a model is loaded from a URL, a Response, bytes or {graph, params, module}");
 
 /**
  * A bundle of one file: the graph is its last section, and describes the bytes before it.
@@ -84,7 +81,7 @@ async function single(bytes) {
   const name = "model.wasm";
   const module = await compile(name, bytes);
   const [graph] = WebAssembly.Module.customSections(module, "sterna.graph");
-  if (!graph) fail("E0504", `${name}: it is no single-file bundle: load the directory it is in`);
+  if (!graph) fail("E0504", `${name}: no single-file bundle: load its directory`);
   const library = async (/** @type {string} */ _, /** @type {FileEntry} */ entry) => {
     checkFile(name, entry, bytes.subarray(0, entry.bytes));
     return module;
@@ -140,10 +137,8 @@ export function checkFile(name, entry, bytes, length = bytes.length, hash = hash
  * @returns {Promise<WebAssembly.Module>}
  */
 async function compile(name, bytes, entry) {
-  if (MAGIC.some((byte, i) => bytes[i] !== byte)) {
-    const given = JSON.stringify(new TextDecoder().decode(bytes.slice(0, 24)));
-    fail("E0503", `${name}: wanted WebAssembly, given ${given}${page(bytes)}`);
-  }
+  const given = new TextDecoder().decode(bytes.slice(0, 24));
+  if (!given.startsWith("\0asm")) fail("E0503", `${name}: wanted WebAssembly, given ${JSON.stringify(given)}${page(bytes)}`);
   if (entry) checkFile(name, entry, bytes);
   return attempt("E0508", `${name}: cannot be compiled`, () => WebAssembly.compile(/** @type {BufferSource} */ (bytes)));
 }
@@ -216,7 +211,5 @@ async function body(response, file, { signal, onProgress }, take) {
     },
   });
   await attempt("E0503", `${file}: cannot be read`, () => response.body?.pipeTo(taker, /** @type {any} */ ({ signal })), signal);
-  const whole = new Uint8Array(take ? 0 : loaded);
-  for (const part of parts.reverse()) whole.set(part, (loaded -= part.length));
-  return whole;
+  return new Uint8Array(await new Blob(/** @type {BlobPart[]} */ (parts)).arrayBuffer());
 }

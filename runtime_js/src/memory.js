@@ -1,3 +1,4 @@
+import { ABI, KERNEL, PAGE, RECORD, STACK, TASKS } from "./constants.js";
 import { fail } from "./errors.js";
 
 /**
@@ -6,13 +7,6 @@ import { fail } from "./errors.js";
  * @typedef {{params: number, arena: number, scratch: number, stacks: number, control: number, sizes: number,
  *   signature: Map<number, number>, records: number, bytes: number}} Layout Addresses in the linear memory.
  */
-
-const PAGE = 65536;
-export const STACK_BYTES = 65536;
-/** Words of a call record of the kernel ABI on a 32-bit machine. */
-const RECORD = 10;
-/** Words of the record that an entry of the library's table is. */
-const KERNEL = 5;
 
 /**
  * Where everything lies: behind the module's own data and first stack come weights, arena, scratch and a stack for each
@@ -35,13 +29,13 @@ export function layOut(graph, staticBytes, workers, paramsInside) {
   const params = take(paramsInside ? 0 : graph.paramsBytes);
   const arena = take(graph.arenaBytes);
   const scratch = take(graph.scratchBytes * workers);
-  const stacks = take(STACK_BYTES * (workers - 1));
+  const stacks = take(STACK * (workers - 1));
   const signature = new Map([...graph.inputs, ...graph.outputs].map((v) => [v, take(graph.values[v].bytes)]));
   const sizes = take(8 * graph.symbols.length);
-  const control = take(4 * (8 + graph.nodes.length));
+  const control = take(4 * (TASKS + graph.nodes.length));
   const words = graph.nodes.reduce((n, node) => n + node.in.length + node.out.length + RECORD * workers, 0);
   const records = take(4 * words);
-  if (end > 65536 * PAGE) fail("E0502", `the model needs ${end} bytes of memory; WebAssembly addresses ${65536 * PAGE}`);
+  if (end > 65536 * PAGE) fail("E0502", `the model needs ${end} bytes, too many for WebAssembly`);
   return { params, arena, scratch, stacks, control, sizes, signature, records, bytes: Math.ceil(end / PAGE) * PAGE };
 }
 
@@ -79,7 +73,7 @@ export function writeRecords(buffer, graph, layout, workers) {
   return Array.from({ length: workers }, (_, worker) => {
     const scratch = graph.scratchBytes ? layout.scratch + worker * graph.scratchBytes : 0;
     return graph.nodes.map((node, n) => {
-      const params = node.row.params_bytes ? layout.params + (node.row.params_at ?? 0) : 0;
+      const params = node.paramsAt === undefined ? 0 : layout.params + node.paramsAt;
       return put([4 * RECORD, workers, ...lists[n], params, scratch, sizes, worker, 0, 0]);
     });
   });
@@ -94,29 +88,25 @@ export function writeRecords(buffer, graph, layout, workers) {
  * @returns {number[]} by node: index into the module's table of functions
  */
 export function readTable(exports, buffer, graph) {
-  const { library } = graph;
+  const { library, kernels: names, scratchBytes } = graph;
   /** @type {(what: string) => never} */
   const wrong = (what) => fail("E0508", `${library}: ${what}`);
   const symbol = `sterna_${graph.model}_library`;
-  const describe = exports[symbol];
-  if (typeof describe !== "function") wrong(`has no function ${symbol}`);
+  const describe = /** @type {any} */ (exports[symbol] ?? wrong(`has no function ${symbol}`));
   const words = new Uint32Array(buffer);
-  const record = describe() / 4;
-  const [size, abi, count, , kernels] = words.subarray(record, record + 5);
-  if (size < 24) wrong(`its table has ${size} bytes`);
-  if (abi !== 1) fail("E0506", `${library}: kernel ABI is ${abi}; this runtime speaks 1`);
-  if (count !== graph.kernels.length) wrong(`has ${count} kernels; graph.json has ${graph.kernels.length}`);
+  const functions = /** @type {WebAssembly.Table} */ (exports.__indirect_function_table);
+  const [size, abi, count, , kernels] = words.subarray(describe() / 4);
+  if (size >= 8 && abi !== ABI) fail("E0506", `${library}: kernel ABI is ${abi}; this runtime speaks ${ABI}`);
   const table = words.subarray(kernels / 4, kernels / 4 + KERNEL * count);
-  if (table.length < KERNEL * count) wrong("its table lies outside of the memory");
-  graph.kernels.forEach((kernel, k) => {
-    const [, , scratch, flags] = table.subarray(KERNEL * k);
-    if (scratch > graph.scratchBytes)
-      wrong(`kernel "${kernel}" needs ${scratch} bytes of scratch; graph.json has ${graph.scratchBytes}`);
-    if (flags) fail("E0512", `${library}: kernel "${kernel}" needs a barrier`);
+  if (!(size >= 24) || count !== names.length || table.length < KERNEL * count) wrong(`has ${count} kernels; graph.json has ${names.length}`);
+  names.forEach((name, k) => {
+    const [index, , scratch, flags] = table.subarray(KERNEL * k);
+    if (scratch > scratchBytes || !functions.get(index)) wrong(`kernel "${name}" needs scratch or a function`);
+    if (flags) fail("E0512", `${library}: kernel "${name}" needs a barrier`);
   });
   return graph.nodes.map((node) => {
     const [index, tasks] = table.subarray(KERNEL * node.kernel);
-    node.mostTasks = tasks;
+    node.most = tasks;
     return index;
   });
 }

@@ -1,12 +1,13 @@
+import { PAGE, TASKS } from "./constants.js";
 import { int64, runControlled } from "./control.js";
-import { attempt, fail } from "./errors.js";
-import { canShare, hasFeature } from "./features.js";
+import { attempt, fail, shown } from "./errors.js";
+import { hasFeature } from "./features.js";
 import { readGraph, resize } from "./graph.js";
 import { internals } from "./internals.js";
 import { open, receive } from "./load.js";
 import { addressOf, layOut, readTable, writeRecords } from "./memory.js";
-import { arrayType, checkArray } from "./tensors.js";
-import { Pool, TASKS } from "./threads.js";
+import { arrayType, checkArray, isSize } from "./tensors.js";
+import { Pool } from "./threads.js";
 
 /**
  * @typedef {import("./tensors.js").TypedArray} TypedArray
@@ -50,10 +51,11 @@ export class Model {
    * @param {LoadOptions} [options]
    * @returns {Promise<Model>}
    */
-  static async load(source, options = {}) {
+  static async load(source, options) {
+    options ??= {};
     let { threads = 1 } = options;
-    if (!Number.isSafeInteger(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${threads}; wanted: 1 to 64`);
-    const opened = await open(source, options);
+    if (!isSize(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${shown(threads)}; wanted: 1 to 64`);
+    const opened = await attempt("E0501", "nothing to load from", () => open(source, /** @type {any} */ (options)), options.signal);
     const graph = await readGraph(opened.graph);
     const chosen = choose(graph, threads);
     threads = chosen.threads;
@@ -62,32 +64,34 @@ export class Model {
     const module = await opened.library(library, entry);
 
     const layout = layOut(graph, entry.static_bytes ?? 0, threads, !opened.params);
-    const memory = await makeMemory(layout.bytes, chosen.shared);
-    const { exports } = await instantiate(module, memory, library);
-    const { buffer } = memory;
-    if (!opened.params) {
-      const at = /** @type {WebAssembly.Global | undefined} */ (exports.sterna_params);
-      layout.params = at?.value ?? fail("E0501", `params is missing: ${library} does not hold the weights`);
-    }
-    const functions = readTable(exports, buffer, graph);
-    const records = writeRecords(buffer, graph, layout, threads);
-    const table = /** @type {WebAssembly.Table} */ (exports.__indirect_function_table);
-    graph.nodes.forEach((node, n) => {
-      const kernel = table.get(functions[n]);
-      const record = records[0][n];
-      node.call = (first, last) => kernel(record, first, last);
-    });
-    const model = new Model([graph, layout, buffer]);
-    const pool = (model.#pool = threads > 1 ? new Pool(module, memory, layout, functions, records) : undefined);
-    try {
-      await Promise.all([receive(opened, new Uint8Array(buffer, layout.params, graph.paramsBytes), graph), pool?.ready]);
-      options.signal?.throwIfAborted();
-    } catch (problem) {
-      model.dispose();
-      throw problem;
-    }
-    model.resetState();
-    return model;
+    const pages = layout.bytes / PAGE;
+    const memory = await attempt("E0502", `cannot allocate ${layout.bytes} bytes`, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared: chosen.shared }));
+    return attempt("E0508", `${library}: cannot be linked`, async () => {
+      const wanted = WebAssembly.Module.imports(module).map((i) => `${i.module}.${i.name}`).join();
+      if (wanted !== "env.memory") fail("E0508", `${library}: imports ${wanted || "nothing"}; wanted: env.memory alone`);
+      const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
+      const { buffer } = memory;
+      if (!opened.params) layout.params = /** @type {any} */ (exports.sterna_params)?.value ?? fail("E0501", `params is missing: ${library} has no weights`);
+      const weights = new Uint8Array(buffer, layout.params, graph.paramsBytes);
+      const functions = readTable(exports, buffer, graph);
+      const records = writeRecords(buffer, graph, layout, threads);
+      graph.nodes.forEach((node, n) => {
+        const kernel = /** @type {WebAssembly.Table} */ (exports.__indirect_function_table).get(functions[n]);
+        const record = records[0][n];
+        node.call = (first, last) => kernel(record, first, last);
+      });
+      const model = new Model([graph, layout, buffer]);
+      if (threads > 1) model.#pool = new Pool(module, memory, layout, functions, records);
+      try {
+        await Promise.all([receive(opened, weights, graph), model.#pool?.ready]);
+        options.signal?.throwIfAborted();
+      } catch (problem) {
+        model.dispose();
+        throw problem;
+      }
+      model.resetState();
+      return model;
+    }, options.signal);
   }
 
   /** The model's name. */
@@ -132,7 +136,6 @@ export class Model {
   run(inputs = {}) {
     this.#write(inputs);
     this.#runNodes((n) => this.#runNode(n));
-    this.#hasRun = true;
     return Object.fromEntries(this.#graph.outputs.map((v) => [this.#graph.values[v].name, this.#view(v)]));
   }
 
@@ -146,7 +149,7 @@ export class Model {
     for (const { value, initialAt } of this.#graph.states) {
       const { bytes } = this.#graph.values[value];
       const at = addressOf(this.#graph, this.#layout, value);
-      if (initialAt === null) memory.fill(0, at, at + bytes);
+      if (initialAt === undefined) memory.fill(0, at, at + bytes);
       else memory.copyWithin(at, this.#layout.params + initialAt, this.#layout.params + initialAt + bytes);
     }
   }
@@ -178,17 +181,17 @@ export class Model {
    */
   setDims(sizes) {
     this.#check();
-    const { sizes: before, open } = this.#graph;
-    const symbols = this.#graph.symbols.slice(0, open);
-    const next = this.#graph.symbols.map(({ hi }, n) => (n < open ? before[n] : hi)); // nothing is computed yet
-    for (const [name, size] of Object.entries(sizes)) {
-      const n = symbols.findIndex((s) => s.name === name);
-      if (n < 0) fail("E0501", `the model has no dimension "${name}" to set; it has: ${symbols.map((s) => s.name).join(", ") || "none"}`);
+    const { symbols, sizes: before, open } = this.#graph;
+    const next = symbols.map(({ hi }, n) => (n < open ? before[n] : hi)); // nothing is computed yet
+    for (const [name, size] of Object.entries(sizes ?? {})) {
+      const known = symbols.slice(0, open).map((s) => s.name);
+      const n = known.indexOf(name);
+      if (n < 0) fail("E0501", `the model has no dimension "${name}" to set; it has: ${known.join(", ") || "none"}`);
       const { lo, hi } = symbols[n];
-      if (!Number.isSafeInteger(size) || size < lo || size > hi) fail("E0501", `dimension "${name}" is ${size}; the model takes ${lo} to ${hi}`);
+      if (!isSize(size) || size < lo || size > hi) fail("E0501", `dimension "${name}" is ${shown(size)}; the model takes ${lo} to ${hi}`);
       next[n] = size;
     }
-    if (symbols.every((_, n) => next[n] === before[n])) return;
+    if (next.every((size, n) => n >= open || size === before[n])) return;
     this.#resize(next, 1, Infinity);
     this.#hasRun = false;
   }
@@ -200,7 +203,8 @@ export class Model {
    * @param {{runs?: number}} [options]
    * @returns {NodeTime[]} in execution order
    */
-  profile(inputs = {}, { runs = 20 } = {}) {
+  profile(inputs = {}, options) {
+    const { runs = 20 } = options ?? {};
     this.#write(inputs);
     const total = this.#graph.nodes.map(() => 0);
     for (let run = 0; run < runs; run++)
@@ -209,7 +213,6 @@ export class Model {
         this.#runNode(n);
         total[n] += performance.now() - start;
       });
-    this.#hasRun = true;
     const { nodes, kernels } = this.#graph;
     return nodes.map(({ name, kernel, sources, tasks }, n) => ({ name, kernel: kernels[kernel], sources, tasks, ms: total[n] / runs }));
   }
@@ -245,15 +248,21 @@ export class Model {
   /** @param {(n: number) => void} run */
   #runNodes(run) {
     runControlled(this.#graph, (v) => this.#element(v), run);
+    this.#hasRun = true;
   }
 
   /** @param {number} n */
   #runNode(n) {
     const { name, kernel, tasks, computes, call } = this.#graph.nodes[n];
-    let status = 0;
-    if (this.#pool && tasks > 1) status = this.#pool.run(n, call);
-    else status = call(0, tasks);
-    if (status < 0) fail("E0511", `node "${name}": kernel "${this.#graph.kernels[kernel]}" returned ${status}`);
+    let status, cause;
+    try {
+      status = this.#pool && tasks > 1 ? this.#pool.run(n, call) : call(0, tasks);
+    } catch (trap) {
+      this.dispose(); // its stack and memory are as the trap left them
+      cause = status = /** @type {any} */ (trap);
+    }
+    if (cause || status < 0)
+      fail("E0511", `node "${name}": kernel "${this.#graph.kernels[kernel]}" ${cause ? "closed the model:" : "returned"} ${status}`, cause);
     if (computes !== undefined) this.#compute(computes);
   }
 
@@ -274,24 +283,26 @@ export class Model {
   /** @param {Record<string, Input>} inputs */
   #write(inputs) {
     this.#check();
-    const given = Object.entries(inputs).map(([name, input]) => {
+    const given = Object.entries(inputs ?? {}).map(([name, input]) => {
       const index = this.#find(this.#graph.inputs, "input", name);
-      const { data, dims } = /** @type {any} */ (input)?.dims ? /** @type {any} */ (input) : { data: input };
+      const { data, dims } = Array.isArray(/** @type {any} */ (input)?.dims) ? /** @type {any} */ (input) : { data: input };
       return { name, index, data, dims };
     });
     /** @type {Record<string, number>} */
     const sizes = {};
     for (const { index, dims } of given)
-      this.#graph.values[index].row.dims.forEach((/** @type {any} */ e, /** @type {number} */ axis) => {
-        if (dims && Array.isArray(e) && e[0] === "d") sizes[this.#graph.symbols[e[1]].name] = dims[axis];
+      dims?.forEach((/** @type {any} */ size, /** @type {number} */ axis) => {
+        const e = this.#graph.values[index].row.dims[axis];
+        if (e?.[0] === "d") sizes[this.#graph.symbols[e[1]].name] = size;
       });
-    if (Object.keys(sizes).length) this.setDims(sizes);
+    this.setDims(sizes);
     for (const { name, index, data, dims } of given) {
       const value = this.#graph.values[index];
       const own = value.dims;
-      if (dims && dims.join() !== own.join())
-        fail("E0604", `input "${name}" wants [${own.join(", ")}]; given: [${dims.join(", ")}]`);
-      this.#view(index).set(/** @type {any} */ (checkArray(name, value, data)));
+      if (dims && (dims.length !== own.length || own.some((n, axis) => n !== dims[axis])))
+        fail("E0604", `input "${name}" wants [${own.join(", ")}]; given: [${dims.map(shown).join(", ")}]`);
+      const array = checkArray(name, value, data);
+      if (array.length) this.#view(index).set(/** @type {any} */ (array));
     }
   }
 
@@ -302,8 +313,8 @@ export class Model {
    */
   #find(list, side, name) {
     const index = list.find((v) => this.#graph.values[v].name === name);
-    const known = list.map((v) => `"${this.#graph.values[v].name}"`).join(", ");
-    return index ?? fail(side === "input" ? "E0602" : "E0509", `the model has no ${side} "${name}"; it has: ${known}`);
+    const known = list.map((v) => JSON.stringify(this.#graph.values[v].name)).join(", ");
+    return index ?? fail(side === "input" ? "E0602" : "E0509", `the model has no ${side} "${shown(name)}"; it has: ${known}`);
   }
 
   /**
@@ -338,8 +349,8 @@ export class Model {
   }
 }
 
-// `using model = await Model.load(...)`, where the language has it.
-if (Symbol.dispose) /** @type {any} */ (Model.prototype)[Symbol.dispose] = Model.prototype.dispose;
+// `using model = await Model.load(...)`, where the language has it; a name that nobody asks for where it does not.
+/** @type {any} */ (Model.prototype)[Symbol.dispose ?? "using"] = Model.prototype.dispose;
 
 /**
  * The best library of the bundle that this engine can run, and how many threads it will have.
@@ -348,42 +359,21 @@ if (Symbol.dispose) /** @type {any} */ (Model.prototype)[Symbol.dispose] = Model
  * @param {number} threads
  */
 function choose(graph, threads) {
-  const runs = graph.variants.filter(({ cpu_features: f }) => f.every((name) => hasFeature(name)));
+  const runs = graph.variants.filter(({ cpu_features: f }) => f.every(hasFeature));
   const shared = (/** @type {{cpu_features: string[]}} */ v) => v.cpu_features.includes("threads");
   const fitting = runs.find((v) => shared(v) === threads > 1) ?? runs[0];
   if (!fitting) {
-    const missing = [...new Set(graph.variants.flatMap((v) => v.cpu_features))].filter((f) => !hasFeature(f));
-    const why = missing.includes("threads") && typeof SharedArrayBuffer === "function" ? isolation : "";
-    fail("E0507", `the kernels need ${missing.join(", ")}, which this engine does not have${why}; compile with --all-variants`);
+    const missing = graph.variants[graph.variants.length - 1].cpu_features.filter((f) => !hasFeature(f));
+    const why = missing.includes("threads") ? isolation : "";
+    fail("E0507", `the kernels need ${missing.join(", ")}, which is not here${why}; compile with --all-variants`);
   }
   const reached = shared(fitting) ? threads : 1;
   if (reached < threads)
     console.warn(
       `sterna: one thread instead of ${threads}: ` +
-        (canShare() ? "the bundle has no kernels for threads; compile with --all-variants" : `memory cannot be shared here${isolation}`),
+        (hasFeature("threads") ? "the bundle has no kernels for threads; compile with --all-variants" : `memory cannot be shared here${isolation}`),
     );
   return { library: fitting.library, shared: shared(fitting), threads: reached };
 }
 
-const isolation =
-  "; the page is not cross-origin isolated: serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp";
-
-/**
- * @param {number} bytes
- * @param {boolean} shared
- */
-function makeMemory(bytes, shared) {
-  const pages = bytes / 65536;
-  return attempt("E0502", `no memory of ${bytes} bytes is to be had`, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared }));
-}
-
-/**
- * @param {WebAssembly.Module} module
- * @param {WebAssembly.Memory} memory
- * @param {string} name
- */
-async function instantiate(module, memory, name) {
-  const wanted = WebAssembly.Module.imports(module).map((i) => `${i.module}.${i.name}`);
-  if (wanted.join() !== "env.memory") fail("E0508", `${name}: imports ${wanted.join(", ") || "nothing"}; wanted: env.memory alone`);
-  return attempt("E0508", `${name}: cannot be instantiated`, () => WebAssembly.instantiate(module, { env: { memory } }));
-}
+const isolation = "; the page is not cross-origin isolated: serve it with Cross-Origin-Opener-Policy and Cross-Origin-Embedder-Policy";

@@ -1,4 +1,4 @@
-import { attempt, fail } from "./errors.js";
+import { attempt, fail, shown } from "./errors.js";
 import { checkFile } from "./load.js";
 import { internals } from "./internals.js";
 
@@ -12,6 +12,12 @@ import { internals } from "./internals.js";
  */
 
 const FILE = "strings.json";
+
+/** @param {any} table @returns {Table} */
+function checked({ strings, inputs, outputs }) {
+  const good = [strings, inputs, outputs].every((list) => list.every((/** @type {unknown} */ text) => typeof text === "string"));
+  return good ? { strings, inputs, outputs } : fail("E0505", `${FILE}: something that is no string is among strings, inputs or outputs`);
+}
 
 /**
  * A model with tensors of strings. Its kernels see numbers; this is the table from one to the other:
@@ -38,13 +44,14 @@ export class Strings {
    * @param {Runs} model
    */
   async #of(model) {
-    const { files } = model[internals]().graph;
+    const { files } = /** @type {any} */ (model)?.[internals]?.().graph ?? fail("E0501", `wanted a model; given: ${shown(model)}`);
     const entry = Object.hasOwn(files, FILE) ? files[FILE] : fail("E0505", `${FILE}: the model has no strings`);
-    checkFile(FILE, entry, this.#bytes);
-    if (this.#table) return this.#table;
-    const table = await attempt("E0505", `${FILE}: damaged`, () => /** @type {Table} */ (JSON.parse(new TextDecoder().decode(this.#bytes))));
-    this.#numbers = new Map(table.strings.map((text, n) => [text, n]));
-    return (this.#table = table);
+    return attempt("E0505", `${FILE}: damaged`, () => {
+      checkFile(FILE, entry, this.#bytes);
+      const table = (this.#table ??= checked(JSON.parse(new TextDecoder().decode(this.#bytes))));
+      this.#numbers = new Map(table.strings.map((text, n) => [text, n]));
+      return table;
+    });
   }
 
   /**
@@ -67,7 +74,7 @@ export class Strings {
       if (known >= table.strings.length) passing.set(text, known);
       return BigInt(known);
     };
-    const numbered = new Map(Object.entries(inputs));
+    const numbered = new Map(Object.entries(inputs ?? {}));
     for (const name of table.inputs) {
       if (!numbered.has(name)) continue;
       const given = /** @type {any} */ (numbered.get(name));
@@ -77,8 +84,13 @@ export class Strings {
       numbered.set(name, given.dims ? { data, dims: given.dims } : data);
     }
     // Objects are made of entries: a tensor may be called __proto__.
+    /** @type {Map<string, TypedArray | string[]>} */
     const outputs = new Map(Object.entries(await model.run(/** @type {any} */ (Object.fromEntries(numbered)))));
-    for (const name of table.outputs) outputs.set(name, Array.from(outputs.get(name), (n) => words[Number(n)] ?? ""));
+    for (const name of table.outputs) {
+      const numbers = outputs.get(name);
+      if (!(numbers instanceof BigInt64Array)) return fail("E0505", `${FILE}: "${name}" is no output of the model that holds strings`);
+      outputs.set(name, /** @type {any} */ (Array.from(numbers, (n) => words[Number(n)] ?? "")));
+    }
     return Object.fromEntries(outputs);
   }
 }

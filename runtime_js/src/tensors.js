@@ -1,4 +1,13 @@
-import { fail } from "./errors.js";
+import { fail, shown } from "./errors.js";
+
+/** @type {(n: any) => boolean} */
+export const isSize = (n) => Number.isSafeInteger(n) && n >= 0;
+
+/** Whether a value is one element, whatever the sizes.
+ *
+ * @type {(value: import("./graph.js").Value, dtype: string) => boolean}
+ */
+export const isScalar = ({ dtype, stage, dims }, wanted) => dtype === wanted && !stage && dims.every((n) => n === 1);
 
 /**
  * Arrays by dtype. Half floats and bfloat16 are their bits, bools bytes, narrower types one byte each.
@@ -19,7 +28,7 @@ const ARRAYS = /** @type {Record<string, any>} */ ({
   uint64: BigUint64Array,
   bool: Uint8Array,
 });
-const BYTE_TYPES = /^(float[48]_\w+|u?int[24])$/;
+const BYTE_TYPES = /^(float8_(e4m3fn(uz)?|e5m2(fnuz)?|e8m0fnu)|float4_e2m1fn|u?int[24])$/;
 
 /**
  * @typedef {Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array
@@ -47,9 +56,8 @@ export function arrayType(dtype) {
  */
 export function checkArray(name, { dtype, dims }, data) {
   const wanted = /** @type {Function} */ (arrayType(dtype));
-  const given = data?.constructor?.name ?? String(data);
   if (!(data instanceof wanted) && !(wanted === Uint8Array && data instanceof Uint8ClampedArray))
-    fail("E0603", `input "${name}" is ${dtype} and wants ${wanted.name}; given: ${given}`);
+    fail("E0603", `input "${name}" is ${dtype} and wants ${wanted.name}; given: ${shown(data)}`);
   const { length } = /** @type {TypedArray} */ (data);
   const elements = dims.reduce((a, b) => a * b, 1);
   if (length !== elements)

@@ -1,5 +1,6 @@
+import { ACTIVE, GENERATION, SLEEPING, STATUS, TASKS, TRAPPED } from "./constants.js";
 import { listen } from "./port.js";
-import { ACTIVE, GENERATION, SLEEPING, TASKS, work } from "./threads.js";
+import { work } from "./threads.js";
 
 /** How long a thread looks for work before it sleeps: the next node follows within microseconds. */
 const SPINS = 2000;
@@ -17,7 +18,11 @@ listen(({ module, memory, stack, functions, records, control: at, portions, side
   post("ready");
   for (let seen = Atomics.load(control, GENERATION); ; ) {
     Atomics.add(control, ACTIVE, 1);
-    work(control, portions, side, (node) => kernels[node]);
+    try {
+      work(control, portions, side, (node) => kernels[node]);
+    } catch {
+      Atomics.store(control, STATUS, TRAPPED);
+    }
     Atomics.sub(control, ACTIVE, 1);
     for (let spin = 0; spin < SPINS && Atomics.load(control, GENERATION) === seen; spin++);
     if (Atomics.load(control, GENERATION) === seen) {

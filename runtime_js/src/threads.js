@@ -1,11 +1,6 @@
+import { ACTIVE, CLOSED, GENERATION, NEXT, NODE, SLEEPING, STACK, STATUS, TASKS, TRAPPED } from "./constants.js";
 import { attempt } from "./errors.js";
 import { nodeModule } from "./load.js";
-import { STACK_BYTES } from "./memory.js";
-
-/** Words of the block through which threads talk; the numbers of tasks of every node stand behind it. */
-export const GENERATION = 0, NEXT = 1, ACTIVE = 2, NODE = 3, STATUS = 4, SLEEPING = 5, TASKS = 8;
-/** NEXT counts the portions taken from the beginning in its lower half, those from the end in the upper: nothing is left. */
-const CLOSED = 1 << 30;
 
 /** @typedef {(first: number, last: number) => number} Call Runs some tasks of a kernel; below 0 if it fails. */
 
@@ -35,7 +30,7 @@ export class Pool {
       records.slice(1).map(async (own, n) => {
         const worker = await startWorker(() => new Worker(new URL("./thread.js", import.meta.url), { type: "module" }), "thread.js");
         this.workers.push(worker);
-        const stack = layout.stacks + (n + 1) * STACK_BYTES;
+        const stack = layout.stacks + (n + 1) * STACK;
         worker.postMessage({ module, memory, stack, functions, records: own, control: layout.control, portions, side: (n + 1) % 2 });
         const ready = () =>
           new Promise((resolve, reject) => {
@@ -58,10 +53,15 @@ export class Pool {
       Atomics.store(control, NEXT, 0);
       Atomics.add(control, GENERATION, 1);
       if (Atomics.load(control, SLEEPING)) Atomics.notify(control, GENERATION);
-      work(control, portions, 0, () => call);
-      Atomics.store(control, NEXT, CLOSED);
-      while (Atomics.load(control, ACTIVE)); // a page may not wait in any other way; it is at most one portion
-      return Atomics.load(control, STATUS);
+      try {
+        work(control, portions, 0, () => call);
+      } finally {
+        Atomics.store(control, NEXT, CLOSED);
+        while (Atomics.load(control, ACTIVE)); // a page may not wait in any other way; it is at most one portion
+      }
+      const status = Atomics.load(control, STATUS);
+      if (status === TRAPPED) throw Error("in a thread");
+      return status;
     };
   }
 

@@ -37,7 +37,8 @@ export class Model {
    * @param {Source} source
    * @param {LoadOptions} [options]
    */
-  static async load(source, { signal, onProgress, threads } = {}) {
+  static async load(source, options) {
+    const { signal, onProgress, threads } = options ?? {};
     signal?.throwIfAborted();
     const worker = await startWorker(() => new Worker(new URL("./worker-main.js", import.meta.url), { type: "module" }), "worker-main.js");
     const calls = new Calls(worker, onProgress);
@@ -185,7 +186,12 @@ class Calls {
       const id = this.count++;
       this.open.set(id, { resolve, reject });
       this.worker.ref?.();
-      this.worker.postMessage({ id, method, args });
+      try {
+        this.worker.postMessage({ id, method, args });
+      } catch (problem) {
+        this.open.delete(id);
+        reject(new SternaError("E0603", `an argument cannot be sent to the worker: ${/** @type {Error} */ (problem).message}`, { cause: problem }));
+      }
     });
   }
 
