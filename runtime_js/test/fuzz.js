@@ -160,7 +160,9 @@ function differsByDesign({ text }) {
   JSON.stringify(graph, (_, part) => ((large ||= typeof part === "number" && Math.abs(part) > COMPARED), part));
   const same = (/** @type {(graph: any) => any} */ of) => JSON.stringify(of(graph)) === JSON.stringify(of(BASE));
   // What only one of them reads.
-  return large || graph.variants !== undefined || !same((g) => [g?.library, g?.model, g?.files, g?.target]);
+  return large || graph.variants !== undefined ||
+    !same((g) => [g?.library, g?.model, g?.files, g?.target, g?.metadata]) ||
+    graph.values?.some?.((/** @type {any} */ value) => value?.quantization !== undefined);
 }
 
 /** Graphs that were good. */
