@@ -63,7 +63,7 @@ static void test_json_escaped_names(void) {
   element = json_next(text, element);
   CHECK(json_string_is(text, element, "/"));
   element = json_next(text, element);
-  CHECK(!json_string_is(text, element, "ab") && !json_string_is(text, element, "a\b"));
+  CHECK(!json_string_is(text, element, "ab") && json_string_is(text, element, "a\b"));
   element = json_next(text, element);
   CHECK(json_string_is(text, element, "\\") && json_next(text, element) == JSON_NONE);
   static const char twice[] = "{\"\\u0061bi\":1,\"abi\":1}";
