@@ -11,6 +11,7 @@ import pytest
 
 from compiling import compiled, compiled_schedule, input_value
 from dot_products import arrays, product, tiled
+from idioms import kernel_of as idiom_kernel
 from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.intrinsics import INTRINSICS
@@ -92,3 +93,28 @@ def test_fixed_point_on_lesser_machines(tmp_path: Path, target: str, generator: 
     bundle, (x,), (want,) = depthwise(target, generator, tmp_path)
     with load(bundle) as opened:
         np.testing.assert_array_equal(opened.run({"x": x})["y"], want)
+
+
+def idioms(target: str, generator: str, folder: Path) -> tuple[Path, list[np.ndarray], list[np.ndarray]]:
+    """Every operation for which the target has a way of its own."""
+    schedule, feeds = idiom_kernel(load_target(target))
+    bundle = write_bundle(compiled_schedule(schedule, (), generator, load_target(target)), folder / "bundle")
+    with np.errstate(all="ignore"):
+        return bundle, list(feeds.values()), list(run_kernel(schedule.kernel, feeds).values())
+
+
+@pytest.mark.family("arm64")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_idioms_of_arm64(tmp_path: Path, arm64_host: Path, generator: str) -> None:
+    bundle, inputs, outputs = idioms("arm64", generator, tmp_path)
+    for found, want in zip(machines.run_arm64(arm64_host, bundle, inputs, outputs, tmp_path), outputs, strict=True):
+        np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.family("wasm32")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("target", ["browser", "browser-relaxed"])
+def test_idioms_of_webassembly(tmp_path: Path, target: str, generator: str) -> None:
+    bundle, inputs, outputs = idioms(target, generator, tmp_path)
+    for found, want in zip(machines.run_wasm(bundle, inputs, outputs, tmp_path), outputs, strict=True):
+        np.testing.assert_array_equal(found, want)

@@ -96,6 +96,17 @@ def test_strategies_name_no_target() -> None:
         assert "target.name" not in text
 
 
+def test_generators_know_no_processor() -> None:
+    """What processors can is declared in `intrinsics` and `targets`; one file has LLVM's own names of machines."""
+    words = words_of_targets() - {"c99"} | {"mmx", "sse", "sse2", "f16c", "vnni", "thumb", "simd128", "ia32", "_mm"}
+    alternatives = "|".join(map(re.escape, sorted(words)))
+    forbidden = re.compile(rf"(?<![A-Za-z])({alternatives})(?![a-z])", re.IGNORECASE)
+    sources = [p for p in (PACKAGE / "codegen").rglob("*.py") if p.name != "llvm_machine.py"]
+    templates = [p for folder in ("c", "opencl") for p in (ROOT / "templates" / folder).glob("*.j2")]
+    found = {p.name: forbidden.findall(p.read_text(encoding="utf-8")) for p in (*sources, *templates)}
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
 def test_code_asks_for_capabilities_never_for_a_target() -> None:
     asks = re.compile(r"target\.name\s*(==|!=|in\b)|(==|!=)\s*\w*\.?target\.name")
     assert [p.name for p in PACKAGE.rglob("*.py") if asks.search(p.read_text(encoding="utf-8"))] == []

@@ -13,7 +13,7 @@ from sterna.codegen.dialects.c99 import C99
 from sterna.codegen.dialects.vector_c import VectorC
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.render import render_template
-from sterna.codegen.source import helper_facts, kernel_texts
+from sterna.codegen.source import helper_facts, idiom_headers, kernel_texts
 from sterna.errors import error
 from sterna.loops.program import Function
 from sterna.targets.target import Target
@@ -82,11 +82,13 @@ def _unit(
     d = dialect(target)
     bodies = not table if bodies is None else bodies
     kernels = kernel_texts(functions, d, comments, bodies)
+    helpers = helper_facts(d)
     return render_template(
         "c/kernels.c.j2",
         model=model,
         kernels=kernels,
-        helpers=helper_facts(d),
+        helpers=helpers,
+        conditional_headers=idiom_headers(helpers),
         headers=sorted(d.headers),
         intrinsics=[(i, d.operand_types(i)) for i in d.intrinsics.values()],
         features=" ".join(target.cpu_features),

@@ -7,7 +7,6 @@ returns the table of kernels, and needs none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import llvmlite
@@ -16,7 +15,7 @@ import llvmlite.binding as llvm
 from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.generators import KernelSet
-from sterna.codegen.llvm_expr import operand_kinds
+from sterna.codegen.llvm_expr import declarations_of, operand_kinds
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
 from sterna.codegen.render import render_template
@@ -102,9 +101,7 @@ def _intrinsic(intrinsic: Intrinsic, target: Target, declarations: set[str]) -> 
     result, a, b = operand_kinds(intrinsic)
     native, types = intrinsic.name in target.int_dot, {"result": result, "a": a, "b": b}
     body = render_template("intrinsics/llvm.j2", i=intrinsic, t=types, native=native).strip("\n")
-    for called, name, operands in re.findall(r"call (.+?) (@llvm\.[\w.]+)\((.*)\)", body):
-        kinds = re.sub(r" %\w+", "", operands)
-        declarations.add(f"declare {called} {name}({kinds})")
+    declarations |= declarations_of(body)
     head = f"define internal {result} @{intrinsic.function}({result} %a0, {a} %a1, {b} %a2) alwaysinline #0"
     return f"{head} {{\n{body}\n  ret {result} %r\n}}"
 

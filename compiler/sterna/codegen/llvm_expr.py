@@ -8,12 +8,16 @@ i1 (a byte in memory); float16 and bfloat16 are carried as the 16 bits that they
 from __future__ import annotations
 
 import math
+import re
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 
-from sterna.codegen.llvm_machine import architecture, has_instruction
+from sterna.codegen.llvm_machine import has_instruction
+from sterna.codegen.machine import find_idioms
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
+from sterna.intrinsics.idioms import Idiom
 from sterna.ir import dtypes
 from sterna.targets.target import Target
 
@@ -24,8 +28,6 @@ _FLOAT_OP = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER_OP = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _BOOL_OP = {"and": "and", "mul": "and", "minimum": "and", "or": "or", "add": "or", "maximum": "or", "xor": "xor"}
 _FLOAT_COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une", "gt": "ogt", "ge": "oge"}
-#: Sums of pairs of products of 16 bits, by the width of vectors of x86.
-_PAIRS = {128: "llvm.x86.sse2.pmadd.wd", 256: "llvm.x86.avx2.pmadd.wd", 512: "llvm.x86.avx512.pmaddw.d.512"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven"}
 
 
@@ -98,6 +100,24 @@ def operand_kinds(intrinsic: Intrinsic) -> tuple[str, str, str]:
     return kind(intrinsic.dtype, intrinsic.lanes), a, b
 
 
+def declarations_of(text: str) -> set[str]:
+    """Declarations of the LLVM intrinsics that instructions call."""
+    found = set()
+    for result, name, operands in re.findall(r"call (.+?) (@llvm\.[\w.]+)\((.*)\)", text):
+        kinds = re.sub(r" %[\w.]+", "", operands)
+        found.add(f"declare {result} {name}({kinds})")
+    return found
+
+
+def idiom_types(idiom: Idiom) -> tuple[str, str]:
+    """Element types of the operands and of the result."""
+    if idiom.operation == "narrow":
+        return "float32", idiom.dtype
+    if idiom.operation == "widen":
+        return idiom.dtype, "float32"
+    return idiom.dtype, idiom.operation.removeprefix("to_") if idiom.operation.startswith("to_") else idiom.dtype
+
+
 def splat(scalar_kind: str, scalar: str, lanes: int) -> str:
     return "<" + ", ".join([f"{scalar_kind} {scalar}"] * lanes) + ">"
 
@@ -115,8 +135,6 @@ class Values:
         self.intrinsics = intrinsics
         self.lines: list[str] = []
         self.count = 0
-        # These have NaN-propagating extrema and saturating conversions as single instructions.
-        self.rich = architecture(target).startswith(("aarch64", "arm64", "wasm"))
 
     # -- writing
     def op(self, text: str) -> str:
@@ -152,7 +170,8 @@ class Values:
         if op in ("logical_not", "invert"):
             return self.op(f"xor {k} {a}, {constant(True if dtype == 'bool' else -1, dtype, lanes)}")
         if op == "flip_sign":
-            return self.op(f"xor {k} {a}, {self._highest_bit(dtype, lanes)}")
+            flipped = self.idiom(op, dtype, lanes, a)
+            return flipped or self.op(f"xor {k} {a}, {constant(dtypes.highest_bit(dtype), dtype, lanes)}")
         if not dtypes.is_float(dtype):
             return self._integer_unary(op, dtype, lanes, a)
         if dtype in SMALL_FLOATS:
@@ -175,15 +194,6 @@ class Values:
         if op in _ROUNDING:
             return self.round(op, dtype, lanes, a)
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
-
-    def _highest_bit(self, dtype: str, lanes: int) -> str:
-        value = constant(dtypes.highest_bit(dtype), dtype, lanes)
-        if lanes * dtypes.bits(dtype) < 256 or "avx512vl" not in self.target.cpu_features:
-            return value
-        # A mask that the optimizer knows is applied to a number before it is repeated: three instructions for what a
-        # load with a mask of its own does in one.
-        k = kind(dtype, lanes)
-        return self.op(f'call {k} asm "", "=v,0"({k} {value})')
 
     def _integer_unary(self, op: str, dtype: str, lanes: int, a: str) -> str:
         k, zero = kind(dtype, lanes), constant(0, dtype, lanes)
@@ -253,14 +263,14 @@ class Values:
         if op in ("div", "floor_div", "mod"):
             return self._divide(op, dtype, lanes, a, b)
         if op == "high_product":
-            return self._high_product(lanes, a, b)
+            return self.idiom(op, dtype, lanes, a, b) or self._high_product(lanes, a, b)
         if op == "short_product":
-            return self._short_product(lanes, a, b)
+            return self.idiom(op, dtype, lanes, a, b) or self.op(f"mul {k} {a}, {b}")
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
 
     def _extremum(self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool]) -> str:
-        if self.rich:
-            return self.intrinsic(op, dtype, lanes, a, b)
+        if (found := self.idiom(op, dtype, lanes, a, b)) is not None:
+            return found
         if known[0] and not known[1]:
             a, b, known = b, a, (known[1], known[0])
         # The first select is minps or maxps: the second operand wherever the comparison does not hold.
@@ -280,22 +290,9 @@ class Values:
         inside = self.test("ult", dtype, lanes, b, constant(bits, dtype, lanes))
         return self.choose(inside, dtype, lanes, shifted, constant(0, dtype, lanes))
 
-    def _short_product(self, lanes: int, a: str, b: str) -> str:
-        """a b of numbers that 16 bits hold: of pairs of these, the upper ones are multiplied by zero."""
-        k = kind("int32", lanes)
-        name = _PAIRS.get(32 * lanes) if architecture(self.target).startswith("x86") else None
-        if name is None or 32 * lanes > self.target.vector_bits:
-            return self.op(f"mul {k} {a}, {b}")
-        pairs = kind("int16", 2 * lanes)
-        lower = self.op(f"and {k} {b}, {constant(0xFFFF, 'int32', lanes)}")
-        x, y = (self.op(f"bitcast {k} {value} to {pairs}") for value in (a, lower))
-        return self.call(name, k, (pairs, x), (pairs, y))
-
     def _high_product(self, lanes: int, a: str, b: str) -> str:
         """2 a b / 2^32, halves up."""
         k = kind("int32", lanes)
-        if lanes == 4 and architecture(self.target).startswith(("aarch64", "arm64")):
-            return self.call("llvm.aarch64.neon.sqrdmulh.v4i32", k, (k, a), (k, b))
         # Products of the even and of the odd lanes, where they lie, as machines multiply; a scalar is an even lane.
         pairs, count = kind("int64", max(lanes // 2, 1)), max(lanes // 2, 1)
 
@@ -360,24 +357,11 @@ class Values:
             wide = [self.widen(dtype, lanes, x) for x in (a, b, c)]
             return self.narrow(dtype, lanes, self.fma("float32", lanes, *wide))
         if dtypes.is_float(dtype) and self.target.fuses(dtypes.bits(dtype), lanes):
-            if self.target.fma_bits:
-                return self._fma_of_width(self.target.fma_bits, dtype, lanes, a, b, c)
+            if (found := self.idiom("fma", dtype, lanes, a, b, c)) is not None:
+                return found
             if self._has_fma(dtype):
                 return self.intrinsic("fma", dtype, lanes, a, b, c)
         return self.binary("add", dtype, lanes, self.binary("mul", dtype, lanes, a, b), c)
-
-    def _fma_of_width(self, bits: int, dtype: str, lanes: int, *operands: str) -> str:
-        """Relaxed SIMD: the one machine whose fused multiply-add is of one width, under a name of its own."""
-        part = bits // dtypes.bits(dtype)
-        if lanes == part:
-            k = kind(dtype, lanes)
-            return self.call(f"llvm.wasm.relaxed.madd.{_suffix(dtype, lanes)}", k, *((k, x) for x in operands))
-        half = lanes // 2
-        results = []
-        for first in (0, half):
-            taken = [self.shuffle(kind(dtype), lanes, x, x, list(range(first, first + half))) for x in operands]
-            results.append(self._fma_of_width(bits, dtype, half, *taken))
-        return self.shuffle(kind(dtype), half, results[0], results[1], list(range(lanes)))
 
     def _has_fma(self, dtype: str) -> bool:
         scalar = kind(dtype)
@@ -409,10 +393,9 @@ class Values:
         return self.op(f"{word} {k} {a} to {new}")
 
     def _to_integer(self, source: str, dtype: str, lanes: int, a: str) -> str:
-        k, signed, bits = kind(source, lanes), dtypes.is_signed(dtype), dtypes.bits(dtype)
-        if self.rich and bits >= 32:
-            name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_suffix(dtype, lanes)}.{_suffix(source, lanes)}"
-            return self.call(name, kind(dtype, lanes), (k, a))
+        k, bits = kind(source, lanes), dtypes.bits(dtype)
+        if (found := self.idiom(f"to_{dtype}", source, lanes, a)) is not None:
+            return found
         least, greatest = dtypes.limits(dtype)
         # Clamped as a float first: out of range, LLVM's conversion is undefined. The greatest integer may not be a
         # float; the float below it is clamped to, and the integer put in where the value lay above.
@@ -445,9 +428,8 @@ class Values:
         if dtype == "bfloat16":
             bits = self.op(f"shl {word} {self.op(f'zext {small} {a} to {word}')}, {constant(16, 'int32', lanes)}")
             return self.op(f"bitcast {word} {bits} to {result}")
-        if self._has_half():
-            half = result.replace("float", "half")
-            return self.op(f"fpext {half} {self.op(f'bitcast {small} {a} to {half}')} to {result}")
+        if (found := self.idiom("widen", dtype, lanes, a)) is not None:
+            return found
         # Exponent and fraction moved into place and scaled, which makes subnormal ones right too.
         bits = self.op(f"zext {small} {a} to {word}")
         sign = self.op(f"shl {word} {self._and(bits, 0x8000, lanes)}, {constant(16, 'int32', lanes)}")
@@ -463,9 +445,8 @@ class Values:
     def narrow(self, dtype: str, lanes: int, a: str) -> str:
         """float32 to float16 or bfloat16, to nearest, ties to even."""
         small, word, result = kind("int16", lanes), kind("int32", lanes), kind("float32", lanes)
-        if dtype == "float16" and self._has_half():
-            half = result.replace("float", "half")
-            return self.op(f"bitcast {half} {self.op(f'fptrunc {result} {a} to {half}')} to {small}")
+        if (found := self.idiom("narrow", dtype, lanes, a)) is not None:
+            return found
         bits = self.op(f"bitcast {result} {a} to {word}")
         nan = self.test("uno", "float32", lanes, a, a)
 
@@ -496,14 +477,43 @@ class Values:
         value = self.choose(nan, "int32", lanes, number(0x7E00), value)
         return self.op(f"trunc {word} {self.op(f'or {word} {value}, {sign}')} to {small}")
 
-    def _has_half(self) -> bool:
-        probe = "  %h = fptrunc float %a0 to half\n  %r = fpext half %h to float"
-        return has_instruction(self.target, "float", probe, "float")
-
     def _and(self, a: str, mask: int, lanes: int) -> str:
         return self.op(f"and {kind('int32', lanes)} {a}, {constant(mask, 'int32', lanes)}")
 
-    # -- intrinsics
+    # -- what the processor has
+    def idiom(self, operation: str, dtype: str, lanes: int, *operands: str) -> str | None:
+        """The processor's own way of an operation, None where it has none that LLVM does not find itself."""
+        found = next((i for i in find_idioms(self.target, operation, dtype, lanes) if i.llvm), None)
+        if found is None:
+            return None
+        return self._in_parts(found, lanes, operands) if found.lanes else self._instructions(found, lanes, operands)
+
+    def _in_parts(self, idiom: Idiom, lanes: int, operands: Sequence[str]) -> str:
+        """An idiom of fewer lanes, for the lower and the upper half."""
+        if lanes == idiom.lanes:
+            return self._instructions(idiom, lanes, operands)
+        scalar, half = kind(idiom.dtype), lanes // 2
+        results = []
+        for first in (0, half):
+            taken = [self.shuffle(scalar, lanes, x, x, list(range(first, first + half))) for x in operands]
+            results.append(self._in_parts(idiom, half, taken))
+        return self.shuffle(scalar, half, results[0], results[1], list(range(lanes)))
+
+    def _instructions(self, idiom: Idiom, lanes: int, operands: Sequence[str]) -> str:
+        source, result = idiom_types(idiom)
+        types = {
+            "T": kind(source, lanes), "S": _suffix(source, lanes),
+            "R": kind(result, lanes), "RS": _suffix(result, lanes),
+            "halves": kind("float32", lanes).replace("float", "half"), "pairs": kind("int16", 2 * lanes),
+        }  # fmt: skip
+        mask = constant(idiom.mask, source, lanes) if dtypes.is_integer(source) else ""
+        values = {**dict(zip("abc", operands, strict=False)), "mask": mask}
+        for instruction in idiom.llvm:
+            name, _, text = instruction.partition(" = ")
+            self.declarations |= declarations_of(text.format(**types, **dict.fromkeys(values, "%value")))
+            values[name] = self.op(text.format(**types, **values))
+        return values["r"]
+
     def apply(self, intrinsic: Intrinsic, operands: list[str]) -> str:
         """A call of an intrinsic's function, which the module will define."""
         self.intrinsics[intrinsic.name] = intrinsic

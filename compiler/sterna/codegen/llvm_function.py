@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sterna.codegen.llvm_expr import Values, constant, kind, memory_kind, shuffle_mask
-from sterna.codegen.llvm_machine import architecture
+from sterna.codegen.machine import has_masked_access
 from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
@@ -329,7 +329,7 @@ class FunctionWriter:
             for n in range(active):
                 element = read(n * e.stride, 1)
                 result = self.op(f"insertelement <{lanes} x {scalar}> {result}, {scalar} {element}, i32 {n}")
-        elif self._has_masks(dtype):
+        elif has_masked_access(self.target, dtype):
             k, address = memory_kind(dtype, lanes), self.address(buffer, index)
             name = f"llvm.masked.load.v{lanes}{_letter(scalar)}.p0"
             self.values.declarations.add(f"declare {k} @{name}(ptr, i32, <{lanes} x i1>, {k})")
@@ -372,7 +372,7 @@ class FunctionWriter:
         elif s.stride != 1:
             for n in range(active):
                 write(n * s.stride, scalar, self.op(f"extractelement {k} {value}, i32 {n}"))
-        elif self._has_masks(dtype):
+        elif has_masked_access(self.target, dtype):
             name = f"llvm.masked.store.v{lanes}{_letter(scalar)}.p0"
             self.values.declarations.add(f"declare void @{name}({k}, ptr, i32, <{lanes} x i1>)")
             address = self.address(buffer, index)
@@ -448,11 +448,6 @@ class FunctionWriter:
                 text += f", !noalias {self.metadata('!{' + ', '.join(others) + '}')}"
             self.scopes.update(dict.fromkeys(group, text))
         self.scopes.update(dict.fromkeys(self.function.params, ", !invariant.load " + self.metadata("!{}")))
-
-    def _has_masks(self, dtype: str) -> bool:
-        """Whether partial accesses are instructions; elsewhere LLVM would take them apart lane by lane."""
-        width = self.target.vector_bits if architecture(self.target) == "x86_64" else 0
-        return width >= 512 or (width >= 256 and dtypes.bits(dtype) >= 32)
 
     # -- writing
     def _do(self, text: str) -> None:

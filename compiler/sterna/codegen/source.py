@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import Template
 
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily, short
+from sterna.codegen.machine import find_idioms
 from sterna.codegen.printer import Printer
 from sterna.ir import dtypes
 from sterna.loops.program import Function, most
+from sterna.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,46 @@ def helper_facts(dialect: CFamily) -> list[dict[str, object]]:
             "signed": dtypes.is_signed(dtype),
             "limits": _limits(name, dtype),
             "result": _RESULTS.get(name, ""),
+            "idiom": _idiom(dialect.target, name, dtype, lanes),
         }
         for name, dtype, lanes in order
     ]
+
+
+@dataclass(frozen=True)
+class IdiomText:
+    """A processor's way of an operation, as C: statements, then an expression, where the preprocessor finds `when`."""
+
+    when: str
+    header: str
+    before: tuple[str, ...]
+    expression: str
+    parts: int
+
+
+def _idiom(target: Target, operation: str, dtype: str, lanes: int) -> IdiomText | None:
+    """What the body of a helper is on this processor, if it has a way of its own. Scalars are left to the compiler."""
+    found = next((i for i in find_idioms(target, operation, dtype, lanes) if i.c), None) if lanes > 1 else None
+    if found is None:
+        return None
+    parts = lanes // found.lanes if found.lanes else 1
+    operands = {x: x if parts == 1 else f"{x}s.parts[n]" for x in "abc"}
+    names = {
+        "T": _stem(dtype, lanes),
+        "S": C_TYPE[dtype],
+        "bytes": str(dtypes.size(dtype) * lanes),
+        "lanes": str(lanes),
+    }
+    before, expression = (
+        [Template(text).substitute(names, **operands) for text in texts] for texts in (found.c_before, (found.c,))
+    )
+    return IdiomText(found.c_when, found.c_header, tuple(before), expression[0], parts)
+
+
+def idiom_headers(helpers: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
+    """Headers that helpers need, each with what the preprocessor must find for that."""
+    used = [h["idiom"] for h in helpers if isinstance(h["idiom"], IdiomText) and h["idiom"].header]
+    return sorted({(i.header, i.when) for i in used if isinstance(i, IdiomText)})
 
 
 def _stem(dtype: str, lanes: int) -> str:

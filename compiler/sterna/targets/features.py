@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sterna.intrinsics import INTRINSICS
@@ -50,7 +51,9 @@ _MODELS: dict[str, dict[str, tuple[str, ...]]] = {
     "wasm32": {"generic": (), "mvp": ()},
 }
 #: What every processor of an architecture has; of others nothing is known, and nothing is checked.
-_ALWAYS: dict[str, tuple[str, ...]] = {"x86_64": ("sse2",), "aarch64": ("neon",), "wasm32": ()}
+_ALWAYS: dict[str, tuple[str, ...]] = {
+    "x86_64": ("x86_64", "sse2"), "aarch64": ("aarch64", "neon"), "wasm32": ("wasm32",),
+}  # fmt: skip
 #: The feature behind vector registers of a width, and behind fused multiply-adds.
 _VECTORS: dict[str, dict[int, str]] = {
     "x86_64": {64: "sse2", 128: "sse2", 256: "avx2", 512: "avx512f"},
@@ -71,13 +74,21 @@ class Contradiction:
     fix: str
 
 
+@lru_cache(maxsize=256)
+def features(target: Target) -> frozenset[str]:
+    """All that a target's kernels may use: its features, what they bring along, and the name of its architecture."""
+    family = _family(target)
+    always = _ALWAYS[family] if family is not None else ()
+    return closure((*always, *map(plain, target.cpu_features)))
+
+
 def contradictions(target: Target) -> list[Contradiction]:
     """What does not go together in a target."""
     family = _family(target)
     if family is None:
         return []
     found = [*_processor_contradictions(target, family)]
-    has = closure((*_ALWAYS[family], *map(plain, target.cpu_features)))
+    has = features(target)
     found += _vector_contradictions(target, family, has)
     if target.fma and (needed := _FUSED[family]) not in has:
         found.append(_lacking("fma", "a fused multiply-add", (needed,)))
@@ -100,7 +111,7 @@ def supported(target: Target) -> dict[str, Any]:
     if family is None:
         return {}
     values: dict[str, Any] = {}
-    has = closure((*_ALWAYS[family], *map(plain, target.cpu_features)))
+    has = features(target)
     widths = [bits for bits, feature in _VECTORS[family].items() if feature in has and bits <= target.vector_bits]
     width = max(widths, default=0)
     if width < target.vector_bits:

@@ -1,0 +1,31 @@
+"""What a target's processor has, as the generators ask for it: by operation, type and width."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sterna.codegen.llvm_machine import has_instruction
+from sterna.intrinsics.idioms import IDIOMS, MASKED_ACCESS, Idiom
+from sterna.ir import dtypes
+from sterna.targets.features import features
+from sterna.targets.target import Target
+
+
+@lru_cache(maxsize=4096)
+def find_idioms(target: Target, operation: str, dtype: str, lanes: int) -> tuple[Idiom, ...]:
+    """The processor's ways of an operation of so many lanes, or of parts of them."""
+    return tuple(
+        idiom
+        for idiom in IDIOMS
+        if idiom.operation == operation
+        and idiom.dtype == dtype
+        and idiom.takes(lanes)
+        and any(features(target) >= set(way) for way in idiom.needs)
+        and (idiom.probe is None or has_instruction(target, idiom.probe[0], idiom.probe[1], *idiom.probe[2]))
+    )
+
+
+def has_masked_access(target: Target, dtype: str) -> bool:
+    """Whether parts of vectors are loaded and stored by one instruction."""
+    has = features(target)
+    return any(dtypes.bits(dtype) >= least and has >= set(needed) for least, needed in MASKED_ACCESS)

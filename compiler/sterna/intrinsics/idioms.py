@@ -1,0 +1,169 @@
+"""Operations of values for which some processors have an instruction, or a shorter way than arithmetic.
+
+An operation of `te.expr` means the same everywhere, and every generator can write it in plain arithmetic. An idiom is
+how a processor with certain features does it at certain widths; its behaviour is the operation's, and a test holds each
+lowering to it. Which ones apply follows from a target's features, never from its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sterna.ir import dtypes
+
+#: Code that LLVM makes instructions of where a processor converts between float32 and float16: result, body, operands.
+HALF_CONVERSION = ("float", "  %h = fptrunc float %a0 to half\n  %r = fpext half %h to float", ("float",))
+
+
+@dataclass(frozen=True)
+class Idiom:
+    """One processor family's way of an operation.
+
+    Args:
+        operation: of `te.expr.UNARY` or `BINARY`; "fma"; "to_int32" and the like, conversions of a float that clamp;
+            "widen" and "narrow", between a float of 16 bits and float32.
+        dtype: of the operands; of "narrow", of the result.
+        lanes: how many elements it takes, 0 for any number.
+        parts: whether vectors of twice as many lanes, four times and so on are done in parts.
+        needs: features, by the names of `targets.features`; each member is enough.
+        probe: code for LLVM to be asked whether the processor has instructions for it: HALF_CONVERSION.
+        c: a C expression of the operands $a, $b, $c, after the statements `c_before`; in both, $T stands for the vector
+            type, $bytes for its size, $lanes for its lanes, $S for the element type. Empty: C's own way will do.
+        c_when: what the preprocessor must find beside the features: compilers differ in what they call things.
+        c_header: included where `c_when` holds.
+        llvm: instructions, `name = ...`, the last one named r. Braces name operands (a, b, c), earlier instructions,
+            types (T of the operands, R of the result, pairs of 16 bits, halves, words of 16 bits), their suffixes in
+            intrinsics' names (S, RS), and `mask`, a vector of that number. Empty: LLVM finds the instruction itself.
+    """
+
+    operation: str
+    dtype: str
+    lanes: int
+    needs: tuple[tuple[str, ...], ...] = ((),)
+    probe: tuple[str, str, tuple[str, ...]] | None = None
+    c: str = ""
+    c_before: tuple[str, ...] = ()
+    c_when: str = ""
+    c_header: str = ""
+    llvm: tuple[str, ...] = ()
+    mask: int = 0
+    parts: bool = False
+
+    def takes(self, lanes: int) -> bool:
+        """Whether it serves vectors of so many lanes."""
+        if not self.lanes or lanes == self.lanes:
+            return True
+        return self.parts and lanes % self.lanes == 0 and (lanes // self.lanes).bit_count() == 1
+
+
+def _fused() -> Iterable[Idiom]:
+    """Fused multiply-add under a name of its own: WebAssembly's relaxed SIMD, of 128 bits; compilers of C for x86 that
+    lack the generic built-in function."""
+    for dtype, name, lanes in (("float32", "f32x4", 4), ("float64", "f64x2", 2)):
+        yield Idiom(
+            "fma", dtype, lanes, (("relaxed-simd",),),
+            c=f"__builtin_wasm_relaxed_madd_{name}($a, $b, $c)",
+            llvm=("r = call {T} @llvm.wasm.relaxed.madd.{S}({T} {a}, {T} {b}, {T} {c})",),
+            parts=True,
+        )  # fmt: skip
+    for bits, feature in ((128, "fma"), (256, "fma"), (512, "avx512f")):
+        width = "" if bits == 128 else str(bits)
+        for dtype, letter in (("float32", ""), ("float64", "d")):
+            t = f"(__m{bits}{letter})"
+            yield Idiom(
+                "fma", dtype, bits // dtypes.bits(dtype), ((feature,),),
+                c=f"($T)_mm{width}_fmadd_p{letter or 's'}({t}$a, {t}$b, {t}$c)",
+                c_when="!__has_builtin(__builtin_elementwise_fma)", c_header="immintrin.h",
+            )  # fmt: skip
+
+
+def _extrema() -> Iterable[Idiom]:
+    """Extrema that are NaN where an operand is: instructions of ARM and WebAssembly. x86 gives the second operand then,
+    which clang does not see in a comparison of C."""
+    for operation in ("minimum", "maximum"):
+        for dtype in ("float32", "float64"):
+            yield Idiom(
+                operation, dtype, 0, (("aarch64",), ("wasm32",)),
+                llvm=(f"r = call {{T}} @llvm.{operation}.{{S}}({{T}} {{a}}, {{T}} {{b}})",),
+            )  # fmt: skip
+        for lanes, feature, name, rounding in (
+            (4, "sse2", "", ""),
+            (8, "avx", "256", ""),
+            (16, "avx512f", "512", ", 4"),
+        ):
+            call = f"__builtin_ia32_{operation[:3]}ps{name}($b, $a{rounding})"
+            yield Idiom(
+                operation, "float32", lanes, ((feature,),),
+                c=f"select_f32x{lanes}((i32x{lanes})($b != $b), $b, {call})", c_when="defined(__clang__)",
+            )  # fmt: skip
+
+
+def _conversions() -> Iterable[Idiom]:
+    """Float to integer with the ends clamped to: ARM and WebAssembly, from 32 bits on. Halves: F16C, NEON."""
+    for source in ("float32", "float64"):
+        for dtype in ("int32", "int64", "uint32", "uint64"):
+            call = f"llvm.fpto{'s' if dtypes.is_signed(dtype) else 'u'}i.sat.{{RS}}.{{S}}"
+            yield Idiom(
+                f"to_{dtype}", source, 0, (("aarch64",), ("wasm32",)), llvm=(f"r = call {{R}} @{call}({{T}} {{a}})",)
+            )
+    yield Idiom(
+        "widen", "float16", 0, probe=HALF_CONVERSION, c="__builtin_convertvector((half)$a, f32x$lanes)",
+        c_before=("typedef _Float16 half __attribute__((vector_size($bytes)));",), c_when="defined(__FLT16_MAX__)",
+        llvm=("half = bitcast {T} {a} to {halves}", "r = fpext {halves} {half} to {R}"),
+    )  # fmt: skip
+    yield Idiom(
+        "narrow", "float16", 0, probe=HALF_CONVERSION,
+        llvm=("half = fptrunc {T} {a} to {halves}", "r = bitcast {halves} {half} to {R}"),
+    )  # fmt: skip
+
+
+def _products() -> Iterable[Idiom]:
+    """Products of small integers as pairs of which the upper ones are multiplied by zero (x86's pmaddwd); rounding
+    doubling products of which the upper half is kept (NEON's sqrdmulh)."""
+    for lanes, feature, c, llvm in (
+        (4, "sse2", "128", "llvm.x86.sse2.pmadd.wd"),
+        (8, "avx2", "256", "llvm.x86.avx2.pmadd.wd"),
+        (16, "avx512bw", "512", "llvm.x86.avx512.pmaddw.d.512"),
+    ):
+        yield Idiom(
+            "short_product", "int32", lanes, ((feature,),),
+            c=f"($T)__builtin_ia32_pmaddwd{c}((pairs)$a, (pairs)($b & 0xffff))",
+            c_before=("typedef int16_t pairs __attribute__((vector_size($bytes)));",),
+            c_when="defined(__clang__)" if lanes == 16 else "",
+            llvm=(
+                "lower = and {T} {b}, {mask}",
+                "x = bitcast {T} {a} to {pairs}",
+                "y = bitcast {T} {lower} to {pairs}",
+                f"r = call {{T}} @{llvm}({{pairs}} {{x}}, {{pairs}} {{y}})",
+            ),
+            mask=0xFFFF,
+        )  # fmt: skip
+    yield Idiom(
+        "high_product", "int32", 4, (("aarch64",),),
+        c="$a", c_before=('__asm__("sqrdmulh %0.4s, %1.4s, %2.4s" : "=w"($a) : "w"($a), "w"($b));',),
+        llvm=("r = call {T} @llvm.aarch64.neon.sqrdmulh.v4i32({T} {a}, {T} {b})",),
+    )  # fmt: skip
+
+
+def _sign_flips() -> Iterable[Idiom]:
+    """A sign bit flipped in a register. Compilers that know the mask apply it to a number before it is repeated: three
+    instructions for what a load with a mask of its own does in one, so that the mask is hidden from them."""
+    for dtype in (*dtypes.SIGNED, *dtypes.UNSIGNED):
+        for bits in (256, 512):
+            yield Idiom(
+                "flip_sign", dtype, bits // dtypes.bits(dtype), (("avx512vl",),),
+                c="$a ^ bit",
+                c_before=(
+                    f"$T bit = ($T){{0}} + ($S)((uint{dtypes.bits(dtype)}_t)1 << {dtypes.bits(dtype) - 1});",
+                    '__asm__("" : "+v"(bit));',
+                ),
+                llvm=('bit = call {T} asm "", "=v,0"({T} {mask})', "r = xor {T} {a}, {bit}"),
+                mask=dtypes.highest_bit(dtype),
+            )  # fmt: skip
+
+
+IDIOMS: tuple[Idiom, ...] = (*_fused(), *_extrema(), *_conversions(), *_products(), *_sign_flips())
+#: Where a part of a vector is loaded or stored by one instruction with a mask: least bits of an element, and the
+#: features of which each member is enough.
+MASKED_ACCESS: tuple[tuple[int, tuple[str, ...]], ...] = ((32, ("avx2",)), (8, ("avx512bw",)))

@@ -1,0 +1,62 @@
+"""What a processor does in a way of its own is what the operation means, with both generators, on every x86 level that
+this machine runs; tests/targets has the others."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from compiling import run_schedule
+from idioms import idioms_of, kernel_of
+from sterna.codegen.machine import find_idioms
+from sterna.intrinsics.idioms import IDIOMS
+from sterna.targets.features import features
+from sterna.targets.target import host, load_target
+from sterna.te import expr as E
+from sterna.te.interpreter import run_kernel
+
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("name", LEVELS)
+def test_an_idiom_is_its_operation(name: str, generator: str) -> None:
+    target = load_target(name)
+    if not features(target) <= features(host()):
+        pytest.skip("this processor lacks what the level has")
+    schedule, feeds = kernel_of(target)
+    found = run_schedule(schedule, feeds, (), generator, target=target)
+    with np.errstate(all="ignore"):
+        expected = run_kernel(schedule.kernel, feeds)
+    for (output, want), idiom in zip(expected.items(), idioms_of(target), strict=True):
+        np.testing.assert_array_equal(found[output], want, err_msg=f"{idiom.operation} of {idiom.dtype} x{idiom.lanes}")
+
+
+def test_declarations_are_whole() -> None:
+    """Each is of an operation that there is, has a way for some generator, and names its operands and types right."""
+    for idiom in IDIOMS:
+        conversions = ("fma", "widen", "narrow", *(f"to_{d}" for d in ("int32", "int64", "uint32", "uint64")))
+        assert idiom.operation in (*E.UNARY, *E.BINARY, *conversions)
+        assert idiom.c or idiom.llvm
+        assert not idiom.llvm or idiom.llvm[-1].startswith("r = ")
+        names = {name for text in (idiom.c, *idiom.c_before) for name in re.findall(r"\$(\w+)", text)}
+        assert names <= {"a", "b", "c", "T", "S", "bytes", "lanes"}
+        assert idiom.lanes or not idiom.parts
+
+
+def test_a_target_has_those_of_its_features() -> None:
+    def has(target: str, operation: str, dtype: str, lanes: int) -> bool:
+        return bool(find_idioms(load_target(target), operation, dtype, lanes))
+
+    assert has("x86-64-v4", "short_product", "int32", 16)
+    assert not has("x86-64-v3", "short_product", "int32", 16)
+    assert has("arm64", "high_product", "int32", 4)
+    assert not has("arm64", "high_product", "int32", 8)
+    assert has("browser-relaxed", "fma", "float32", 8), "in two parts"
+    assert not has("browser-relaxed", "fma", "float32", 12)
+    assert not has("browser", "fma", "float32", 4)
+    assert has("x86-64-v3", "widen", "float16", 8)
+    assert not has("x86-64-v2", "widen", "float16", 4), "LLVM would call a function"
+    assert not has("cortex-m4", "maximum", "float32", 1)
