@@ -143,7 +143,7 @@ class TextBundle(Bundle):
 def load(directory: str | os.PathLike[str], threads: int = 1) -> Bundle:
     """Loads a bundle that `sterna compile` made. `threads` counts the caller: 1 makes no thread."""
     if not isinstance(directory, (str, os.PathLike)):
-        return Bundle(directory, threads)  # which says what is wrong
+        return Bundle(directory, threads)  # type: ignore[unreachable]  # it says what is wrong
     place = os.fspath(directory)
     for _ in range(_ATTEMPTS):
         before = _version(place)
