@@ -99,6 +99,9 @@ static sterna_status open_library(const char *directory, const graph *graph, ste
   sterna_status status = map(directory, name, &file, error);
   if (status != STERNA_OK) return status;
   status = graph_check_file(name, &graph->library, file.data, file.bytes, error);
+  if (status == STERNA_OK && !library_is_whole(&file))
+    status = fail(error, STERNA_BAD_LIBRARY, "%s: is cut off: its headers name more than its %llu bytes", name,
+                  (unsigned long long)file.bytes);
   port_unmap(&file);
   if (status != STERNA_OK) return status;
 

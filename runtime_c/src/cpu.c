@@ -33,66 +33,72 @@ enum { EAX, EBX, ECX, EDX };
 enum { OS_NONE, OS_AVX, OS_AVX512, OS_AMX };
 static const uint32_t state_bits[] = {0, 0x6, 0xe6, 0x60000};
 
-/* The name is an array, so that the table needs no relocations: they are half of a small library's data. */
+/* X(name, leaf, register, bit, state of the system). */
+#define FEATURES(X) \
+  X("cx8", LEAF_1, EDX, 8, OS_NONE) \
+  X("cmov", LEAF_1, EDX, 15, OS_NONE) \
+  X("mmx", LEAF_1, EDX, 23, OS_NONE) \
+  X("fxsr", LEAF_1, EDX, 24, OS_NONE) \
+  X("sse", LEAF_1, EDX, 25, OS_NONE) \
+  X("sse2", LEAF_1, EDX, 26, OS_NONE) \
+  X("sse3", LEAF_1, ECX, 0, OS_NONE) \
+  X("pclmul", LEAF_1, ECX, 1, OS_NONE) \
+  X("ssse3", LEAF_1, ECX, 9, OS_NONE) \
+  X("fma", LEAF_1, ECX, 12, OS_AVX) \
+  X("cx16", LEAF_1, ECX, 13, OS_NONE) \
+  X("sse4.1", LEAF_1, ECX, 19, OS_NONE) \
+  X("sse4.2", LEAF_1, ECX, 20, OS_NONE) \
+  X("movbe", LEAF_1, ECX, 22, OS_NONE) \
+  X("popcnt", LEAF_1, ECX, 23, OS_NONE) \
+  X("aes", LEAF_1, ECX, 25, OS_NONE) \
+  X("xsave", LEAF_1, ECX, 26, OS_NONE) \
+  X("avx", LEAF_1, ECX, 28, OS_AVX) \
+  X("f16c", LEAF_1, ECX, 29, OS_AVX) \
+  X("bmi", LEAF_7_0, EBX, 3, OS_NONE) \
+  X("avx2", LEAF_7_0, EBX, 5, OS_AVX) \
+  X("bmi2", LEAF_7_0, EBX, 8, OS_NONE) \
+  X("avx512f", LEAF_7_0, EBX, 16, OS_AVX512) \
+  X("avx512dq", LEAF_7_0, EBX, 17, OS_AVX512) \
+  X("adx", LEAF_7_0, EBX, 19, OS_NONE) \
+  X("avx512ifma", LEAF_7_0, EBX, 21, OS_AVX512) \
+  X("avx512cd", LEAF_7_0, EBX, 28, OS_AVX512) \
+  X("sha", LEAF_7_0, EBX, 29, OS_NONE) \
+  X("avx512bw", LEAF_7_0, EBX, 30, OS_AVX512) \
+  X("avx512vl", LEAF_7_0, EBX, 31, OS_AVX512) \
+  X("avx512vbmi", LEAF_7_0, ECX, 1, OS_AVX512) \
+  X("avx512vbmi2", LEAF_7_0, ECX, 6, OS_AVX512) \
+  X("gfni", LEAF_7_0, ECX, 8, OS_NONE) \
+  X("vaes", LEAF_7_0, ECX, 9, OS_AVX) \
+  X("vpclmulqdq", LEAF_7_0, ECX, 10, OS_AVX) \
+  X("avx512vnni", LEAF_7_0, ECX, 11, OS_AVX512) \
+  X("avx512bitalg", LEAF_7_0, ECX, 12, OS_AVX512) \
+  X("avx512vpopcntdq", LEAF_7_0, ECX, 14, OS_AVX512) \
+  X("avx512vp2intersect", LEAF_7_0, EDX, 8, OS_AVX512) \
+  X("amx-bf16", LEAF_7_0, EDX, 22, OS_AMX) \
+  X("avx512fp16", LEAF_7_0, EDX, 23, OS_AVX512) \
+  X("amx-tile", LEAF_7_0, EDX, 24, OS_AMX) \
+  X("amx-int8", LEAF_7_0, EDX, 25, OS_AMX) \
+  X("avxvnni", LEAF_7_1, EAX, 4, OS_AVX) \
+  X("avx512bf16", LEAF_7_1, EAX, 5, OS_AVX512) \
+  X("amx-fp16", LEAF_7_1, EAX, 21, OS_AMX) \
+  X("avxifma", LEAF_7_1, EAX, 23, OS_AVX) \
+  X("avxvnniint8", LEAF_7_1, EDX, 4, OS_AVX) \
+  X("avxneconvert", LEAF_7_1, EDX, 5, OS_AVX) \
+  X("avxvnniint16", LEAF_7_1, EDX, 10, OS_AVX) \
+  X("sahf", LEAF_EXTENDED, ECX, 0, OS_NONE) \
+  X("lzcnt", LEAF_EXTENDED, ECX, 5, OS_NONE)
+
 typedef struct feature {
-  char name[20];
   uint8_t leaf, reg, bit, os;
 } feature;
 
-static const feature features[] = {
-    {"cx8", LEAF_1, EDX, 8, OS_NONE},
-    {"cmov", LEAF_1, EDX, 15, OS_NONE},
-    {"mmx", LEAF_1, EDX, 23, OS_NONE},
-    {"fxsr", LEAF_1, EDX, 24, OS_NONE},
-    {"sse", LEAF_1, EDX, 25, OS_NONE},
-    {"sse2", LEAF_1, EDX, 26, OS_NONE},
-    {"sse3", LEAF_1, ECX, 0, OS_NONE},
-    {"pclmul", LEAF_1, ECX, 1, OS_NONE},
-    {"ssse3", LEAF_1, ECX, 9, OS_NONE},
-    {"fma", LEAF_1, ECX, 12, OS_AVX},
-    {"cx16", LEAF_1, ECX, 13, OS_NONE},
-    {"sse4.1", LEAF_1, ECX, 19, OS_NONE},
-    {"sse4.2", LEAF_1, ECX, 20, OS_NONE},
-    {"movbe", LEAF_1, ECX, 22, OS_NONE},
-    {"popcnt", LEAF_1, ECX, 23, OS_NONE},
-    {"aes", LEAF_1, ECX, 25, OS_NONE},
-    {"xsave", LEAF_1, ECX, 26, OS_NONE},
-    {"avx", LEAF_1, ECX, 28, OS_AVX},
-    {"f16c", LEAF_1, ECX, 29, OS_AVX},
-    {"bmi", LEAF_7_0, EBX, 3, OS_NONE},
-    {"avx2", LEAF_7_0, EBX, 5, OS_AVX},
-    {"bmi2", LEAF_7_0, EBX, 8, OS_NONE},
-    {"avx512f", LEAF_7_0, EBX, 16, OS_AVX512},
-    {"avx512dq", LEAF_7_0, EBX, 17, OS_AVX512},
-    {"adx", LEAF_7_0, EBX, 19, OS_NONE},
-    {"avx512ifma", LEAF_7_0, EBX, 21, OS_AVX512},
-    {"avx512cd", LEAF_7_0, EBX, 28, OS_AVX512},
-    {"sha", LEAF_7_0, EBX, 29, OS_NONE},
-    {"avx512bw", LEAF_7_0, EBX, 30, OS_AVX512},
-    {"avx512vl", LEAF_7_0, EBX, 31, OS_AVX512},
-    {"avx512vbmi", LEAF_7_0, ECX, 1, OS_AVX512},
-    {"avx512vbmi2", LEAF_7_0, ECX, 6, OS_AVX512},
-    {"gfni", LEAF_7_0, ECX, 8, OS_NONE},
-    {"vaes", LEAF_7_0, ECX, 9, OS_AVX},
-    {"vpclmulqdq", LEAF_7_0, ECX, 10, OS_AVX},
-    {"avx512vnni", LEAF_7_0, ECX, 11, OS_AVX512},
-    {"avx512bitalg", LEAF_7_0, ECX, 12, OS_AVX512},
-    {"avx512vpopcntdq", LEAF_7_0, ECX, 14, OS_AVX512},
-    {"avx512vp2intersect", LEAF_7_0, EDX, 8, OS_AVX512},
-    {"amx-bf16", LEAF_7_0, EDX, 22, OS_AMX},
-    {"avx512fp16", LEAF_7_0, EDX, 23, OS_AVX512},
-    {"amx-tile", LEAF_7_0, EDX, 24, OS_AMX},
-    {"amx-int8", LEAF_7_0, EDX, 25, OS_AMX},
-    {"avxvnni", LEAF_7_1, EAX, 4, OS_AVX},
-    {"avx512bf16", LEAF_7_1, EAX, 5, OS_AVX512},
-    {"amx-fp16", LEAF_7_1, EAX, 21, OS_AMX},
-    {"avxifma", LEAF_7_1, EAX, 23, OS_AVX},
-    {"avxvnniint8", LEAF_7_1, EDX, 4, OS_AVX},
-    {"avxneconvert", LEAF_7_1, EDX, 5, OS_AVX},
-    {"avxvnniint16", LEAF_7_1, EDX, 10, OS_AVX},
-    {"sahf", LEAF_EXTENDED, ECX, 0, OS_NONE},
-    {"lzcnt", LEAF_EXTENDED, ECX, 5, OS_NONE},
-};
+/* The names are one string: a table of them is several times as large. */
+#define NAME(name, leaf, reg, bit, os) name "\0"
+#define ROW(name, leaf, reg, bit, os) {leaf, reg, bit, os},
+static const char names[] = FEATURES(NAME);
+static const feature features[] = {FEATURES(ROW)};
+#undef NAME
+#undef ROW
 
 static void cpuid(uint32_t leaf, uint32_t subleaf, uint32_t out[4]) {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -144,8 +150,9 @@ static uint32_t ask(processor *p, unsigned leaf, unsigned reg) {
 }
 
 static int cpu_has(processor *p, const char *name, size_t length) {
-  for (const feature *f = features; f < features + sizeof features / sizeof *features; f++) {
-    if (strlen(f->name) != length || strncmp(f->name, name, length) != 0) continue;
+  const char *known = names;
+  for (const feature *f = features; f < features + sizeof features / sizeof *features; f++, known += strlen(known) + 1) {
+    if (strlen(known) != length || strncmp(known, name, length) != 0) continue;
     if ((ask(p, f->leaf, f->reg) >> f->bit & 1u) == 0) return 0;
     if (f->os == OS_NONE) return 1;
     const uint32_t osxsave = 1u << 27, wanted = state_bits[f->os];

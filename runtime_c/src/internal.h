@@ -35,6 +35,7 @@
 #define graph_check_file sterna_graph_check_file
 #define control_open sterna_control_open
 #define control_run sterna_control_run
+#define library_is_whole sterna_library_is_whole
 #define run_node sterna_run_node
 #define may_change sterna_may_change
 #define value_address sterna_value_address
@@ -98,6 +99,11 @@ void heap_close(heap *heap);
 sterna_status cpu_check(const char *features, const char *where, sterna_error *error);
 /* Refuses if the first part of a target triple names another processor family than this program's. */
 sterna_status cpu_check_triple(const char *triple, sterna_error *error);
+
+/* ---- library.c ---- */
+
+/* Whether all that the headers of a library name (ELF, Mach-O of 64 bits, PE) lies in its file. */
+bool library_is_whole(const port_file *file);
 
 /* ---- pool.c ---- */
 

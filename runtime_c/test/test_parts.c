@@ -215,7 +215,37 @@ static void test_status(void) {
   CHECK(fail(NULL, STERNA_MALFORMED, "nothing") == STERNA_MALFORMED);
 }
 
-int main(void) {
+/* A library is whole, and no beginning of it is. Each is in memory of its own size. */
+static void test_whole(const char *path) {
+  static char whole[1 << 20];
+  FILE *stream = fopen(path, "rb");
+  size_t bytes = stream != NULL ? fread(whole, 1, sizeof whole, stream) : 0;
+  if (stream != NULL) (void)fclose(stream);
+  CHECK(bytes > 1000);
+  for (size_t length = 1; length <= bytes; length += length + 700 < bytes ? 97 : 1) {
+    uint8_t *copy = malloc(length);
+    if (copy == NULL) abort();
+    memcpy(copy, whole, length);
+    port_file file = {copy, length};
+    bool said = library_is_whole(&file);
+    CHECK(said == (length == bytes) || printf("%s: %zu of %zu bytes\n", path, length, bytes) < 0);
+    free(copy);
+  }
+  for (size_t at = 0; at < bytes && at < 2048; at++) { /* headers that lie */
+    for (unsigned to = 0; to < 256; to += 51) {
+      uint8_t *copy = malloc(bytes);
+      if (copy == NULL) abort();
+      memcpy(copy, whole, bytes);
+      copy[at] = (uint8_t)to;
+      port_file file = {copy, bytes};
+      (void)library_is_whole(&file);
+      free(copy);
+    }
+  }
+}
+
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++) test_whole(argv[i]);
   test_hash();
   test_json_check();
   test_json_escaped_names();

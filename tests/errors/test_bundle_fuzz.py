@@ -342,3 +342,13 @@ def test_arbitrary_text(loader: Loader, good: dict[str, bytes], text: bytes) -> 
     assert loader.load({**good, "graph.json": text})[0] in ("MALFORMED", "WRONG_VERSION")
     assert loader.load({**good, "graph.json": b'{"sterna":1' + text})[0] in ("MALFORMED", "WRONG_VERSION", "DAMAGED")
     assert loader.load({**good, "graph.json": handmade_bundle.graph_text(text)})[0] != "OK"
+
+
+@pytest.mark.parametrize("part", range(0, 100, 3))
+def test_part_of_a_library_under_a_right_hash(loader: Loader, good: dict[str, bytes], part: int) -> None:
+    """The system would map what is not there, and the first touch of it would be a SIGBUS."""
+    library = good["model.so"][: len(good["model.so"]) * part // 100]
+    text = handmade_bundle.graph_text(handmade_bundle.graph(good["params.bin"], library))
+    status, message = loader.load({**good, "model.so": library, "graph.json": text})
+    assert status == "BAD_LIBRARY"
+    assert "model.so: is cut off" in message

@@ -10,7 +10,10 @@ import platform
 import sys
 from pathlib import Path
 
-SOURCES = ("bundle", "control", "cpu", "dims", "graph", "hash", "heap", "json", "manifest", "model", "pool", "status")
+SOURCES = (
+    *("bundle", "control", "cpu", "dims", "graph", "hash", "heap", "json", "library", "manifest", "model", "pool"),
+    "status",
+)
 """The files of runtime_c/src, without the extension."""
 
 FLAGS = (
