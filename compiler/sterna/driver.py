@@ -253,7 +253,7 @@ def _refuse_open_sizes(graph: Graph, target: Target) -> None:
     if computed := all_definitions(graph):
         where = [f"{s.name} (at most {s.hi}) comes from {', '.join(n.sources)}" for s, n in computed.items()]
         fix = "declare the result's shape in the model, which the bundle then checks, or leave that node to the program"
-        raise error("E0203", title, "sizes that the data decide:", *where, fix=fix)
+        raise error("E0203", title, "sizes that depend on the data:", *where, fix=fix)
 
 
 def plan_kernels(

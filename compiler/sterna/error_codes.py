@@ -170,7 +170,7 @@ CODES: dict[str, Code] = {
         "Export the model with another setting, or replace the operator by others with the same result.",
     ),
     "E0114": Code(
-        "a tensor is quantized in a way that means nothing",
+        "the quantization of a tensor is invalid",
         "A scale is zero, negative, infinite or NaN, or a zero point is outside of its type's range. Such a model has "
         "no defined result.",
         "Quantize the model again; the message names the tensor.",
@@ -384,7 +384,7 @@ CODES: dict[str, Code] = {
         "Allow a larger error, give more samples, or try `--method percentile` or `entropy`.",
     ),
     "E0705": Code(
-        "nothing of the model can be quantized",
+        "no part of the model can be quantized",
         "The model has no convolution, matrix product or other layer that would gain from integers.",
         "Compile the model as it is.",
     ),
@@ -394,7 +394,7 @@ CODES: dict[str, Code] = {
         "The message lists the nodes.",
     ),
     "E0707": Code(
-        "something of the model has no form in ONNX",
+        "a part of the model cannot be written to ONNX",
         "`sterna quantize` writes ONNX, and the model has a part that ONNX, or this writer, cannot express.",
         "Give all sizes with `--dim` or `--shape` where these are the reason. Otherwise the model cannot be quantized "
         "here; compile it as it is.",

@@ -47,7 +47,7 @@ extern "C" {
 #define STERNA_STATUSES(X)                                                                     \
   X(OK, 0, "", "success")                                                                      \
   X(BAD_ARGUMENT, -1, "E0501", "an argument is NULL, out of range or misaligned")              \
-  X(RESOURCES, -2, "E0502", "memory or a thread could not be had")                             \
+  X(RESOURCES, -2, "E0502", "memory or a thread could not be obtained")                             \
   X(UNREADABLE, -3, "E0503", "a file cannot be opened or read")                                \
   X(MALFORMED, -4, "E0504", "a file is malformed or contradicts itself")                       \
   X(DAMAGED, -5, "E0505", "a file's size or hash is not the one written at compile time")      \

@@ -31,7 +31,7 @@ bool port_map(const char *path, port_file *file, char *message, size_t message_b
   }
   bool good = S_ISREG(info.st_mode) && (uint64_t)info.st_size <= PTRDIFF_MAX;
   if (!good) {
-    (void)snprintf(message, message_bytes, "no regular file, or too large");
+    (void)snprintf(message, message_bytes, "not a regular file, or too large");
   } else if (info.st_size > 0) {
     void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     good = data != MAP_FAILED;

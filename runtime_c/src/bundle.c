@@ -40,7 +40,7 @@ static sterna_status new_model(const sterna_options *given, sterna_model **out, 
 static sterna_status finish(const graph *graph, const sterna_library *library, sterna_model *model,
                             sterna_error *error) {
   if ((uintptr_t)model->params % ALIGNMENT != 0)
-    return fail(error, STERNA_BAD_ARGUMENT, "the parameters do not lie at a multiple of %u", ALIGNMENT);
+    return fail(error, STERNA_BAD_ARGUMENT, "the parameters are not aligned to %u bytes", ALIGNMENT);
   sterna_status status = graph_check_file("params.bin", &graph->params, model->params, model->params_bytes, error);
   if (status == STERNA_OK) status = graph_build(graph, library, model, error);
   if (status == STERNA_OK && model->workers > 1)

@@ -205,7 +205,7 @@ sterna_status dims_open(const char *text, size_t list, sterna_model *model, ster
       if (strcmp(dims[other].name, dims[i].name) == 0) BAD("two symbols are named \"%s\"", dims[i].name);
     model->sizes[i] = dims[i].hi;
     dims[i].computed = member[3] != JSON_NONE;
-    if (!dims[i].computed && model->n_open++ != i) BAD("symbol \"%s\" stands behind one that is computed", dims[i].name);
+    if (!dims[i].computed && model->n_open++ != i) BAD("symbol \"%s\" comes after one that is computed", dims[i].name);
   }
   model->dims = dims;
   model->n_dims = n;

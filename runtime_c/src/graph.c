@@ -391,14 +391,14 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
   if (!read_labels(graph, model)) BAD("metadata.labels is not lists of strings by output");
   for (v = model->values; v < model->values + model->n_values; v++)
     if ((v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT) && v->signature == UINT32_MAX)
-      BAD("\"%s\" is stored as an input or output but is none", v->tensor.name);
+      BAD("\"%s\" is stored as an input or output, but is not one", v->tensor.name);
 
   node *n = model->nodes;
   for (size_t at = json_first(text, graph->nodes_at); at != JSON_NONE; at = json_next(text, at), n++) {
     status = read_node(text, at, library, model, n, error);
     if (status != STERNA_OK) return status;
   }
-  if (model->n_open + model->n_computed != model->n_dims) BAD("symbol \"%s\" is computed by no node", model->dims[model->n_open + model->n_computed].name);
+  if (model->n_open + model->n_computed != model->n_dims) BAD("symbol \"%s\" is not computed by any node", model->dims[model->n_open + model->n_computed].name);
   if (!collect_slots(&model->heap, model->inputs, model->n_inputs) ||
       !collect_slots(&model->heap, model->outputs, model->n_outputs))
     return STERNA_RESOURCES;

@@ -217,7 +217,7 @@ sterna_status pool_open(heap *heap, uint32_t workers, uint8_t *scratch, size_t s
     list[i].index = i;
     if (!port_start_thread(&list[i].thread, worker_main, &list[i])) {
       pool_close(p);
-      return fail(error, STERNA_RESOURCES, "wanted %u threads; the system gave %u", (unsigned)workers, (unsigned)i);
+      return fail(error, STERNA_RESOURCES, "%u threads were asked for; the system gave %u", (unsigned)workers, (unsigned)i);
     }
     p->n_threads = i;
   }

@@ -11,7 +11,7 @@ import { arrayType } from "./tensors.js";
  */
 
 /** @param {any} model */
-const inside = (model) => /** @type {ReturnType<Model[typeof internals]>} */ (model?.[internals]?.() ?? fail("E0501", `wanted a model; given: ${shown(model)}`));
+const inside = (model) => /** @type {ReturnType<Model[typeof internals]>} */ (model?.[internals]?.() ?? fail("E0501", `expected a model; given: ${shown(model)}`));
 
 /**
  * What lies where in the arena, and when.

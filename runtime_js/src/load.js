@@ -81,7 +81,7 @@ async function single(bytes) {
   const name = "model.wasm";
   const module = await compile(name, bytes);
   const [graph] = WebAssembly.Module.customSections(module, "sterna.graph");
-  if (!graph) fail("E0504", `${name}: no single-file bundle: load its directory`);
+  if (!graph) fail("E0504", `${name}: not a single-file bundle: load its directory`);
   const library = async (/** @type {string} */ _, /** @type {FileEntry} */ entry) => {
     checkFile(name, entry, bytes.subarray(0, entry.bytes));
     return module;
@@ -138,7 +138,7 @@ export function checkFile(name, entry, bytes, length = bytes.length, hash = hash
  */
 async function compile(name, bytes, entry) {
   const given = new TextDecoder().decode(bytes.slice(0, 24));
-  if (!given.startsWith("\0asm")) fail("E0503", `${name}: wanted WebAssembly, given ${JSON.stringify(given)}${page(bytes)}`);
+  if (!given.startsWith("\0asm")) fail("E0503", `${name}: not WebAssembly: ${JSON.stringify(given)}${page(bytes)}`);
   if (entry) checkFile(name, entry, bytes);
   return attempt("E0508", `${name}: cannot be compiled`, () => WebAssembly.compile(/** @type {BufferSource} */ (bytes)));
 }

@@ -54,7 +54,7 @@ export class Model {
   static async load(source, options) {
     options ??= {};
     let { threads = 1 } = options;
-    if (!isSize(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${shown(threads)}; wanted: 1 to 64`);
+    if (!isSize(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${shown(threads)}; it must be 1 to 64`);
     const opened = await attempt("E0501", "nothing to load from", () => open(source, /** @type {any} */ (options)), options.signal);
     const graph = await readGraph(opened.graph);
     const chosen = choose(graph, threads);
@@ -68,7 +68,7 @@ export class Model {
     const memory = await attempt("E0502", `cannot allocate ${layout.bytes} bytes`, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared: chosen.shared }));
     return attempt("E0508", `${library}: cannot be linked`, async () => {
       const wanted = WebAssembly.Module.imports(module).map((i) => `${i.module}.${i.name}`).join();
-      if (wanted !== "env.memory") fail("E0508", `${library}: imports ${wanted || "nothing"}; wanted: env.memory alone`);
+      if (wanted !== "env.memory") fail("E0508", `${library}: imports ${wanted || "nothing"}; it may import env.memory alone`);
       const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
       const { buffer } = memory;
       if (!opened.params) layout.params = /** @type {any} */ (exports.sterna_params)?.value ?? fail("E0501", `params is missing: ${library} has no weights`);
@@ -300,7 +300,7 @@ export class Model {
       const value = this.#graph.values[index];
       const own = value.dims;
       if (dims && (dims.length !== own.length || own.some((n, axis) => n !== dims[axis])))
-        fail("E0604", `input "${name}" wants [${own.join(", ")}]; given: [${dims.map(shown).join(", ")}]`);
+        fail("E0604", `input "${name}" needs [${own.join(", ")}]; given: [${dims.map(shown).join(", ")}]`);
       const array = checkArray(name, value, data);
       if (array.length) this.#view(index).set(/** @type {any} */ (array));
     }

@@ -34,7 +34,7 @@ export class Strings {
 
   /** @param {ArrayBuffer | Uint8Array} bytes of `strings.json`; a model has its hash, and takes no other */
   constructor(bytes) {
-    if (!(bytes instanceof ArrayBuffer || bytes instanceof Uint8Array)) fail("E0501", `the bytes of ${FILE} are wanted, as fetch gives them`);
+    if (!(bytes instanceof ArrayBuffer || bytes instanceof Uint8Array)) fail("E0501", `give the bytes of ${FILE}, as fetch returns them`);
     this.#bytes = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes;
   }
 
@@ -44,7 +44,7 @@ export class Strings {
    * @param {Runs} model
    */
   async #of(model) {
-    const { files } = /** @type {any} */ (model)?.[internals]?.().graph ?? fail("E0501", `wanted a model; given: ${shown(model)}`);
+    const { files } = /** @type {any} */ (model)?.[internals]?.().graph ?? fail("E0501", `expected a model; given: ${shown(model)}`);
     const entry = Object.hasOwn(files, FILE) ? files[FILE] : fail("E0505", `${FILE}: the model has no strings`);
     return attempt("E0505", `${FILE}: damaged`, () => {
       checkFile(FILE, entry, this.#bytes);
@@ -79,7 +79,7 @@ export class Strings {
       if (!numbered.has(name)) continue;
       const given = /** @type {any} */ (numbered.get(name));
       const texts = given?.dims ? given.data : given;
-      if (!Array.isArray(texts)) return fail("E0603", `input "${name}" holds strings and wants an array of them`);
+      if (!Array.isArray(texts)) return fail("E0603", `input "${name}" needs an array of strings`);
       const data = BigInt64Array.from(texts, (text) => number(text, name));
       numbered.set(name, given.dims ? { data, dims: given.dims } : data);
     }

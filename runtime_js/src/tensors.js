@@ -57,10 +57,10 @@ export function arrayType(dtype) {
 export function checkArray(name, { dtype, dims }, data) {
   const wanted = /** @type {Function} */ (arrayType(dtype));
   if (!(data instanceof wanted) && !(wanted === Uint8Array && data instanceof Uint8ClampedArray))
-    fail("E0603", `input "${name}" is ${dtype} and wants ${wanted.name}; given: ${shown(data)}`);
+    fail("E0603", `input "${name}" is ${dtype} and needs ${wanted.name}; given: ${shown(data)}`);
   const { length } = /** @type {TypedArray} */ (data);
   const elements = dims.reduce((a, b) => a * b, 1);
   if (length !== elements)
-    fail("E0604", `input "${name}" is [${dims.join(", ")}] and wants ${elements} elements; given: ${length}`);
+    fail("E0604", `input "${name}" is [${dims.join(", ")}] and needs ${elements} elements; given: ${length}`);
   return /** @type {TypedArray} */ (data);
 }

@@ -20,8 +20,8 @@ GOOD: dict[str, np.ndarray] = {
 BROKEN = [
     pytest.param({"s": np.float32(0)}, ("{x}", "a scale of 0"), id="scale 0"),
     pytest.param({"s": np.float32(-1)}, ("{x}", "a scale of -1"), id="negative scale"),
-    pytest.param({"s": np.float32("nan")}, ("{x}", "no number", '"s"'), id="NaN"),
-    pytest.param({"s": np.float32("inf")}, ("{x}", "no number"), id="infinity"),
+    pytest.param({"s": np.float32("nan")}, ("{x}", "not a number", '"s"'), id="NaN"),
+    pytest.param({"s": np.float32("inf")}, ("{x}", "not a number"), id="infinity"),
     pytest.param({"ws": np.array([0.1] * 5 + [0], np.float32)}, ('"w"', "a scale of 0", '"ws"'), id="one scale of 0"),
     pytest.param({"ws": np.full(5, 0.1, np.float32), "wz": np.zeros(5, np.int8)},
                  ('"w"', "5 scales for 6 elements of dimension 0"), id="too few scales"),

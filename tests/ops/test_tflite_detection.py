@@ -95,7 +95,7 @@ def test_compiled(generator: str, regular: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"), [({"max_detections": 0}, "means nothing"), ({"num_classes": 7}, "classes")]
+    ("changes", "said"), [({"max_detections": 0}, "invalid setting"), ({"num_classes": 7}, "classes")]
 )
 def test_settings_that_do_not_fit_are_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     model = detector(20, SETTINGS, background=True, dtype="float32")

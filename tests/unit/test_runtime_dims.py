@@ -86,14 +86,14 @@ def test_wrong_shapes_are_reported_together(directory: Path) -> None:
 
     text = ask((4, 17), (9,))
     assert text.count("error[E0604]") == 2
-    assert 'input "x", dimension 0 is 4; the model wants "batch" from 1 to 3' in text
-    assert 'input "x", dimension 1 is 17; the model wants "seq" from 1 to 16' in text
+    assert 'input "x", dimension 0 is 4; the model expects "batch" from 1 to 3' in text
+    assert 'input "x", dimension 1 is 17; the model expects "seq" from 1 to 16' in text
     assert 'dims={"seq": (1, 17)}' in text
     text = ask((2, 0), (0,))
-    assert 'dimension 1 is 0; the model wants "seq" from 1 to 16' in text
+    assert 'dimension 1 is 0; the model expects "seq" from 1 to 16' in text
     assert "dims=" not in text
     text = ask((2, 7), (3,))
-    assert 'input "pairs", dimension 0 is 3; the model wants (seq + 1) // 2, here 4' in text
+    assert 'input "pairs", dimension 0 is 3; the model expects (seq + 1) // 2, here 4' in text
     assert "with seq = 7" in text
     assert "seq 1 to 16" in text
     assert 'input "x" has shape [2, 7, 1]' in ask((2, 7, 1), (4,))
@@ -124,7 +124,7 @@ def test_inference() -> None:
     sizes, problems = infer([Shaped("b", (twice,), (18,))], bounds, present)
     assert (sizes, problems) == (present, []), "no array says n: it stays as it is"
     _, problems = infer([Shaped("b", (twice,), (10,))], bounds, present)
-    assert problems[0].title == 'input "b", dimension 0 is 10; the model wants 2*n, here 18'
+    assert problems[0].title == 'input "b", dimension 0 is 10; the model expects 2*n, here 18'
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_three_calls(directory: Path) -> None:
         text = message(call)
         assert text.count("error[E0604]") == 1, "pairs has 3 elements at 5 and at 6"
         assert 'input "x" was set with shape [2, 6]' in text
-        assert "with batch = 2, seq = 5 the model wants x float32[2, 5]" in text
+        assert "with batch = 2, seq = 5 the model expects x float32[2, 5]" in text
     smaller = handmade_dims.inputs(2, 5)
     for name, array in smaller.items():
         bundle.set_input(name, array)

@@ -119,7 +119,7 @@ def test_messages_name_what_was_wanted(directory: Path, x: npt.NDArray[np.float3
     with pytest.raises(SternaError) as caught:
         load(directory).run({"x": x.astype(np.int8)})
     assert str(caught.value) == (
-        'error[E0603]: input "x" has dtype int8\n  the model wants x float32[4, 6]\n  fix: array.astype("float32")'
+        'error[E0603]: input "x" has dtype int8\n  the model expects x float32[4, 6]\n  fix: array.astype("float32")'
     )
 
 
@@ -263,7 +263,7 @@ def test_a_bundle_compiled_again_is_loaded_again(directory: Path, x: npt.NDArray
         (lambda g: g["values"][0]["storage"].update(bytes=95), "E0504", '"x"'),
         (lambda g: g["inputs"].append(0), "E0504", "occurs twice"),
         (lambda g: g["inputs"].append(5), "E0504", "stored elsewhere"),
-        (lambda g: g["inputs"].clear(), "E0504", "is none"),
+        (lambda g: g["inputs"].clear(), "E0504", "is not one"),
         (lambda g: g["outputs"].append(9), "E0504", "outputs[1]"),
         (lambda g: g.pop("nodes"), "E0504", "nodes is missing"),
     ],

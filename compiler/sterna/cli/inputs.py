@@ -117,9 +117,7 @@ def _read(name: str | None, path: Path, specs: dict[str, TensorSpec], images: Im
     if kind in IMAGES:
         return {name: read_image(path, spec, images)}
     known = ", ".join((".npy", ".npz", *RAW, *IMAGES))
-    raise error(
-        "E0003", f"{path} is of no kind that is known by its ending", f"known: {known}", fix=f"raw bytes: {path}.bin"
-    )
+    raise error("E0003", f"{path} has an ending that is not known", f"known: {known}", fix=f"raw bytes: {path}.bin")
 
 
 def _numpy(path: Path) -> Array | dict[str, Array]:

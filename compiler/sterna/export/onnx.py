@@ -49,18 +49,18 @@ def _problems(graph: Graph) -> list[Diagnostic]:
     problems = []
     if graph.states:
         names = ", ".join(state.name for state in graph.states)
-        problems.append(Diagnostic("E0707", "states that survive a run have no form in ONNX", (names,)))
+        problems.append(Diagnostic("E0707", "states that survive a run cannot be written to ONNX", (names,)))
     missing: dict[str, list[str]] = {}
     for node in graph.nodes:
         if node.regions:
-            problems.append(Diagnostic("E0707", "control flow has no form in ONNX here", tuple(node.sources)))
+            problems.append(Diagnostic("E0707", "control flow cannot be written to ONNX", tuple(node.sources)))
         elif node.op not in _WRITERS and not any(form.domain == "" for form in operator(node.op).onnx):
             missing.setdefault(node.op, []).extend(node.sources[:1])
     for op, sources in missing.items():
         where = (", ".join(dict.fromkeys(sources)),) if sources else ()
-        problems.append(Diagnostic("E0707", f"the operator {op} has no form in ONNX here", where))
+        problems.append(Diagnostic("E0707", f"the operator {op} cannot be written to ONNX", where))
     if not all(value.type.is_static for value in graph.values()):
-        problems.append(Diagnostic("E0707", "open dimensions have no form in ONNX here", (), "give every size"))
+        problems.append(Diagnostic("E0707", "open dimensions cannot be written to ONNX", (), "give every size"))
     return problems
 
 
@@ -184,7 +184,7 @@ def sum_pool(e: _Export, node: Node) -> None:
     (x,) = node.operands
     a = node.attributes
     if a["to"] not in (None, x.dtype) or any(d != 1 for d in a["dilations"]):
-        raise SternaError(Diagnostic("E0707", "this sum of windows has no form in ONNX here", tuple(node.sources)))
+        raise SternaError(Diagnostic("E0707", "this sum of windows cannot be written to ONNX", tuple(node.sources)))
     count = int(np.prod(a["kernel"]))
     settings = {"kernel_shape": a["kernel"], "strides": a["strides"]}
     mean = e.fresh.fresh(f"{node.output.name}/mean")

@@ -74,9 +74,7 @@ class Emitter:
 
     def unknown(self, position: int, what: str) -> SternaError:
         """The error for an operand that must be known now (E0107)."""
-        return error(
-            "E0107", f"{self.kind} needs {what} that are constant", f"input {position} {self.origin(position)}"
-        )
+        return error("E0107", f"{self.kind} needs {what} to be constant", f"input {position} {self.origin(position)}")
 
     def known(self, *positions: int) -> bool:
         """Whether these operands are left out, constant, or made of the dimensions' sizes."""
@@ -213,7 +211,7 @@ class Emitter:
             raise self.open_sizes(x, f"needs a size of dimension {position} that is constant")
         return int(size)
 
-    def open_sizes(self, x: Value, what: str = "needs sizes that are constant") -> SternaError:
+    def open_sizes(self, x: Value, what: str = "needs constant sizes") -> SternaError:
         """The error where a size of an operand must be known now, and is not (E0107)."""
         return error("E0107", f"{self.kind} {what}", f"{x.name} is {x.type}", fix=sizes_wanted(x.shape))
 

@@ -61,7 +61,7 @@ def _as_onnx(model: Model) -> onnx.ModelProto:
             raise error("E0701", title, str(model), fix="give the float model")
         return to_onnx(graph)
     if kind != "onnx":
-        raise error("E0705", f"nothing of the model can be quantized: it is one of {kind}, of trees", str(model))
+        raise error("E0705", f"no part of the model can be quantized: it is one of {kind}, of trees", str(model))
     proto, folder = load(model)
     result = onnx.ModelProto()
     result.CopyFrom(proto)

@@ -63,7 +63,7 @@ class Settings:
             fix = f"one of {', '.join(ACTIVATIONS)}"
             raise error("E0203", f"activations cannot be {self.activations}", fix=fix)
         if not 50 < self.percentile <= 100:
-            raise error("E0203", f"{self.percentile} is no percentile of a range", fix="above 50, at most 100")
+            raise error("E0203", f"{self.percentile} is not a percentile of a range", fix="above 50, at most 100")
         if self.bound is not None and not self.bound >= 0:
             raise error("E0203", f"the bound {self.bound} is not a number of at least 0")
 
@@ -129,7 +129,7 @@ class _Quantizer:
         if missing:
             known = ", ".join(f'"{name}"' for name in list(nodes)[:8]) + (" ..." if len(nodes) > 8 else "")
             title = f"no node or operator is called {', '.join(missing)}"
-            raise error("E0706", title, f"nodes: {known}", "what is folded into weights has no node any more")
+            raise error("E0706", title, f"nodes: {known}", "nodes that were folded into weights are not among them")
         ends = [
             name
             for node in self.e.nodes
@@ -141,7 +141,7 @@ class _Quantizer:
         plan = make_plan(self.model, kinds, self.settings.keep_float)
         if not plan.rounded([layer.name for layer in plan.layers]):
             reasons = [f'"{name}": {reason}' for name, reason in list(plan.reasons.items())[:4]]
-            title = "nothing of the model can be quantized: it has no convolution or product of float32"
+            title = "no part of the model can be quantized: it has no convolution or product of float32"
             raise error("E0705", title, *reasons)
         return plan
 

@@ -182,7 +182,7 @@ def _cut(array: Array, given: Input, where: str) -> list[Array]:
         raise error("E0604", title, *_at(where), fix="one dimension more than the input, or samples along its first")
     batch = given.shape[0] or 1
     if len(array) % batch:
-        title = f'{len(array)} samples of "{given.name}" are no multiple of the {batch} that the input {given} takes'
+        title = f'{len(array)} samples of "{given.name}" are not a multiple of the {batch} that the input {given} takes'
         raise error("E0604", title, *_at(where))
     if len(array):
         _fits((batch, *array.shape[1:]), given, where)

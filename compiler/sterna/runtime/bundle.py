@@ -384,7 +384,7 @@ class Bundle:
             if not self._fits(number):
                 spec = self._at_present[number]
                 title = f'input "{spec.name}" was set with shape {list(array.shape)}, before the sizes changed'
-                where = f"with {_assignments(self._sizes)} the model wants {spec}"
+                where = f"with {_assignments(self._sizes)} the model expects {spec}"
                 problems.append(Diagnostic("E0604", title, (where,), fix=f'set_input("{spec.name}", array)'))
         raise SternaError(problems)
 

@@ -204,7 +204,7 @@ def infer(
             wrong.add(name)
         for found, place in dict(reversed(places)).items():  # the first place of every size
             if not lo <= found <= hi:
-                title = f'{place} is {found}; the model wants "{name}" from {lo} to {hi}'
+                title = f'{place} is {found}; the model expects "{name}" from {lo} to {hi}'
                 fix = Advice("compile the model for it: ", dims({name: (lo, found)})) if found > hi else None
                 problems.append(Diagnostic("E0604", title, fix=fix))
                 wrong.add(name)
@@ -215,6 +215,6 @@ def infer(
             value = wanted.at(sizes)
             if value != found:
                 at = ", ".join(f"{name} = {sizes[name]}" for name in wanted.uses)
-                title = f'input "{shape.input}", dimension {axis} is {found}; the model wants {wanted}, here {value}'
+                title = f'input "{shape.input}", dimension {axis} is {found}; the model expects {wanted}, here {value}'
                 problems.append(Diagnostic("E0604", title, (f"with {at}", bounds_text(wanted.uses, bounds))))
     return sizes, problems

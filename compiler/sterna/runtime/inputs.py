@@ -86,7 +86,7 @@ def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
         and (given.shape == spec.shape or _admits(spec.shape, given.shape))
     ):
         return given
-    where = f"the model wants {spec}"
+    where = f"the model expects {spec}"
     try:
         if isinstance(given, np.ndarray):
             array = given
@@ -182,7 +182,7 @@ def _match(
     arrays: dict[str, Array] = {}
     for spec in specs:
         if spec.name not in by_name:
-            problems.append(Diagnostic("E0601", f'input "{spec.name}" is missing', (f"the model wants {spec}",)))
+            problems.append(Diagnostic("E0601", f'input "{spec.name}" is missing', (f"the model expects {spec}",)))
             continue
         array = as_array(spec, by_name[spec.name])
         if isinstance(array, np.ndarray):

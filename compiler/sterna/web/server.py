@@ -164,7 +164,7 @@ class _Server(ThreadingHTTPServer):
         problem = sys.exc_info()[1]
         if isinstance(problem, OSError):
             return
-        print(internal_error(f"the server met {type(problem).__name__}"), file=sys.stderr)
+        print(internal_error(f"the server failed: {type(problem).__name__}"), file=sys.stderr)
         if os.environ.get("STERNA_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
 

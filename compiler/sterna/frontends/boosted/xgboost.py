@@ -109,7 +109,7 @@ def _base(text: str, groups: int, link: str) -> Array:
         elif link == "exp":
             given = [math.log(p) for p in given]
     except (ValueError, ZeroDivisionError):
-        raise error("E0103", f"a base_score of {text} is nothing that the objective can predict") from None
+        raise error("E0103", f"a base_score of {text} is not a value that the objective can predict") from None
     return np.broadcast_to(np.array(given, np.float32), (groups,))
 
 

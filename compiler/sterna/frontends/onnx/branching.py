@@ -92,4 +92,4 @@ class Branching:
         return replace(other, name=name, outputs=outputs, nodes=tuple(nodes))
 
     def _unknown(self, what: str) -> SternaError:
-        return error("E0107", f"{what} needs a condition that is constant", f"input 0 {self.origin}")
+        return error("E0107", f"{what} needs a constant condition", f"input 0 {self.origin}")

@@ -206,7 +206,7 @@ class Looping:
 
     def _nothing(self, row: Value) -> Value:
         if not row.type.is_static:
-            raise error("E0107", f"Loop of no iterations with results of {row.type} needs sizes that are constant")
+            raise error("E0107", f"Loop of no iterations with results of {row.type} needs constant sizes")
         return self.builder.constant(np.empty((0, *row.type.sizes), dtypes.to_numpy(row.dtype)))
 
     # ---------------------------------------------------------------- Scan

@@ -121,7 +121,7 @@ def decode(proto: onnx.NodeProto, versions: Mapping[str, int], name: str, folder
     label = f'{proto.op_type} "{name}"'
     for attribute in proto.attribute:
         if attribute.ref_attr_name:
-            raise error("E0103", f"{label} refers to an attribute of a function and stands in none")
+            raise error("E0103", f"{label} refers to an attribute of a function, but is not in one")
         if attribute.name in attributes:
             raise error("E0109", f"{label} has the attribute {attribute.name} twice")
         attributes[attribute.name] = _value(attribute, label, folder)

@@ -85,7 +85,7 @@ def _mistakes(
         numbers = scale.reshape(-1).astype(np.float64)
         wrong = ~np.isfinite(numbers)
         if wrong.any():
-            yield f'{what} is quantized with a scale that is no number: {numbers[wrong][0]} of "{names[0]}"'
+            yield f'{what} is quantized with a scale that is not a number: {numbers[wrong][0]} of "{names[0]}"'
         elif (numbers <= 0).any():
             yield f'{what} is quantized with a scale of {numbers[numbers <= 0][0]:g}, of "{names[0]}"'
         if zero is not None and zero.shape != scale.shape and max(zero.size, scale.size) > 1:

@@ -103,9 +103,7 @@ class Unrolling:
                 return (None,) * len(self.source.outputs)
             goes = made[0]
             if isinstance(goes, TensorList) or goes.data is None:
-                raise error(
-                    "E0107", "Loop needs conditions that are constant; that of its body is computed at run time"
-                )
+                raise error("E0107", "Loop needs a constant condition; that of its body is computed at run time")
             going = bool(goes.data.reshape(-1)[0])
             carried, rows = made[1 : 1 + len(carried)], [*rows, self._tensors(made[1 + len(carried) :])]
             number += 1
@@ -120,7 +118,7 @@ class Unrolling:
             return None
         if isinstance(value, TensorList) or value.data is None or value.data.size != 1:
             what = ("a number of iterations", "a condition")[position]
-            raise error("E0107", f"Loop needs {what} that is constant", f"input {position} {self.origin(position)}")
+            raise error("E0107", f"Loop needs {what} to be constant", f"input {position} {self.origin(position)}")
         return value.data
 
     # ---------------------------------------------------------------- Scan

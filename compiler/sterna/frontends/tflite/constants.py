@@ -125,7 +125,7 @@ def check_quantization(tensor: TensorInfo, quantization: Quantization) -> list[S
         problems.append(error("E0114", f"{what} {title}", fix="export the model again"))
 
     if not np.isfinite(scales).all():
-        refuse(f"is quantized with a scale that is no number: {_first(scales, ~np.isfinite(scales))}")
+        refuse(f"is quantized with a scale that is not a number: {_first(scales, ~np.isfinite(scales))}")
     elif (scales <= 0).any():
         refuse(f"is quantized with a scale of {_first(scales, scales <= 0)}")
     if len(zeros) not in (1, len(scales)):

@@ -111,7 +111,7 @@ class Variables:
         for position, value in work.left_behind.items():
             index = node.inputs[position]
             if index not in self._tensors:
-                raise error("E0113", f"{node.op} keeps its state in a tensor that is no variable")
+                raise error("E0113", f"{node.op} keeps its state in a tensor that is not a variable")
             self.assign(self._tensors[index], value)
             assert isinstance(values, dict)
             values[index] = value

@@ -55,7 +55,7 @@ def _heads(t: Translation, x: Value, heads: int) -> Value:
 
 def _known(t: Translation, size: Int) -> int:
     if not size.is_const:
-        raise error("E0107", f"{t.node.op} needs sizes that are constant", f"{size} is not")
+        raise error("E0107", f"{t.node.op} needs constant sizes", f"{size} is not")
     return int(size)
 
 

@@ -391,7 +391,7 @@ def _diagonals(t: Translation, rows: Int, columns: Int, comparison: str, k: int)
 def trilu(t: Translation) -> Value:
     x = t.input(0)
     if x.type.rank < 2:
-        raise error("E0108", f"Trilu of {x.type}, which is no matrix")
+        raise error("E0108", f"Trilu of {x.type}, which is not a matrix")
     if not t.known(1):
         return runtime.triangle(t)
     k = t.integer_of(1, "a diagonal") if t.has(1) else 0

@@ -109,7 +109,7 @@ def determinant(t: Translation) -> Value:
     """Gaussian elimination with partial pivoting, its steps written out."""
     x = t.input(0)
     if x.type.rank < 2 or x.shape[-1] != x.shape[-2]:
-        raise error("E0108", f"Det of {x.type}, which is no square matrix")
+        raise error("E0108", f"Det of {x.type}, which is not a square matrix")
     m = t.extent(x, -1)
     if m > LARGEST_MATRIX:
         raise t.unsupported(f"of matrices of {m} rows")
@@ -170,7 +170,7 @@ def _labels(term: str, rank: int, hidden: int, text: str) -> tuple[int, ...]:
     """A number per dimension; those that "..." stands for are the first `hidden`, aligned at the end."""
     before, dots, after = term.partition("...")
     if any(c not in string.ascii_letters for c in before + after):
-        raise error("E0109", f'"{text}" is no equation')
+        raise error("E0109", f'"{text}" is not an equation')
     covered = rank - len(before) - len(after) if dots else 0
     named = [[hidden + string.ascii_letters.index(c) for c in part] for part in (before, after)]
     if len(before) + len(after) + covered != rank:

@@ -83,7 +83,7 @@ class _Settings:
         except (KeyError, TypeError, ValueError):
             raise error("E0109", f"{t.kind} lacks a setting") from None
         if min(settings.most, settings.each, settings.classes, settings.per_class) < 1 or 0.0 in settings.scales:
-            raise error("E0109", f"{t.kind} has a setting that means nothing")
+            raise error("E0109", f"{t.kind} has an invalid setting")
         return settings
 
 

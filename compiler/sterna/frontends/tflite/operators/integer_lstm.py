@@ -105,7 +105,7 @@ class _Integers:
     def weights(self, position: int) -> Array:
         w = np.asarray(self.t.array(position, "weights"))
         if w.ndim != 2:
-            raise error("E0108", f"weights of {list(w.shape)} are no matrix")
+            raise error("E0108", f"weights of {list(w.shape)} are not a matrix")
         return np.transpose(w)
 
     def product(self, x: Value, position: int, zero: int, bias: int | None) -> Value:

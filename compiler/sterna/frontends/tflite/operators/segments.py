@@ -47,7 +47,7 @@ def segment_sum(t: Translation) -> Value:
     """Sums of rows that follow each other; how many segments there are must be known."""
     places = np.asarray(t.array(1, "segments"))
     if places.ndim != 1 or (np.diff(places) < 0).any() or (places < 0).any():
-        raise error("E0108", "the segments are no rising numbers")
+        raise error("E0108", "the segments do not increase")
     return _gathered(t, t.input(0), t.input(1), int(places[-1]) + 1 if places.size else 0, "add")
 
 
@@ -80,7 +80,7 @@ def bucketize(t: Translation) -> Value:
     """How many bounds are not above each element."""
     x, bounds = t.input(0), np.asarray(t.option("boundaries", ()), np.float32)
     if (np.diff(bounds) < 0).any():
-        raise error("E0109", "the boundaries do not rise")
+        raise error("E0109", "the boundaries do not increase")
     if not bounds.size:
         return t.op("expand", t.scalar(0, "int32"), shape=x.shape)
     wide = x if x.dtype == "float64" else t.cast(x, "float32")

@@ -90,7 +90,7 @@ def rank(t: Translation) -> Value:
 def transpose(t: Translation) -> Value:
     order = axes_of(t.integers(1, "the order of dimensions"), t.input(0).type.rank)
     if sorted(order) != list(range(t.input(0).type.rank)):
-        raise error("E0108", f"{list(order)} is no order of the dimensions of {t.input(0).type}")
+        raise error("E0108", f"{list(order)} is not an order of the dimensions of {t.input(0).type}")
     return t.transpose(t.input(0), order)
 
 
