@@ -155,6 +155,28 @@ static void test_out_of_memory(void) {
   }
 }
 
+/* Memory of the caller at an address that kernels may not be given. */
+static void test_alignment(void) {
+  static unsigned char room[3 * ALIGNMENT];
+  unsigned char *aligned = room + (ALIGNMENT - (uintptr_t)room % ALIGNMENT) % ALIGNMENT;
+  char text[8192];
+  size_t bytes = make_graph(text, sizeof text);
+  sterna_error error;
+  sterna_model *model;
+  for (size_t by = 1; by < ALIGNMENT; by++) {
+    CHECK(sterna_load_table(text, bytes, aligned + by, 1, &library, NULL, &model, &error) == STERNA_BAD_ARGUMENT && model == NULL);
+    CHECK(strstr(error.message, "multiple of 64") != NULL);
+  }
+  CHECK(sterna_load_table(text, bytes, aligned, 1, &library, NULL, &model, &error) == STERNA_DAMAGED);
+  CHECK(sterna_load_table(text, bytes, NULL, 0, &library, NULL, &model, &error) == STERNA_OK);
+  for (size_t by = 1; by < 4 && model != NULL; by++) {
+    CHECK(sterna_bind_input(model, 0, aligned + by) == STERNA_BAD_ARGUMENT);
+    CHECK(sterna_bind_output(model, 0, aligned + by) == STERNA_BAD_ARGUMENT);
+    CHECK(strstr(sterna_last_error(model)->message, "not aligned") != NULL);
+  }
+  sterna_unload(model);
+}
+
 static void test_tensors(void) {
   counter c = {0, 0, 0};
   sterna_error error;
@@ -257,6 +279,7 @@ static void test_arguments(void) {
 int main(void) {
   test_threads();
   test_out_of_memory();
+  test_alignment();
   test_tensors();
   test_meaning();
   test_arguments();

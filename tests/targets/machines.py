@@ -118,7 +118,7 @@ def run_wasmtime(bundle: Path, inputs: Arrays) -> list[np.ndarray]:
 MAIN = """#include "board.h"
 #include "model.h"
 
-static uint8_t arena[{MODEL}_ARENA_BYTES] __attribute__((aligned(16)));
+static _Alignas({MODEL}_ALIGNMENT) uint8_t arena[{MODEL}_ARENA_BYTES];
 {buffers}
 int main(void) {{
   const {model}_inputs inputs = {{{inputs}}};
@@ -129,6 +129,7 @@ int main(void) {{
   const int status = {model}_run(&inputs, &outputs, arena, {model}_params);
   if (status != 0) return 3;
   if (board_stack_used() > {stack}) return 4;
+  if ({model}_run(&inputs, &outputs, arena + 1, {model}_params) != -1) return 6;
   /* Once more in the used arena: nothing may be left from the run before. */
   if ({model}_run(&inputs, &outputs, arena, {model}_params) != 0) return 3;
   return {write} ? 5 : 0;

@@ -15,6 +15,8 @@ import pytest
 
 import handmade_bundle
 import handmade_dims
+from sterna.loops import build, lower
+from sterna.passes import kernels, memory_plan
 from sterna.runtime import recipe
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,6 +135,24 @@ def test_shared_library_is_small(target: str, tmp_path: Path) -> None:
     result = subprocess.run([*command, *STRICT], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert library.stat().st_size < stated_size()
+
+
+def test_alignment_is_one_number() -> None:
+    """Of weights, scratch and the arena: for the compiler, the runtime, generated sources and whoever reads of it."""
+    numbers = {memory_plan.ALIGNMENT, build.ALIGNMENT, lower.ALIGNMENT, kernels.ALIGNMENT}
+    texts = {
+        RUNTIME / "src" / "internal.h": r"#define ALIGNMENT (\d+)u",
+        RUNTIME / "include" / "sterna.h": r"(\d+)-byte aligned",
+        RUNTIME / "include" / "sterna_kernel.h": r"(\d+)-byte aligned",
+        ROOT / "docs" / "bundle.md": r"(\d+)-byte aligned",
+        ROOT / "README.md": r"(\d+)-byte aligned",
+        ROOT / "templates" / "c" / "prelude.h.j2": r"aligned\((\d+)\)",
+    }
+    for path, pattern in texts.items():
+        found = re.findall(pattern, path.read_text())
+        assert found, path
+        numbers |= {int(number) for number in found}
+    assert len(numbers) == 1
 
 
 @posix_only

@@ -11,6 +11,7 @@ from sterna.codegen.render import render_template
 from sterna.driver import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Quantized, Value
+from sterna.passes.memory_plan import ALIGNMENT
 from sterna.passes.steps import Choice, Repeat
 from sterna.te.layout import most_elements
 
@@ -157,6 +158,7 @@ def _names(compiled: Compiled) -> dict[str, object]:
         "arena_bytes": compiled.plan.arena_bytes + scratch,
         "scratch_at": compiled.plan.arena_bytes,
         "params_bytes": max(len(compiled.params), 1),
+        "alignment": ALIGNMENT,
         "states": [
             {"at": compiled.plan.offsets[v], "bytes": most_elements(v.shape) * dtypes.size(v.dtype), "initial": at}
             for v, at in zip(graph.kept, compiled.states_at, strict=True)

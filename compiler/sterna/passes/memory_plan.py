@@ -22,6 +22,8 @@ from sterna.passes.steps import Choice, Control, Repeat
 from sterna.passes.views import Storage, Views
 from sterna.te.layout import most_elements
 
+#: Bytes: of every buffer's offset, and of the address of the arena itself. Kernels load and store by their elements; a
+#: vector that crosses no cache line is what 64 buys, and the kernel ABI promises it of weights and scratch.
 ALIGNMENT = 64
 
 
