@@ -62,7 +62,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_e0001_usage(arguments: list[object], says: str) -> None:
     message = fails("E0001", *arguments, status=2)
     assert says in message
-    assert "--help` says what there is" in message
+    assert "--help` lists what there is" in message
 
 
 @pytest.mark.parametrize("text", ["x", "=1,2", "x=1,b", "x=1.5"])

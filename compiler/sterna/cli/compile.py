@@ -31,22 +31,22 @@ _STEPS = 8  # those of api.compile_model, and the last one here
 @options.model_options
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path), metavar="DIRECTORY",
-    help="Where the bundle goes. Default: the model's name, with the target's where it is not this machine.",
+    help="Folder for the bundle. Default: the model's name, followed by the target unless that is `host`.",
 )  # fmt: skip
-@click.option("--single-file", is_flag=True, help="WebAssembly: graph and weights in the one file of the kernels.")
+@click.option("--single-file", is_flag=True, help="WebAssembly: one file with kernels, graph and weights.")
 @click.option(
     "--all-variants", is_flag=True,
-    help="WebAssembly: kernels for browsers without SIMD, with relaxed SIMD, with threads; the runtime picks.",
+    help="WebAssembly: also kernels for browsers without SIMD, with relaxed SIMD and with threads; one is picked.",
 )  # fmt: skip
 @click.option(
     "--golden", type=click.IntRange(min=1), metavar="N",
     help="Add N sets of random inputs with the outputs of a reference, for the runtimes to replay.",
 )  # fmt: skip
 @options.signature_option
-@click.option("--debug", is_flag=True, help="Keep every tensor between kernels readable, at the price of memory.")
+@click.option("--debug", is_flag=True, help="Keep every tensor between kernels readable; needs more memory.")
 @click.option(
     "--dump-after", "dumps", multiple=True, metavar="STAGE", type=click.Choice([*STAGES, "all"]),
-    help=f"Print what a stage of the compiler made: {', '.join(STAGES)} or all.",
+    help=f"Print the result of a stage of the compiler: {', '.join(STAGES)} or all.",
 )  # fmt: skip
 @options.json_option
 def command(

@@ -52,7 +52,7 @@ class Answer:
 @click.command("demo")
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path), default=Path("sterna-demo"), show_default=True,
-    metavar="DIRECTORY", help="Where the bundle goes.",
+    metavar="DIRECTORY", help="Folder for the bundle.",
 )  # fmt: skip
 @click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True)
 @json_option

@@ -30,7 +30,7 @@ _NEEDED = ("ziglang", "llvmlite")
 @click.command("doctor")
 @json_option
 def command(as_json: bool) -> int:
-    """Say what is installed here, and what each missing piece would give.
+    """Show what is installed here, and what each missing program would give.
 
     The exit status is 1 if models cannot be compiled or run on this machine.
     """

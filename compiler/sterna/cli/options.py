@@ -82,14 +82,14 @@ def model_options(function: F) -> F:
             click.option("--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE",
                          help="Size of a named dimension: batch=1."),
             click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True,
-                         help="Through a C compiler, or LLVM in this process."),
+                         help="Generate C and call a C compiler, or generate code in this process with LLVM."),
             click.option("--cc", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
-                         help="The C compiler of the C generator."),
+                         help="C compiler that the C generator calls."),
             click.option("--weights", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True,
                          help="Store the weights rounded to 16 bits; computation stays in fp32."),
             click.option("--winograd", is_flag=True,
-                         help="Convolutions of 3 x 3 in fewer products, which are rounded otherwise."),
-            threads_option("Threads it will run on: a hint for the compiler, never a limit."),
+                         help="Compute 3 x 3 convolutions with fewer products; results differ in the last digits."),
+            threads_option("Threads that the model will probably run on: a hint, not a limit."),
         )
     ):  # fmt: skip
         function = option(function)
@@ -103,6 +103,6 @@ def threads_option(help_: str) -> Callable[[F], F]:
 
 signature_option = click.option(
     "--signature", metavar="NAME",
-    help="Of a TensorFlow Lite model, which signature. Default: its first graph.",
+    help="Signature of a TensorFlow Lite model. Default: its first graph.",
 )  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")

@@ -28,11 +28,11 @@ _WIDTH = 120  # of a report in a file
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "--data", "-d", required=True, type=click.Path(path_type=Path), metavar="FILE.npz|FOLDER",
-    help="Samples of what the model will see, by the names of its inputs.",
+    help="Samples of the model's inputs, by name.",
 )  # fmt: skip
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path), metavar="FILE.onnx",
-    help="Where the quantized model goes. Default: the model's name with -int8.onnx.",
+    help="File for the quantized model. Default: the model's name with -int8.onnx.",
 )  # fmt: skip
 @click.option(
     "--method", type=click.Choice(METHODS), default=Settings.method, show_default=True,
@@ -40,31 +40,31 @@ _WIDTH = 120  # of a report in a file
 )  # fmt: skip
 @click.option(
     "--percentile", type=float, default=Settings.percentile, show_default=True, metavar="PERCENT",
-    help="Of --method percentile: how much of the elements a range holds.",
+    help="For --method percentile: the share of elements within a range.",
 )  # fmt: skip
 @click.option(
     "--activations", type=click.Choice(ACTIVATIONS), default=Settings.activations, show_default=True,
-    help="Their type. Weights are int8.",
+    help="Type of activations. Weights are int8.",
 )  # fmt: skip
 @click.option(
     "--bound", type=float, metavar="ERROR",
-    help="Leave layers float until the outputs' relative error, or with labels the loss of accuracy, is at most this.",
+    help="Keep layers in float until the outputs' relative error (with labels: the loss of accuracy) is at most this.",
 )  # fmt: skip
 @click.option(
     "--keep-float", "--exclude", "keep_float", multiple=True, metavar="NODE|OPERATOR",
-    help="Leave a node, or all of an operator, float.",
+    help="Keep a node, or all nodes of an operator, in float.",
 )  # fmt: skip
 @click.option(
     "--report", "report_file", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the report: JSON if it ends with .json, else the table.",
+    help="File for the report: JSON if its name ends with .json, otherwise a table.",
 )  # fmt: skip
 @click.option(
-    "--bundle", type=click.Path(path_type=Path), metavar="DIRECTORY", help="Compile the result into a bundle, too."
+    "--bundle", type=click.Path(path_type=Path), metavar="DIRECTORY", help="Also compile the result into a bundle."
 )
 @click.option(
-    "--target", "-t", default="host", metavar="NAME|FILE", show_default=True, help="Of --bundle: the machine."
+    "--target", "-t", default="host", metavar="NAME|FILE", show_default=True, help="Machine that --bundle compiles for."
 )
-@options.threads_option("Threads that the model runs on while it is watched.")
+@options.threads_option("Threads that the model runs on while ranges are measured.")
 @options.json_option
 def command(
     model: Path,
@@ -83,7 +83,7 @@ def command(
 ) -> None:
     """Quantize a float ONNX or TensorFlow Lite MODEL to 8 bits, with samples of its inputs.
 
-    The result is an ONNX model in QDQ form, which `sterna compile` makes integer kernels of.
+    The result is an ONNX model in QDQ form, which `sterna compile` compiles to integer kernels.
     """
     start = time.perf_counter()
     place = output or Path(f"{model.stem}-int8.onnx")

@@ -30,17 +30,17 @@ _SLOWEST = 15  # nodes in the table by time; the other table has all
     "--input", "-i", "given", multiple=True, metavar="NAME=FILE",
     help="A .npy, .npz, raw .bin or image file. Without NAME=: an .npz of all inputs, or the only input.",
 )  # fmt: skip
-@click.option("--random", "random", is_flag=True, help="Random values for the inputs that are not given.")
+@click.option("--random", "random", is_flag=True, help="Use random values for inputs that are not given.")
 @click.option(
     "--dim", "dims", multiple=True, type=options.dim, metavar="NAME=SIZE",
-    help="Size of an open dimension for --random; else its greatest.",
+    help="Size of an open dimension for --random. Default: the largest.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random values.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random values.")
 @click.option(
     "--mean",
     type=options.numbers("--mean"),
     metavar="NUMBERS",
-    help="Of images: (pixel - mean) * scale. Default: what the model says, else 0, of int8 128.",
+    help="Images become (pixel - mean) * scale. Default: what the model says, otherwise 0, or 128 for int8 inputs.",
 )
 @click.option(
     "--scale",
@@ -48,9 +48,17 @@ _SLOWEST = 15  # nodes in the table by time; the other table has all
     metavar="NUMBERS",
     help="Default: 1/255 for float inputs, 1 for integers.",
 )
-@click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Of images.")
 @click.option(
-    "--repeat", "-n", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Runs to time."
+    "--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Order of an image's axes."
+)
+@click.option(
+    "--repeat",
+    "-n",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of runs to time.",
 )
 @options.threads_option("Threads to run on, the calling one included.")
 @click.option("--profile", is_flag=True, help="Time every node.")

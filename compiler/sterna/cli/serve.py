@@ -19,13 +19,13 @@ from sterna.web.server import HOST, make_server
 @click.command("serve")
 @click.argument("bundle", type=click.Path(path_type=Path), required=False)
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N",
-              help="Port to listen on; 0 takes any. Default: the first free one from 8000 on.")  # fmt: skip
+              help="Port to listen on; 0 for any. Default: the first free one from 8000 on.")  # fmt: skip
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
     """Serve a page that runs BUNDLE, and the digits of `sterna demo`, in your own browser.
 
-    The page recognises what you draw; its second tab measures BUNDLE, shows the time of every node and what lies
-    where in memory. It is served on this machine only, with the headers that threads and WebAssembly need.
+    The page recognises what you draw; its second tab measures BUNDLE and shows the time of every node and the
+    layout of memory. It is served on this machine only, with the headers that threads and WebAssembly need.
     """
     if bundle is not None:
         bundle_of_browser(bundle)

@@ -32,7 +32,7 @@ _STAGES = {
 @click.argument("model", type=click.Path(path_type=Path))
 @options.model_options
 @click.option("--inputs", type=click.Path(path_type=Path), metavar="FILE.npz", help="Inputs by name. Default: random.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
 @click.option(
     "--tolerance", type=click.FloatRange(min=0), default=TOLERANCE, show_default=True,
     help="Largest difference allowed, relative to the output's largest magnitude.",
@@ -62,7 +62,7 @@ def command(
 ) -> int:
     """Compile a MODEL, run it here and compare every output with a reference: the runtime of its own format.
 
-    If an output differs, the first tensor on the way that does is named, and the exit status is 1.
+    If an output differs, the message names the first tensor that does, and the exit status is 1.
     """
     arrays = read_archive(inputs) if inputs is not None else None
     with steps(_STEPS, quiet=as_json) as progress:
