@@ -120,3 +120,27 @@ def test_the_page_of_the_javascript_interface_has_every_export() -> None:
     for call in ("Model.load", "run", "setDims", "dispose", "new Strings"):
         assert f"#### `{call}(" in page
     assert "constructor" not in page
+
+
+# ---- limits ----
+
+ROW = re.compile(r"^\| (.+?) \| ([\d,]+)( \w+)? \| (`\w+` in .+?) \|$", re.M)
+UNITS = {"": 1, "bytes": 1, "s": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def constant(name: str, path: str) -> int:
+    """The value that a source file gives a constant, in C, JavaScript or Python."""
+    text = (ROOT / path).read_text("utf-8")
+    found = re.search(rf"(?:#define {name} |\b{name}(?:: \w+)? ?= ?)([\w() <*+-]+)", text)
+    assert found is not None, f"{path} has no {name}"
+    return int(eval(re.sub(r"\(size_t\)|(?<=\d)u\b", "", found[1]), {"__builtins__": {}}))
+
+
+def test_limits_of_the_security_page_are_those_of_the_code() -> None:
+    table = (ROOT / "docs" / "security.md").read_text("utf-8").partition("## Limits")[2].partition("\n## ")[0]
+    rows = ROW.findall(table)
+    assert len(rows) == sum(line.startswith("| ") for line in table.splitlines()) - 2
+    for what, number, unit, places in rows:
+        limit = int(number.replace(",", "")) * UNITS[unit.strip()]
+        for name, path in re.findall(r"`(\w+)` in ([\w/.]+)", places):
+            assert constant(name, path) == limit, (what, name)
