@@ -10,7 +10,7 @@
  *
  * Rules that hold for every call:
  * - The library has no global state. A model belongs to one thread at a time; different models are independent.
- * - All memory is taken in sterna_load and given back in sterna_unload; sterna_run takes none.
+ * - All memory is allocated in sterna_load and freed in sterna_unload; sterna_run allocates none.
  * - A damaged or foreign bundle is refused with a status and a message; it is never undefined behaviour. The kernels
  *   themselves are native code and are trusted as code is.
  * - Strings are UTF-8 and stay the model's. */
@@ -23,7 +23,7 @@
 #include "sterna_kernel.h"
 
 #define STERNA_VERSION "0.1.0"
-/* Versions of graph.json that this runtime reads; 2 is 1 with control flow. */
+/* Versions of graph.json that this runtime reads. Version 2 adds control flow to version 1. */
 #define STERNA_OLDEST_FORMAT 1u
 #define STERNA_FORMAT 2u
 
@@ -71,7 +71,7 @@ STERNA_API const char *sterna_status_name(sterna_status status);
 STERNA_API const char *sterna_status_code(sterna_status status);
 STERNA_API const char *sterna_status_meaning(sterna_status status);
 
-/* Says what was wanted and what was found; one line, always terminated. */
+/* The message says what was expected and what was found; one line, always terminated. */
 typedef struct sterna_error {
   sterna_status status;
   char message[252];
@@ -79,8 +79,8 @@ typedef struct sterna_error {
 
 typedef struct sterna_model sterna_model;
 
-/* Where a model's memory comes from. `allocate` returns memory aligned as malloc's, or NULL; `release` is given the
- * same number of bytes. */
+/* Where a model's memory comes from. `allocate` returns memory aligned like malloc's, or NULL; `release` gets the same
+ * number of bytes. */
 typedef struct sterna_allocator {
   void *context;
   void *(*allocate)(void *context, size_t bytes);
@@ -91,12 +91,12 @@ typedef struct sterna_allocator {
  * model, such as sterna_run, sterna_set_dims or sterna_bind_input, are STERNA_BAD_ARGUMENT there. */
 typedef void (*sterna_on_node)(void *user, uint32_t node, const char *name, uint64_t nanoseconds);
 
-/* Zero stands for the default of every member. */
+/* A member that is zero has its default value. */
 typedef struct sterna_options {
   size_t size;                       /* sizeof(sterna_options): the record grows at the end */
-  uint32_t threads;                  /* workers, the caller among them: 0 or 1 makes no thread; at most 32 share a kernel */
+  uint32_t threads;                  /* workers, including the caller: 0 or 1 makes no thread; at most 32 share a kernel */
   uint32_t reserved;
-  const sterna_allocator *allocator; /* copied; NULL: that of the system */
+  const sterna_allocator *allocator; /* copied; NULL: the system's */
   sterna_on_node on_node;            /* NULL: nothing is timed */
   void *user;                        /* first argument of on_node */
 } sterna_options;
@@ -111,18 +111,17 @@ STERNA_API sterna_status sterna_load_table(const void *graph, size_t graph_bytes
                                            size_t params_bytes, const sterna_library *library,
                                            const sterna_options *options, sterna_model **out, sterna_error *error);
 
-/* Stops the model's threads and gives everything back. NULL is allowed. */
+/* Stops the model's threads and frees all memory. NULL is allowed. */
 STERNA_API void sterna_unload(sterna_model *model);
 
-/* Runs all nodes. After a failure the model is as before its first run at these sizes: computed dimensions stand at their
- * greatest size, no tensor that nodes write has a value, and it may be run again. */
+/* Runs all nodes. After a failure the model is as before its first run at these sizes: computed dimensions have their
+ * greatest size, tensors that nodes write have no value, and it may be run again. */
 STERNA_API sterna_status sterna_run(sterna_model *model);
 
-/* Lets the model forget what earlier runs left in it: recurrent states and caches are again what they are after loading.
- * Nothing happens to a model that remembers nothing. */
+/* Resets recurrent states and caches to what they are after loading. Does nothing to a model without states. */
 STERNA_API sterna_status sterna_reset_state(sterna_model *model);
 
-/* What the latest call on this model that failed has to say. Valid until the model's next call. */
+/* The error of the latest call on this model that failed. Valid until the model's next call. */
 STERNA_API const sterna_error *sterna_last_error(const sterna_model *model);
 
 /* Replaces the callback of the options; NULL stops timing. */

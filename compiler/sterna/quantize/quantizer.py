@@ -39,13 +39,13 @@ class Settings:
 
     Args:
         method: how ranges of activations are chosen: "minmax", "percentile" or "entropy".
-        percentile: what share of the elements, in percent, a range holds; of the method of that name.
+        percentile: for the method of that name: how many percent of the elements are within a range.
         activations: their type: "uint8" or "int8".
-        bound: the greatest error that is allowed, relative to an output's greatest magnitude; where the samples have
-            labels, the loss of accuracy (0.01 is one percentage point). Layers stay float until it holds. None: all
-            become integer ones.
+        bound: the largest error that is allowed, relative to an output's largest magnitude; if the samples have labels,
+            the loss of accuracy (0.01 is one percentage point). As many layers stay float as this needs. None: all
+            layers become integer layers.
         keep_float: names of nodes, or of operators, that stay float.
-        threads: how many the model runs on while it is watched.
+        threads: number of threads that the model runs on while ranges are measured.
     """
 
     method: str = "minmax"
@@ -70,7 +70,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Quantized:
-    """A quantized model, in ONNX's QDQ form, what became of it, and the shapes of a sample's inputs."""
+    """A quantized model in ONNX's QDQ form, the report, and the shapes of a sample's inputs."""
 
     model: onnx.ModelProto
     report: Report
@@ -84,12 +84,12 @@ def quantize_model(
 
     Args:
         model: path of an ONNX or TensorFlow Lite file, or a loaded ONNX model.
-        data: an .npz file, a folder of such, or arrays by name; `samples.read_samples` says how they are arranged.
+        data: an .npz file, a folder of them, or arrays by name; `samples.read_samples` describes their form.
         progress: called with a few words at the start of every longer step.
 
     Raises:
         SternaError: E0003, E0601 to E0604, E0702, E0703 the samples; E0701, E0705 the model; E0704 the bound; E0706 a
-            name to keep float; and whatever compiling the float model raises.
+            name to keep float; and all errors of compiling the float model.
     """
     settings = settings or Settings()
     settings.check()
@@ -163,7 +163,7 @@ class _Quantizer:
         broken = [name for name, range in ranges.items() if not np.isfinite([range.low, range.high]).all()]
         if broken:
             title = f'the float model gives infinities or NaNs for the samples: "{broken[0]}"'
-            raise error("E0703", title, f"{len(broken)} tensors have such")
+            raise error("E0703", title, f"{len(broken)} tensors have such values")
         if self.settings.method == "minmax":
             return ranges
         histograms = {name: Histogram(range) for name, range in ranges.items()}

@@ -24,7 +24,7 @@ from sterna.runtime.meaning import Quantization
 
 @dataclass(frozen=True)
 class NodeTime:
-    """Time that one node takes in a run, all iterations of a loop together; 0 where the run does not reach it.
+    """Time that one node takes in a run, all iterations of a loop together; 0 if the run does not reach it.
 
     `sources` are the names of the source model's nodes that were fused into it.
     """
@@ -109,8 +109,8 @@ class Bundle:
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Name, dtype and shape of every output, in the model's order.
 
-        A size that the data decide, such as the number of boxes found, shows as its bounds: `0..100`. The array that a
-        run gives has the actual size.
+        A size that depends on the data, such as the number of boxes found, is shown as its bounds: `0..100`. The array
+        that a run returns has the actual size.
         """
         return self._outputs
 
@@ -121,12 +121,12 @@ class Bundle:
 
     @property
     def dim_sizes(self) -> dict[str, int]:
-        """The present size of every dimension of `dims`: the greatest, until a run or `set_dims` says otherwise."""
+        """The current size of every dimension of `dims`: the greatest, until a run or `set_dims` changes it."""
         return dict(self._sizes)
 
     @property
     def values(self) -> tuple[TensorSpec, ...]:
-        """Every tensor of the compiled model, those that `intermediate` can show and those that are overwritten."""
+        """Every tensor of the compiled model, including those that are overwritten and `intermediate` cannot show."""
         return tuple(spec for _, spec in self._value_table().values())
 
     def sizes(self) -> dict[str, int]:
@@ -158,11 +158,11 @@ class Bundle:
         """Runs the model.
 
         With `inputs` (by name, or in the model's order; arrays or anything with `__dlpack__`), returns new arrays by
-        name in the order of the outputs. The inputs are read in place where their layout allows it. Their shapes say
-        the sizes of open dimensions, which stay as after `set_dims`. Raises E0601 to E0606, all problems of all
+        name in the order of the outputs. The inputs are read in place if their layout allows it. Their shapes decide
+        the sizes of open dimensions, which stay set as after `set_dims`. Raises E0601 to E0606, all problems of all
         inputs at once.
 
-        Without, runs on what `set_input` set and returns nothing; `get_output` has the results.
+        Without `inputs`, runs on what `set_input` set and returns nothing; `get_output` has the results.
         """
         handle = self._open
         if handle is None:
@@ -194,8 +194,8 @@ class Bundle:
     def set_dims(self, **sizes: int) -> None:
         """Sets the sizes of open dimensions, before `set_input`; those that are not named keep theirs.
 
-        Shapes of inputs and outputs follow. An array that `set_input` gave and whose shape is no longer right must be
-        given again; until then `run()` raises E0604. Raises E0501 for an unknown dimension or a size out of bounds.
+        Shapes of inputs and outputs change with them. If the shape of an array from `set_input` no longer fits, another
+        one must be set; until then `run()` raises E0604. Raises E0501 for an unknown dimension or a size out of bounds.
         """
         handle = self._handle()
         problems = []
@@ -214,18 +214,15 @@ class Bundle:
             self._resize(handle, {**self._sizes, **{name: int(size) for name, size in sizes.items()}})
 
     def reset_state(self) -> None:
-        """Lets the model forget what earlier runs left in it: recurrent states and caches are as after loading.
-
-        Nothing happens to a model that remembers nothing.
-        """
+        """Resets recurrent states and caches to what they are after loading. Does nothing to a model without states."""
         with self._lock:
             self._check(self._functions.sterna_reset_state(self._handle().pointer))
 
     def set_input(self, name: str, array: Any) -> None:
-        """Lets every following `run()` read this array, without a copy: later changes of its elements are seen.
+        """Makes every following `run()` read this array, without a copy: later changes of its elements have an effect.
 
         The bundle keeps a reference to it. Raises E0602 to E0606: the array must have the input's dtype and shape, and
-        must be C-contiguous (E0605), since anything else would need a copy that the caller does not see.
+        must be C-contiguous (E0605), because anything else would need a hidden copy.
         """
         handle = self._handle()
         if name not in self._input_numbers:
@@ -261,10 +258,10 @@ class Bundle:
     # ---- Looking into it ----
 
     def intermediate(self, name: str) -> Array:
-        """A copy of any tensor of the compiled model as the latest run left it.
+        """A copy of any tensor of the compiled model, after the latest run.
 
-        Raises E0509 for an unknown name and E0510 for a tensor that does not outlive its last use: a bundle compiled
-        with `debug=True` keeps all of them.
+        Raises E0509 for an unknown name and E0510 for a tensor whose memory has been used again: a bundle compiled
+        with `debug=True` keeps all tensors.
         """
         handle = self._handle()
         table = self._value_table()
@@ -283,7 +280,7 @@ class Bundle:
         return result
 
     def profile(self, repeat: int = 1) -> list[NodeTime]:
-        """Runs the model `repeat` times on its current inputs; the time of every node, in execution order."""
+        """Runs the model `repeat` times on its current inputs; returns the time of every node, in execution order."""
         handle = self._handle()
         arguments = Arguments("E0501")
         repeat = arguments.integer("repeat", repeat, 1)
@@ -324,7 +321,7 @@ class Bundle:
     # ---- The end ----
 
     def close(self) -> None:
-        """Gives the model back as soon as no array of `get_output` is alive. Further calls raise E0520."""
+        """Frees the model as soon as no array of `get_output` is in use. Further calls raise E0520."""
         with self._lock:
             self._open = None
             self._bound.clear()
@@ -455,7 +452,7 @@ class Bundle:
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What the source model says of itself (docs/bundle.md): labels of outputs, normalization of images."""
+        """What the source model says about its inputs and outputs (docs/bundle.md): labels, normalization of images."""
         try:
             found = self._graph().get("metadata", {})
         except (OSError, ValueError, AttributeError):
@@ -463,7 +460,7 @@ class Bundle:
         return found if isinstance(found, dict) else {}
 
     def quantization(self, name: str) -> Quantization | None:
-        """How the integers of an input or output stand for real numbers; None where its elements are what they are.
+        """Scale and zero point of the integers of an input or output; None if it is not quantized.
 
         Raises E0509 for an unknown name.
         """
@@ -475,7 +472,7 @@ class Bundle:
         return Quantization(tuple(tensor.scales[:count]), tuple(tensor.zero_points[:count]), axis)
 
     def labels(self, name: str) -> tuple[str, ...]:
-        """What the elements of an output stand for, such as names of classes; empty where the model does not say.
+        """The meaning of each element of an output, such as names of classes; empty if the model does not say.
 
         Raises E0509 for an unknown name.
         """

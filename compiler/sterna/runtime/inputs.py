@@ -24,7 +24,7 @@ class TensorSpec:
     """A tensor of a signature.
 
     bfloat16, float8, float4 and integers of less than 8 bits are dtypes of `ml_dtypes`; without that package they
-    show as uint16 and uint8, bit for bit.
+    are shown as uint16 and uint8, with the same bits.
     """
 
     name: str
@@ -34,7 +34,7 @@ class TensorSpec:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The shape of a tensor without open sizes. Raises E0501 for another: see `at`."""
+        """The shape of a tensor without open sizes. Raises E0501 if there are open ones: see `at`."""
         sizes = tuple(size for size in self.shape if not isinstance(size, str))
         if len(sizes) < len(self.shape):
             names = dict.fromkeys(name for size in self.shape if isinstance(size, Dimension) for name in size.uses)
