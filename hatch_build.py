@@ -21,10 +21,10 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-def _recipe(root: Path) -> ModuleType:
-    """compiler/sterna/runtime/recipe.py, without the package around it: its dependencies are not installed here."""
-    path = root / "compiler" / "sterna" / "runtime" / "recipe.py"
-    spec = importlib.util.spec_from_file_location("sterna_recipe", path)
+def _module(root: Path, name: str) -> ModuleType:
+    """A module below compiler/sterna without the package around it: its dependencies are not installed here."""
+    path = root / "compiler" / "sterna" / name
+    spec = importlib.util.spec_from_file_location(f"sterna_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise RuntimeError(f"cannot load {path}")
     module = importlib.util.module_from_spec(spec)
@@ -73,7 +73,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel" or version == "editable":
             return
         root = Path(self.root)
-        recipe = _recipe(root)
+        recipe = _module(root, "runtime/recipe.py")
         system, machine = _system_and_machine()
         # Not in the checkout: a library left there would hide later changes of the sources.
         self._scratch = tempfile.TemporaryDirectory()
@@ -88,6 +88,17 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["force_include"][str(library)] = f"sterna/_lib/{library.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{_platform_tag(system, machine)}"
+        bill = Path(self._scratch.name) / "sterna.cdx.json"
+        bill.write_text(self._bill(root, library), encoding="utf-8")
+        build_data["sbom_files"].append(str(bill))  # into .dist-info/sboms, as PEP 770 has it
+
+    def _bill(self, root: Path, library: Path) -> str:
+        """The software bill of materials: what the wheel holds, and what it needs."""
+        cyclonedx = _module(root, "bundle/cyclonedx.py")
+        resources = {name: root / name for name in cyclonedx.VENDORED}
+        core = self.metadata.core
+        bill = cyclonedx.wheel_document(self.metadata.version, resources, [library], core.dependencies)
+        return str(cyclonedx.text(bill))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         scratch = getattr(self, "_scratch", None)

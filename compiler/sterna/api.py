@@ -6,9 +6,10 @@ outputs = bundle.run({"image": x})
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Union
 
@@ -16,9 +17,9 @@ from sterna.advice import Compile, Option
 from sterna.arguments import Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
-from sterna.driver import WEIGHTS, Compiled, Observe, Options, Progress, compile_graph, model_name
+from sterna.driver import WEIGHTS, Compiled, Observe, Options, Origin, Progress, compile_graph, model_name
 from sterna.errors import SternaError, error
-from sterna.frontends.formats import Model, read_model
+from sterna.frontends.formats import Model, format_of, read_model
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.targets.target import Target, load_target
@@ -216,7 +217,19 @@ def _compiled(request: _Request, observe: Observe | None = None, progress: Progr
         progress("reading the model")
     graph = read_model(model, request.shapes, request.dims, static=options.target.static, signature=request.signature)
     name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
-    return compile_graph(graph, name, options, observe, progress)
+    compiled = compile_graph(graph, name, options, observe, progress)
+    return replace(compiled, origin=_origin(model))
+
+
+def _origin(model: Model) -> Origin | None:
+    """What a bundle says of the file that it was made from."""
+    if not isinstance(model, (str, os.PathLike)):
+        return None
+    with Path(model).open("rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return Origin(format_of(model), digest.hexdigest())
 
 
 def _elsewhere(

@@ -101,6 +101,14 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The model file that was compiled: its format, and the SHA-256 of its bytes; external data are other files."""
+
+    format: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Compiled:
     """Everything a bundle is written from.
 
@@ -109,6 +117,7 @@ class Compiled:
         params: contents of params.bin; params_at: (offset, size) of each call's block.
         states_at: the offset there of what each state holds first; None where that is zeros.
         libraries: the kernel library, none where the target has none; then those of the variants.
+        origin: None for a model that came from no file.
     """
 
     graph: Graph
@@ -125,6 +134,7 @@ class Compiled:
     source: str
     libraries: tuple[Library, ...] = ()
     control: tuple[Control, ...] = ()
+    origin: Origin | None = None
 
     @property
     def library(self) -> bytes:

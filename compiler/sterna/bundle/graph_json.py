@@ -16,6 +16,7 @@ from sterna.ir.sizes import all_definitions
 from sterna.passes.steps import Choice, Control
 from sterna.runtime import hash64
 from sterna.te.layout import most_elements
+from sterna.toolchain.compilers import toolchain
 from sterna.toolchain.wasm import exported_constant
 from sterna.version import __version__
 
@@ -36,7 +37,7 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
 
 
 def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
-    graph, target = compiled.graph, compiled.options.target
+    graph, options, target = compiled.graph, compiled.options, compiled.options.target
     values = _Values(compiled)
     inputs = [values.index(v, v.name) for v in graph.fed]
     outputs = [values.index(v, name) for v, name in zip(graph.results, graph.result_names, strict=True)]
@@ -75,10 +76,12 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
             "cpu_features": list(target.cpu_features),
         },
         "options": {
-            "generator": compiled.options.generator,
-            "threads": compiled.options.threads,
-            "debug": compiled.options.debug,
+            "generator": options.generator,
+            "threads": options.threads,
+            "debug": options.debug,
+            **({"toolchain": toolchain(options.generator, options.compiler)} if target.library else {}),
         },
+        **({"source": vars(compiled.origin)} if compiled.origin is not None else {}),
         "files": {name: _file(name, data) for name, data in files.items()},
         **({"library": target.library} if target.library else {}),
         **({"variants": _variants(compiled)} if compiled.options.variants else {}),

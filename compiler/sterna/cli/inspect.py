@@ -11,6 +11,8 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from sterna.bundle import cyclonedx
+from sterna.bundle.sbom import bundle_bill, installation_bill
 from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option, signature_option
 from sterna.cli.output import Signature, console, files, print_json, size, table
@@ -34,12 +36,19 @@ _DESCRIBED = {
 
 
 @click.command("inspect")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path), required=False)
 @signature_option
+@click.option(
+    "--sbom", is_flag=True, help="Print a bill of materials (CycloneDX JSON); without PATH, of Sterna itself."
+)
 @json_option
-def command(path: Path, signature: str | None, as_json: bool) -> None:
+def command(path: Path | None, signature: str | None, sbom: bool, as_json: bool) -> None:
     """Show what is in PATH: a bundle, for any machine, or a model of any format."""
-    if path.is_dir():
+    if sbom:
+        _print_bill(path)
+    elif path is None:
+        raise error("E0006", "there is no PATH", fix="give a bundle's directory or a model file")
+    elif path.is_dir():
         bundle = describe_bundle(path)
         if as_json:
             print_json(_bundle_json(bundle))
@@ -53,6 +62,12 @@ def command(path: Path, signature: str | None, as_json: bool) -> None:
             _print_model(model)
     else:
         raise error("E0006", f"{path} does not exist", fix="give a bundle's directory or a model file")
+
+
+def _print_bill(path: Path | None) -> None:
+    if path is not None and path.is_file():
+        raise error("E0006", f"{path} is not the directory of a bundle", fix="compile the model first")
+    click.echo(cyclonedx.text(installation_bill() if path is None else bundle_bill(path)), nl=False)
 
 
 def _described(path: Path, signature: str | None) -> ModelFacts:

@@ -123,6 +123,16 @@ def compiler_version(program: str) -> str:
     return _version(program, status.st_mtime_ns, status.st_size)
 
 
+def toolchain(generator: str, compiler: str) -> str:
+    """What makes kernels, for people: its name, a space, its version. It does not depend on where that is installed."""
+    if generator == "llvm":
+        from llvmlite import binding  # noqa: PLC0415 - it takes a while, and the C generator does without
+
+        return f"llvmlite {metadata.version('llvmlite')}, LLVM {'.'.join(map(str, binding.llvm_version_info))}"
+    program = zigs.find_zig() if compiler == "zig" else find_program(compiler)
+    return compiler_version(str(program)) if program is not None else ""
+
+
 @lru_cache(maxsize=32)
 def _version(program: str, changed: int, size: int) -> str:
     lines = []
