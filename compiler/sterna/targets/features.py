@@ -144,22 +144,26 @@ def _processor_contradictions(target: Target, family: str) -> Iterator[Contradic
         ("cpu", enabled(model, changes, family)),
         ("llvm_features", enabled(target.llvm_cpu, target.llvm_features, family)),
     ):
-        missing = sorted(taken & wanted if has is None else wanted - has)
-        if missing:
-            names = " and ".join(missing)
+        if missing := taken & wanted if has is None else wanted - has:
+            names = _listed(missing)
             yield Contradiction(
                 key,
                 f"{key} does not have {names}, which cpu_features names",
                 f"add {names} to {key}, or take it out of cpu_features with what needs it",
             )
-        unnamed = sorted((has or frozenset()) & CHECKED - wanted - closure(_ALWAYS[family]))
-        if unnamed:
-            names = " and ".join(unnamed)
+        if unnamed := (has or frozenset()) & CHECKED - wanted - closure(_ALWAYS[family]):
+            names = _listed(unnamed)
             yield Contradiction(
                 "cpu_features",
                 f"cpu_features does not name {names}, which {key} lets kernels use: no runtime would look for it",
                 f"add {names} to cpu_features, or take it out of {key}",
             )
+
+
+def _listed(features: Iterable[str]) -> str:
+    """Features in words, but for those that another one brings along."""
+    found = set(features)
+    return " and ".join(sorted(found - {name for f in found for name in closure(_BRINGS.get(f, ()))}))
 
 
 def _vector_contradictions(target: Target, family: str, has: frozenset[str]) -> Iterator[Contradiction]:
