@@ -17,7 +17,7 @@ from sterna.errors import SternaError, error
 from sterna.intrinsics import DOTS
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph
-from sterna.ir.integer import Symbol
+from sterna.ir.integer import ZERO, Int, Symbol
 from sterna.ir.printer import print_graph
 from sterna.ir.sizes import all_definitions, sizes_wanted
 from sterna.loops.checks import with_checks
@@ -30,11 +30,12 @@ from sterna.passes.kernels import Call
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
 from sterna.passes.pipeline import PASSES, optimize
 from sterna.passes.separable import find_separable
-from sterna.passes.steps import Control, build_steps, print_steps
+from sterna.passes.steps import Control, Steps, build_steps, print_steps
 from sterna.passes.views import Views, plan_views
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target
+from sterna.te.cost import multiply_adds
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel
 from sterna.toolchain.link import link_library
@@ -163,20 +164,8 @@ def compile_graph(
     if observe is not None:
         show("import", print_graph(graph))
     watch = (lambda stage, g: show(stage, print_graph(g))) if observe is not None else None
-    graph = optimize(
-        graph, watch, minimal_filtering=options.winograd,
-        # Every tensor of a debug bundle is readable as the model has it.
-        unsigned_bytes=multiplies_unsigned_bytes(options.target) and not options.debug,
-    )  # fmt: skip
-    if options.target.static:
-        _refuse_open_sizes(graph, options.target)
-    views = plan_views(graph)
-    joined = (*find_separable(graph, views, options.target), *find_attention(graph, views, options.target))
-    if joined:
-        views = plan_views(graph, {node for nodes in joined for node in nodes})
-    steps = build_steps(graph, views, joined)
-    plan = plan_memory(graph, steps.calls, views, keep_all=options.debug, control=steps.control)
-    steps = steps.without(lambda call: plan.needless(call, views))
+    outline = outline_of(graph, options, watch)
+    graph, views, steps, plan = outline.graph, outline.views, outline.steps, outline.plan
     calls = steps.calls
     if options.widened and (rounded := WEIGHTS[options.weights]):
         calls = tuple(round_weights(call, options.target, rounded) for call in calls)
@@ -227,6 +216,48 @@ def compile_graph(
         tuple(libraries),
         steps.control,
     )
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A model as its bundle will run it, before its kernels are scheduled: what is called, in which memory."""
+
+    graph: Graph
+    views: Views
+    steps: Steps
+    plan: MemoryPlan
+
+    @property
+    def multiply_adds(self) -> Int:
+        """Those of a run that reaches every node once."""
+        return sum((call_multiply_adds(call) for call in self.steps.calls), ZERO)
+
+
+def outline_of(graph: Graph, options: Options, watch: Callable[[str, Graph], None] | None = None) -> Outline:
+    """Optimizes an imported graph, makes calls of its nodes and plans their memory.
+
+    Args:
+        watch: called with the graph after every pass.
+    """
+    graph = optimize(
+        graph, watch, minimal_filtering=options.winograd,
+        # Every tensor of a debug bundle is readable as the model has it.
+        unsigned_bytes=multiplies_unsigned_bytes(options.target) and not options.debug,
+    )  # fmt: skip
+    if options.target.static:
+        _refuse_open_sizes(graph, options.target)
+    views = plan_views(graph)
+    joined = (*find_separable(graph, views, options.target), *find_attention(graph, views, options.target))
+    if joined:
+        views = plan_views(graph, {node for nodes in joined for node in nodes})
+    steps = build_steps(graph, views, joined)
+    plan = plan_memory(graph, steps.calls, views, keep_all=options.debug, control=steps.control)
+    return Outline(graph, views, steps.without(lambda call: plan.needless(call, views)), plan)
+
+
+def call_multiply_adds(call: Call) -> Int:
+    """The multiply-adds of a call; what is written as a loop program has none that count."""
+    return multiply_adds(call.kernel) if isinstance(call.kernel, Kernel) else ZERO
 
 
 def multiplies_unsigned_bytes(target: Target) -> bool:

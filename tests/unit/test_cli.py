@@ -248,9 +248,22 @@ def test_all_problems_of_inputs_at_once(tmp_path: Path) -> None:
 def test_inspect_a_bundle(bundle: Path) -> None:
     result = sterna_cli("inspect", bundle)
     assert result.exit_code == 0
-    for expected in ("image", "scores", "Kernels", "Nodes", "Arena", "conv2, relu2", "live-set lower bound"):
+    for expected in ("image", "scores", "live-set lower bound", "7 nodes call 7 kernels: 88,064 multiply-adds"):
         assert expected in result.stdout
+    assert len(result.stdout.splitlines()) <= 20
+    assert "Nodes" not in result.stdout
+    nodes, memory = (sterna_cli("inspect", bundle, flag).stdout for flag in ("--nodes", "--memory"))
+    assert "Kernels" in nodes
+    assert "conv2, relu2" in nodes
+    assert "Arena" not in nodes
+    assert "Arena" in memory
+    assert "Kernels" not in memory
     facts = as_json("inspect", bundle)
+    # The convolutions are 8 by 8 of 16 filters of 3 by 3 by 1, then 4 by 4 of 32 of 3 by 3 by 16; the rest is dense.
+    assert facts["totals"] == {
+        "nodes": 7, "arena_bytes": 7232, "live_bytes": 7232, "multiply_adds": 88064, "sizes": {},
+    }  # fmt: skip
+    assert sum(node.get("multiply_adds", 0) for node in facts["graph"]["nodes"]) == 88064
     assert facts["intact"] is True
     assert facts["graph"]["model"] == "digits"
     assert set(facts["sizes"]) == {p.name for p in bundle.iterdir()}
@@ -280,6 +293,9 @@ def test_inspect_a_model() -> None:
     result = sterna_cli("inspect", MODEL)
     assert result.exit_code == 0
     assert "9,930 weights" in result.stdout
+    assert "7 nodes, arena 7,232 B, 88,064 multiply-adds" in result.stdout
+    assert "operators: Conv 2, Relu 2, Flatten 1" in result.stdout
+    assert "supported" in sterna_cli("inspect", MODEL, "--nodes").stdout
     facts = as_json("inspect", MODEL)
     operators = {use["name"]: use["nodes"] for use in facts["operators"]}
     assert operators == {"Conv": 2, "Relu": 2, "Flatten": 1, "Gemm": 1, "Softmax": 1}

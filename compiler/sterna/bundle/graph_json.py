@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from sterna.bundle.ownership import entry
-from sterna.driver import Compiled, dimensions
+from sterna.driver import Compiled, call_multiply_adds, dimensions
 from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.sizes import all_definitions
+from sterna.passes.kernels import Call
 from sterna.passes.steps import Choice, Control
 from sterna.runtime import hash64
 from sterna.te.layout import most_elements
@@ -57,6 +58,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
                 "params_bytes": size,
                 "tasks": values.expression(compiled.kernels[kernel].function.n_tasks),
                 "sources": list(call.sources),
+                **_cost(call, values),
             }
         )
     computed = {s: values.buffer(node.output) for s, node in all_definitions(graph).items()}
@@ -97,6 +99,12 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"control": [_control(c, values) for c in compiled.control]} if compiled.control else {}),
         **({"metadata": graph.metadata} if graph.metadata else {}),
     }
+
+
+def _cost(call: Call, values: _Values) -> dict[str, Any]:
+    """What a node costs, for who looks into the bundle."""
+    count = call_multiply_adds(call)
+    return {"multiply_adds": values.expression(count)} if count != 0 else {}
 
 
 def _file(name: str, data: bytes) -> dict[str, Any]:

@@ -96,7 +96,8 @@ def command(
             observe=observe if dumps else None,
             progress=progress,
         )
-        files = bundle_files(compiled, _golden(model, shapes, dims, golden, signature) if golden else None)
+        sets = _golden(model, shapes, dims, golden, signature, weights, winograd) if golden else None
+        files = bundle_files(compiled, sets)
         progress("writing the bundle")
         written = write_files(files, output or _default_place(model, target))
     seconds = time.perf_counter() - start
@@ -131,9 +132,11 @@ def _golden(
     dims: tuple[tuple[str, int | tuple[int, int]], ...],
     count: int,
     signature: str | None,
+    weights: str,
+    winograd: bool,
 ) -> dict[str, bytes]:
     given = {name: sizes for name, sizes in shapes if sizes is not None}
-    return golden_files(*golden_sets(model, given, dict(dims), count, signature))
+    return golden_files(*golden_sets(model, given, dict(dims), count, signature, weights, winograd))
 
 
 def _default_place(model: Path, target: str) -> Path:

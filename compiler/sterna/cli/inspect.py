@@ -17,11 +17,21 @@ from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option, signature_option
 from sterna.cli.output import Signature, console, files, print_json, size, table
 from sterna.cli.output import signature as signature_text
-from sterna.debug.describe import BundleFacts, ModelFacts, describe_bundle, describe_model, dimension_text
+from sterna.debug.describe import (
+    BundleFacts,
+    ModelFacts,
+    Totals,
+    bundle_totals,
+    describe_bundle,
+    describe_model,
+    dimension_text,
+)
 from sterna.debug.describe_boosted import describe_boosted
 from sterna.debug.describe_tflite import describe_tflite
+from sterna.debug.totals import with_totals
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import format_of
+from sterna.runtime.meaning import Quantization
 
 _SUPPORT = {
     "yes": "yes",
@@ -30,6 +40,8 @@ _SUPPORT = {
     "unrolled": "where the number of its iterations is known",
     "no": "[bold red]no[/]",
 }
+#: Tensors of either side of the signature, files and operators that are shown unasked.
+_TENSORS, _FILES, _OPERATORS = 3, 5, 12
 _DESCRIBED = {
     "onnx": describe_model, "tflite": describe_tflite, "xgboost": describe_boosted, "lightgbm": describe_boosted,
 }  # fmt: skip
@@ -38,28 +50,37 @@ _DESCRIBED = {
 @click.command("inspect")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @signature_option
+@click.option("--nodes", is_flag=True, help="List all nodes and kernels of a bundle, all operators of a model.")
+@click.option("--memory", is_flag=True, help="List what lies where in a bundle's arena.")
 @click.option(
     "--sbom", is_flag=True, help="Print a bill of materials (CycloneDX JSON); without PATH, of Sterna itself."
 )
 @json_option
-def command(path: Path | None, signature: str | None, sbom: bool, as_json: bool) -> None:
-    """Show what is in PATH: a bundle, for any machine, or a model of any format."""
+def command(path: Path | None, signature: str | None, nodes: bool, memory: bool, sbom: bool, as_json: bool) -> None:
+    """Show what is in PATH: a bundle, for any machine, or a model of any format. --json has everything."""
     if sbom:
         _print_bill(path)
     elif path is None:
         raise error("E0006", "there is no PATH", fix="give a bundle's directory or a model file")
     elif path.is_dir():
+        if signature is not None:
+            raise error("E0002", f"{path} is a bundle, which has one signature", fix="leave --signature out")
         bundle = describe_bundle(path)
-        if as_json:
-            print_json(_bundle_json(bundle))
-        else:
-            _print_bundle(bundle)
+        try:
+            if as_json:
+                print_json(_bundle_json(bundle))
+            else:
+                _print_bundle(bundle, nodes, memory)
+        except (LookupError, TypeError, ValueError, AttributeError):  # the file is read here only, and checked nowhere
+            raise error("E0504", "graph.json is malformed", str(path), fix="compile the model again") from None
     elif path.exists():
-        model = _described(path, signature)
+        if memory:
+            raise error("E0002", f"{path} is a model, which has no arena", fix=f"sterna compile {path}, and its bundle")
+        model = with_totals(_described(path, signature), path, signature)
         if as_json:
             print_json(_model_json(model))
         else:
-            _print_model(model)
+            _print_model(model, nodes)
     else:
         raise error("E0006", f"{path} does not exist", fix="give a bundle's directory or a model file")
 
@@ -82,7 +103,7 @@ def _described(path: Path, signature: str | None) -> ModelFacts:
 # ---- Bundles ----
 
 
-def _print_bundle(facts: BundleFacts) -> None:
+def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
     out = console()
     graph = facts.graph
     if graph is None:
@@ -91,38 +112,56 @@ def _print_bundle(facts: BundleFacts) -> None:
         )
         out.print(files(facts.sizes))
         return
-    target = graph["target"]
+    target, totals = graph["target"], bundle_totals(graph)
     out.print(f"[bold]{escape(graph['model'])}[/] for {escape(target['name'])}, made by {escape(graph['producer'])}")
     needs = ", ".join(target.get("cpu_features", ())) or "nothing"
     settings = ", ".join(f"{key} {str(value).lower()}" for key, value in graph.get("options", {}).items())
     out.print(f"  {escape(target['triple'])}; needs of the processor: {escape(needs)}")
     out.print(f"  {escape(settings)}\n")
     out.print(_signature(graph))
-    arena, live = graph["arena"]["bytes"], graph["arena"].get("live_bytes", 0)
-    scratch = size(graph["scratch_bytes"])
-    out.print(f"\n  arena {size(arena)} (live-set lower bound {size(live)}), scratch {scratch} per thread")
-    out.print()
-    out.print(files(facts.sizes))
-    out.print()
-    out.print(_kernels(graph))
-    out.print()
-    out.print(_nodes(graph))
-    out.print()
-    out.print(_memory(graph))
+    weights = graph["files"].get("params.bin", {}).get("bytes", 0)
+    out.print(
+        f"\n  {totals.nodes:,} nodes call {len(graph['kernels']):,} kernels: {_multiply_adds(totals)}"
+        f"\n  weights {size(weights)}, arena {size(totals.arena_bytes)} (live-set lower bound "
+        f"{size(totals.live_bytes)}), scratch {size(graph['scratch_bytes'])} per thread"
+        f"\n  {size(sum(facts.sizes.values()))} in {len(facts.sizes)} files:",
+        soft_wrap=True,
+    )
+    largest = sorted(facts.sizes, key=lambda name: -facts.sizes[name])[:_FILES]
+    out.print(files({name: count for name, count in facts.sizes.items() if name in largest}))
+    if nodes:
+        out.print("", _kernels(graph), "", _nodes(graph), sep="\n")
+    if memory:
+        out.print("", _memory(graph), sep="\n")
     if not facts.intact:
         out.print("[bold red]the files are damaged: a size or hash is not the one written when it was compiled[/]")
+    elif not (nodes or memory):
+        out.print("  --nodes lists nodes and kernels, --memory what lies where, --json everything")
+
+
+def _multiply_adds(totals: Totals) -> str:
+    at = ", ".join(f"{name} = {size_}" for name, size_ in totals.sizes.items())
+    return f"{totals.multiply_adds:,} multiply-adds{f' at {escape(at)}' if at else ''}"
 
 
 def _signature(graph: dict[str, Any]) -> Table:
     inputs, outputs = (
         [_tensor(graph["values"][index], graph) for index in graph[kind]] for kind in ("inputs", "outputs")
     )
-    return signature_text(inputs, outputs)
+    return signature_text(inputs, outputs, _TENSORS)
 
 
 def _tensor(value: dict[str, Any], graph: dict[str, Any]) -> Signature:
     symbols = graph.get("symbols", ())
-    return Signature(value["name"], value["dtype"], tuple(dimension_text(n, symbols) for n in value["dims"]))
+    notes = []
+    if (known := value.get("quantization")) is not None:
+        axis = known.get("axis") if len(known["scale"]) > 1 else None
+        notes.append(str(Quantization(tuple(known["scale"]), tuple(known["zero_point"]), axis)))
+    labels = graph.get("metadata", {}).get("labels", {}).get(value["name"], ())
+    if labels:
+        notes.append(f"{len(labels)} labels")
+    shape = tuple(dimension_text(n, symbols) for n in value["dims"])
+    return Signature(value["name"], value["dtype"], shape, ", ".join(notes))
 
 
 def _kernels(graph: dict[str, Any]) -> Table:
@@ -172,6 +211,8 @@ def _bundle_json(facts: BundleFacts) -> dict[str, Any]:
         "directory": str(facts.directory),
         "intact": facts.intact,
         "sizes": facts.sizes,
+        "bytes": sum(facts.sizes.values()),
+        "totals": None if facts.graph is None else dataclasses.asdict(bundle_totals(facts.graph)),
         "graph": facts.graph,
     }
 
@@ -179,18 +220,24 @@ def _bundle_json(facts: BundleFacts) -> dict[str, Any]:
 # ---- Models ----
 
 
-def _print_model(facts: ModelFacts) -> None:
+def _print_model(facts: ModelFacts, nodes: bool) -> None:
     out = console()
     versions = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
     kind = f"{facts.format} with {versions}" if versions else facts.format
     made = f", written by {facts.producer}" if facts.producer else ""
     out.print(f"[bold]{escape(facts.file)}[/]: {escape(kind)}{escape(made)}\n")
-    grid = Table.grid(padding=(0, 2))
-    for kind, tensors in (("input", facts.inputs), ("output", facts.outputs)):
-        for tensor in tensors:
-            grid.add_row(f"  {kind}", f"[bold]{escape(tensor.name)}[/]", escape(str(tensor)))
-    out.print(grid)
-    out.print(f"\n  {facts.nodes:,} nodes, {facts.weights:,} weights ({size(facts.weight_bytes)})")
+    inputs, outputs = ([Signature(t.name, t.dtype, t.dims) for t in side] for side in (facts.inputs, facts.outputs))
+    out.print(signature_text(inputs, outputs, _TENSORS))
+    out.print(
+        f"\n  {facts.nodes:,} nodes, {facts.weights:,} weights ({size(facts.weight_bytes)}) in a file of "
+        f"{size(facts.file_bytes)}"
+    )
+    if facts.totals is not None:
+        out.print(
+            f"  compiled for this machine: {facts.totals.nodes:,} nodes, arena {size(facts.totals.arena_bytes)}, "
+            f"{_multiply_adds(facts.totals)}",
+            soft_wrap=True,
+        )
     if facts.signatures:
         out.print(f"  signatures: {escape(', '.join(facts.signatures))}")
     if facts.open_inputs:
@@ -200,14 +247,28 @@ def _print_model(facts: ModelFacts) -> None:
         out.print(
             f"  sizes {must} when compiling: {escape(f'{dims}  or  {shapes}' if dims else shapes)}", soft_wrap=True
         )
-    rows = table("operator", ">nodes", "supported")
-    for use in facts.operators:
-        rows.add_row(escape(use.name), str(use.nodes), _SUPPORT[use.support])
-    out.print(rows)
+    if nodes:
+        rows = table("operator", ">nodes", "supported")
+        for use in facts.operators:
+            rows.add_row(escape(use.name), str(use.nodes), _SUPPORT[use.support])
+        out.print(rows)
+    else:
+        out.print(f"  operators: {_operators(facts)}", soft_wrap=True)
     if facts.problems:
         out.print("This version cannot compile it:\n")
         for diagnostic in facts.problems:
             click.echo(f"{diagnostic.text('cli')}\n")
+
+
+def _operators(facts: ModelFacts) -> str:
+    """The operators in a line: those that are not supported, then the most frequent ones."""
+    uses = sorted(facts.operators, key=lambda use: (use.support != "no", -use.nodes))
+    shown = [
+        f"{escape(use.name)} {use.nodes}" + (" [bold red](not supported)[/]" if use.support == "no" else "")
+        for use in uses[:_OPERATORS]
+    ]
+    more = [f"and {len(uses) - _OPERATORS} others (--nodes lists all)"] if len(uses) > _OPERATORS else []
+    return ", ".join(shown + more)
 
 
 def _model_json(facts: ModelFacts) -> dict[str, Any]:

@@ -77,25 +77,34 @@ def table(*columns: str | Column, title: str | None = None) -> Table:
 
 @dataclass(frozen=True)
 class Signature:
-    """An input or output as text and JSON show it; a size that is open is an expression."""
+    """An input or output as text and JSON show it.
+
+    Args:
+        shape: a size that is open is an expression; None where not even the rank is known.
+        note: what its elements stand for.
+    """
 
     name: str
     dtype: str
-    shape: tuple[int | str, ...]
+    shape: tuple[int | str, ...] | None
+    note: str = ""
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        return f"{self.dtype}[{'...' if self.shape is None else ', '.join(map(str, self.shape))}]"
 
     def json(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
+        return {"name": self.name, "dtype": self.dtype, "shape": None if self.shape is None else list(self.shape)}
 
 
-def signature(inputs: Sequence[Signature], outputs: Sequence[Signature]) -> Table:
-    """Inputs and outputs, one per line."""
+def signature(inputs: Sequence[Signature], outputs: Sequence[Signature], most: int | None = None) -> Table:
+    """Inputs and outputs, one per line; at most so many lines for each side."""
     grid = Table.grid(padding=(0, 2))
     for kind, tensors in (("input", inputs), ("output", outputs)):
-        for tensor in tensors:
-            grid.add_row(f"  {kind}", f"[bold]{escape(tensor.name)}[/]", escape(str(tensor)))
+        shown = tensors if most is None or len(tensors) <= most else tensors[: most - 1]
+        for tensor in shown:
+            grid.add_row(f"  {kind}", f"[bold]{escape(tensor.name)}[/]", escape(str(tensor)), escape(tensor.note))
+        if len(shown) < len(tensors):
+            grid.add_row(f"  {kind}s", f"and {len(tensors) - len(shown)} more")
     return grid
 
 

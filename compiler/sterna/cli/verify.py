@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.markup import escape
 
 from sterna.cli import options
@@ -17,10 +18,13 @@ from sterna.cli.output import console, print_json, steps, table
 from sterna.debug.comparison import Difference, TensorCheck
 from sterna.debug.trades import Trade
 from sterna.debug.verify import REFERENCES, TOLERANCE, Report, verify_model
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, error
+from sterna.runtime import load
+from sterna.runtime.golden import ReplayedOutput
 from sterna.runtime.inputs import read_archive
 
 _STEPS = 9
+_SHOWN = 4  # outputs that differ
 _STAGES = {
     "memory": "the memory plan: the fault is gone when no memory is reused",
     "kernels": "this kernel: its schedule, its loops or the code generator",
@@ -42,8 +46,11 @@ _STAGES = {
     help="The reference; auto is the runtime of the model's format, if it is installed.",
 )  # fmt: skip
 @options.signature_option
+@click.option("--golden", is_flag=True, help="Replay the golden sets of a bundle, which stands in place of MODEL.")
 @options.json_option
+@click.pass_context
 def command(
+    context: click.Context,
     model: Path,
     target: str,
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
@@ -58,12 +65,18 @@ def command(
     tolerance: float,
     against: str,
     signature: str | None,
+    golden: bool,
     as_json: bool,
 ) -> int:
     """Compile a MODEL, run it here and compare every output with a reference: the runtime of its own format.
 
     If an output differs, the message names the first tensor that does, and the exit status is 1.
     """
+    if golden:
+        return _replayed(model, _golden_options(context, tolerance), threads, as_json)
+    if model.is_dir():
+        fix = f"sterna verify {model} --golden, for a bundle compiled with --golden N; or give the model's file"
+        raise error("E0006", f"{model} is a directory, not a model", fix=fix)
     arrays = read_archive(inputs) if inputs is not None else None
     with steps(_STEPS, quiet=as_json) as progress:
         report = verify_model(
@@ -91,6 +104,61 @@ def command(
     if mistake is not None:
         print_errors(mistake)
     return 0 if report.ok else 1
+
+
+def _golden_options(context: click.Context, tolerance: float) -> float | None:
+    """The tolerance, if it was given.
+
+    Raises:
+        SternaError: E0002, an option is given that says how to compile a model.
+    """
+    taken = {"model", "golden", "tolerance", "threads", "as_json"}
+    given = context.get_parameter_source
+    names = {parameter.name: parameter.opts[0] for parameter in context.command.params if parameter.name is not None}
+    others = [flag for name, flag in names.items() if name not in taken and given(name) is ParameterSource.COMMANDLINE]
+    if others:
+        title = f"{', '.join(others)} is of no use with --golden: the bundle is compiled, and its inputs are in it"
+        raise error("E0002", title, fix="leave it out")
+    return tolerance if given("tolerance") is ParameterSource.COMMANDLINE else None
+
+
+def _replayed(place: Path, tolerance: float | None, threads: int, as_json: bool) -> int:
+    """Replays a bundle's golden sets; returns the exit status."""
+    if place.is_file():
+        raise error("E0006", f"{place} is a file; --golden replays a bundle", fix=f"sterna verify {place}")
+    with load(place, threads) as bundle:
+        result = bundle.verify_golden(tolerance)
+    wrong = [output for output in result.outputs if not output.ok]
+    names = ", ".join(dict.fromkeys(f"{output.check.name} of set {output.number}" for output in wrong[:_SHOWN]))
+    title = f"{len(wrong)} of {len(result.outputs)} golden outputs differ from {result.reference}: {names}"
+    title += f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    fix = "this is a bug in Sterna, unless the bundle was changed or the tolerance is too small; please report it"
+    mistake = error("E0008", title, *map(_golden_place, wrong[:_SHOWN]), fix=fix) if wrong else None
+    if as_json:
+        rows = [
+            {"set": each.number, "ok": each.ok, "tolerance": each.tolerance, **_check_json(each.check)}
+            for each in result.outputs
+        ]
+        facts = {"ok": result.ok, "reference": result.reference, "sets": result.sets, "error": _finite(result.error)}
+        print_json({**facts, "outputs": rows, **({"errors": errors_json(mistake)} if mistake else {})})
+    else:
+        verdict = "agrees with" if result.ok else "[bold red]does not agree with[/]"
+        many = "1 golden set" if result.sets == 1 else f"{result.sets} golden sets"
+        out = console()
+        out.print(
+            f"{escape(place.name)} {verdict} {escape(result.reference)} in {many} "
+            f"(error {result.error:.1e} of the largest output)",
+            soft_wrap=True,
+        )
+    if mistake is not None:
+        print_errors(mistake)
+    return 0 if result.ok else 1
+
+
+def _golden_place(output: ReplayedOutput) -> str:
+    check = output.check
+    at = f"at {list(check.at)} it is {_number(check.got)} and should be {_number(check.wanted)}"
+    return f"{check.name} of set {output.number}: {at}, tolerance {output.tolerance:g}"
 
 
 def _print(report: Report, model: Path) -> None:
@@ -143,7 +211,7 @@ def _where(first: Difference) -> list[str]:
     check = first.check
     lines = [
         f'the first tensor that differs is "{check.name}", by {check.error:.1e} of its largest element',
-        f"at {list(check.at)} it is {check.got:.7g} and should be {check.wanted:.7g}",
+        f"at {list(check.at)} it is {_number(check.got)} and should be {_number(check.wanted)}",
     ]
     if first.sources:
         lines.append(f"it comes from the model's {', '.join(first.sources)}")
@@ -187,6 +255,10 @@ def _check_json(check: TensorCheck) -> dict[str, Any]:
     row: dict[str, Any] = dataclasses.asdict(check)
     row.update(shape=list(check.shape), at=list(check.at))
     return {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
+
+
+def _number(value: float | str) -> str:
+    return repr(value) if isinstance(value, str) else f"{value:.7g}"
 
 
 def _finite(value: float) -> float | None:

@@ -8,39 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sterna.runtime.checks import TensorCheck, compare
 from sterna.runtime.inputs import Array
 
 Inputs = Mapping[str, Array]
 Run = Callable[[Inputs], Mapping[str, Array]]
 Again = Callable[[Inputs, Iterable[str]], Mapping[str, Array]]
-
-
-@dataclass(frozen=True)
-class TensorCheck:
-    """A tensor beside what it should be.
-
-    Args:
-        error: largest difference, relative to `largest`; infinite where NaN, infinities or the shape differ.
-        largest: the greatest finite magnitude of the reference.
-        at: index of the worst element; got, wanted: its values.
-        spread: how far the reference is from itself where it rounds otherwise, relative to `largest`; looked for only
-            where the error needs an excuse.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    error: float
-    largest: float
-    at: tuple[int, ...] = ()
-    got: float = 0.0
-    wanted: float = 0.0
-    spread: float = 0.0
-
-    def within(self, tolerance: float) -> bool:
-        """Whether the error is at most the tolerance, or four times what the reference differs from itself; a
-        tolerance of 0 asks for equal bits."""
-        return self.error <= (max(tolerance, 4 * self.spread) if tolerance else 0)
 
 
 Checks = tuple[TensorCheck, ...]
@@ -61,24 +34,6 @@ class Difference:
     node: str = ""
     kernel: str = ""
     sources: tuple[str, ...] = ()
-
-
-def compare(name: str, got: Array, wanted: Array) -> TensorCheck:
-    """How far a tensor is from what it should be."""
-    if got.shape != wanted.shape or got.size == 0:
-        worst = 0.0 if got.shape == wanted.shape else np.inf
-        return TensorCheck(name, str(got.dtype), got.shape, worst, 0.0)
-    a, b = got.astype(np.float64), wanted.astype(np.float64)
-    finite = np.isfinite(b)
-    largest = float(np.abs(b[finite]).max()) if finite.any() else 0.0
-    with np.errstate(invalid="ignore"):
-        difference = np.abs(a - b)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    difference = np.where(same, 0.0, np.where(np.isfinite(difference), difference, np.inf))
-    at = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
-    scale = largest if largest > 0 else 1.0
-    error_ = float(difference[at]) / scale
-    return TensorCheck(name, str(got.dtype), got.shape, error_, largest, at, float(a[at]), float(b[at]))
 
 
 def worst(runs: Iterable[Sequence[TensorCheck]], tolerance: float) -> Checks:
@@ -125,3 +80,6 @@ def with_spread(
             spread = max(spread, float(np.finfo(array.dtype).eps) / 4 / check.largest)
         result.append(replace(check, spread=spread if math.isfinite(spread) else 0.0))
     return tuple(result)
+
+
+__all__ = ["Checks", "Difference", "Inputs", "Run", "TensorCheck", "compare", "with_spread", "worst"]

@@ -6,21 +6,24 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import onnx
 from onnx import inliner
 
-from sterna.bundle.ownership import AT_COMPILE_TIME
+from sterna.advice import Compile
+from sterna.bundle.ownership import AT_COMPILE_TIME, GRAPH_SECTION
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.onnx import structure
 from sterna.frontends.onnx.file import element_type, load
 from sterna.frontends.onnx.nodes import opsets, schema
 from sterna.frontends.onnx.operators import translators
 from sterna.ir import dtypes
+from sterna.runtime.dims import Bounds, Dimension
 from sterna.runtime.library import hash64
+from sterna.toolchain.wasm import custom_section
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,32 @@ class OperatorUse:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """What a run of a model takes.
+
+    Args:
+        nodes: kernels that are called.
+        arena_bytes: memory for what lies between them; live_bytes: the least that any plan needs.
+        multiply_adds: of matrix products, convolutions and recurrences, every node once, at the largest sizes.
+        sizes: open dimensions that were given a size to say so, by name.
+    """
+
+    nodes: int
+    arena_bytes: int
+    live_bytes: int
+    multiply_adds: int
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """What a model file holds.
 
     Args:
         format: the format's name.
         signatures: names of a TensorFlow Lite model's signatures.
+        file_bytes: of the file, without external data.
+        totals: what it becomes when it is compiled for this machine; None where that cannot be said.
     """
 
     file: str
@@ -66,6 +89,8 @@ class ModelFacts:
     problems: tuple[Diagnostic, ...]
     format: str = "ONNX"
     signatures: tuple[str, ...] = ()
+    file_bytes: int = 0
+    totals: Totals | None = None
 
     @property
     def open_dims(self) -> tuple[str, ...]:
@@ -185,20 +210,20 @@ def describe_bundle(directory: str | os.PathLike[str]) -> BundleFacts:
     place = Path(directory)
     try:
         sizes = {path.name: path.stat().st_size for path in sorted(place.iterdir()) if path.is_file()}
-        if "graph.json" not in sizes:
+        if "graph.json" not in sizes and "model.wasm" not in sizes:
             if {"kernels.c", "model.c"} <= sizes.keys():
                 return BundleFacts(place, None, sizes, None)
-            raise error(
-                "E0006", f"{place} is not a bundle: it has no graph.json", fix=f"sterna compile MODEL -o {place}"
-            )
-        text = (place / "graph.json").read_bytes()
+            fix = Compile("MODEL", str(place))
+            raise error("E0006", f"{place} is not a bundle: it has no graph.json", fix=fix)
+        whole = "graph.json" not in sizes
+        text = _section(place) if whole else (place / "graph.json").read_bytes()
         first, _, rest = text.partition(b"\n")
         graph = json.loads(text)
         head = json.loads(first.rstrip(b",") + b"}")
         intact = head["hash"] == hash64(rest) and all(
-            name in sizes and sizes[name] == entry["bytes"] and hash64((place / name).read_bytes()) == entry["hash"]
+            name in sizes and _fits(place / name, entry, whole)
             for name, entry in graph["files"].items()
-            if name in sizes or name not in AT_COMPILE_TIME
+            if name in sizes or name not in AT_COMPILE_TIME | ({"params.bin"} if whole else set())
         )
         for key in ("model", "target", "arena", "values", "inputs", "outputs", "nodes", "kernels"):
             graph[key]
@@ -207,6 +232,39 @@ def describe_bundle(directory: str | os.PathLike[str]) -> BundleFacts:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise error("E0504", "graph.json is malformed", str(place), fix="compile the model again") from None
     return BundleFacts(place, graph, sizes, intact)
+
+
+def _section(place: Path) -> bytes:
+    """graph.json of a bundle of one file."""
+    found = custom_section((place / "model.wasm").read_bytes(), GRAPH_SECTION)
+    if found is None:
+        raise ValueError("no such section")
+    return found
+
+
+def _fits(path: Path, entry: Mapping[str, Any], whole: bool) -> bool:
+    """Whether a file is the one that was written; of a bundle of one file, the part before the graph."""
+    data = path.read_bytes()
+    if whole and path.name == "model.wasm":
+        data = data[: entry["bytes"]]
+    return bool(len(data) == entry["bytes"] and hash64(data) == entry["hash"])
+
+
+def bundle_totals(graph: Mapping[str, Any]) -> Totals:
+    """What a bundle's graph.json says of a run.
+
+    Raises:
+        SternaError: E0504, it does not say what it must.
+    """
+    try:
+        symbols = graph.get("symbols", ())
+        bounds = {row["name"]: Bounds(row["lo"], row["hi"]) for row in symbols}
+        sizes = {name: each.hi for name, each in bounds.items()}
+        counts = (Dimension(node.get("multiply_adds", 0), tuple(bounds)).at(sizes) for node in graph["nodes"])
+        arena = graph["arena"]
+        return Totals(len(graph["nodes"]), arena["bytes"], arena.get("live_bytes", 0), sum(counts), sizes)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        raise error("E0504", "graph.json is malformed", fix="compile the model again") from None
 
 
 def dimension_text(size: Any, symbols: Sequence[Mapping[str, Any]]) -> str:

@@ -1,45 +1,35 @@
-"""Golden sets: inputs of a model and what it should give for them, in the bundle, for every runtime to replay.
+"""Making golden sets: inputs of a model and what it should give for them, in the bundle, for every runtime to replay.
 
-`golden.json` names the tensors; `golden.bin` holds them, dense and little-endian, each at a multiple of 64 bytes:
-
-    {"reference": "onnxruntime 1.22", "tolerance": 1e-4,
-     "sets": [{"inputs": [{"name", "dtype", "dims", "offset", "bytes"}], "outputs": [...]}]}
-
-Floats may differ by `tolerance` times the output's largest magnitude; everything else is equal.
+`sterna.runtime.golden` describes the files and reads them.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from sterna.bundle.writer import write_bundle
+from sterna.debug.comparison import Inputs, Run, compare, with_spread
 from sterna.debug.interpret import interpret
-from sterna.debug.random_inputs import random_inputs
+from sterna.debug.random_inputs import random_inputs, specs_of
 from sterna.debug.reference import reference_for
+from sterna.debug.trades import WINOGRAD
 from sterna.debug.verify import TOLERANCE, trial_sizes
-from sterna.driver import dimensions
-from sterna.frontends.formats import read_model
+from sterna.driver import Options, compile_graph, dimensions
+from sterna.frontends.formats import Model, read_model
 from sterna.ir import dtypes
-from sterna.runtime.inputs import Array, TensorSpec
-
-if TYPE_CHECKING:
-    import os
-
-    import onnx
-
-    Model = str | os.PathLike[str] | onnx.ModelProto
-
-
-@dataclass(frozen=True)
-class GoldenSet:
-    """Arrays by name."""
-
-    inputs: Mapping[str, Array]
-    outputs: Mapping[str, Array]
+from sterna.ir.graph import Graph
+from sterna.runtime import load
+from sterna.runtime.golden import STRING, GoldenSet, is_float
+from sterna.runtime.inputs import Array
+from sterna.targets.target import load_target
 
 
 def golden_sets(
@@ -48,10 +38,14 @@ def golden_sets(
     dims: Mapping[str, int | tuple[int, int]] | None,
     count: int,
     signature: str | None = None,
+    weights: str = "fp32",
+    winograd: bool = False,
 ) -> tuple[str, list[GoldenSet]]:
     """The reference's name, and `count` sets of random inputs with its outputs; sizes of open dimensions vary.
 
-    The reference is the runtime of the model's format, or where that is not installed the interpreter.
+    The reference is the runtime of the model's format, or where that is not installed the interpreter; for weights that
+    are to be rounded, this machine with the same weights rounded before and stored in fp32. An output that rounding
+    alone moves further than others may has a tolerance of its own.
     """
     graph = read_model(model, shapes, dims, signature=signature)
     symbols = dimensions(graph)
@@ -61,32 +55,66 @@ def golden_sets(
     for n in range(count):
         trial = trials[n % len(trials)]
         sized = read_model(model, shapes, {**(dims or {}), **trial}, signature=signature) if trial else graph
-        specs = [TensorSpec(v.name, dtypes.to_numpy(v.dtype), v.type.sizes) for v in sized.fed]
-        inputs = random_inputs(specs, seed=n)
-        sets.append(
-            GoldenSet(inputs, interpret(sized, inputs) if reference is None else reference.run(model, inputs, ()))
-        )
+        inputs = random_inputs(specs_of(sized), seed=n, words=sized.strings)
+        again = None
+        if weights != "fp32":
+            run: Run = partial(_run_rounded, sized, weights)
+        elif reference is None:
+            run = partial(interpret, sized)
+        else:
+            run = partial(_run_reference, partial(reference.run, model))
+            again = reference.again and partial(reference.again, model)
+        outputs = run(inputs)
+        same = tuple(compare(name, array, array) for name, array in outputs.items() if is_float(array))
+        checks = with_spread(same, run, inputs, outputs, again)
+        usual = WINOGRAD if winograd else TOLERANCE
+        own = {check.name: max(usual, 4 * check.spread) for check in checks}
+        sets.append(GoldenSet(inputs, outputs, {name: most for name, most in own.items() if most > TOLERANCE}))
+    if weights != "fp32":
+        return f"this machine with weights rounded to {weights}", sets
     return ("the interpreter" if reference is None else reference.name), sets
+
+
+def _run_reference(run: Any, inputs: Inputs) -> dict[str, Array]:
+    result: dict[str, Array] = run(inputs, ())
+    return result
+
+
+def _run_rounded(graph: Graph, weights: str, inputs: Inputs) -> dict[str, Array]:
+    """The outputs with rounded weights that are stored wide, from kernels of this machine."""
+    options = replace(Options(load_target("host"), generator="llvm", weights=weights), widened=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="sterna-golden-", ignore_cleanup_errors=True) as directory,
+        load(write_bundle(compile_graph(graph, "model", options), Path(directory) / "bundle")) as bundle,
+    ):
+        return bundle.run(inputs)
 
 
 def golden_files(reference: str, sets: Iterable[GoldenSet], tolerance: float = TOLERANCE) -> dict[str, bytes]:
     """The two files, by name."""
     data = bytearray()
 
-    def row(name: str, array: Array) -> dict[str, Any]:
+    def row(name: str, array: Array, own: float | None = None) -> dict[str, Any]:
+        more = {} if own is None else {"tolerance": own}
+        if array.dtype == object:
+            texts = [str(text) for text in array.reshape(-1)]
+            return {"name": name, "dtype": STRING, "dims": list(array.shape), "strings": texts, **more}
         data.extend(bytes(-len(data) % 64))
         raw = np.ascontiguousarray(array).tobytes()
         at = len(data)
         data.extend(raw)
         dtype = dtypes.from_numpy(array.dtype)
-        return {"name": name, "dtype": dtype, "dims": list(array.shape), "offset": at, "bytes": len(raw)}
+        return {"name": name, "dtype": dtype, "dims": list(array.shape), "offset": at, "bytes": len(raw), **more}
 
     rows = [
         {
             "inputs": [row(name, array) for name, array in each.inputs.items()],
-            "outputs": [row(name, array) for name, array in each.outputs.items()],
+            "outputs": [row(name, array, each.tolerances.get(name)) for name, array in each.outputs.items()],
         }
         for each in sets
     ]
     text = json.dumps({"reference": reference, "tolerance": tolerance, "sets": rows}, separators=(",", ":"))
     return {"golden.json": text.encode(), "golden.bin": bytes(data)}
+
+
+__all__ = ["GoldenSet", "golden_files", "golden_sets"]

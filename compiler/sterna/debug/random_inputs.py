@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from sterna.ir import dtypes
+from sterna.ir.graph import Graph
+from sterna.ir.integer import Atom, Int, as_int
 from sterna.runtime.inputs import Array, TensorSpec
 
+#: Strings that models need not know.
+_WORDS = ("", "tern", "\u00fcber")
 
-def random_inputs(specs: Iterable[TensorSpec], seed: int = 0) -> dict[str, Array]:
+
+def specs_of(graph: Graph, sizes: Mapping[str, int] | None = None) -> list[TensorSpec]:
+    """What a caller gives for a graph; `sizes`: of its open dimensions, by name."""
+    symbols = {s for value in graph.fed for n in value.shape for s in n.symbols()}
+    given: dict[Atom, Int] = {symbol: as_int((sizes or {})[symbol.name]) for symbol in symbols}
+    return [
+        TensorSpec(
+            value.name,
+            np.dtype(object) if value.dtype == dtypes.STRING else dtypes.to_numpy(value.dtype),
+            tuple(int(n.substitute(given)) for n in value.shape),
+        )
+        for value in graph.fed
+    ]
+
+
+def random_inputs(specs: Iterable[TensorSpec], seed: int = 0, words: Sequence[str] = ()) -> dict[str, Array]:
     """An array for every tensor; the same seed gives the same arrays.
 
     Floats are normal with deviation 1; 8-bit integers take every value; wider integers, which are mostly indices, masks
-    or lengths, are 0 or 1.
+    or lengths, are 0 or 1. Strings are those of `words`, which the model knows, and some that it does not.
     """
     generator = np.random.default_rng(seed)
-    return {spec.name: _array(generator, spec) for spec in specs}
+    return {spec.name: _array(generator, spec, words) for spec in specs}
 
 
-def _array(generator: np.random.Generator, spec: TensorSpec) -> Array:
+def _array(generator: np.random.Generator, spec: TensorSpec, words: Sequence[str]) -> Array:
     kind = spec.dtype
+    if kind.kind == "O":
+        known = np.array([*words, *_WORDS], object)
+        texts: Array = known[generator.integers(0, len(known), spec.sizes)]
+        return np.asarray(texts, object)
     if kind.kind in "iu" and kind.itemsize == 1:
         limits = np.iinfo(kind)
         drawn: Array = generator.integers(limits.min, limits.max, spec.sizes, dtype=np.int64, endpoint=True)

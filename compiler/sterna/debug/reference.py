@@ -145,13 +145,32 @@ def run_onnxruntime(
             source = os.fspath(model)
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
-        taken = {spec.name for spec in session.get_inputs()}
-        fed = {name: array for name, array in inputs.items() if name in taken}
-        return dict(zip(names, session.run(names, fed), strict=True))
+        fed = {spec.name: _gathered(spec.name, spec.type, inputs) for spec in session.get_inputs()}
+        given = {name: value for name, value in fed.items() if value is not None}
+        return _spread_out(dict(zip(names, session.run(names, given), strict=True)))
     except SternaError:
         raise
     except Exception as problem:  # onnxruntime's errors have no common type
         raise _cannot("onnxruntime", problem) from None
+
+
+def _gathered(name: str, kind: str, inputs: Mapping[str, Array]) -> Any:
+    """What ONNX Runtime takes for an input: an array, of a sequence a list, or None for an optional of nothing."""
+    if not kind.removeprefix("optional(").startswith("seq("):
+        return inputs.get(name)
+    elements = [key for key in (f"{name}[{n}]" for n in range(len(inputs))) if key in inputs]
+    return [inputs[key] for key in elements] if elements or not kind.startswith("optional(") else None
+
+
+def _spread_out(results: Mapping[str, Any]) -> dict[str, Array]:
+    """Outputs by their names in a bundle: a sequence is its tensors, an optional of nothing is not there."""
+    found: dict[str, Array] = {}
+    for name, value in results.items():
+        if isinstance(value, list):
+            found.update({f"{name}[{n}]": array for n, array in enumerate(value)})
+        elif value is not None:
+            found[name] = value
+    return found
 
 
 #: Operators that the runtime's set of reference kernels lacks.

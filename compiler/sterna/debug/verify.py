@@ -22,19 +22,18 @@ from sterna.advice import Advice, Option
 from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Checks, Difference, Inputs, Run, TensorCheck, compare, with_spread, worst
 from sterna.debug.interpret import interpret
-from sterna.debug.random_inputs import random_inputs
+from sterna.debug.random_inputs import random_inputs, specs_of
 from sterna.debug.reference import REFERENCES, Reference, reference_for
 from sterna.debug.trades import Trade, judge_trades
 from sterna.driver import Compiled, Options, compile_graph, model_name, multiplies_unsigned_bytes, open_dimensions
 from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
-from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
-from sterna.ir.integer import Atom, Int, Symbol, as_int
+from sterna.ir.integer import Symbol
 from sterna.passes.pipeline import optimize
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
-from sterna.runtime.inputs import Array, TensorSpec, match_inputs
+from sterna.runtime.inputs import Array, match_inputs
 from sterna.targets.target import Target, load_target
 
 TOLERANCE = 1e-4  # relative to the tensor's largest magnitude
@@ -118,14 +117,14 @@ def verify_model(
     name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
     if (symbols := open_dimensions(graph)) and inputs is None:
         trials = trial_sizes(symbols)
-        feeds = [random_inputs(_specs_at(graph, trial), seed) for trial in trials]
+        feeds = [random_inputs(specs_of(graph, trial), seed, graph.strings) for trial in trials]
         with_sizes = partial(read_model, model, shapes, signature=signature)
         report = _Check(model, graph, name, plain, tolerance, reference, say).at_sizes(
             feeds, [partial(with_sizes, {**(dims or {}), **trial}) for trial in trials]
         )
     else:
-        specs = _specs_at(graph, {})
-        given = random_inputs(specs, seed) if inputs is None else inputs
+        specs = specs_of(graph)
+        given = random_inputs(specs, seed, graph.strings) if inputs is None else inputs
         feeds = [dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))]
         report = _Check(model, graph, name, plain, tolerance, reference, say).at_one_size(feeds[0])
     if not report.ok or asked == plain:
@@ -144,15 +143,6 @@ def trial_sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
             trial[symbol.name] = lo + round((hi - lo) * (share if n % 2 == 0 or share in (0.0, 1.0) else 1.0 - share))
         trials.append(trial)
     return list({tuple(t.items()): t for t in trials}.values())
-
-
-def _specs_at(graph: Graph, trial: Mapping[str, int]) -> list[TensorSpec]:
-    """The inputs where the open dimensions have these sizes."""
-    sizes: dict[Atom, Int] = {symbol: as_int(trial[symbol.name]) for symbol in open_dimensions(graph)} if trial else {}
-    return [
-        TensorSpec(v.name, dtypes.to_numpy(v.dtype), tuple(int(n.substitute(sizes)) for n in v.shape))
-        for v in graph.fed
-    ]
 
 
 @dataclass(frozen=True)

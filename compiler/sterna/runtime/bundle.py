@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from sterna.runtime.dims import Bounds, Dimension, bounds_text
 from sterna.runtime.handle import Handle, c_error
 from sterna.runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
 from sterna.runtime.meaning import Quantization
+
+if TYPE_CHECKING:
+    from sterna.runtime.golden import Replay
 
 
 @dataclass(frozen=True)
@@ -317,6 +320,18 @@ class Bundle:
                 )
             )
         return result
+
+    def verify_golden(self, tolerance: float | None = None) -> Replay:
+        """Runs the golden sets that `sterna compile --golden N` put into the bundle, and compares every output.
+
+        Args:
+            tolerance: of floats, relative to the output's largest magnitude; None: what the sets say.
+
+        Raises E0503 if there are none, E0504 or E0505 if they are malformed or damaged.
+        """
+        from sterna.runtime.golden import replay  # noqa: PLC0415 (most programs never need it)
+
+        return replay(self, tolerance)
 
     # ---- The end ----
 
