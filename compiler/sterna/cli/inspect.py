@@ -41,7 +41,7 @@ _SUPPORT = {
     "no": "[bold red]no[/]",
 }
 #: Tensors of either side of the signature, files and operators that are shown unasked.
-_TENSORS, _FILES, _OPERATORS = 3, 5, 12
+_TENSORS, _FILES, _OPERATORS = 3, 4, 12
 _DESCRIBED = {
     "onnx": describe_model, "tflite": describe_tflite, "xgboost": describe_boosted, "lightgbm": describe_boosted,
 }  # fmt: skip
