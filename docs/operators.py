@@ -34,35 +34,34 @@ OPSET = 28  # the newest that the page speaks of, so that it does not depend on 
 HEAD = """# Operators
 
 Written by `docs/operators.py` from the declarations in `compiler/sterna/ops` and from what the compiler does with
-ONNX's own test cases; a test holds it to them. Every core operator runs in the reference interpreter and with both
+ONNX's own test cases; a test checks that it is up to date. Every core operator runs in the reference interpreter and with both
 code generators, C and LLVM.
 
 ## ONNX operators
 Operator sets 1 to {opset}, which is the newest of `onnx` 1.23 ({count} operators).
-- *opsets*: those that changed the operator; `tests/ops/test_opset_versions.py` runs it at each.
-- *how*: *core*: it is the core operator named; *translated*: into core operators; *function*: expanded from ONNX's
-  own definition of it; *control flow*: nodes that own graphs; *compile time*: sequences and optionals, of which only
-  tensors are left in the graph.
-- *types* that its first operand may have, and the axes of that operand whose size may stay *open* (`any`, or which of
-  how many), as far as ONNX's test cases show; an empty field: they show nothing. Operands of other types are constants
-  there.
-- *generators* that render the kernels it becomes.
+- *opsets*: the operator sets that changed the operator; `tests/ops/test_opset_versions.py` runs it with each.
+- *how*: *core*: the operator is this core operator; *translated*: into core operators; *function*: expanded from ONNX's
+  own definition; *control flow*: nodes with graphs inside; *compile time*: sequences and optionals, which become tensors
+  while compiling.
+- *types* of its first operand, and axes of that operand whose size may stay *open* (`any`, or which of how many), as far
+  as ONNX's test cases show it. An empty field means that no test case shows it, or that the operand is a constant there.
+- *generators* that render its kernels.
 
 | operator | opsets | how | types | open | generators |
 | --- | --- | --- | --- | --- | --- |
 """
 TFLITE = """## TensorFlow Lite operators
-Builtin operators, of every version ({supported} of {count}). Integer arithmetic is that of the runtime's reference
+Builtin operators in every version ({supported} of {count}). Integer results equal those of the runtime's reference
 kernels, bit for bit: int8 and uint8 with a scale per tensor or per channel, int16 activations, weights of 4 bits. Float
-layers may have weights of 16 bits, of 8 bits (activations are then quantized while the model runs) and sparse ones,
-which are made dense. *translated*: into core operators; *control flow*: its graphs become regions of ours; *variables*:
-storage that survives runs. Settings that are not supported are refused with E0113, which names them.
+layers may have weights of 16 bits, weights of 8 bits (activations are then quantized while the model runs) and sparse
+weights, which are made dense. *translated*: into core operators; *control flow*: nodes with graphs inside; *variables*:
+values that are kept from run to run. Unsupported settings are refused with E0113, which names them.
 
-Left out: hash tables and what works on strings (HASHTABLE*, LSH_PROJECTION, SKIP_GRAM), random numbers (RANDOM_*,
-MULTINOMIAL), what converters no longer write or the runtime itself does not run (CALL, CONCAT_EMBEDDINGS,
-EMBEDDING_LOOKUP_SPARSE), and DILATE and REDUCE_WINDOW. Complex numbers may stand between RFFT2D and their parts or
-magnitudes, not at the ends of a model. Where the reference kernels lack a type (HARD_SWISH and L2_NORMALIZATION of 16
-bits), it is refused too.
+Not supported: hash tables and operators on strings (HASHTABLE*, LSH_PROJECTION, SKIP_GRAM), random numbers (RANDOM_*,
+MULTINOMIAL), operators that converters no longer write or that the runtime itself does not run (CALL, CONCAT_EMBEDDINGS,
+EMBEDDING_LOOKUP_SPARSE), and DILATE and REDUCE_WINDOW. Complex numbers are supported between RFFT2D and the operators that
+take their parts or magnitudes, but not as inputs or outputs of a model. Types that the reference kernels lack (HARD_SWISH
+and L2_NORMALIZATION with 16 bits) are refused too.
 
 | operator | how |
 | --- | --- |
