@@ -27,7 +27,10 @@ import onnx.parser
 from onnx import TensorProto, helper
 
 import sterna
+from sterna.ir.integer import Symbol, as_int, of
+from sterna.loops import program as P
 from sterna.runtime import building, hash64, library, recipe
+from sterna.te import expr as E
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -202,6 +205,15 @@ def beyond() -> Kernel:
     return Kernel("beyond", (x,), (), (compute("y", (8,), lambda i: x[i + 1]),))
 
 
+def reversed_in_place() -> P.Function:
+    """Thread t writes x[7 - t] to x[t], of eight threads."""
+    x = P.dense_buffer("x", "float32", (as_int(8),), "output")
+    t = Symbol("t", 0, 7)
+    last = E.Load("float32", tensor=x, indices=(7 - of(t),))
+    body = P.For(t, as_int(8), "thread.x", P.Store(x, of(t), last))
+    return P.Function("reversed", (), (), (x,), as_int(1), 0, body)
+
+
 def row_sums() -> Kernel:
     """Sums of the rows of a matrix."""
     x = placeholder("x", (10, 12))
@@ -279,6 +291,7 @@ EXAMPLES: dict[str, Example] = {
         's.compute_at("y_acc", "y", "i.o", "register")\nfinish(lower(s))'
     ),
     "E0305": Example("finish(lower(Schedule(beyond())))  # y[i] = x[i + 1]"),
+    "E0306": Example("verify_threads(reversed_in_place())  # every thread reads what another one writes"),
     "E0401": Example(
         "building.build(sources)  # of a checkout, where ziglang is not installed", nothing, without_ziglang
     ),

@@ -33,6 +33,7 @@ from sterna.export.onnx import to_onnx
 from sterna.frontends.formats import read_model
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
+from sterna.loops.races import verify_threads
 from sterna.runtime import building, library
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.state import Step
@@ -106,6 +107,7 @@ def _of_python(lines: str) -> str:
     names: dict[str, Any] = {
         "np": np, "sterna": sterna, "Schedule": Schedule, "Step": Step, "lower": lower, "finish": finish,
         "kernel": error_examples.doubled(), "row_sums": error_examples.row_sums, "beyond": error_examples.beyond,
+        "reversed_in_place": error_examples.reversed_in_place, "verify_threads": verify_threads,
         "building": building, "library": library, "sources": error_examples.ROOT / "runtime_c",
         "compile_c": compile_c, "load_target": load_target, "link_library": link_library,
         "to_onnx": to_onnx, "read_model": read_model, "x": np.zeros((1, 1, 8, 8), np.float32),

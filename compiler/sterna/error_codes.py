@@ -228,6 +228,13 @@ CODES: dict[str, Code] = {
         "Before code is generated, Sterna proves that every access is within its buffer. For this program it cannot.",
         "For a loop program of your own, clamp the index. For a model, please report it as a bug.",
     ),
+    "E0306": Code(
+        "the threads of a loop program may disturb one another",
+        "Before code is generated, Sterna proves that no two threads touch one element at a time if one of them writes "
+        "it, that all threads reach every barrier, and that every asynchronous copy is waited for. Here it cannot.",
+        "Put a barrier between the write and the use, take barriers out of conditions, and wait for copies. For a "
+        "model, please report it as a bug.",
+    ),
     # E04xx toolchain
     "E0401": Code(
         "the compiler that builds the C runtime is missing or failed",

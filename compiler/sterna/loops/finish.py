@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sterna.loops import program as P
 from sterna.loops.math import expand_math
+from sterna.loops.races import verify_threads
 from sterna.loops.registers import promote_registers
 from sterna.loops.share import share
 from sterna.loops.small_floats import widen_small_floats
@@ -18,11 +19,12 @@ from sterna.te.expr import Expr
 
 def finish(function: P.Function) -> P.Function:
     """The loop program that generators render: vectors explicit, loops unrolled, registers named, tiles placed, math
-    expanded, 16-bit floats computed in 32 bits, repeated values shared, every access proved in bounds."""
+    expanded, 16-bit floats computed in 32 bits, repeated values shared, every access proved in bounds, and threads
+    proved apart."""
     body = unroll(vectorize(function.body))
     function = place_tiles(promote_registers(replace(function, body=body)))
     body = share(_expand(function.body, {}))
-    return verify(replace(function, body=body))
+    return verify_threads(verify(replace(function, body=body)))
 
 
 def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:

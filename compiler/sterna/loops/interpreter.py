@@ -36,22 +36,34 @@ def run_function(function: P.Function, memory: Mapping[str, Array], dims: Mappin
     Raises:
         SternaError: E0901, the program leaves a buffer.
     """
-    run = _Run(function.name, dict(memory), dict(dims or {}))
+    run = prepared(function, memory, dims)
+    with np.errstate(all="ignore"):
+        run.stmt(function.body)
+
+
+def prepared(function: P.Function, memory: Mapping[str, Array], dims: Mapping[Symbol, int] | None) -> Run:
+    """The state before the first statement.
+
+    Raises:
+        SternaError: E0901, memory is missing, too small or of another type.
+    """
+    run = Run(function.name, dict(memory), dict(dims or {}))
     for buffer in (*function.inputs, *function.params, *function.outputs):
         array = run.memory.get(buffer.name)
         if array is None or array.ndim != 1 or array.size < buffer.elements:
             raise internal_error(f"{function.name} was given no memory for {buffer.name}")
         if array.dtype != dtypes.to_numpy(buffer.dtype):
             raise internal_error(f"{buffer.name} of {function.name} is {buffer.dtype}, not {array.dtype}")
-    with np.errstate(all="ignore"):
-        run.stmt(function.body)
+    return run
 
 
-class _LeftError(Exception):
+class LeftError(Exception):
     """The innermost loop is left."""
 
 
-class _Run:
+class Run:
+    """The state of a program that is run."""
+
     def __init__(self, name: str, memory: dict[str, Array], symbols: dict[Symbol, int]):
         self.name, self.memory, self.symbols = name, memory, symbols
         self.variables: dict[P.Variable, Any] = {}
@@ -75,36 +87,46 @@ class _Run:
             self.loop(s)
         elif isinstance(s, P.Tiles):
             self.stmt(s.body)
-        elif isinstance(s, P.Branch):
-            if self.value(s.condition):
-                self.stmt(s.then)
-            elif s.otherwise is not None:
-                self.stmt(s.otherwise)
-        elif isinstance(s, P.If):
-            if self.position(s.index) < self.position(s.limit):
-                self.stmt(s.then)
-            elif s.otherwise is not None:
-                self.stmt(s.otherwise)
+        elif isinstance(s, (P.If, P.Branch)):
+            if (chosen := self.chosen(s)) is not None:
+                self.stmt(chosen)
         elif isinstance(s, P.Break):
-            raise _LeftError
+            raise LeftError
         elif isinstance(s, P.Require):
             if not self.value(s.value):
                 raise self.error("a test at run time fails")
         elif isinstance(s, P.Alloc):
-            # Not zeros: whoever reads what was never written shall notice.
-            self.local[s.buffer] = np.full(s.buffer.elements * dtypes.size(s.buffer.dtype), 0x7E, np.uint8).view(
-                dtypes.to_numpy(s.buffer.dtype)
-            )
-        elif not isinstance(s, (P.Declare, P.Barrier)):
+            self.allocate(s.buffer)
+        elif isinstance(s, P.Copy):
+            self.copy(s)
+        elif not isinstance(s, (P.Declare, P.Barrier, P.Wait)):
             raise self.error(f"no such statement: {type(s).__name__}")
+
+    def chosen(self, s: P.If | P.Branch) -> P.Stmt | None:
+        """The branch that is taken."""
+        if isinstance(s, P.Branch):
+            return s.then if self.value(s.condition) else s.otherwise
+        return s.then if self.position(s.index) < self.position(s.limit) else s.otherwise
+
+    def allocate(self, buffer: P.Buffer) -> None:
+        # Not zeros: whoever reads what was never written shall notice.
+        data = np.full(buffer.elements * dtypes.size(buffer.dtype), 0x7E, np.uint8)
+        self.local[buffer] = data.view(dtypes.to_numpy(buffer.dtype))
 
     def loop(self, s: P.For) -> None:
         try:
             for n in range(self.position(s.start), self.position(s.extent)):
                 self.symbols[s.symbol] = n
                 self.stmt(s.body)
-        except _LeftError:
+        except LeftError:
             pass
+
+    def copy(self, s: P.Copy) -> None:
+        target, origin = (
+            (array := self.array(buffer))[self.places(buffer, array, self.position(index), s.elements, 1)]
+            for buffer, index in ((s.destination, s.to), (s.source, s.at))
+        )
+        target[:] = origin
 
     def store(self, s: P.Store) -> None:
         lanes = s.value.lanes

@@ -70,6 +70,12 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
     elif isinstance(s, P.Require):
         lines.append(f"{pad}require {print_expr(s.value)}")
     elif isinstance(s, P.Barrier):
-        lines.append(f"{pad}barrier")
+        lines.append(f"{pad}barrier" + (" of the task" if s.reach == "block" else ""))
+    elif isinstance(s, P.Copy):
+        to, at = (position_text(index, s.elements, 1, None, 0, 0) for index in (s.to, s.at))
+        group = f"  asynchronous, group {s.group}" if s.asynchronous else ""
+        lines.append(f"{pad}copy {s.destination.name}[{to}] = {s.source.name}[{at}]{group}")
+    elif isinstance(s, P.Wait):
+        lines.append(f"{pad}wait for group {s.group}")
     else:
         raise TypeError(f"no such statement: {type(s).__name__}")

@@ -17,10 +17,16 @@ from sterna.te.expr import Expr, Load, rewrite
 from sterna.te.layout import dense_strides, most_elements
 
 #: input, output, param: memory of the call record. scratch: per worker, in a kernel with barriers of all.
-#: stack: at most 1 KB. register: named scalars or vectors, all indices constant. tile: one tile of the hardware per
-#: index, all constant.
-Scope = Literal["input", "output", "param", "scratch", "stack", "register", "tile"]
-LoopKind = Literal["serial", "unrolled", "vectorized", "parallel"]
+#: shared: of the threads of a task. stack: at most 1 KB. register: named scalars or vectors, all indices constant.
+#: tile: one tile of the hardware per index, all constant.
+Scope = Literal["input", "output", "param", "scratch", "shared", "stack", "register", "tile"]
+#: Scopes that only one thread sees; what lies elsewhere its neighbours see, too.
+PRIVATE: tuple[Scope, ...] = ("stack", "register", "tile")
+LoopKind = Literal["serial", "unrolled", "vectorized", "parallel", "thread.x", "thread.y", "thread.z"]
+#: Loops whose iterations are threads of a task, one along each axis.
+THREADS: tuple[LoopKind, ...] = ("thread.x", "thread.y", "thread.z")
+#: Whom a barrier waits for: the threads of the task, or all workers of the call.
+Reach = Literal["block", "device"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +192,10 @@ class Seq(Stmt):
 @dataclass(frozen=True, eq=False)
 class For(Stmt):
     """start <= symbol < extent; a parallel loop runs the tasks that the runtime hands out. A vectorized loop may ask
-    for vectors of `width` lanes although it has fewer iterations: the tail of a reduction that is kept in lanes."""
+    for vectors of `width` lanes although it has fewer iterations: the tail of a reduction that is kept in lanes.
+
+    A loop over threads gives each iteration to a thread of the task. A task has as many threads along an axis as the
+    widest loop over it, and all of them run what stands outside of such loops; those beyond a loop's extent skip it."""
 
     symbol: Symbol
     extent: Int
@@ -297,8 +306,31 @@ class Require(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class Barrier(Stmt):
-    """Waits until every worker of the call has come here. Stands outside of parallel loops, and in a kernel with one,
-    scratch is shared by all workers."""
+    """Waits until all have come here. Of reach "device": every worker of the call; it stands outside of parallel loops,
+    and in a kernel with one, scratch is shared by all workers. Of reach "block": the threads of the task."""
+
+    reach: Reach = "device"
+
+
+@dataclass(frozen=True, eq=False)
+class Copy(Stmt):
+    """Copies `elements` consecutive elements from source[at] to destination[to], buffers of one type. An asynchronous
+    copy happens at any time between here and the `Wait` for its group by the same thread."""
+
+    destination: Buffer
+    to: Int
+    source: Buffer
+    at: Int
+    elements: int
+    asynchronous: bool = False
+    group: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Wait(Stmt):
+    """Waits until the asynchronous copies of a group that this thread began have ended."""
+
+    group: int
 
 
 #: What a kernel returns where a `Require` does not hold: STERNA_KERNEL_FAILED of the C runtime.
@@ -328,7 +360,15 @@ class Function:
     @property
     def has_barriers(self) -> bool:
         """Whether workers wait for one another within the kernel."""
-        return any(isinstance(s, Barrier) for s in walk(self.body))
+        return any(isinstance(s, Barrier) and s.reach == "device" for s in walk(self.body))
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether tasks are run by several threads, or copy asynchronously."""
+        return any(
+            (isinstance(s, For) and s.kind in THREADS) or (isinstance(s, Copy) and s.asynchronous)
+            for s in walk(self.body)
+        )
 
 
 def most(value: Int) -> int:
@@ -395,6 +435,8 @@ def positions_of(stmt: Stmt) -> tuple[Int, ...]:
     """The positions that a statement holds itself, apart from those inside its value."""
     if isinstance(stmt, Store):
         return (stmt.index,)
+    if isinstance(stmt, Copy):
+        return (stmt.to, stmt.at)
     if isinstance(stmt, LetIndex):
         return (stmt.value,)
     if isinstance(stmt, For):

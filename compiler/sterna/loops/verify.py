@@ -95,6 +95,11 @@ class _Verifier:
         elif isinstance(stmt, P.Store):
             last = P.reach(stmt.value.lanes, stmt.stride, stmt.active, stmt.rows, stmt.pitch)
             self.access(stmt.buffer, stmt.index, last)
+        elif isinstance(stmt, P.Copy):
+            if stmt.destination.dtype != stmt.source.dtype:
+                self.problems.append(f"a copy from {stmt.source.dtype} to {stmt.destination.dtype}")
+            self.access(stmt.destination, stmt.to, stmt.elements - 1)
+            self.access(stmt.source, stmt.at, stmt.elements - 1)
         elif isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
             kind = f"{stmt.condition.dtype} x{stmt.condition.lanes}"
             self.problems.append(f"a branch on {kind}, which is no truth value")

@@ -1,0 +1,172 @@
+"""Loop programs whose tasks are run by several threads, one statement of one thread at a time, in any order.
+
+Between two barriers a thread may run before, after or between the statements of another, and an asynchronous copy
+happens element by element at any time until it is waited for. What `loops.races` accepts gives the same result in every
+order; a program that it refuses may give several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from sterna.ir.integer import Symbol
+from sterna.loops import program as P
+from sterna.loops.interpreter import Array, LeftError, Run, prepared
+
+Order = np.random.Generator
+
+
+def run_threads(
+    function: P.Function,
+    memory: Mapping[str, Array],
+    dims: Mapping[Symbol, int] | None = None,
+    order: Order | None = None,
+) -> None:
+    """Runs all tasks of a loop program, one after another, and the threads of each.
+
+    Args:
+        memory, dims: as for `interpreter.run_function`.
+        order: draws whose turn it is, None for one thread after another.
+
+    Raises:
+        SternaError: E0901, the program leaves a buffer, or some threads wait at a barrier that others never reach.
+    """
+    run = prepared(function, memory, dims)
+    with np.errstate(all="ignore"):
+        if any(isinstance(s, P.For) and s.kind == "parallel" for s in P.walk(function.body)):
+            _Tasks(run, order).stmt(function.body)
+        else:
+            _run_task(run, function.body, order)
+
+
+class _Tasks(Run):
+    """What stands outside of a parallel loop is run once; each iteration of the loop is a task."""
+
+    def __init__(self, outer: Run, order: Order | None):
+        super().__init__(outer.name, outer.memory, outer.symbols)
+        self.order = order
+
+    def loop(self, s: P.For) -> None:
+        if s.kind != "parallel":
+            super().loop(s)
+            return
+        for task in range(self.position(s.start), self.position(s.extent)):
+            self.symbols[s.symbol] = task
+            _run_task(self, s.body, self.order)
+
+
+class _Thread(Run):
+    """One thread of a task: variables, registers and stack of its own."""
+
+    def __init__(self, outer: Run, index: Mapping[P.LoopKind, int], shared: dict[P.Buffer, Array]):
+        super().__init__(outer.name, outer.memory, dict(outer.symbols))
+        self.variables, self.local = dict(outer.variables), dict(outer.local)
+        self.index, self.shared = index, shared
+        #: Elements that asynchronous copies have yet to move, by group.
+        self.pending: dict[int, list[tuple[Array, int, Array, int]]] = {}
+
+    def steps(self, s: P.Stmt) -> Iterator[P.Barrier | None]:
+        """Runs a statement; stops behind every simple one, and at barriers, which it gives."""
+        if isinstance(s, P.Seq):
+            for inner in s.stmts:
+                yield from self.steps(inner)
+        elif isinstance(s, P.For) and s.kind in P.THREADS:
+            place = self.position(s.start) + self.index[s.kind]
+            if place < self.position(s.extent):
+                self.symbols[s.symbol] = place
+                yield from self.steps(s.body)
+        elif isinstance(s, P.For):
+            try:
+                for n in range(self.position(s.start), self.position(s.extent)):
+                    self.symbols[s.symbol] = n
+                    yield from self.steps(s.body)
+            except LeftError:
+                pass
+        elif isinstance(s, (P.If, P.Branch)):
+            if (chosen := self.chosen(s)) is not None:
+                yield from self.steps(chosen)
+        elif isinstance(s, P.Tiles):
+            yield from self.steps(s.body)
+        elif isinstance(s, P.Barrier):
+            yield s
+        elif isinstance(s, P.Copy) and s.asynchronous:
+            self.begin(s)
+            yield None
+        elif isinstance(s, P.Wait):
+            for move in self.pending.pop(s.group, ()):
+                _move(move)
+            yield None
+        elif not (isinstance(s, P.Alloc) and s.buffer in self.shared):
+            self.stmt(s)
+            yield None
+
+    def begin(self, s: P.Copy) -> None:
+        """Begins an asynchronous copy."""
+        target, origin = self.array(s.destination), self.array(s.source)
+        to, at = (
+            self.places(buffer, array, self.position(index), s.elements, 1).start
+            for buffer, array, index in ((s.destination, target, s.to), (s.source, origin, s.at))
+        )
+        moves = [(target, to + n, origin, at + n) for n in range(s.elements)]
+        self.pending.setdefault(s.group, []).extend(moves)
+
+    def happen(self, order: Order) -> None:
+        """Lets one element of an asynchronous copy move, whichever."""
+        if groups := [group for group, moves in self.pending.items() if moves]:
+            moves = self.pending[groups[order.integers(len(groups))]]
+            _move(moves.pop(order.integers(len(moves))))
+
+    def allocate(self, buffer: P.Buffer) -> None:
+        super().allocate(buffer)
+        if buffer.scope not in P.PRIVATE:
+            self.shared[buffer] = self.local.pop(buffer)
+
+    def array(self, buffer: P.Buffer) -> Array:
+        found = self.shared.get(buffer)
+        return super().array(buffer) if found is None else found
+
+
+def _move(move: tuple[Array, int, Array, int]) -> None:
+    target, to, origin, at = move
+    target[to] = origin[at]
+
+
+def thread_counts(body: P.Stmt) -> dict[P.LoopKind, int]:
+    """How many threads a task has along each axis."""
+    counts: dict[P.LoopKind, int] = dict.fromkeys(P.THREADS, 1)
+    for s in P.walk(body):
+        if isinstance(s, P.For) and s.kind in P.THREADS:
+            counts[s.kind] = max(counts[s.kind], P.most(s.extent - s.start))
+    return counts
+
+
+def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
+    counts, shared = thread_counts(body), {b: a for b, a in outer.local.items() if b.scope not in P.PRIVATE}
+    threads = [_Thread(outer, dict(zip(counts, place, strict=True)), shared) for place in np.ndindex(*counts.values())]
+    active = [(thread, thread.steps(body)) for thread in threads]
+    waiting: list[tuple[_Thread, Iterator[P.Barrier | None]]] = []
+    barrier: P.Barrier | None = None
+    ended = False
+    while active:
+        turn = 0 if order is None else int(order.integers(len(active)))
+        thread, steps = active[turn]
+        if order is not None and order.integers(2):
+            thread.happen(order)
+        try:
+            reached = next(steps)
+        except StopIteration:
+            active.pop(turn)
+            ended = True
+        else:
+            if reached is None:
+                continue
+            if barrier not in (None, reached):
+                raise outer.error("threads of a task wait at different barriers")
+            barrier = reached
+            waiting.append(active.pop(turn))
+        if not active and waiting:
+            if ended:
+                raise outer.error("some threads of a task wait at a barrier, others have ended")
+            active, waiting, barrier = waiting, [], None
