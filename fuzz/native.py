@@ -31,7 +31,7 @@ ENVIRONMENT = {
 }
 
 
-def build(work: Path, runtime: Path = RUNTIME) -> Path:
+def build(work: Path, runtime: Path = RUNTIME, sanitizers: Sequence[str] = SANITIZERS) -> Path:
     """The program: the runtime with sanitizers; what makes the inputs without, since it is not what is looked into.
 
     Every request for memory is one of the allocator's (`STERNA_CHUNK_BYTES`): it may fail, and its ends are watched.
@@ -39,7 +39,7 @@ def build(work: Path, runtime: Path = RUNTIME) -> Path:
     """
     test, objects = ROOT / "runtime_c" / "test", []
     includes = [f"-I{runtime / 'include'}", f"-I{runtime / 'src'}", f"-I{test}"]
-    checked = ["-g", "-O1", "-DSTERNA_CHUNK_BYTES=32", *SANITIZERS]
+    checked = ["-g", "-O1", "-DSTERNA_CHUNK_BYTES=32", *sanitizers]
     sources = [test / "fuzz_runtime.c", *sorted((runtime / "src").glob("*.c")), runtime / "port" / "posix.c"]
     for source, flags in [(test / "fuzz_mutate.c", ["-O2"]), *((source, checked) for source in sources)]:
         objects.append(work / f"{source.stem}.o")
@@ -47,7 +47,7 @@ def build(work: Path, runtime: Path = RUNTIME) -> Path:
             command = ["gcc", "-std=c99", *flags, *includes, "-c", str(source), "-o", str(objects[-1])]
             subprocess.run(command, check=True)
     program = work / "fuzz_runtime"
-    subprocess.run(["gcc", *SANITIZERS, *map(str, objects), "-o", str(program), "-lpthread", "-ldl"], check=True)
+    subprocess.run(["gcc", *sanitizers, *map(str, objects), "-o", str(program), "-lpthread", "-ldl"], check=True)
     return program
 
 

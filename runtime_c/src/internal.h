@@ -10,8 +10,12 @@
 #include "sterna.h"
 
 /* In a static library every external name is in the user's name space. */
+#ifdef STERNA_NO_MESSAGES
+#define fail_silently sterna_fail_silently
+#else
 #define fail sterna_fail
 #define malformed sterna_malformed
+#endif
 #define heap_open sterna_heap_open
 #define heap_take sterna_heap_take
 #define heap_take_aligned sterna_heap_take_aligned
@@ -50,10 +54,18 @@
 
 /* ---- status.c ---- */
 
+#ifdef STERNA_NO_MESSAGES
+/* What a message would say is checked, and not compiled: neither its text nor printf gets into the program. */
+int unwritten(const char *format, ...) PRINTF_LIKE(1, 2);
+sterna_status fail_silently(sterna_error *error, sterna_status status);
+#define fail(error, status, ...) ((void)sizeof(unwritten(__VA_ARGS__)), fail_silently(error, status))
+#define malformed(error, ...) fail(error, STERNA_MALFORMED, __VA_ARGS__)
+#else
 /* Writes the message and returns `status`, so that `return fail(...)` is one line. `error` may be NULL. */
 sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) PRINTF_LIKE(3, 4);
 /* The same for STERNA_MALFORMED and what is wrong with graph.json, which the message names first. */
 sterna_status malformed(sterna_error *error, const char *format, ...) PRINTF_LIKE(2, 3);
+#endif
 #define BAD(...) return malformed(error, __VA_ARGS__)
 
 /* ---- Arithmetic on numbers that come from a file: false if the result does not fit ---- */

@@ -42,19 +42,22 @@ const char *sterna_status_meaning(sterna_status status) {
 
 const char *sterna_version(void) { return STERNA_VERSION; }
 
+#ifdef STERNA_NO_MESSAGES
+sterna_status fail_silently(sterna_error *error, sterna_status status) {
+  if (error == NULL) return status;
+  error->status = status;
+  error->message[0] = 0;
+  return status;
+}
+#else
 /* The message after what `subject` says. */
 static void say(sterna_error *error, const char *subject, const char *format, va_list arguments) {
-#ifdef STERNA_NO_MESSAGES /* keeps printf out of small programs */
-  (void)subject, (void)format, (void)arguments;
-  error->message[0] = 0;
-#else
   size_t bytes = strlen(subject);
   memcpy(error->message, subject, bytes);
   (void)vsnprintf(error->message + bytes, sizeof error->message - bytes, format, arguments);
   /* Names in a message come from a file: keep it one line, and free of terminal escapes. */
   for (char *c = error->message; *c != 0; c++)
     if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
-#endif
 }
 
 sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) {
@@ -76,3 +79,4 @@ sterna_status malformed(sterna_error *error, const char *format, ...) {
   va_end(arguments);
   return STERNA_MALFORMED;
 }
+#endif

@@ -1,6 +1,8 @@
 """Damaged bundles: whatever is in the files, loading gives a clear error or a bundle that is safe to run.
 
-A C program built with AddressSanitizer and UndefinedBehaviorSanitizer (runtime_c/test/fuzz_load.c) loads the bundles.
+A C program built with AddressSanitizer and UndefinedBehaviorSanitizer (runtime_c/test/fuzz_load.c) loads the bundles
+from files. Many more, from memory and with sequences of calls, are those of test_native_fuzz.py and ci/fuzz.
+
 It stays alive from one example to the next; an example that kills it is a failure, and hypothesis then shrinks it.
 """
 
@@ -39,13 +41,13 @@ STATUSES = {
 FILES = ("graph.json", "params.bin", "model.so")
 
 few = settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-many = settings(few, max_examples=600)
+many = settings(few, max_examples=300)
 
 
 class Loader:

@@ -33,6 +33,17 @@ def test_nothing_is_found(program: Path, mode: str, executions: int, tmp_path: P
     assert budget.made > executions // 10
 
 
+@pytest.mark.parametrize(("mode", "executions"), [("loader", 600), ("calls", 300)])
+def test_nothing_is_read_before_it_is_written(mode: str, executions: int, tmp_path: Path) -> None:
+    """What the sanitizers do not see: valgrind follows every byte."""
+    valgrind = need("valgrind", "finds reads of memory that nobody has written")
+    need("gcc", "builds the fuzzer of the C runtime")
+    plain = native.build(tmp_path, sanitizers=())
+    checks = ["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=all"]
+    bases = native.write_bases(tmp_path)
+    run(valgrind, *checks, plain, mode, "2", "0", str(executions), tmp_path / "progress", *bases)
+
+
 def test_every_allocation_may_fail(program: Path, tmp_path: Path) -> None:
     """Without the n-th allocation a bundle is refused for want of memory, keeps none, and nothing else happens."""
     files = native.write_bases(tmp_path)

@@ -137,6 +137,18 @@ def test_shared_library_is_small(target: str, tmp_path: Path) -> None:
     assert library.stat().st_size < stated_size()
 
 
+@posix_only
+def test_without_messages(tmp_path: Path) -> None:
+    """Neither a text nor printf gets into a program that wants none."""
+    gcc = need("gcc", "compiles the objects")
+    nm = need("nm", "lists their symbols")
+    flags = ["-std=c99", "-Os", "-DSTERNA_PORT_NONE", "-DSTERNA_NO_MESSAGES", *INCLUDES]
+    run(gcc, *flags, "-c", *sources("none"), cwd=tmp_path)
+    objects = sorted(tmp_path.glob("*.o"))
+    assert "printf" not in run(nm, *objects)
+    assert not any(text in path.read_bytes() for path in objects for text in (b"graph.json: ", b"out of memory", b"%s"))
+
+
 def test_alignment_is_one_number() -> None:
     """Of weights, scratch and the arena: for the compiler, the runtime, generated sources and whoever reads of it."""
     numbers = {memory_plan.ALIGNMENT, build.ALIGNMENT, lower.ALIGNMENT, kernels.ALIGNMENT}
