@@ -1,45 +1,85 @@
 import { Model } from "./sterna/index.js";
 import { showBars } from "./bars.js";
+import { SIDE, seen } from "./strokes.js";
 
-const SIDE = 8;
 const get = (id) => document.getElementById(id);
+const STEP = 0.05; // of the paper, for each press of an arrow key
 
-/** The first tab: a drawing, made into what the network was trained on, recognised after every stroke. */
+/** The first tab: strokes of a mouse, a finger or the arrow keys, recognised while they are drawn. */
 export async function start() {
   const paper = get("paper");
-  const pen = paper.getContext("2d", { willReadFrequently: true });
+  const pen = paper.getContext("2d");
+  /** @type {import("./strokes.js").Stroke[]} */
+  let strokes = [];
+  let drawing = false;
+  let cursor; // of the keys, [x, y] in pixels; undefined while they are not used
   let model;
 
-  Object.assign(pen, { lineWidth: 34, lineCap: "round", lineJoin: "round", strokeStyle: "#fff" });
   const place = (event) => {
     const { left, top, width, height } = paper.getBoundingClientRect();
     return [((event.clientX - left) * paper.width) / width, ((event.clientY - top) * paper.height) / height];
   };
-  let drawing = false;
-  paper.addEventListener("pointerdown", (event) => {
-    drawing = true;
-    paper.setPointerCapture(event.pointerId);
-    pen.beginPath();
-    pen.moveTo(...place(event));
-    pen.lineTo(...place(event));
-    pen.stroke();
+  const draw = (point, isNew) => {
+    if (isNew) strokes.push([]);
+    strokes.at(-1).push(point);
     look();
+  };
+  paper.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    drawing = true;
+    cursor = undefined;
+    paper.setPointerCapture(event.pointerId);
+    draw(place(event), true);
   });
   paper.addEventListener("pointermove", (event) => {
-    if (!drawing) return;
-    pen.lineTo(...place(event));
-    pen.stroke();
-    look();
+    // Between two frames a quick hand has been in several places.
+    const passed = event.getCoalescedEvents?.() ?? [];
+    if (drawing) for (const each of passed.length ? passed : [event]) draw(place(each), false);
   });
   for (const end of ["pointerup", "pointercancel"]) paper.addEventListener(end, () => (drawing = false));
-  get("clear").addEventListener("click", () => {
-    pen.clearRect(0, 0, paper.width, paper.height);
+  paper.addEventListener("keydown", (event) => {
+    const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    if (event.key === " ") {
+      drawing = !drawing;
+      cursor ??= [paper.width / 2, paper.height / 2];
+      if (drawing) draw(cursor, true);
+    } else if (event.key in moves) {
+      cursor ??= [paper.width / 2, paper.height / 2];
+      cursor = cursor.map((at, axis) => Math.min(paper.width, Math.max(0, at + moves[event.key][axis] * STEP * paper.width)));
+      if (drawing) draw(cursor, false);
+    } else if (event.key === "Escape" || event.key === "Delete") clear();
+    else return;
+    event.preventDefault();
     look();
   });
+  paper.addEventListener("blur", () => ((drawing = false), (cursor = undefined), look()));
+  get("clear").addEventListener("click", clear);
+
+  function clear() {
+    strokes = [];
+    drawing = false;
+    look();
+  }
+
+  function paint() {
+    pen.clearRect(0, 0, paper.width, paper.height);
+    Object.assign(pen, { lineWidth: 22, lineCap: "round", lineJoin: "round", strokeStyle: "#fff", fillStyle: "#38bdd4" });
+    for (const stroke of strokes) {
+      pen.beginPath();
+      pen.moveTo(...stroke[0]);
+      for (const point of stroke) pen.lineTo(...point);
+      pen.stroke();
+    }
+    if (!cursor) return;
+    pen.beginPath();
+    pen.arc(...cursor, drawing ? 9 : 5, 0, 2 * Math.PI);
+    pen.fill();
+  }
 
   function look() {
+    paint();
     if (!model) return;
-    const image = shrink(pen.getImageData(0, 0, paper.width, paper.height));
+    const image = seen(strokes);
     const before = performance.now();
     const { scores } = model.run({ image: image ?? new Float32Array(SIDE * SIDE) });
     const ms = performance.now() - before;
@@ -62,34 +102,6 @@ export async function start() {
   } catch (problem) {
     get("draw-note").textContent = String(problem.message);
   }
-}
-
-/**
- * The drawing as the network's training set has its digits: cut out, 8 by 8, in 16 steps from 0 to 1. Undefined for an empty
- * drawing.
- *
- * @param {ImageData} drawing
- */
-function shrink({ data, width, height }) {
-  let [left, top, right, bottom] = [width, height, -1, -1];
-  for (let y = 0; y < height; y++)
-    for (let x = 0; x < width; x++)
-      if (data[4 * (y * width + x) + 3] > 32) [left, top, right, bottom] = [Math.min(left, x), Math.min(top, y), Math.max(right, x), Math.max(bottom, y)];
-  if (right < 0) return undefined;
-  // Digits of the set fill its height; narrow ones stand in the middle.
-  const size = Math.max(bottom - top, right - left) + 1;
-  const [x0, y0] = [(left + right + 1 - size) / 2, (top + bottom + 1 - size) / 2];
-  const sums = new Float32Array(SIDE * SIDE);
-  const cell = size / SIDE;
-  for (let y = 0; y < SIDE; y++)
-    for (let x = 0; x < SIDE; x++) {
-      let [sum, count] = [0, 0];
-      for (let v = Math.floor(y0 + y * cell); v < y0 + (y + 1) * cell; v++)
-        for (let u = Math.floor(x0 + x * cell); u < x0 + (x + 1) * cell; u++, count++)
-          if (u >= 0 && v >= 0 && u < width && v < height) sum += data[4 * (v * width + u) + 3];
-      sums[y * SIDE + x] = Math.round((16 * sum) / (255 * Math.max(1, count))) / 16;
-    }
-  return sums;
 }
 
 /** @param {Float32Array | undefined} image */

@@ -1,47 +1,57 @@
-import { showBars } from "./bars.js";
+import { onBundle } from "./bundle.js";
 import { Model } from "./sterna/worker.js";
+import { showTable } from "./table.js";
 
 const get = (id) => document.getElementById(id);
 const megabytes = (bytes) => (bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 const milliseconds = (ms) => (ms < 1 ? `${(1000 * ms).toFixed(ms < 0.01 ? 1 : 0)} µs` : `${ms.toFixed(2)} ms`);
 
-/** The second tab: a bundle, its benchmark, its nodes and its arena. The model runs in a worker. */
+const COLUMNS = [
+  { title: "#", key: "number" },
+  { title: "node", key: "name", isName: true },
+  { title: "kernel", key: "kernel", isName: true },
+  { title: "time", key: "ms", text: milliseconds },
+  { title: "share", key: "share", text: (share) => `${(100 * share).toFixed(1)} %`, bar: true },
+];
+
+/** The third tab: a bundle, its benchmark, its nodes and its arena. The model runs in a worker. */
 export function start() {
   let source;
-  let measured = false;
+  let isMeasured = false;
+  let asked = 0;
   const measure = async () => {
-    measured = true;
+    const turn = ++asked;
+    isMeasured = true;
+    get("report").hidden = true;
     get("again").disabled = true;
     try {
-      await report(source, Number(get("threads").value));
+      await report(source, Number(get("threads").value), () => turn === asked);
     } catch (problem) {
-      get("measure-note").textContent = problem.message;
+      if (turn === asked) get("measure-note").textContent = problem.message;
     }
-    get("again").disabled = false;
+    if (turn === asked) get("again").disabled = false;
   };
-  get("files").addEventListener("change", async ({ target }) => {
-    const files = [...target.files];
-    const single = files.length === 1 && files[0].name.endsWith(".wasm");
-    source = single ? await files[0].arrayBuffer() : Object.fromEntries(files.map((file) => [file.name, URL.createObjectURL(file)]));
-    await measure();
-  });
   /** Whoever opens the tab need not ask for what there is to see. */
-  const first = () => source && !measured && !get("measure").hidden && measure();
-  get("tab-measure").addEventListener("click", first);
+  const first = () => source && !isMeasured && !get("measure").hidden && measure();
+  onBundle((chosen) => {
+    source = chosen.source;
+    isMeasured = false;
+    asked++;
+    get("report").hidden = true;
+    get("again").disabled = !source;
+    get("measure-note").textContent = chosen.problem ?? "";
+    first();
+  });
+  document.addEventListener("tab", first);
   for (const event of ["click", "change"]) get(event === "click" ? "again" : "threads").addEventListener(event, () => source && measure());
-  // `sterna serve BUNDLE` has one ready.
-  fetch("./bundle/graph.json", { method: "HEAD" }).then(
-    (response) => {
-      if (response.ok) source = new URL("./bundle/", import.meta.url).href;
-      else get("measure-note").textContent = "`sterna serve BUNDLE` opens this page with a bundle.";
-      get("again").disabled = !response.ok;
-      first();
-    },
-    () => {},
-  );
 }
 
-async function report(source, threads) {
+/**
+ * @param {any} source
+ * @param {number} threads
+ * @param {() => boolean} isWanted whether nothing else has been asked for meanwhile
+ */
+async function report(source, threads, isWanted) {
   const note = get("measure-note");
   note.textContent = "Loading …";
   const started = performance.now();
@@ -53,6 +63,7 @@ async function report(source, threads) {
     const inputs = Object.fromEntries(model.inputs.map((info) => [info.name, example(info)]));
     await model.run(inputs);
     const startup = performance.now() - started;
+    if (!isWanted()) return;
     note.textContent = "Measuring …";
     // Engines compile in steps; after these runs the best code is there.
     await model.profile({}, { runs: 10 });
@@ -64,6 +75,7 @@ async function report(source, threads) {
     }
     const nodes = await model.profile({}, { runs: Math.min(50, Math.max(5, times.length)) });
     const lives = await model.plan();
+    if (!isWanted()) return;
     show(model, startup, nodes, lives, times.length);
     note.textContent = "";
   } finally {
@@ -94,12 +106,12 @@ function show(model, startup, nodes, lives, runs) {
       return row;
     }),
   );
-  const most = Math.max(...nodes.map(({ ms }) => ms), 1e-9);
-  showBars(
-    get("times"),
-    nodes.map(({ name, kernel, ms }) => ({ label: name, title: `${name}: ${kernel}`, share: ms / most, value: milliseconds(ms) })),
-  );
-  get("report").hidden = false;
+  const rows = nodes.map((node, n) => ({ ...node, number: n + 1, share: node.ms / Math.max(total, 1e-9) }));
+  get("report").hidden = false; // from here on things have a size
+  const box = get("times-box");
+  showTable(get("times"), COLUMNS, rows, box.clientWidth < 520 ? { name: 18, kernel: 14 } : { name: 44, kernel: 24 });
+  const scrolls = box.scrollHeight > box.clientHeight + 1;
+  get("times-note").textContent = `${nodes.length} nodes${scrolls ? "; scroll the table for the rest" : ""}. A heading sorts.`;
   picture(get("arena"), lives, nodes.length, memory.arena);
   get("arena-note").textContent = `${lives.length} tensors in ${megabytes(memory.arena)}`;
 }

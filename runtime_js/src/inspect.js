@@ -30,6 +30,20 @@ export function plan(model) {
 }
 
 /**
+ * What the source model says of its signature (docs/bundle.md): `metadata` with normalizations of inputs and labels of outputs,
+ * and by name of a tensor the scales and zero points of integers that stand for real numbers.
+ *
+ * @param {Model} model
+ * @returns {{metadata: any, quantization: Record<string, {scale: number[], zero_point: number[], axis?: number}>}}
+ */
+export function about(model) {
+  const { graph } = inside(model);
+  const { metadata = {} } = /** @type {any} */ (graph);
+  const known = [...graph.inputs, ...graph.outputs].map((index) => graph.values[index]).filter(({ row }) => row.quantization);
+  return { metadata, quantization: Object.fromEntries(known.map(({ name, row }) => [name, row.quantization])) };
+}
+
+/**
  * A copy of any tensor of the last run that is still in memory; a bundle compiled with `--debug` keeps them all.
  *
  * @param {Model} model

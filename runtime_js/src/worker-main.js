@@ -1,4 +1,4 @@
-import { plan, tensor } from "./inspect.js";
+import { about, plan, tensor } from "./inspect.js";
 import { internals } from "./internals.js";
 import { Model } from "./model.js";
 import { listen } from "./port.js";
@@ -17,7 +17,8 @@ listen(async ({ id, method, args }, post) => {
       return;
     }
     const own = /** @type {any} */ (model);
-    let result = method === "plan" ? plan(own) : method === "tensor" ? tensor(own, args[0]) : own[method](...args);
+    const asked = { __proto__: null, about, plan, tensor }[/** @type {string} */ (method)];
+    let result = asked ? asked(own, args[0]) : own[method](...args);
     /** @type {Transferable[]} */
     let transfer = [];
     if (method === "run") {

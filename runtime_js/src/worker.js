@@ -127,6 +127,11 @@ export class Model {
     return this.#call("profile", inputs, options);
   }
 
+  /** @returns {Promise<ReturnType<typeof import("./inspect.js").about>>} */
+  about() {
+    return this.#call("about");
+  }
+
   /** @returns {Promise<import("./inspect.js").Lifetime[]>} */
   plan() {
     return this.#call("plan");

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+import shutil
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper
+from PIL import Image
 
+from models.test_tflite_metadata import described, means_of_channels, with_labels
 from sterna.api import compile_to
+from sterna.cli import program
+from sterna.frontends.tflite.metadata import BUFFER
+from sterna.runtime import load
 from sterna.web.server import HOST, make_server
 from targets.test_browser_models import TARGETS, TOLERANCE, TRIED, golden_bundle
 from targets.test_runtime_js import npm_packages
+from tflite_builder import Scale
 from tools import ROOT, need, run
 from trained import digits, sample
 
@@ -72,11 +83,45 @@ def test_models_give_what_the_host_gives(target: str, tmp_path: Path) -> None:
         assert result.get("error", 1.0) <= TOLERANCE[target], (name, result)
 
 
-def test_the_page(tmp_path: Path) -> None:
-    """Digits are drawn with the mouse and recognised; a bundle is measured, with one thread and with two."""
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures, what is none, and bundles to show them to."""
+    place = tmp_path_factory.mktemp("given")
+    shutil.copyfile(ROOT / "examples" / "digits" / "3.png", place / "three.png")
+    across, down = np.meshgrid(np.arange(90), np.arange(70))
+    colours = np.stack([across * 2, down * 3, 255 - across - down], -1)
+    Image.fromarray(colours.astype(np.uint8)).save(place / "picture.png")
+    head = (place / "picture.png").read_bytes()
+    (place / "damaged.png").write_bytes(head[:60] + b"damage")
+    (place / "huge.png").write_bytes(head[:16] + struct.pack(">II", 100000, 100000) + head[24:])
+    (place / "empty.png").touch()
+    (place / "notes.txt").write_text("no picture")
+    model = means_of_channels("int8", Scale(1.0, 3))
+    model.metadata(BUFFER, described([127.5] * 3, [127.5, 64.0, 2.0]))
+    (place / "means.tflite").write_bytes(with_labels(model.content()))
+    compile_to(place / "means", place / "means.tflite", "browser", generator="llvm")
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 16]) for name in "xy")
+    vector = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "vector", [x], [y])
+    compile_to(place / "vector", helper.make_model(vector), "browser", generator="llvm")
+    return place
+
+
+def test_the_page(given: Path, tmp_path: Path) -> None:
+    """Drawn upon, shown pictures and wrong files, measured; its answers are those of `sterna run`."""
     bundle = compile_to(tmp_path / "digits", digits().file, "browser", all_variants=True)
-    with served(**{"": ROOT / "examples" / "browser", "digits": bundle, "bundle": bundle}) as base:
-        assert chromium("page", base, tmp_path).strip() == "ok"
-    assert {path.name for path in tmp_path.glob("*.png")} == {
-        f"{tab}-{device}.png" for tab in ("draw", "measure") for device in ("wide", "phone")
-    }
+    roots = {"": ROOT / "examples" / "browser", "digits": bundle, "bundle": bundle}
+    with served(**roots) as base:
+        said = json.loads(chromium("page", base, tmp_path, given))
+    tabs, devices = ("draw", "picture", "measure"), ("wide", "tablet", "phone")
+    assert {path.name for path in tmp_path.glob("*.png")} == {f"{t}-{d}.png" for t in tabs for d in devices}
+    host = compile_to(tmp_path / "host", given / "means.tflite", generator="llvm")
+    arguments = ["run", str(host), "-i", str(given / "picture.png"), "--top", "5", "--json"]
+    (output,) = json.loads(CliRunner().invoke(program, arguments).stdout)["outputs"]
+    assert [label for label, _, _ in said] == [row["label"] for row in output["top"]]
+    # Integers stand for real numbers, which are shown; one step is what rounding the picture's pixels may make.
+    with load(host) as model:
+        known = model.quantization(model.outputs[0].name)
+    assert known is not None
+    step, zero = known.scales[0], known.zero_points[0]
+    real = [row["value"] if isinstance(row["value"], float) else step * (row["value"] - zero) for row in output["top"]]
+    np.testing.assert_allclose([float(value) for _, _, value in said], real, atol=step)

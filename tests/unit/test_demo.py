@@ -75,7 +75,7 @@ def test_the_model_is_as_good_as_it_says() -> None:
     right = 0
     for image, label in zip(images[::10], data.target[::10], strict=True):
         right += run_onnxruntime(demo.DATA / "digits.onnx", {"image": image})["scores"].argmax() == label
-    assert right / len(images[::10]) >= 0.97
+    assert right / len(images[::10]) >= 0.985
     shipped = [np.load(path)[0, 0] for path in sorted((demo.DATA / "images").glob("*.npy"))]
     known = {image.tobytes() for image in images[:, 0, 0]}
     assert all(image.tobytes() in known for image in shipped)
