@@ -24,14 +24,9 @@ from sterna.web.server import HOST, make_server
 def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
     """Serve a page that runs BUNDLE, and the digits of `sterna demo`, in your own browser.
 
-<<<<<<< HEAD
-    The page recognises what you draw; its second tab measures BUNDLE and shows the time of every node and the
-    layout of memory. It is served on this machine only, with the headers that threads and WebAssembly need.
-=======
     The page recognises digits that you draw, shows what BUNDLE says to a picture that you drop, and measures BUNDLE:
-    the time of every node, and what lies where in memory. It is served on this machine only, with the headers that
+    the time of every node, and the layout of memory. It is served on this machine only, with the headers that
     threads and WebAssembly need.
->>>>>>> 8acdf9a (The digits' page recognises drawings of other people, of any size and anywhere; a tab for pictures; nodes in a table that sorts)
     """
     if bundle is not None:
         bundle_of_browser(bundle)
