@@ -70,7 +70,7 @@ def _sterna(task: Task, generator: str, **options: Any) -> Iterator[Any]:
     import sterna
     from sterna.runtime import library
 
-    # As the other peers' imports do. A checkout first looks whether its sources have changed, a wheel need not.
+    # As the other peers' imports do. A checkout first looks whether its sources have changed; a wheel does not.
     library.load()
     yield
     bundle = task.folder / "bundle"

@@ -34,17 +34,18 @@ OPSET = 28  # the newest that the page speaks of, so that it does not depend on 
 HEAD = """# Operators
 
 Written by `docs/operators.py` from the declarations in `compiler/sterna/ops` and from what the compiler does with
-ONNX's own test cases; a test checks that it is up to date. Every core operator runs in the reference interpreter and with both
-code generators, C and LLVM.
+ONNX's own test cases; a test checks that it is up to date. Every core operator runs in the reference interpreter and
+with both code generators, C and LLVM.
 
 ## ONNX operators
 Operator sets 1 to {opset}, which is the newest of `onnx` 1.23 ({count} operators).
 - *opsets*: the operator sets that changed the operator; `tests/ops/test_opset_versions.py` runs it with each.
-- *how*: *core*: the operator is this core operator; *translated*: into core operators; *function*: expanded from ONNX's
-  own definition; *control flow*: nodes with graphs inside; *compile time*: sequences and optionals, which become tensors
-  while compiling.
-- *types* of its first operand, and axes of that operand whose size may stay *open* (`any`, or which of how many), as far
-  as ONNX's test cases show it. An empty field means that no test case shows it, or that the operand is a constant there.
+- *how*: *core*: the operator is this core operator; *translated*: into core operators; *function*: expanded from
+  ONNX's own definition; *control flow*: nodes with graphs inside; *compile time*: sequences and optionals, which
+  become tensors while compiling.
+- *types* of its first operand, and axes of that operand whose size may stay *open* (`any`, or which of how many), as
+  far as ONNX's test cases show it. An empty field means that no test case shows it, or that the operand is a constant
+  there.
 - *generators* that render its kernels.
 
 | operator | opsets | how | types | open | generators |
@@ -58,10 +59,10 @@ weights, which are made dense. *translated*: into core operators; *control flow*
 values that are kept from run to run. Unsupported settings are refused with E0113, which names them.
 
 Not supported: hash tables and operators on strings (HASHTABLE*, LSH_PROJECTION, SKIP_GRAM), random numbers (RANDOM_*,
-MULTINOMIAL), operators that converters no longer write or that the runtime itself does not run (CALL, CONCAT_EMBEDDINGS,
-EMBEDDING_LOOKUP_SPARSE), and DILATE and REDUCE_WINDOW. Complex numbers are supported between RFFT2D and the operators that
-take their parts or magnitudes, but not as inputs or outputs of a model. Types that the reference kernels lack (HARD_SWISH
-and L2_NORMALIZATION with 16 bits) are refused too.
+MULTINOMIAL), operators that converters no longer write or that the runtime itself does not run (CALL,
+CONCAT_EMBEDDINGS, EMBEDDING_LOOKUP_SPARSE), and DILATE and REDUCE_WINDOW. Complex numbers are supported between RFFT2D
+and the operators that take their parts or magnitudes, but not as inputs or outputs of a model. Types that the
+reference kernels lack (HARD_SWISH and L2_NORMALIZATION with 16 bits) are refused too.
 
 | operator | how |
 | --- | --- |

@@ -31,7 +31,7 @@ export function start() {
     }
     if (turn === asked) get("again").disabled = false;
   };
-  /** Whoever opens the tab need not ask for what there is to see. */
+  /** Opening the tab shows what there is. */
   const first = () => source && !isMeasured && !get("measure").hidden && measure();
   onBundle((chosen) => {
     source = chosen.source;

@@ -280,7 +280,7 @@ sterna_status graph_open(graph *graph, const void *text, size_t bytes, sterna_mo
 sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error);
 /* Whether a value lies within its buffer at its present sizes; sets its number of bytes. */
 sterna_status graph_check_value(sterna_model *model, uint32_t index, sterna_error *error);
-/* Whether the kernel has the tasks that the node wants of it; sets the number. */
+/* Whether the kernel has as many tasks as the node; sets the number. */
 sterna_status graph_check_tasks(sterna_model *model, uint32_t index, sterna_error *error);
 /* Compares a file's contents with its entry. */
 sterna_status graph_check_file(const char *name, const file_entry *entry, const void *data, uint64_t bytes,

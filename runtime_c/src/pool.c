@@ -3,7 +3,7 @@
  * A job is cut into at most 32 chunks of tasks. One 64-bit word, `ticket`, holds the number of the current job in its
  * upper half and, in its lower half, a bit for every chunk that somebody has taken. A worker takes chunks by a
  * compare-and-swap on the whole word. So a worker that comes late, with the ticket of a job that is over, cannot take
- * anything, and the caller need not wait for workers which never came: a job is over when its tasks are done, however
+ * anything, and the caller does not wait for workers which never came: a job is over when its tasks are done, however
  * many workers took part. That keeps short nodes short when a worker sleeps.
  *
  * Every worker has chunks of its own, the same in every run: its cache still holds their weights. It takes half of what

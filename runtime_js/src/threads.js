@@ -38,7 +38,7 @@ export class Pool {
             worker.onerror = reject;
           });
         await attempt("E0502", "a thread cannot be started", ready);
-        worker.unref?.(); // a program need not wait for it
+        worker.unref?.(); // a program does not wait for it
       }),
     );
     /**

@@ -7,8 +7,8 @@ Everything is written into a work folder first, `.sterna-` and eight digits. The
   nothing). A process that dies at any moment leaves the whole old directory or the whole new one.
 - **In place**, where the directory holds other things too, is the working directory or a mount point, or where the
   system has no exchange: file by file, by renames. The manifest, without which the others are nothing, leaves first and
-  comes last: a process that dies in between leaves files that nobody takes for whole. Every failure that the process
-  survives is rolled back.
+  comes last: a process that dies in between leaves files that are not taken for a whole bundle. Every failure that
+  the process survives is rolled back.
 
 What a killed process leaves is a work folder without a lock; the next writer that passes removes it.
 """

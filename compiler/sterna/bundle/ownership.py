@@ -2,7 +2,7 @@
 
 The manifest of a bundle is `files` in graph.json, in a bundle of one file the same in the section of model.wasm, and
 where there is neither (firmware) a comment at the end of model.h. A hostile one is believed little: only names that the
-compiler gives are looked at, and source that somebody has changed since belongs to who changed it.
+compiler gives are looked at, and source that was edited since belongs to whoever edited it.
 """
 
 from __future__ import annotations

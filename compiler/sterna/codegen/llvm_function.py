@@ -432,7 +432,7 @@ class FunctionWriter:
             self.symbols[symbol] = size if self.bits == 64 else self._in_entry(f"trunc i64 {size} to {k}")
 
     def _alias_scopes(self) -> None:
-        """Says of which buffers an access cannot reach which others. Constants are written by nobody."""
+        """Says of which buffers an access cannot reach which others. Nothing writes to constants."""
         record = (*self.function.inputs, *self.function.outputs)
         groups: list[list[Buffer]] = [[b for b in record if b.may_alias], *([b] for b in record if not b.may_alias)]
         scratch: dict[int, list[Buffer]] = {}  # copies of a buffer in unrolled loops use the same place in turn

@@ -2,7 +2,7 @@
 
 What one operator is in ONNX is read from its declaration where it is exactly one; the others have a function here.
 ONNX's convolutions and pools have their channels in front: a value can exist in both orders, is made in the order of
-what it is made from, and is transposed where somebody needs the other one, so that between two convolutions no
+what it is made from, and is transposed where the other one is needed, so that between two convolutions no
 transpose is left.
 """
 

@@ -169,7 +169,7 @@ class Graph:
         output_names: the model's names of the outputs; they survive whatever passes do to the values.
         strings: the strings that the model knows; a tensor of strings holds their places here.
         quantization: of inputs and outputs whose integers stand for real numbers, by name.
-        metadata: what the source model says of itself, as JSON.
+        metadata: what the source model says about its inputs and outputs, as JSON.
     """
 
     name: str

@@ -14,7 +14,7 @@ from sterna.te.expr import Expr
 
 
 class ScatteredOperandError(Exception):
-    """An operand does not lie as a vector of the intrinsic wants it."""
+    """The layout of an operand is not the one that the intrinsic needs."""
 
 
 def tensorized(

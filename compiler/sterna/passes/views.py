@@ -1,6 +1,6 @@
 """Decides which tensors share memory because one is a view of the other.
 
-A reshape or a slice need not copy: its result is its operand's memory seen differently. Nor need a transpose that
+A reshape or a slice does not copy: its result is a view of its operand's memory. Nor does a transpose that
 only matrix products read, or that reads one. A pad or a concatenation need
 not copy either, seen from the other side: its operands are written straight into their places within the result by the
 kernels that produce them; what remains of a pad is to fill the border.

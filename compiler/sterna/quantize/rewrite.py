@@ -35,7 +35,7 @@ def quantized(
     Args:
         scales: of all tensors that the layers round.
         means: of the channels that layers read, by the layers' names.
-        chosen: names of layers; of the following ones those that nobody needs stay float.
+        chosen: names of layers; layers after them that are not needed stay float.
     """
     return _Rewriter(model, plan, scales, means, chosen).quantized()
 

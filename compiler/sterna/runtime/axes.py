@@ -1,4 +1,4 @@
-"""What to do with an array whose axes are not where a model wants them, so that no element changes its meaning.
+"""What to do with an array whose axes are in another order than the model expects, without changing what elements mean.
 
 A reshape of (1, 224, 224, 3) to (1, 3, 224, 224) runs, and scrambles the picture. So nothing here reshapes: axes change
 places, and axes of one element come and go.

@@ -35,7 +35,7 @@ def _content_key(sources: Path, target: str) -> str:
 
 
 def _kept(folder: Path, key: str) -> Path | None:
-    """A library that was built from these sources before, if it is whole and nobody else can have written it.
+    """A library that was built from these sources before, if it is complete and no other user can have written it.
 
     It lies in a folder named by its sources and by its own bytes.
     """

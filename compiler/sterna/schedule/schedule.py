@@ -73,7 +73,8 @@ class Schedule:
 
     def fuse(self, stage: str, first: str, second: str, pitch: int = 0) -> str:
         """Two neighbouring axes -> one. Storage whose rows are `pitch` apart is walked through in one go: the second
-        axis has as many iterations, of which those beyond its own compute what nobody reads, of an intermediate stage.
+        axis has as many iterations, and those beyond its own compute elements of an intermediate stage that nothing
+        reads.
         """
         s = self._step("fuse", stage, first, second, *([pitch] if pitch else []))
         self._leaf(s, first)

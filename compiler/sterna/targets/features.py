@@ -180,7 +180,7 @@ def _vector_contradictions(target: Target, family: str, has: frozenset[str]) -> 
 
 def _lacking(key: str, what: str, needed: Iterable[str]) -> Contradiction:
     names = " and ".join(needed)
-    problem = f"{key}: {what} cannot be had without {names}, which cpu_features does not name"
+    problem = f"{key}: {what} needs {names}, which cpu_features does not name"
     return Contradiction(key, problem, f"change {key}, or add {names} to cpu_features, cpu and llvm_features")
 
 

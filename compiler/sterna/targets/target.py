@@ -34,8 +34,8 @@ class Target:
     """A machine to compile for.
 
     Args:
-        triple: as `zig cc -target` wants it; llvm_triple: as LLVM wants it.
-        cpu: as `zig cc -mcpu` wants it; llvm_cpu, llvm_features: as LLVM wants them.
+        triple: in the form of `zig cc -target`; llvm_triple: in LLVM's form.
+        cpu: in the form of `zig cc -mcpu`; llvm_cpu, llvm_features: in LLVM's form.
         cpu_features: what the kernels need, in the names of `sterna.h`; the runtime checks them.
         vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;

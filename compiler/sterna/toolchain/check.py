@@ -111,7 +111,7 @@ def _string(data: bytes, offset: int) -> str:
 
 
 def check_objects(objects: Sequence[bytes], target: Target) -> None:
-    """Checks that objects need nothing but each other. Formats other than ELF are left to their linker.
+    """Checks that objects use only symbols of each other. Formats other than ELF are left to their linker.
 
     Raises:
         SternaError: E0404, naming every symbol.

@@ -45,7 +45,7 @@ def zig(*arguments: str) -> list[str]:
 
 
 def _shared() -> Path:
-    """Where zig keeps what it builds of the C libraries: code, so nobody else may write there."""
+    """Where zig keeps the parts of C libraries that it builds: code, so no other user may write there."""
     shared = (cache_directory() or scratch_directory()) / "zig"
     with contextlib.suppress(OSError):  # what zig cannot write to, it says itself
         make_private(shared)

@@ -144,7 +144,7 @@ class Looping:
     def _limits(self, results: Sequence[int], most: int | None) -> tuple[int, int] | None:
         """The least and the greatest number of rows of results, where the number is only known at run time.
 
-        They are equal where the model declares it, and nobody has asked for another; None where nothing bounds it.
+        They are equal if the model declares it, unless another one was asked for; None if nothing bounds it.
         """
         names = [self.source.outputs[n] for n in results]
         given = [self.sizes.limits[name] for name in names if name in self.sizes.limits]

@@ -4,7 +4,7 @@ ONNX Runtime's quantizer leaves every operator a float one, reads its operands t
 result by QuantizeLinear; ONNX Runtime then runs such a group as one operator on integers (its QDQ selectors and
 actions). Here the group becomes that same operator, QLinearConv for Conv and so on, whose arithmetic is exact or
 rounds once; operators that only move elements, or choose among them, lose the conversions around them where both have
-the same scale and zero point. A product of integers whose result nobody rounds is one too, exact until it becomes a
+the same scale and zero point. An integer product whose result is not rounded is one too, exact until it becomes a
 float. What is no such group stays as it is, and computes with floats.
 """
 

@@ -2,7 +2,7 @@
 reads it (pointwise), and, if it is there, the matrix product whose padded result the window reads (an expansion).
 
 The tensors between never leave the second cache (M. Sandler et al., MobileNetV2: Inverted Residuals and Linear
-Bottlenecks, 2018, section 5.1, observe that they need not be materialized). A task is a block of rows of the result. It
+Bottlenecks, 2018, section 5.1, observe that they do not have to be stored). A task is a block of rows of the result. It
 first computes the rows of the expansion that its windows touch, then row by row the windows into a buffer of one row,
 which the first cache holds, and from there the product. Rows that two blocks touch are computed by both.
 """
@@ -74,7 +74,7 @@ class Sizes:
         return (rows - 1) * self.stride + self.window
 
     def gain(self, target: Target, lanes: int) -> float:
-        """Cycles that one kernel saves: what need not leave the cache, less what is computed twice."""
+        """Cycles that one kernel saves: traffic that stays in the cache, minus what is computed twice."""
         rows = self.block(target)
         if rows is None:
             return 0.0

@@ -237,7 +237,7 @@ def max_pool(t: Translation) -> tuple[Value | None, ...]:
 
 
 def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray | Value, tuple[int, ...]]:
-    """Sums of windows, channels last, and how many elements each window has as the count mode wants it: a tensor where
+    """Sums of windows, channels last, and how many elements each window has, by the count mode: a tensor where
     that depends on open dimensions."""
     spatial = _spatial(t, x)
     kernel = _kernel(t, spatial)
