@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -459,11 +458,4 @@ def _memory_text(plan: MemoryPlan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def model_name(path: str) -> str:
-    """A C identifier for a model, from its file's name."""
-    stem = Path(path).stem
-    name = "".join(ch if ch.isascii() and (ch.isalnum() or ch == "_") else "_" for ch in stem).strip("_").lower()
-    return f"model_{name}".rstrip("_") if not name or name[0].isdigit() else name
-
-
-__all__ = ["STAGES", "Compiled", "Options", "compile_graph", "model_name"]
+__all__ = ["STAGES", "Compiled", "Options", "compile_graph"]

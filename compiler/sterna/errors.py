@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sterna.advice import Fix, Surface, fix_text
 from sterna.error_codes import CODES
+from sterna.escape import terminal_lines
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Diagnostic:
         lines = [f"error[{self.code}]: {self.title}", *(f"  {line}" for line in self.where)]
         if self.fix is not None:
             lines.append(f"  fix: {fix_text(self.fix, surface)}")
-        return "\n".join(lines)
+        return terminal_lines("\n".join(lines))
 
     def __str__(self) -> str:
         return self.text("python")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.render import render_template
 from sterna.driver import Compiled
+from sterna.escape import comment
 from sterna.ir import dtypes
 from sterna.ir.graph import Quantized, Value
+from sterna.names import identifiers
 from sterna.passes.memory_plan import ALIGNMENT
 from sterna.passes.steps import Choice, Repeat
 from sterna.te.layout import most_elements
@@ -75,7 +76,7 @@ def static_model(compiled: Compiled) -> str:
     """`model.c`: the graph as calls of kernels; no JSON, no allocation, no globals."""
     calls = [
         _Call(
-            _comment(", ".join(call.sources) or call.name),
+            comment(", ".join(call.sources) or call.name),
             kernel,
             tuple(_address(compiled, v) for v in call.inputs),
             tuple(_address(compiled, v) for v in call.outputs),
@@ -112,13 +113,13 @@ class _Nesting:
     def choice(self, control: Choice) -> _If:
         condition = self.element(control.condition, "uint8_t")
         then = self.steps(control.first, control.middle)
-        return _If(_comment(control.name), condition, then, self.steps(control.middle, control.last))
+        return _If(comment(control.name), condition, then, self.steps(control.middle, control.last))
 
     def loop(self, control: Repeat) -> _Loop:
         self.depth += 1
         trips = "" if control.count is None else f"INT64_C({control.count})"
         made = _Loop(
-            _comment(control.name),
+            comment(control.name),
             self.depth,
             trips if control.trips is None else self.element(control.trips, "int64_t"),
             "" if control.condition is None else self.element(control.condition, "uint8_t"),
@@ -134,10 +135,6 @@ class _Nesting:
         return f"*{pointer}({_address(self.compiled, value)})"
 
 
-def _comment(text: str) -> str:
-    return re.sub(r"\*/|[^\x20-\x7e]", "?", text)
-
-
 def params_source(compiled: Compiled) -> str:
     """`params.c`: the weights as an array for flash."""
     data = compiled.params or b"\0"
@@ -147,14 +144,16 @@ def params_source(compiled: Compiled) -> str:
 
 def _names(compiled: Compiled) -> dict[str, object]:
     graph = compiled.graph
-    taken: set[str] = set()
+    named = [*((v, v.name) for v in graph.fed), *zip(graph.results, graph.result_names, strict=True)]
+    tensors = [
+        _tensor(v, name, identifier, graph.quantization)
+        for (v, name), identifier in zip(named, identifiers([name for _, name in named]), strict=True)
+    ]
     scratch = -(-max((k.function.scratch_bytes for k in compiled.kernels), default=0) // 64) * 64
     return {
         "model": compiled.model,
-        "inputs": [_tensor(v, v.name, taken, graph.quantization) for v in graph.fed],
-        "outputs": [
-            _tensor(v, n, taken, graph.quantization) for v, n in zip(graph.results, graph.result_names, strict=True)
-        ],
+        "inputs": tensors[: len(graph.fed)],
+        "outputs": tensors[len(graph.fed) :],
         "arena_bytes": compiled.plan.arena_bytes + scratch,
         "scratch_at": compiled.plan.arena_bytes,
         "params_bytes": max(len(compiled.params), 1),
@@ -168,16 +167,11 @@ def _names(compiled: Compiled) -> dict[str, object]:
     }
 
 
-def _tensor(value: Value, name: str, taken: set[str], quantization: Mapping[str, Quantized] | None = None) -> _Tensor:
-    identifier = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower() or "tensor"
-    while identifier in taken or identifier[0].isdigit():
-        identifier += "_" if not identifier[0].isdigit() else ""
-        identifier = f"t_{identifier}" if identifier[0].isdigit() else identifier
-    taken.add(identifier)
-    known = (quantization or {}).get(name)
+def _tensor(value: Value, name: str, identifier: str, quantization: Mapping[str, Quantized]) -> _Tensor:
+    known = quantization.get(name)
     whole = known if known is not None and len(known.scales) == 1 else None
     return _Tensor(
-        _comment(name),
+        comment(name),
         identifier,
         C_TYPE[dtypes.storage(value.dtype)],
         value.dtype,
@@ -197,7 +191,6 @@ def _address(compiled: Compiled, value: Value) -> str:
 
 
 def _identifiers(compiled: Compiled) -> dict[Value, str]:
-    taken: set[str] = set()
     graph = compiled.graph
-    pairs = [*((v, v.name) for v in graph.fed), *zip(graph.results, graph.result_names, strict=True)]
-    return {v: _tensor(v, name, taken).identifier for v, name in pairs}
+    names = identifiers([*(v.name for v in graph.fed), *graph.result_names])
+    return dict(zip((*graph.fed, *graph.results), names, strict=True))

@@ -58,6 +58,11 @@ def owned(manifest: Path, folder: Path) -> frozenset[str]:
     return frozenset(name for name, row in entries.items() if _is_own(folder / name, *row))
 
 
+def listed(folder: Path) -> frozenset[str]:
+    """Names that the manifest in a directory has, whether the files are there or not."""
+    return frozenset(_entries(folder))
+
+
 def _is_own(path: Path, size: int, digits: str) -> bool:
     try:
         if path.is_symlink() or not path.is_file():

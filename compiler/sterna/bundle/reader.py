@@ -1,43 +1,53 @@
-"""What tools want to know of a bundle on disk, without loading it."""
+"""What tools want to know of a bundle on disk, without loading it. Nothing in it is believed before it is checked."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
-from sterna.advice import Advice, Option
-from sterna.bundle.ownership import GRAPH_SECTION
-from sterna.errors import error
+from sterna.bundle.ownership import AT_COMPILE_TIME, GRAPH, GRAPH_SECTION, SINGLE, entry
+from sterna.bundle.validation import check_graph
+from sterna.errors import SternaError, error
+from sterna.runtime import hash64
+from sterna.runtime.strings import FILE as STRINGS
 from sterna.toolchain.wasm import custom_section
+
+FORMATS = (1, 2)
+_MOST_BYTES = 64 << 20
+_FIRST_LINE = re.compile(rb'\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n')
 
 
 def read_graph(bundle: str | os.PathLike[str]) -> dict[str, Any]:
     """The contents of graph.json; of a bundle of one file, those of its section.
 
     Raises:
-        SternaError: E0006 the directory holds no bundle, E0504 its graph is not JSON.
+        SternaError: E0006 the directory holds no bundle; E0504 its graph is malformed; E0505 it is damaged; E0506 it is
+            of another version.
     """
-    place = Path(bundle)
-    path = place / "graph.json"
+    return parse_graph(_graph_text(Path(bundle)), str(bundle))
+
+
+def parse_graph(text: bytes, place: str) -> dict[str, Any]:
+    """The checked contents of graph.json; errors as of `read_graph`."""
+    if len(text) > _MOST_BYTES:
+        raise error("E0504", f"graph.json has {len(text):,} bytes; at most 64 MiB are read", place)
+    line = _FIRST_LINE.match(text)
+    if line is None:
+        raise error("E0504", "graph.json is not that of a bundle: its first line is another", place)
+    if int(line[1]) not in FORMATS:
+        raise error("E0506", f"graph.json has format version {int(line[1])}; this version reads 1 and 2", place)
+    if hash64(text[line.end() :]) != line[2].decode():
+        raise error("E0505", "graph.json is damaged: its hash is another", place, fix="compile the model again")
     try:
-        text = (
-            path.read_bytes() if path.is_file() else custom_section((place / "model.wasm").read_bytes(), GRAPH_SECTION)
-        )
-    except (OSError, ValueError):
-        text = None
-    if text is None:
-        raise error(
-            "E0006", "not a bundle that a runtime can load", str(place), fix="give the directory that compile wrote"
-        )
-    try:
-        graph = json.loads(text)
-    except ValueError as problem:
-        raise error("E0504", f"graph.json is not JSON: {problem}", str(place)) from None
-    if not isinstance(graph, dict) or "sterna" not in graph:
-        raise error("E0504", "graph.json is not that of a bundle", str(place))
-    return graph
+        graph = json.loads(text, object_pairs_hook=_members)
+        check_graph(graph)
+    except (ValueError, LookupError, TypeError, RecursionError) as problem:
+        reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+        raise error("E0504", f"graph.json is malformed: {reason}", place, fix="compile the model again") from None
+    return dict(graph)
 
 
 def bundle_of_browser(bundle: str | os.PathLike[str]) -> dict[str, Any]:
@@ -47,19 +57,84 @@ def bundle_of_browser(bundle: str | os.PathLike[str]) -> dict[str, Any]:
         SternaError: as `read_graph`; E0507 it was compiled for another machine.
     """
     graph = read_graph(bundle)
-    triple = str(graph.get("target", {}).get("triple", ""))
+    triple = graph["target"]["triple"]
     if not triple.startswith("wasm32-freestanding"):
         raise error(
-            "E0507",
-            f"the bundle was compiled for {triple}",
-            str(bundle),
-            fix=Advice("compile it with ", Option("target", "browser")),
+            "E0507", f"the bundle was compiled for {triple}", str(bundle), fix="compile it with --target browser"
         )
     return graph
 
 
-def opened_files(graph: dict[str, Any], bundle: str | os.PathLike[str]) -> list[str]:
-    """The files that a runtime opens."""
-    if not (Path(bundle) / "graph.json").is_file():
-        return [str(graph["library"])]
-    return ["graph.json", *sorted(graph["files"])]
+def runtime_files(bundle: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The graph of a bundle for browsers, and the contents of all that a runtime opens, by name; all hashes are right.
+
+    Raises:
+        SternaError: as `bundle_of_browser`; E0503 a file cannot be read; E0505 one is not what was compiled.
+    """
+    place = Path(bundle)
+    graph = bundle_of_browser(place)
+    if not (place / GRAPH).is_file():
+        return graph, {SINGLE: _checked(place, SINGLE, graph, whole=False), **_strings(place, graph)}
+    names = ["params.bin", graph.get("library", ""), *(v["library"] for v in graph.get("variants", ()))]
+    text = _graph_text(place)
+    if parse_graph(text, str(place)) != graph:
+        raise error("E0505", "the bundle was replaced while it was read", str(place), fix="try again")
+    contents = {name: _checked(place, name, graph) for name in dict.fromkeys(filter(None, names))}
+    return graph, {GRAPH: text, **contents, **_strings(place, graph)}
+
+
+def damaged_files(graph: dict[str, Any], place: Path) -> list[str]:
+    """Files that are not what they were when the bundle was compiled, and those that are missing and are opened."""
+    single = not (place / GRAPH).is_file()
+    bad = []
+    for name in graph["files"]:
+        if (name in AT_COMPILE_TIME and not (place / name).exists()) or (single and name == "params.bin"):
+            continue
+        try:
+            _checked(place, name, graph, whole=not (single and name == SINGLE))
+        except SternaError:
+            bad.append(name)
+    return bad
+
+
+def _strings(place: Path, graph: dict[str, Any]) -> dict[str, bytes]:
+    return {STRINGS: _checked(place, STRINGS, graph)} if STRINGS in graph["files"] else {}
+
+
+def _checked(place: Path, name: str, graph: dict[str, Any], whole: bool = True) -> bytes:
+    row = graph["files"][name]
+    try:
+        if (place / name).is_symlink() or not (place / name).is_file():
+            raise error("E0503", f"{name} is missing, or no regular file", str(place))
+        data = (place / name).read_bytes()
+    except OSError as problem:
+        raise error("E0503", f"{name} cannot be read: {problem.strerror}", str(place)) from None
+    found = entry(data if whole else data[: row["bytes"]])
+    if found != {key: row[key] for key in found}:
+        fix = "copy the bundle again, or compile the model again"
+        raise error("E0505", f"{name} is damaged: its size or hash is not the one in graph.json", str(place), fix=fix)
+    return data
+
+
+def _graph_text(place: Path) -> bytes:
+    """The bytes of graph.json, wherever they are."""
+    text = None
+    try:
+        if (place / GRAPH).is_file():
+            text = (place / GRAPH).read_bytes()
+        elif (place / SINGLE).is_file():
+            text = custom_section((place / SINGLE).read_bytes(), GRAPH_SECTION)
+    except (OSError, ValueError, IndexError):
+        pass
+    if text is None:
+        raise error(
+            "E0006", "not a bundle that a runtime can load", str(place), fix="give the directory that compile wrote"
+        )
+    return text
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member occurs twice")
+    return members

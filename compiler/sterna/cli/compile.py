@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from sterna.api import compile_model
 from sterna.bundle.directory import Written, write_files
 from sterna.bundle.writer import bundle_files
 from sterna.cli import options
-from sterna.cli.output import Signature, console, duration, left_alone, print_json, size, steps
+from sterna.cli.output import Signature, console, duration, echo, left_alone, print_json, size, steps
 from sterna.cli.output import files as files_text
 from sterna.cli.output import signature as signature_text
 from sterna.debug.golden import golden_files, golden_sets
 from sterna.debug.rounding import rounding_errors
 from sterna.driver import STAGES, Compiled
 from sterna.errors import SternaError
+from sterna.escape import rich as escape
 from sterna.ir.graph import Value
 
 _STEPS = 8  # those of api.compile_model, and the last one here
@@ -75,7 +75,7 @@ def command(
         if stage in dumps or "all" in dumps:
             seen[stage] = text
             if not as_json:
-                click.echo(f"// after {stage}\n{text.rstrip()}\n")
+                echo(f"// after {stage}\n{text.rstrip()}\n")
 
     sizes = options.unique(shapes, "--shape"), options.unique(dims, "--dim")
     start = time.perf_counter()

@@ -13,7 +13,6 @@ import click
 import numpy as np
 import onnx
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +22,7 @@ from sterna.bundle.writer import bundle_files
 from sterna.cli.options import json_option
 from sterna.cli.output import bar, console, duration, files, left_alone, print_json, steps
 from sterna.codegen.generators import DEFAULT, GENERATORS
+from sterna.escape import rich as escape
 from sterna.runtime import Bundle, load
 from sterna.runtime.inputs import Array
 

@@ -7,12 +7,12 @@ from importlib import metadata
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from sterna.cli.failures import print_errors
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
 from sterna.errors import SternaError
+from sterna.escape import rich as escape
 from sterna.private import cache_state
 from sterna.runtime import library
 from sterna.targets.target import load_target

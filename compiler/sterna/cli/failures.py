@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 import sys
@@ -15,6 +14,7 @@ import click
 
 from sterna.advice import fix_text
 from sterna.errors import Diagnostic, SternaError
+from sterna.escape import json_text
 from sterna.version import __version__
 
 #: Mistakes in the command line itself.
@@ -85,7 +85,7 @@ def _debug() -> None:
 def _report(mistake: SternaError, as_json: bool) -> int:
     print_errors(mistake)
     if as_json:
-        click.echo(json.dumps({"errors": errors_json(mistake)}, indent=2))
+        click.echo(json_text({"errors": errors_json(mistake)}, indent=2))
     return 2 if all(code in USAGE for code in mistake.codes) else 1
 
 

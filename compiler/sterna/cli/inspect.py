@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from sterna.bundle import cyclonedx
@@ -30,6 +29,7 @@ from sterna.debug.describe_boosted import describe_boosted
 from sterna.debug.describe_tflite import describe_tflite
 from sterna.debug.totals import with_totals
 from sterna.errors import SternaError, error
+from sterna.escape import rich as escape
 from sterna.frontends.formats import format_of
 from sterna.runtime.meaning import Quantization
 

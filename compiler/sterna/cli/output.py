@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +12,11 @@ from typing import Any, TextIO
 import click
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
+from sterna.escape import json_text, terminal_lines
+from sterna.escape import rich as escape
 from sterna.runtime.inputs import TensorSpec
 
 _OTHERS = 8  # that are named
@@ -40,11 +40,16 @@ def console(stream: TextIO | None = None) -> Console:
     """A console for standard output, or another stream. Made anew each time: streams may have been replaced."""
     out = stream or sys.stdout
     width = None if out.isatty() or os.environ.get("COLUMNS") else _PIPE_COLUMNS
-    return Console(file=out, width=width, highlight=False)
+    return Console(file=out, width=width, highlight=False, emoji=False)
+
+
+def echo(text: str) -> None:
+    """Lines, of which parts may be names of a model."""
+    click.echo(terminal_lines(text))
 
 
 def print_json(data: Any) -> None:
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    click.echo(json_text(data, indent=2))
 
 
 def size(count: int) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.markup import escape
 
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, size
+from sterna.escape import rich as escape
 from sterna.package.npm import npm_package
 
 

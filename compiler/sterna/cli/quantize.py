@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
 from sterna.api import compile_to
 from sterna.cli import options
 from sterna.cli.output import console, duration, print_json, size, steps, table
 from sterna.errors import error
+from sterna.escape import rich as escape
 from sterna.quantize import METHODS, Settings, quantize_model
 from sterna.quantize.numbers import ACTIVATIONS
 from sterna.quantize.quantizer import STEPS

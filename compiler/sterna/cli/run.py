@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.markup import escape
 from rich.table import Table
 
 from sterna.cli import options
 from sterna.cli.inputs import LAYOUTS, ImageOptions, Normalization, read_inputs
-from sterna.cli.output import bar, console, duration, print_json, spec_json, table, type_text
+from sterna.cli.output import bar, console, duration, echo, print_json, spec_json, table, type_text
 from sterna.debug.random_inputs import random_inputs
 from sterna.errors import Diagnostic, SternaError, error
+from sterna.escape import rich as escape
 from sterna.runtime import Bundle, NodeTime, load
 from sterna.runtime.inputs import Array, TensorSpec, match_inputs
 
@@ -200,7 +200,7 @@ def _print(
             text = np.array2string(
                 array, precision=5, threshold=20, edgeitems=3, max_line_width=76, suppress_small=True
             )
-            click.echo("\n".join(f"  {line}" for line in text.splitlines()[:12]))
+            echo("\n".join(f"  {line}" for line in text.splitlines()[:12]))
     workers = "1 thread" if threads == 1 else f"{threads} threads"
     median = duration(statistics.median(times))
     if len(times) == 1:

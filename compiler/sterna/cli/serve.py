@@ -11,7 +11,7 @@ from sterna.api import compile_model
 from sterna.bundle.reader import bundle_of_browser
 from sterna.bundle.writer import bundle_files
 from sterna.cli.demo import DATA
-from sterna.codegen.render import resource_directory
+from sterna.codegen.render import resource
 from sterna.web.files import Root
 from sterna.web.server import HOST, make_server
 
@@ -44,8 +44,8 @@ def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
 def _roots(bundle: Path | None) -> dict[str, Root]:
     """What the page is made of. The digits stay in memory: whatever ends the server, no folder is left behind."""
     roots: dict[str, Root] = {
-        "": resource_directory("examples") / "browser",
-        "sterna": resource_directory("runtime_js") / "src",
+        "": resource("examples") / "browser",
+        "sterna": resource("runtime_js") / "src",
         "digits": bundle_files(compile_model(DATA / "digits.onnx", "browser", all_variants=True)),
     }
     return roots if bundle is None else {**roots, "bundle": bundle}

@@ -6,10 +6,10 @@ import dataclasses
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
+from sterna.escape import rich as escape
 from sterna.targets.target import Target, load_target, target_names
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich.markup import escape
 
 from sterna.cli import options
 from sterna.cli.failures import errors_json, print_errors
@@ -19,6 +18,7 @@ from sterna.debug.comparison import Difference, TensorCheck
 from sterna.debug.trades import Trade
 from sterna.debug.verify import REFERENCES, TOLERANCE, Report, verify_model
 from sterna.errors import Diagnostic, SternaError, error
+from sterna.escape import rich as escape
 from sterna.runtime import load
 from sterna.runtime.golden import ReplayedOutput
 from sterna.runtime.inputs import read_archive

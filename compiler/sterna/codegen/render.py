@@ -8,24 +8,28 @@ from typing import Any
 
 import jinja2
 
+from sterna.escape import comment, javascript
 
-def resource_directory(name: str) -> Path:
-    """A directory that stands at the root of a checkout and inside the package in a wheel: templates, runtime_c."""
+
+def resource(name: str) -> Path:
+    """What stands at the root of a checkout and inside the package in a wheel: templates, runtime_c, LICENSE."""
     package = Path(__file__).resolve().parent.parent
     inside = package / name
-    return inside if inside.is_dir() else package.parent.parent / name
+    return inside if inside.exists() else package.parent.parent / name
 
 
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader([resource_directory("templates"), resource_directory("runtime_c") / "include"]),
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([resource("templates"), resource("runtime_c") / "include"]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,
+        autoescape=False,  # every language has an escaper of its own
     )
+    environment.filters.update(comment=comment, javascript=javascript)
+    return environment
 
 
 def render_template(name: str, /, **values: Any) -> str:

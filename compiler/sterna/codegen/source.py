@@ -10,6 +10,7 @@ from string import Template
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily, short
 from sterna.codegen.machine import find_idioms
 from sterna.codegen.printer import Printer
+from sterna.escape import comment
 from sterna.ir import dtypes
 from sterna.loops.program import Function, most
 from sterna.targets.target import Target
@@ -40,9 +41,9 @@ def kernel_texts(
     for n, f in enumerate(functions):
         printer = Printer(dialect)
         lines = printer.function(f) if bodies else []
-        comment = tuple(re.sub(r"\*/|[^\x20-\x7e]", "?", text) for text in (comments[n] if comments else ()))
+        above = tuple(comment(text) for text in (comments[n] if comments else ()))
         facts = (most(f.n_tasks), f.scratch_bytes, f.has_barriers, printer.uses_tasks)
-        kernels.append(KernelText(f.name, comment, *facts, tuple(lines)))
+        kernels.append(KernelText(f.name, above, *facts, tuple(lines)))
     return kernels
 
 

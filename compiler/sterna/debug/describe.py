@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,8 @@ import onnx
 from onnx import inliner
 
 from sterna.advice import Compile
-from sterna.bundle.ownership import AT_COMPILE_TIME, GRAPH_SECTION
+from sterna.bundle.ownership import GRAPH, SINGLE, listed
+from sterna.bundle.reader import damaged_files, read_graph
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.onnx import structure
 from sterna.frontends.onnx.file import element_type, load
@@ -22,8 +22,6 @@ from sterna.frontends.onnx.nodes import opsets, schema
 from sterna.frontends.onnx.operators import translators
 from sterna.ir import dtypes
 from sterna.runtime.dims import Bounds, Dimension
-from sterna.runtime.library import hash64
-from sterna.toolchain.wasm import custom_section
 
 
 @dataclass(frozen=True)
@@ -205,49 +203,22 @@ def describe_bundle(directory: str | os.PathLike[str]) -> BundleFacts:
     """The facts of a bundle for any machine.
 
     Raises:
-        SternaError: E0006 the directory is no bundle, E0503 a file cannot be read, E0504 graph.json is malformed.
+        SternaError: E0006 the directory is no bundle, E0503 it cannot be read, E0504 to E0506 of graph.json.
     """
     place = Path(directory)
     try:
         sizes = {path.name: path.stat().st_size for path in sorted(place.iterdir()) if path.is_file()}
-        if "graph.json" not in sizes and "model.wasm" not in sizes:
-            if {"kernels.c", "model.c"} <= sizes.keys():
-                return BundleFacts(place, None, sizes, None)
-            fix = Compile("MODEL", str(place))
-            raise error("E0006", f"{place} is not a bundle: it has no graph.json", fix=fix)
-        whole = "graph.json" not in sizes
-        text = _section(place) if whole else (place / "graph.json").read_bytes()
-        first, _, rest = text.partition(b"\n")
-        graph = json.loads(text)
-        head = json.loads(first.rstrip(b",") + b"}")
-        intact = head["hash"] == hash64(rest) and all(
-            name in sizes and _fits(place / name, entry, whole)
-            for name, entry in graph["files"].items()
-            if name in sizes or name not in AT_COMPILE_TIME | ({"params.bin"} if whole else set())
-        )
-        for key in ("model", "target", "arena", "values", "inputs", "outputs", "nodes", "kernels"):
-            graph[key]
     except OSError as problem:
         raise error("E0503", f"{problem.filename} cannot be read: {problem.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise error("E0504", "graph.json is malformed", str(place), fix="compile the model again") from None
-    return BundleFacts(place, graph, sizes, intact)
-
-
-def _section(place: Path) -> bytes:
-    """graph.json of a bundle of one file."""
-    found = custom_section((place / "model.wasm").read_bytes(), GRAPH_SECTION)
-    if found is None:
-        raise ValueError("no such section")
-    return found
-
-
-def _fits(path: Path, entry: Mapping[str, Any], whole: bool) -> bool:
-    """Whether a file is the one that was written; of a bundle of one file, the part before the graph."""
-    data = path.read_bytes()
-    if whole and path.name == "model.wasm":
-        data = data[: entry["bytes"]]
-    return bool(len(data) == entry["bytes"] and hash64(data) == entry["hash"])
+    if GRAPH not in sizes and SINGLE not in sizes:
+        if {"kernels.c", "model.c"} <= sizes.keys():
+            names = listed(place) or sizes.keys()
+            return BundleFacts(place, None, {name: size for name, size in sizes.items() if name in names}, None)
+        fix = Compile("MODEL", str(place))
+        raise error("E0006", f"{place} is not a bundle: it has no graph.json", fix=fix)
+    graph = read_graph(place)
+    own = {name: size for name, size in sizes.items() if name in graph["files"] or name == GRAPH}
+    return BundleFacts(place, graph, own, not damaged_files(graph, place))
 
 
 def bundle_totals(graph: Mapping[str, Any]) -> Totals:

@@ -25,11 +25,12 @@ from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs, specs_of
 from sterna.debug.reference import REFERENCES, Reference, reference_for
 from sterna.debug.trades import Trade, judge_trades
-from sterna.driver import Compiled, Options, compile_graph, model_name, multiplies_unsigned_bytes, open_dimensions
+from sterna.driver import Compiled, Options, compile_graph, multiplies_unsigned_bytes, open_dimensions
 from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
+from sterna.names import model_name
 from sterna.passes.pipeline import optimize
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here

@@ -7,36 +7,38 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sterna.advice import Advice, Option
-from sterna.bundle.reader import bundle_of_browser, opened_files
-from sterna.codegen.render import render_template, resource_directory
+from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.reader import runtime_files
+from sterna.codegen.render import render_template, resource
 from sterna.errors import error
+from sterna.escape import javascript
 
 _ARRAYS = {
     "float32": "Float32Array", "float64": "Float64Array", "float16": "Uint16Array", "bfloat16": "Uint16Array",
     "int8": "Int8Array", "int16": "Int16Array", "int32": "Int32Array", "int64": "BigInt64Array",
     "uint16": "Uint16Array", "uint32": "Uint32Array", "uint64": "BigUint64Array",
 }  # fmt: skip
+_MOST = 214
 #: https://docs.npmjs.com/cli/configuring-npm/package-json: lower case, URL-safe, perhaps in a scope, at most 214.
-_NAME = re.compile(r"(?=.{1,214}$)(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
-_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_NAME = re.compile(rf"(?=.{{1,{_MOST}}}$)(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII)
 _TEMPLATES = ("package.json", "index.js", "index.d.ts", "README.md")
 
 
 @dataclass(frozen=True)
 class _Tensor:
-    """An input or output as the templates name it."""
+    """An input or output as the templates name it; `dims` as people write them."""
 
     name: str
     array: str
-    shape: str
-    elements: str
-    comment: str
+    dtype: str
+    dims: list[str]
 
 
 def npm_package(
@@ -48,48 +50,51 @@ def npm_package(
         name: of the package; by default the model's, as npm allows it.
 
     Raises:
-        SternaError: E0006 or E0507, it is not a bundle for browsers; E0203 npm would refuse the name or version; E0204
-            the place is taken or cannot be written.
+        SternaError: E0006 or E0503 to E0507, it is no whole bundle for browsers; E0203 npm would refuse the name or
+            version; E0204 the place is taken or cannot be written. Nothing was written then.
     """
-    graph = bundle_of_browser(bundle)
-    name = name or str(graph["model"]).replace("_", "-").lower().lstrip(".-")
+    graph, contents = runtime_files(bundle)
+    name = name or graph["model"].replace("_", "-").lower().lstrip(".-")[:_MOST]
     if not _NAME.fullmatch(name):
-        raise error(
-            "E0203",
-            f'npm does not take the name "{name}"',
-            fix=Advice(Option("name", "my-model"), ", or ", Option("name", "@me/my-model")),
-        )
+        fix = Advice(Option("name", "my-model"), ", or ", Option("name", "@me/my-model"))
+        raise error("E0203", f'npm does not take the name "{name}"', fix=fix)
     if not _VERSION.fullmatch(version):
         raise error("E0203", f'npm does not take the version "{version}"', fix=Advice(Option("version", "1.0.0")))
-    place, source = Path(output), Path(bundle)
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
-    files = opened_files(graph, bundle)
+    place = Path(output)
+    files = {f"model/{file}": data for file, data in contents.items()}
     try:
-        (place / "model").mkdir(parents=True)
-        for file in files:
-            shutil.copyfile(source / file, place / "model" / file)
-        shutil.copytree(resource_directory("runtime_js") / "src", place / "runtime")
-        for file in _TEMPLATES:
-            (place / file).write_text(_render(file, graph, files, source, name, version), "utf-8")
-    except OSError as problem:
+        if place.is_dir() and any(place.iterdir()):
+            raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
+        runtime = resource("runtime_js") / "src"
+        files |= {f"runtime/{path.name}": path.read_bytes() for path in sorted(runtime.glob("*.js"))}
+        files["LICENSE"] = license_text()
+        files |= {file: _render(file, graph, contents, name, version).encode() for file in _TEMPLATES}
+        install(place, Files(files, ("package.json",)))
+    except ClashError as clash:
+        raise error("E0204", f"the output directory has files of these names: {clash}", str(place)) from None
+    except (OSError, ValueError) as problem:
         raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
 
 
-def _render(template: str, graph: dict[str, Any], files: list[str], source: Path, name: str, version: str) -> str:
-    symbols = [str(s["name"]) for s in graph.get("symbols", [])]
-    used = {"graph.json", "params.bin", graph["library"]}
-    size = sum((source / file).stat().st_size for file in files if file in used)
+def license_text() -> bytes:
+    """The license of the runtimes; it goes wherever they go."""
+    return resource("LICENSE").read_bytes()
+
+
+def _render(template: str, graph: dict[str, Any], contents: Mapping[str, bytes], name: str, version: str) -> str:
+    symbols = [symbol["name"] for symbol in graph.get("symbols", [])]
+    used = {"graph.json", "params.bin", graph.get("library", "")}
+    size = sum(len(data) for file, data in contents.items() if file in used)
     return render_template(
         f"package/npm/{template}.j2",
         name=name,
         version=version,
         model=graph["model"],
-        type="".join(part.capitalize() for part in str(graph["model"]).split("_")) + "Model",
-        files=files,
+        type="".join(part.capitalize() for part in graph["model"].split("_")) + "Model",
+        files=list(contents),
         size=f"{size / 1e6:.1f} MB",
-        dims=" | ".join(f'"{s}"' for s in symbols) or "never",
+        dims=" | ".join(javascript(symbol) for symbol in symbols) or "never",
         inputs=[_tensor(graph["values"][v], symbols) for v in graph["inputs"]],
         outputs=[_tensor(graph["values"][v], symbols) for v in graph["outputs"]],
     )
@@ -97,11 +102,7 @@ def _render(template: str, graph: dict[str, Any], files: list[str], source: Path
 
 def _tensor(value: dict[str, Any], symbols: list[str]) -> _Tensor:
     sizes = [_size(n, symbols) for n in value["dims"]]
-    shape = f"[{', '.join(sizes)}]"
-    array = _ARRAYS.get(value["dtype"], "Uint8Array")
-    return _Tensor(
-        value["name"], array, shape, " * ".join(sizes) or "1", f"{value['dtype']}{shape}".replace("*/", "* /")
-    )
+    return _Tensor(value["name"], _ARRAYS.get(value["dtype"], "Uint8Array"), value["dtype"], sizes)
 
 
 def _size(expression: Any, symbols: list[str]) -> str:

@@ -14,6 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from sterna.arguments import Arguments
 from sterna.errors import SternaError, error
 from sterna.runtime.bundle import Bundle
 from sterna.runtime.inputs import Array, TensorSpec
@@ -142,8 +143,9 @@ class TextBundle(Bundle):
 
 def load(directory: str | os.PathLike[str], threads: int = 1) -> Bundle:
     """Loads a bundle that `sterna compile` made. `threads` counts the caller: 1 makes no thread."""
-    if not isinstance(directory, (str, os.PathLike)):
-        return Bundle(directory, threads)  # type: ignore[unreachable]  # it says what is wrong
+    arguments = Arguments("E0501")
+    arguments.path("directory", directory)
+    arguments.done()
     place = os.fspath(directory)
     for _ in range(_ATTEMPTS):
         before = _version(place)

@@ -1,0 +1,67 @@
+"""Escaping of text that others chose (names in models and bundles), one function for each language that it goes into.
+
+A name may hold anything: control characters of a terminal, the end of a comment, markup, direction overrides. Whoever
+prints or generates one passes it through the function of that language; nothing else escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+#: Characters that a reader does not see, or that act: controls, format characters (among them those that turn the
+#: direction of text round), separators of lines, halves of surrogate pairs.
+_UNSEEN = (
+    "\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f"
+)
+_IN_A_LINE = re.compile(f"[{_UNSEEN}]")
+_IN_LINES = re.compile(f"(?![\n\t])[{_UNSEEN}]")
+_BEYOND_ASCII = re.compile(f"(?![\x00-\x1f])[{_UNSEEN}]")
+_RICH_TAG = re.compile(r"(\\*)(\[[a-z#/@][^[]*?\])")
+
+
+def terminal(text: str) -> str:
+    """For a terminal, within a line: what is not seen, or acts, is spelled as in Python (`\\x1b`, `\\u202e`)."""
+    return _IN_A_LINE.sub(_spelled, text)
+
+
+def terminal_lines(text: str) -> str:
+    """As `terminal`, of text that consists of lines; they stay lines."""
+    return _IN_LINES.sub(_spelled, text)
+
+
+def rich(text: str) -> str:
+    """For the markup of rich, on a terminal: nothing in it is a tag, whatever stands behind it."""
+    escaped = _RICH_TAG.sub(r"\1\1\\\2", terminal(text))
+    backslashes = escaped[len(escaped.rstrip("\\")) :]
+    return f"{escaped}{backslashes}[none][/none]" if backslashes else escaped  # before a tag, two stand for one
+
+
+def json_text(data: Any, indent: int | None = None) -> str:
+    """JSON that a terminal may show: what is not seen is spelled, other letters are themselves."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False)
+    return _BEYOND_ASCII.sub(_json_unit, text)
+
+
+def javascript(data: Any) -> str:
+    """A literal of JavaScript and TypeScript, for anything that JSON can say; in ASCII, and no HTML in it."""
+    return re.sub("[<>&\x7f]", lambda found: f"\\u{ord(found[0]):04x}", json.dumps(data))
+
+
+def comment(text: str) -> str:
+    """For a block comment of C, JavaScript or TypeScript: in ASCII, neither its end nor the start of another."""
+    text = re.sub(r"[^\x20-\x7e]", "?", text)
+    text = re.sub(r"(?<=\*)(?=/)|(?<=/)(?=\*)|(?<=\?)(?=\?)", " ", text)  # also trigraphs: ??/ is a backslash
+    return f"{text} " if text.endswith(("/", "*", "\\", "?")) else text
+
+
+def _spelled(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_unit(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
