@@ -11,7 +11,7 @@ NAMES = (
     "..\\..\\x",
     "/etc/passwd",
     "C:\\x:y",
-    "a\0b",  # ends of strings and lines
+    "a\tb",  # ends of lines
     "a\nb",
     "a\r\nerror[E0901]: bug",
     "line\\\n#include <x>",
@@ -35,7 +35,7 @@ NAMES = (
     "`rm -rf x`",
     "${x}$(x)",
     "\"'",
-    "“”‘’«»",
+    "\u201c\u201d\u2018\u2019«»",
     "\\",
     "a\\\\",
     "??/ %s %n",

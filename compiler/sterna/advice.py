@@ -7,6 +7,8 @@ is `try --dim batch=1` for who typed a command, and `try dims={"batch": 1}` for 
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +16,7 @@ from typing import Any, Literal
 Surface = Literal["cli", "python"]
 """Where an error is read: at the command line, or in a program that called the Python interface."""
 
+_PLACEHOLDER = re.compile(r"<\w+>")
 #: Keywords whose flag has another name; of all others it is the keyword itself.
 _FLAGS = {
     "dims": "--dim",
@@ -154,6 +157,11 @@ def _path(path: str) -> str:
 
 
 def _quoted(flag: str, value: str) -> str:
-    """A flag with its value, in quotation marks where a shell would take it apart."""
-    plain = all(letter.isalnum() or letter in "=,.:_/+-<>@%" for letter in value)
-    return flag + (value if plain else f'"{value}"')
+    """A flag with its value, in quotation marks where a shell would take it apart.
+
+    Names come from models: where a shell would act on something within double quotation marks, they are single ones.
+    """
+    rest = _PLACEHOLDER.sub("", value)  # <size>
+    if all(letter.isalnum() or letter in "=,.:_/+-@%" for letter in rest):
+        return flag + value
+    return flag + (shlex.quote(value) if any(letter in '"$`\\!' for letter in value) else f'"{value}"')

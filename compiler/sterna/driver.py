@@ -12,7 +12,8 @@ import numpy as np
 
 from sterna.advice import Advice, Option, dims
 from sterna.codegen.generators import KernelSet, check_generator, generator_for, source
-from sterna.errors import SternaError, error
+from sterna.errors import Diagnostic, SternaError, error
+from sterna.escape import terminal
 from sterna.intrinsics import DOTS
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph
@@ -157,6 +158,7 @@ def compile_graph(
     if options.weights not in WEIGHTS:
         raise error("E0203", f'weights cannot be stored as "{options.weights}"', fix=f"one of {', '.join(WEIGHTS)}")
     _check_packaging(options)
+    _check_names(graph)
     show = observe or (lambda stage, text: None)
     step = progress or (lambda what: None)
     step("optimizing the graph")
@@ -272,6 +274,16 @@ def _check_packaging(options: Options) -> None:
     if options.single_file and not target.is_wasm:
         fix = Advice(Option("target", "browser"), ", or without ", Option("single_file"))
         raise error("E0203", f"the target {target.name} has no single-file form", fix=fix)
+
+
+def _check_names(graph: Graph) -> None:
+    """Refuses names that programs give to the runtime, and that end too early for it."""
+    named = [("input", value.name) for value in graph.fed] + [("output", name) for name in graph.result_names]
+    named += [("dimension", symbol.name) for symbol in dimensions(graph)]
+    if bad := [(kind, name) for kind, name in named if "\0" in name]:
+        fix = "rename it in the model: for programs in C it ends there"
+        titles = [f'the name of the {kind} "{name}" has a zero byte in it' for kind, name in bad]
+        raise SternaError(Diagnostic("E0103", title, (), fix) for title in titles)
 
 
 def dimensions(graph: Graph) -> tuple[Symbol, ...]:
@@ -455,7 +467,7 @@ def _memory_text(plan: MemoryPlan) -> str:
         f"  {value.name}: {value.type} at {offset}"
         for value, offset in sorted(plan.offsets.items(), key=lambda item: item[1])
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(terminal, lines)) + "\n"
 
 
 __all__ = ["STAGES", "Compiled", "Options", "compile_graph"]

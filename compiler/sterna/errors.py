@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sterna.advice import Fix, Surface, fix_text
 from sterna.error_codes import CODES
-from sterna.escape import terminal_lines
+from sterna.escape import terminal, terminal_lines
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,12 @@ class Diagnostic:
             raise ValueError(f"{self.code} is not listed in sterna.error_codes.CODES")
 
     def text(self, surface: Surface) -> str:
-        """The whole message, as it is read there."""
-        lines = [f"error[{self.code}]: {self.title}", *(f"  {line}" for line in self.where)]
+        """The whole message, as it is read there. Names in it come from files: they make no lines of their own."""
+        lines = [f"error[{self.code}]: {terminal(self.title)}"]
+        lines += ["  " + terminal_lines(line).replace("\n", "\n    ") for line in self.where]
         if self.fix is not None:
-            lines.append(f"  fix: {fix_text(self.fix, surface)}")
-        return terminal_lines("\n".join(lines))
+            lines.append(f"  fix: {terminal(fix_text(self.fix, surface))}")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.text("python")

@@ -17,6 +17,7 @@ _UNSEEN = (
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0001\U000e0020-\U000e007f"
 )
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _IN_A_LINE = re.compile(f"[{_UNSEEN}]")
 _IN_LINES = re.compile(f"(?![\n\t])[{_UNSEEN}]")
 _BEYOND_ASCII = re.compile(f"(?![\x00-\x1f])[{_UNSEEN}]")
@@ -60,6 +61,8 @@ def comment(text: str) -> str:
 
 def _spelled(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if found[0] in _SHORT:
+        return _SHORT[found[0]]
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

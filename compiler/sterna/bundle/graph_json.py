@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,9 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
     Args:
         files: contents of the bundle's other files.
     """
-    rest = json.dumps(_members(compiled, files), separators=(",", ":"), ensure_ascii=False)[1:].encode()
+    text = json.dumps(_members(compiled, files), separators=(",", ":"), ensure_ascii=False)[1:]
+    # Names are texts of C there. What a program names has none of this (driver.compile_graph); nodes and labels may.
+    rest = re.sub(r"(?<!\\)((?:\\\\)*)\\u0000", "\\1\ufffd", text).encode("utf-8", "replace")
     version = FORMAT_WITH_CONTROL if compiled.control else FORMAT
     return b'{"sterna":%d,"hash":"%s",\n' % (version, hash64(rest).encode()) + rest
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sterna.bundle import cyclonedx
-from sterna.codegen.render import resource_directory
+from sterna.codegen.render import resource
 from sterna.debug.describe import BundleFacts, describe_bundle
 from sterna.errors import SternaError, error
 from sterna.runtime import library
@@ -124,7 +124,7 @@ def _source(source: dict[str, Any]) -> cyclonedx.Component:
 
 def installation_bill() -> dict[str, Any]:
     """The bill of the installed package: its parts, and its dependencies as they are installed, those of theirs too."""
-    folders = {name: resource_directory(name) for name in cyclonedx.VENDORED}
+    folders = {name: resource(name) for name in cyclonedx.VENDORED}
     try:
         compiled = [library.find()]
     except SternaError:  # not built yet, in a checkout

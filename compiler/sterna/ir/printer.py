@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sterna.escape import terminal
 from sterna.ir.graph import Graph, Node, Value
 from sterna.ir.integer import Int
 
@@ -20,10 +21,10 @@ _INLINE = 4  # constants of up to so many elements are written out
 def print_graph(graph: Graph, indent: str = "") -> str:
     """The whole graph. `%` marks values, `@` constants; short constants are written out."""
     inputs = ", ".join(f"%{value.name}: {value.type}" for value in graph.inputs)
-    lines = [f"{indent}graph {graph.name}({inputs}) {{"]
+    lines = [terminal(f"{indent}graph {graph.name}({inputs}) {{")]
     lines += [print_node(node, indent + "  ") for node in graph.nodes]
     results = zip(graph.output_names, graph.outputs, strict=True)
-    lines.append(f"{indent}  return " + ", ".join(f"{name} = {_operand(value)}" for name, value in results))
+    lines.append(terminal(f"{indent}  return {', '.join(f'{name} = {_operand(value)}' for name, value in results)}"))
     return "\n".join([*lines, indent + "}"])
 
 
@@ -34,7 +35,7 @@ def print_node(node: Node, indent: str = "") -> str:
     types = ", ".join(str(value.type) for value in node.outputs)
     attributes = f" {_attributes(node.attributes)}" if node.attributes else ""
     sources = "    # from " + ", ".join(f'"{source}"' for source in node.sources) if node.sources else ""
-    line = f"{indent}{results} = {node.op}({operands}){attributes} : {types}{sources}"
+    line = terminal(f"{indent}{results} = {node.op}({operands}){attributes} : {types}{sources}")
     return "\n".join([line, *(print_graph(region, indent + "  ") for region in node.regions)])
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sterna.escape import terminal
 from sterna.ir.graph import Graph, Names, Node, Value, constant
 from sterna.ops.control import CONDITION, IF, Loop
 from sterna.passes.fuse import fuse
@@ -96,7 +97,7 @@ def print_steps(steps: Steps) -> str:
             if isinstance(control, Choice) and control.middle == n:
                 lines.append("  " * depth + "else")
         lines.append("  " * len(open_) + f"{call.name}: {call.kernel.name} <- {', '.join(call.sources)}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(terminal, lines)) + "\n"
 
 
 def _repeat_text(control: Repeat) -> str:
