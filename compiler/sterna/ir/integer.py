@@ -16,6 +16,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Union
 
+from sterna.escape import terminal
+
 Bound = int | None  # None: unbounded on that side
 
 
@@ -67,7 +69,7 @@ class Symbol(Atom):
         self.name = name
 
     def __str__(self) -> str:
-        return self.name
+        return self.name if self.name.isprintable() else terminal(self.name)
 
     def __repr__(self) -> str:
         return f"Symbol({self.name}, {self.lo}, {self.hi})"
