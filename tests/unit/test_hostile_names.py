@@ -214,9 +214,10 @@ def test_inspecting(file: Path, bundle: Path) -> None:
     assert {v["name"] for v in facts["graph"]["values"]} >= {*NAMES}
     assert {t["name"] for t in as_json("inspect", file)["outputs"]} == {*NAMES}
     for path in (file, bundle):
-        shown = command("inspect", path).stdout
-        assert "\\x1b[31mred" in shown
-        assert "[bold]x[/bold][/]" in shown
+        assert "../../x-in" in command("inspect", path).stdout
+    shown = command("inspect", bundle, "--nodes", "--memory").stdout
+    assert "\\x1b[31mred" in shown
+    assert "[bold]x[/bold][/]" in shown
 
 
 def test_running(bundle: Path) -> None:

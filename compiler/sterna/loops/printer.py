@@ -9,7 +9,7 @@ from sterna.te.text import position_text, print_expr, type_text
 def print_function(f: P.Function) -> str:
     """A loop program in a form for people and for comparison; equal programs print equally."""
     lines = [f"kernel {f.name}  tasks={f.n_tasks} scratch={f.scratch_bytes}"]
-    lines += [f"  dim {symbol.name} = {slot}, {symbol.lo} to {symbol.hi}" for symbol, slot in f.dims]
+    lines += [f"  dim {symbol} = {slot}, {symbol.lo} to {symbol.hi}" for symbol, slot in f.dims]
     for b in (*f.inputs, *f.params, *f.outputs):
         strides = ",".join(map(str, b.strides))
         alias = " may alias" if b.may_alias else ""
