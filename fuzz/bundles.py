@@ -130,7 +130,10 @@ def computed_twice() -> dict[str, Any]:
         {"op": "loop", "name": "loop", "nodes": [2, 4], "trips": 7, "number": 8, "limit": 5},
     ]
     states = [{"value": 9, "initial_at": 16}]
-    return _graph(values, nodes, 256, symbols=symbols, control=control, states=states)
+    values[0]["quantization"] = {"scale": [0.5, 1e-3, 2, 0.25], "zero_point": [0, -3, 128, 7], "axis": 1}
+    values[4]["quantization"] = {"scale": [0.0078125], "zero_point": [128]}
+    metadata = {"labels": {"y": ["tern", "\u00e9", ""]}, "normalization": {"x": {"mean": [1], "std": [2.5]}}}
+    return _graph(values, nodes, 256, symbols=symbols, control=control, states=states, metadata=metadata)
 
 
 def _onnx(nodes: list[Any], inputs: list[Any], outputs: list[Any], *constants: Any) -> onnx.ModelProto:

@@ -39,7 +39,7 @@ def build(work: Path, runtime: Path = RUNTIME, sanitizers: Sequence[str] = SANIT
     """
     test, objects = ROOT / "runtime_c" / "test", []
     includes = [f"-I{runtime / 'include'}", f"-I{runtime / 'src'}", f"-I{test}"]
-    checked = ["-g", "-O1", "-DSTERNA_CHUNK_BYTES=32", *sanitizers]
+    checked = ["-g", "-O2", "-DSTERNA_CHUNK_BYTES=32", *sanitizers]
     sources = [test / "fuzz_runtime.c", *sorted((runtime / "src").glob("*.c")), runtime / "port" / "posix.c"]
     for source, flags in [(test / "fuzz_mutate.c", ["-O2"]), *((source, checked) for source in sources)]:
         objects.append(work / f"{source.stem}.o")

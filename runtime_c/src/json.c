@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define MAX_KEY_BYTES 128u /* of the names that are looked for */
-
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -168,16 +166,16 @@ static size_t after_value(const char *text, size_t at) {
   return at;
 }
 
+static size_t decode(const char *text, size_t at, char *out, const char *expected, bool *good);
+
 /* Whether a string is that one, however it is written: "a" and "\\u0061" are the same name to every reader. */
 static bool key_is(const char *text, size_t at, const char *key) {
-  char decoded[MAX_KEY_BYTES];
-  size_t n = 0;
-  while (key[n] != 0 && text[at + 1 + n] == key[n]) n++;
-  if (text[at + 1 + n] != '\\') return key[n] == 0 && text[at + 1 + n] == '"';
-  n = json_string_bytes(text, at);
-  if (n == 0 || n > sizeof decoded) return false;
-  json_string(text, at, decoded);
-  return strcmp(decoded, key) == 0;
+  size_t n = 1;
+  while (key[n - 1] != 0 && text[at + n] == key[n - 1]) n++;
+  if (text[at + n] != '\\') return key[n - 1] == 0 && text[at + n] == '"';
+  bool same;
+  n = decode(text, at, NULL, key, &same);
+  return same && key[n] == 0;
 }
 
 bool json_members(const char *text, size_t object, const char *keys, size_t *values, size_t n) {
@@ -282,11 +280,18 @@ static uint32_t hex4(const char *text) {
   return code;
 }
 
-/* Decodes into `out` unless it is NULL; returns the number of bytes without the terminator. */
-static size_t decode(const char *text, size_t at, char *out, bool *has_zero) {
+static void put(char byte, char *out, const char *expected, size_t *n, bool *good) {
+  if (out != NULL) out[*n] = byte;
+  if (byte == 0 || (expected != NULL && *good && expected[*n] != byte)) *good = false;
+  ++*n;
+}
+
+/* Decodes into `out` unless it is NULL; returns the number of bytes without the terminator. The string is good if it has no
+ * zero character, and is how `expected` begins unless that is NULL. */
+static size_t decode(const char *text, size_t at, char *out, const char *expected, bool *good) {
   size_t n = 0;
-  *has_zero = false;
-#define PUT(byte) ((void)(out != NULL ? (out[n] = (char)(byte)) : 0), n++)
+  *good = true;
+#define PUT(byte) put((char)(byte), out, expected, &n, good)
   for (at++; text[at] != '"'; at++) {
     if (text[at] != '\\') {
       PUT(text[at]);
@@ -309,7 +314,6 @@ static size_t decode(const char *text, size_t at, char *out, bool *has_zero) {
       }
     }
     if (code >= 0xD800 && code < 0xE000) code = 0xFFFD; /* half of a pair: the replacement character */
-    if (code == 0) *has_zero = true;
     if (code < 0x80) {
       PUT(code);
     } else if (code < 0x800) {
@@ -331,15 +335,15 @@ static size_t decode(const char *text, size_t at, char *out, bool *has_zero) {
 }
 
 size_t json_string_bytes(const char *text, size_t value) {
-  bool has_zero;
+  bool good;
   if (value == JSON_NONE || text[value] != '"') return 0;
-  size_t n = decode(text, value, NULL, &has_zero);
-  return has_zero ? 0 : n + 1;
+  size_t n = decode(text, value, NULL, NULL, &good);
+  return good ? n + 1 : 0;
 }
 
 void json_string(const char *text, size_t value, char *out) {
-  bool has_zero;
-  out[decode(text, value, out, &has_zero)] = 0;
+  bool good;
+  out[decode(text, value, out, NULL, &good)] = 0;
 }
 
 bool json_string_is(const char *text, size_t value, const char *expected) {

@@ -34,8 +34,8 @@
  * or not passes alike. */
 bool json_check(const char *text, size_t bytes, size_t *at);
 
-/* Finds the members of an object whose keys are given: `n` of them of less than 128 bytes each, in one string "a\0b\0c", since
- * a table of pointers is several times as large. A missing one is JSON_NONE. False if `object` is no object, or if one of the keys occurs twice,
+/* Finds the members of an object whose keys are given: `n` of them, in one string "a\0b\0c", since a table of pointers is
+ * several times as large. A missing one is JSON_NONE. False if `object` is no object, or if one of the keys occurs twice,
  * since two readers could then disagree on the meaning. */
 bool json_members(const char *text, size_t object, const char *keys, size_t *values, size_t n);
 

@@ -286,6 +286,13 @@ static void look_around(session *s) {
     if ((sterna_dim_info(m, i, &dim) == STERNA_OK) != (i < m->n_dims)) WRONG("info of dimension %u", i);
   for (uint32_t i = 0; i <= sterna_node_count(m); i++)
     if ((sterna_node_info(m, i, &node) == STERNA_OK) != (i < m->n_nodes)) WRONG("info of node %u", i);
+  size_t letters = 0;
+  for (uint32_t i = 0; i < sterna_value_count(m) && sterna_value_info(m, i, &t) == STERNA_OK; i++) {
+    for (uint32_t k = 0; k < t.n_scales; k++)
+      if (!(t.scales[k] >= 0) || t.zero_points[k] == INT32_MAX) letters++;
+    for (uint32_t k = 0; k < t.n_labels; k++) letters += strlen(t.labels[k]);
+  }
+  if (letters > TEXT_ROOM) WRONG("labels without an end");
   if (sterna_memory_info(m, &memory) != STERNA_OK || strlen(sterna_model_name(m)) == 0) WRONG("no facts");
   if (sterna_bind_input(m, m->n_inputs, NULL) != STERNA_BAD_ARGUMENT || sterna_bind_output(m, UINT32_MAX, NULL) != STERNA_BAD_ARGUMENT ||
       sterna_value_copy(m, m->n_values, NULL, 0) != STERNA_BAD_ARGUMENT || sterna_find_input(m, "no such") != STERNA_NOT_FOUND)
@@ -378,7 +385,7 @@ static void load(session *s) {
   options.threads = s->parallel ? 3 : how & 1;
   if (how % 4 == 2) options.on_node = on_node;
   options.user = s;
-  s->memory.until_failure = s->fail_at > 0 ? s->fail_at : how % 16 == 9 ? 1 + fail_at : 0;
+  s->memory.until_failure = s->fail_at > 0 ? s->fail_at : how % 16 == 9 ? 1u + fail_at : 0;
   s->failures = how % 8 == 5 ? 4 + fail_at : 0;
   uint8_t *aligned = params + (64 - (uintptr_t)params % 64) % 64;
   for (; filled < in->params_bytes; filled++) aligned[filled] = (uint8_t)(filled * 37 % 251);

@@ -97,6 +97,12 @@ static void test_json_walk(void) {
 
   CHECK(!json_members("{\"a\":1,\"a\":2}", 0, "a", member, 1)); /* twice */
   CHECK(!json_members("{\"abc\":1,\"a\\u0062c\":2}", 0, "abc", member, 1));
+  char name[400], object[500]; /* names of tensors are as long as they like */
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = 0;
+  (void)snprintf(object, sizeof object, "{\"\\u006e%s\":[1]}", name + 1);
+  CHECK(json_members(object, 0, name, member, 1) && member[0] != JSON_NONE);
+  CHECK(json_members(object, 0, name + 1, member, 1) && member[0] == JSON_NONE);
   CHECK(json_members("{\"\\u0061bc\":7}", 0, "abc", member, 1) && json_uint64("7,", 0, &number));
   CHECK(member[0] != JSON_NONE && json_string_is("\"l\\u006fop\"", 0, "loop"));
   CHECK(json_members("{\"ab\\u0063d\":7,\"ab\\u0000\":1}", 0, "abc\0ab", member, 2) && member[0] == JSON_NONE && member[1] == JSON_NONE);
