@@ -89,7 +89,14 @@ def run_wasmtime(bundle: Path, inputs: Arrays) -> list[np.ndarray]:
     def words(values: Sequence[int]) -> int:
         return take(struct.pack(f"<{len(values)}I", *values))
 
-    place = {"param": take((bundle / "params.bin").read_bytes()), "arena": take(bytes(graph["arena"]["bytes"]))}
+    params = (bundle / "params.bin").read_bytes()
+    place = {"param": take(params), "arena": take(bytes(graph["arena"]["bytes"]))}
+    place["state"] = place["arena"]
+    for state in graph.get("states", ()):
+        storage, at = graph["values"][state["value"]]["storage"], state.get("initial_at")
+        if at is not None:
+            first = params[at : at + storage["bytes"]]
+            memory.write(store, first, place["arena"] + storage["offset"])
     scratch = take(bytes(graph["scratch_bytes"]))
     values = graph["values"]
     signature = {v: take(np.ascontiguousarray(a).tobytes()) for v, a in zip(graph["inputs"], inputs, strict=True)}
@@ -125,13 +132,13 @@ int main(void) {{
   const {model}_outputs outputs = {{{outputs}}};
   if ({read}) return 2;
   for (unsigned i = 0; i < sizeof arena; i++) arena[i] = 0xA5;
-  board_paint_stack();
+{reset}  board_paint_stack();
   const int status = {model}_run(&inputs, &outputs, arena, {model}_params);
   if (status != 0) return 3;
   if (board_stack_used() > {stack}) return 4;
   if ({model}_run(&inputs, &outputs, arena + 1, {model}_params) != -1) return 6;
-  /* Once more in the used arena: nothing may be left from the run before. */
-  if ({model}_run(&inputs, &outputs, arena, {model}_params) != 0) return 3;
+  /* Once more in the used arena: nothing may be left from the run before, once states are forgotten. */
+{reset}  if ({model}_run(&inputs, &outputs, arena, {model}_params) != 0) return 3;
   return {write} ? 5 : 0;
 }}
 """
@@ -155,6 +162,7 @@ def firmware_main(bundle: Path, stack: int) -> str:
         read=" || ".join(f'!board_read("{f}", {len(f)}, {n}_buffer, sizeof {n}_buffer)' for f, n in files),
         write=" || ".join(f'!board_write("{f}", {len(f)}, {n}_buffer, sizeof {n}_buffer)' for f, n in results),
         stack=stack,
+        reset=f"  {model}_reset_state(arena, {model}_params);\n" if f" {model}_reset_state(" in header else "",
     )
 
 
