@@ -79,6 +79,8 @@ def statuses(answer: bytes) -> list[int]:
         (b"GET / HTTP/1.1 more\r\n\r\n", 400),
         (b"GET /\r\n\r\n", 403),
         (b"GET / HTTP/2.0\r\n\r\n", 505),
+        (b"GET / HTTP/0.9\r\n" + OWN + b"\r\n", 505),
+        (b"GET /" + b"a" * 300 + b" HTTP/0.9\r\n\r\n", 505),
         (b"GET / HTTP/1." + b"9" * 50 + b"\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\n" + OWN + b"Content-Length: 5\r\n\r\nhello", 405),
         (b"DELETE / HTTP/1.1\r\n" + OWN + b"\r\n", 405),

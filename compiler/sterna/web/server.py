@@ -233,6 +233,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not super().parse_request():
             return False
         self.server.is_heard(self.connection)
+        if self.request_version == "HTTP/0.9":
+            self.send_error(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+            return False
         if self.command in ("GET", "HEAD") and ("Transfer-Encoding" in self.headers or self._says_length()):
             self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return False
@@ -275,6 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, kind: str, size: int, file: BinaryIO) -> None:
         self.connection.settimeout(self.limits.answer_seconds)
+        self.request_version = self.protocol_version  # to one that says 0.9, no status would be sent
         self.send_response(status)
         headers = {**HEADERS, "Content-Type": kind, "Content-Length": str(size)}
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
