@@ -35,13 +35,18 @@ GENERATED = ROOT / "docs" / "errors.md"
 WRITTEN = [page for page in PAGES if page != GENERATED]
 HEADERS = [ROOT / "runtime_c" / "include" / name for name in ("sterna.h", "sterna_kernel.h")]
 
-#: Programs of this repository beside `sterna`, and the file that reads their options.
-PROGRAMS = {
-    "ci/bench": "bench/__main__.py",
-    "ci/bench-web": "ci/bench_web.py",
-    "ci/fuzz": "fuzz/__main__.py",
-    "sterna_run": "runtime_c/tools/sterna_run.c",
-}
+
+def _programs() -> dict[str, list[Path]]:
+    """Programs of this repository beside `sterna`: scripts in ci/ with the Python that they call, sterna_run."""
+    found = {"sterna_run": [ROOT / "runtime_c" / "tools" / "sterna_run.c"]}
+    for script in sorted(path for path in (ROOT / "ci").iterdir() if path.is_file() and not path.suffix):
+        words = re.findall(r'"\$python" ([\w./-]+)', script.read_text())
+        called = [ROOT / word if word.endswith(".py") else ROOT / word / "__main__.py" for word in words]
+        found[f"ci/{script.name}"] = [script, *(path for path in called if path.is_file())]
+    return found
+
+
+PROGRAMS = _programs()
 #: Programs of others: what they take is not ours to check.
 FOREIGN = (
     "cmake",
@@ -79,8 +84,8 @@ COMMANDS = _options_of_commands()
 
 def _options_of_programs() -> dict[str, set[str]]:
     return {
-        name: {"--help", *re.findall(r'"(--[a-z][a-z0-9-]*)"', (ROOT / file).read_text())}
-        for name, file in PROGRAMS.items()
+        name: {"--help", *(flag for file in files for flag in re.findall(r'"(--[a-z][a-z0-9-]*)"', file.read_text()))}
+        for name, files in PROGRAMS.items()
     }
 
 
