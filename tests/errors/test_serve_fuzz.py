@@ -1,4 +1,4 @@
-"""A short run of the fuzzer of the server (fuzz/serve.py), which ci/fuzz runs for as long as asked; and what it can find."""
+"""A short run of the fuzzer of the server (fuzz/serve.py), which ci/fuzz runs for longer; and what it can find."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tools import ROOT
 
-#: A server of the standard library as it comes: follows links, shows hidden files, waits for ever, and says what it thinks.
+#: The standard library's server as it comes: follows links, shows hidden files, waits for ever, prints tracebacks.
 CARELESS = """
 import sys
 from functools import partial
