@@ -1,7 +1,8 @@
 """What a name may be: of a file in a bundle, of a model, of a thing in C. Every reader and writer asks here.
 
 Tensors, dimensions and nodes have the names that their model gives them, any text: it is escaped where it is shown
-(`escape`). The C and the JavaScript runtime have these rules too, in src/manifest.c and src/names.js.
+(`escape`). The runtimes have these rules too, in runtime_c/src/manifest.c and
+runtime_js/src/graph.js.
 """
 
 from __future__ import annotations

@@ -128,6 +128,20 @@ def test_e0007_results_that_cannot_be_written(bundle: Path, tmp_path: Path) -> N
     fails("E0007", "run", bundle, "--random", "-o", tmp_path / "none" / "out.npz")
 
 
+def test_results_are_there_whole_or_not_at_all(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full leaves an earlier file as it was, and nothing beside it."""
+    place = tmp_path / "out.npz"
+    place.write_bytes(b"earlier")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    assert "No space left" in fails("E0007", "run", bundle, "--random", "-o", place)
+    assert place.read_bytes() == b"earlier"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.npz"]
+
+
 def test_e0008_an_output_that_differs() -> None:
     message = fails("E0008", "verify", MODEL, "--against", "interpreter", "--tolerance", "0")
     assert "the first tensor that differs" in message

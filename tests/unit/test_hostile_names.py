@@ -179,6 +179,25 @@ def one_name(name: str) -> onnx.ModelProto:
     return onnx.helper.make_model(onnx.helper.make_graph([node], name, [given], [made]), ir_version=9)
 
 
+def test_an_output_called_file(tmp_path: Path) -> None:
+    """The name of an argument of numpy's savez."""
+    bundle = sterna.compile_to(tmp_path / "b", one_name("file"), generator="llvm")
+    assert command("run", bundle, "--random", "-o", tmp_path / "out.npz").exit_code == 0
+    assert np.load(tmp_path / "out.npz").files == ["file"]
+
+
+@pytest.mark.parametrize(("file", "folder"), [("..onnx", "model"), ("...onnx", "model"), ("a..onnx", "a")])
+def test_where_a_bundle_goes_by_default(
+    file: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`..onnx` would go among the files here, `...onnx` among those above."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    onnx.save(one_name("x"), file)
+    assert as_json("compile", f"./{file}", "--generator", "llvm")["directory"] == folder
+    assert {path.name for path in tmp_path.iterdir()} == {"here"}
+
+
 def test_e0103_a_zero_byte() -> None:
     with pytest.raises(sterna.SternaError) as caught:
         sterna.compile(one_name("a\0b"))
@@ -223,6 +242,10 @@ def test_inspecting(file: Path, bundle: Path) -> None:
 def test_running(bundle: Path) -> None:
     facts = as_json("run", bundle, "--random", "--profile", "--repeat", 2)
     assert [o["name"] for o in facts["outputs"]] == list(NAMES)
+    written = bundle.with_name("outputs.npz")
+    assert command("run", bundle, "--random", "-o", written).exit_code == 0
+    with np.load(written) as archive:
+        assert set(archive.files) == set(NAMES)
     shown = command("run", bundle, "--random", "--profile", "--repeat", 2).stdout
     assert "\\u202egnp.exe" in shown
     with sterna.load(bundle) as loaded:

@@ -22,6 +22,7 @@ from sterna.driver import STAGES, Compiled
 from sterna.errors import SternaError
 from sterna.escape import rich as escape
 from sterna.ir.graph import Value
+from sterna.names import model_name
 
 _STEPS = 8  # those of api.compile_model, and the last one here
 
@@ -140,8 +141,9 @@ def _golden(
 
 
 def _default_place(model: Path, target: str) -> Path:
+    """A directory here, whatever the file is called: `..onnx` has the stem `.`, and `...onnx` the one above."""
     suffix = "" if target == "host" else f"-{Path(target).stem}"
-    return Path(f"{model.stem}{suffix}")
+    return Path(f"{model.stem.strip('.') or model_name(model.name)}{suffix}")
 
 
 def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, Any]:

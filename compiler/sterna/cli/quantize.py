@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from sterna.api import compile_to
+from sterna.bundle.install import write_file
 from sterna.cli import options
 from sterna.cli.output import console, duration, print_json, size, steps, table
 from sterna.errors import error
@@ -112,7 +113,7 @@ def command(
 
 def _write(place: Path, data: bytes) -> None:
     try:
-        place.write_bytes(data)
+        write_file(place, data)
     except OSError as problem:
         raise error("E0007", f"{place} cannot be written: {problem.strerror or problem}") from None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import statistics
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import click
 import numpy as np
 from rich.table import Table
 
+from sterna.bundle.install import write_file
 from sterna.cli import options
 from sterna.cli.inputs import LAYOUTS, ImageOptions, Normalization, read_inputs
 from sterna.cli.output import bar, console, duration, echo, print_json, spec_json, table, type_text
@@ -171,13 +174,24 @@ def _check_all_given(specs: Sequence[TensorSpec], arrays: dict[str, Array]) -> N
 
 def _write(path: Path, results: dict[str, Array]) -> None:
     try:
-        with path.open("wb") as file:
-            if path.suffix == ".npy":
-                np.save(file, next(iter(results.values())))
-            else:
-                np.savez(file, **results)  # type: ignore[arg-type,unused-ignore]  # a name could be an option of savez
+        write_file(path, _npy(next(iter(results.values()))) if path.suffix == ".npy" else _npz(results))
     except OSError as problem:
         raise error("E0007", f"{path} cannot be written: {problem.strerror}") from None
+
+
+def _npz(results: dict[str, Array]) -> bytes:
+    """As numpy's savez, which takes an output of the name `file` for its own argument."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in results.items():
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), _npy(array))
+    return buffer.getvalue()
+
+
+def _npy(array: Array) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array.astype(str) if array.dtype == object else array, allow_pickle=False)
+    return buffer.getvalue()
 
 
 def largest(array: Array, count: int) -> list[tuple[int, Any]]:
