@@ -199,8 +199,9 @@ CODES: dict[str, Code] = {
     ),
     "E0204": Code(
         "the output directory cannot be written",
-        "The output's place is a file, is not writable, or the disk is full.",
-        "Name another folder with `-o`, or free space. A bundle that was there before is unchanged.",
+        "The output's place is a file, is not writable, or has files of yours with the names of a bundle's; or the disk "
+        "is full.",
+        "Move the files that the message names, name another folder with `-o`, or free space. Nothing there was changed.",
     ),
     # E03xx schedules
     "E0301": Code(
