@@ -86,19 +86,23 @@ def cache_problem(directory: Path) -> str | None:
     others and used: what others have put into it is told by its owner.
     """
     try:
-        status = directory.stat()
+        return _problem(directory)
     except OSError as problem:
         return problem.strerror or str(problem)
-    me = user()
+
+
+def _problem(directory: Path) -> str | None:
+    status, me = directory.stat(), user()
     if not stat.S_ISDIR(status.st_mode):
         return "it is not a folder"
     if me is not None and status.st_uid != me:
         return f"it belongs to another user (number {status.st_uid}, this is {me})"
     if me is not None and status.st_mode & stat.S_IWOTH:
         return "every user of this machine can write to it; `chmod go-w` it, after looking at what is in it"
-    if me is not None and status.st_mode & stat.S_IWGRP:
+    if not is_private(status):
         close(directory)
-    for folder in directory.resolve().parents:
+    # Those of the path as it was given, and those of the place that symbolic links in it lead to.
+    for folder in dict.fromkeys((*directory.parents, *directory.resolve().parents)):
         above = folder.stat()
         if me is not None and above.st_uid not in (0, me):
             return f"{folder}, above it, belongs to another user (number {above.st_uid}, this is {me})"

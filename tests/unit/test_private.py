@@ -74,6 +74,30 @@ def test_a_folder_that_can_be_exchanged_is_refused(cache: Path) -> None:
     assert private.cache_directory() == cache
 
 
+def test_a_link_that_can_be_exchanged_is_refused(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is private, and everybody can make the path lead to another one."""
+    link = tmp_path / "open" / "link"
+    link.parent.mkdir()
+    link.symlink_to(cache)
+    monkeypatch.setenv("STERNA_CACHE_DIR", str(link))
+    assert private.cache_directory() == link
+    link.parent.chmod(0o777)
+    assert private.cache_directory() is None
+    assert "exchange" in private.cache_state()[1]
+
+
+def test_a_folder_whose_rights_cannot_be_changed_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on file systems without rights: no traceback."""
+    cache.chmod(0o775)
+
+    def fails(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "chmod", fails)
+    assert private.cache_directory() is None
+    assert "Operation not permitted" in private.cache_state()[1]
+
+
 def test_a_folder_above_that_is_another_users_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with `sudo` and the home folder of the user who called it."""
     real, above = Path.stat, cache.parent.stat()
