@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Union
 
 from sterna.advice import Compile, Option
-from sterna.arguments import Arguments, Dims, Shapes
+from sterna.arguments import MOST_THREADS, Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.driver import WEIGHTS, Compiled, Observe, Options, Origin, Progress, compile_graph
@@ -24,6 +24,7 @@ from sterna.names import model_name
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.targets.target import Target, load_target
+from sterna.toolchain.processor import check_processor
 
 #: A target by its name or the path of its .toml file, or the description itself.
 TargetName = Union[str, "os.PathLike[str]", Target]
@@ -190,7 +191,7 @@ def _request(
     arguments.target(target, Target)
     shapes, dims = arguments.shapes(shapes), arguments.dims(dims)
     arguments.choice("generator", generator, GENERATORS)
-    threads = arguments.integer("threads", threads, 1)
+    threads = arguments.integer("threads", threads, 1, MOST_THREADS)
     if writes:
         arguments.path("output", output)
     arguments.text("compiler", compiler)
@@ -204,6 +205,7 @@ def _request(
     arguments.function("progress", progress)
     arguments.done()
     machine = target if isinstance(target, Target) else load_target(os.fspath(target))
+    check_processor(machine)
     if all_variants and not machine.variants:
         raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
     variants = tuple(load_target(v) for v in machine.variants) if all_variants else ()

@@ -15,6 +15,9 @@ Shapes = Mapping[str, Sequence[int] | None]
 #: Sizes of named dimensions: one, or the least and the greatest of one that stays open.
 Dims = Mapping[str, int | tuple[int, int]]
 
+MOST_THREADS = 1024
+"""Of the C runtime."""
+
 _SHAPES = 'shapes={"NAME": (1, 3, 224, 224)}'
 _DIMS = 'dims={"NAME": 1}, or (1, 8) for one that stays open'
 
@@ -39,10 +42,13 @@ class Arguments:
         """Notes that an argument is something else than what it must be."""
         self.problems.append(Diagnostic(self.code, f"{name} is {shown(value)}; {needs}", (), fix))
 
-    def integer(self, name: str, value: Any, least: int) -> int:
+    def integer(self, name: str, value: Any, least: int, most: int | None = None) -> int:
         """An integer of Python or NumPy; a truth value is none."""
         if is_integer(value) and value >= least:
-            return int(value)
+            if most is None or value <= most:
+                return int(value)
+            self.wrong(name, value, f"at most {most} are possible")
+            return least
         fix = None
         if isinstance(value, str) and value.isdecimal() and int(value) >= least:
             fix = f"{name}={int(value)}"
@@ -71,7 +77,7 @@ class Arguments:
         if optional and value is None:
             return
         if isinstance(value, (str, os.PathLike)) and isinstance(os.fspath(value), str):
-            if not os.fspath(value):
+            if not os.fspath(value) or "\0" in os.fspath(value):
                 self.wrong(name, value, "a path is needed")
             return
         self.wrong(name, value, "a path is needed, as a string or pathlib.Path", _path_fix(value))

@@ -141,7 +141,10 @@ def test_what_a_target_loses_with_its_features(tmp_path: Path) -> None:
         ('extends = "x86-64-v4-vnni"\nvector_bits = 256\nint_dot = ["vpdpbusd.512"]\n', ["int_dot"]),
         ('extends = "x86-64-v3"\ncpu = "znver3-avx2"\n', ["cpu"]),
         ('extends = "arm64"\nint_dot = ["sdot.128"]\n', ["int_dot"]),
-        ('extends = "c99"\nllvm_triple = "wasm32-unknown-unknown"\nint_dot = ["sdot.128"]\n', ["int_dot"]),
+        (
+            'extends = "c99"\nllvm_triple = "wasm32-unknown-unknown"\npointer_bits = 32\nint_dot = ["sdot.128"]\n',
+            ["int_dot"],
+        ),
     ],
 )
 def test_contradictions_name_the_key(text: str, keys: list[str], tmp_path: Path) -> None:
@@ -153,7 +156,7 @@ def test_contradictions_name_the_key(text: str, keys: list[str], tmp_path: Path)
     for problem, key in zip(caught.value.diagnostics, keys, strict=True):
         assert re.match(rf"{key}\b", problem.title), problem
         assert problem.fix
-        assert problem.where == (str(path),)
+        assert problem.where[0].startswith(str(path))
 
 
 def test_a_model_that_is_not_known_may_have_anything(tmp_path: Path) -> None:

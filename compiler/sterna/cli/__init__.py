@@ -11,6 +11,7 @@ import click
 
 from sterna.cli.failures import guarded
 from sterna.cli.interrupts import orderly
+from sterna.errors import error
 from sterna.version import __version__
 
 #: name -> (module, one line of help), in the order of the help page.
@@ -60,7 +61,12 @@ class Program(click.Group):
             if callable(reconfigure := getattr(stream, "reconfigure", None)):
                 reconfigure(errors="replace")  # a terminal without the character shows another
         invoke = super().main
-        run = lambda: invoke(given, prog_name or "sterna", complete_var, False, **extra)  # noqa: E731
+
+        def run() -> Any:
+            if any("\0" in word for word in given):
+                raise error("E0001", "an argument contains a zero character, which no file's name has")
+            return invoke(given, prog_name or "sterna", complete_var, False, **extra)
+
         with orderly():
             sys.exit(guarded(run, COMMANDS, as_json="--json" in given))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib import metadata
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ import click
 from sterna.cli.failures import print_errors
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
+from sterna.debug.reference import RUNTIMES, installed
 from sterna.errors import SternaError
 from sterna.escape import rich as escape
 from sterna.private import cache_state
@@ -21,7 +21,10 @@ from sterna.version import __version__
 
 #: Packages that are not part of the toolchain: name -> (what it gives, how to get it).
 _OPTIONAL = {
-    "onnxruntime": ("the reference of `sterna verify`", "pip install onnxruntime"),
+    **{
+        name: (f"the reference of `sterna verify` for models of {format_}", f"pip install {name}")
+        for format_, name in RUNTIMES.items()
+    },
     "pillow": ("images as inputs of `sterna run`", 'pip install "sterna[image]"'),
 }
 _NEEDED = ("ziglang", "llvmlite")
@@ -81,10 +84,8 @@ def _runtime() -> tuple[str | None, SternaError | None]:
 
 def _package(name: str) -> Tool:
     gives, fix = _OPTIONAL[name]
-    try:
-        return Tool(name, True, metadata.version(name), gives, fix)
-    except metadata.PackageNotFoundError:
-        return Tool(name, False, "", gives, fix)
+    version = installed(name)
+    return Tool(name, version is not None, version or "", gives, fix)
 
 
 def _json(tool: Tool) -> dict[str, Any]:

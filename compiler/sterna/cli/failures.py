@@ -59,7 +59,7 @@ def _usage(mistake: click.UsageError, commands: Collection[str]) -> Diagnostic:
         close = list(mistake.possibilities or ())
     else:
         close = difflib.get_close_matches(words[1], commands, 1) if title.startswith("no such command") else []
-    title = re.split(r"\W+\(?(?:possible options|did you mean)", title, flags=re.IGNORECASE)[0]
+    title = re.split(r"[.,;]?\s+\(?(?:possible options|did you mean)", title, flags=re.IGNORECASE)[0]
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return Diagnostic("E0001", title, (), f"{hint}`{path} --help` lists what there is")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error
-from sterna.runtime.inputs import Array, TensorSpec
+from sterna.runtime.inputs import Array, TensorSpec, only_input
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 RAW = (".bin", ".raw")
@@ -100,7 +100,7 @@ def _read(name: str | None, path: Path, specs: dict[str, TensorSpec], images: Im
         archive = _numpy(path)
         assert isinstance(archive, dict)
         if name is None:
-            return archive
+            return only_input(archive, tuple(specs))
         if name not in archive and len(archive) != 1:
             raise error("E0005", f'{path} has no array "{name}"', f"it has {_names(archive)}")
         return {name: archive.get(name, next(iter(archive.values())))}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 
+from sterna.arguments import MOST_THREADS
 from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
 
@@ -46,7 +48,9 @@ def numbers(option: str) -> Callable[[str], tuple[float, ...]]:
     def parse(text: str) -> tuple[float, ...]:
         try:
             return tuple(_number(word) for word in text.split(","))
-        except (ValueError, ZeroDivisionError):
+        except ZeroDivisionError:
+            raise error("E0002", f'{option} "{text}" divides by zero', fix=f"{option} 1/255") from None
+        except ValueError:
             fix = f"{option} 127.5, or one per channel: {option} 123.7,116.3,103.5; 1/255 is a number too"
             raise error("E0002", f'{option} "{text}" is not a list of numbers', fix=fix) from None
 
@@ -54,8 +58,11 @@ def numbers(option: str) -> Callable[[str], tuple[float, ...]]:
 
 
 def _number(word: str) -> float:
-    over, _, under = word.partition("/")
-    return float(over) / float(under) if under else float(over)
+    over, slash, under = word.partition("/")
+    number = float(over) / float(under) if slash else float(over)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
 
 
 def unique(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
@@ -98,7 +105,24 @@ def model_options(function: F) -> F:
 
 def threads_option(help_: str) -> Callable[[F], F]:
     """--threads."""
-    return click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help=help_)
+    return click.option(
+        "--threads", type=click.IntRange(1, MOST_THREADS), default=1, show_default=True, metavar="N", help=help_
+    )
+
+
+def seed_option(help_: str) -> Callable[[F], F]:
+    """--seed."""
+    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help=help_)
+
+
+class Number(click.FloatRange):
+    """A number within bounds; not NaN, which is in every range, and not infinite."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 signature_option = click.option(

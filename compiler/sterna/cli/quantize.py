@@ -40,7 +40,7 @@ _WIDTH = 120  # of a report in a file
     help="How the range of an activation is chosen from the samples.",
 )  # fmt: skip
 @click.option(
-    "--percentile", type=float, default=Settings.percentile, show_default=True, metavar="PERCENT",
+    "--percentile", type=options.Number(), default=Settings.percentile, show_default=True, metavar="PERCENT",
     help="For --method percentile: the share of elements within a range.",
 )  # fmt: skip
 @click.option(
@@ -48,7 +48,7 @@ _WIDTH = 120  # of a report in a file
     help="Type of activations. Weights are int8.",
 )  # fmt: skip
 @click.option(
-    "--bound", type=float, metavar="ERROR",
+    "--bound", type=options.Number(), metavar="ERROR",
     help="Keep layers in float until the outputs' relative error (with labels: the loss of accuracy) is at most this.",
 )  # fmt: skip
 @click.option(

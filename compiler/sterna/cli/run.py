@@ -38,7 +38,7 @@ _SLOWEST = 15  # nodes in the table by time; the other table has all
     "--dim", "dims", multiple=True, type=options.dim, metavar="NAME=SIZE",
     help="Size of an open dimension for --random. Default: the largest.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random values.")
+@options.seed_option("Seed of the random values.")
 @click.option(
     "--mean",
     type=options.numbers("--mean"),
@@ -92,8 +92,9 @@ def command(
         raise error("E0006", f"{bundle} is a file, not a bundle", fix=fix)
     with load(bundle, threads) as model:
         _check_output(output, model.outputs)
-        if model.dims:
-            model.set_dims(**_open_sizes(model, options.unique(dims, "--dim")))
+        sizes = _open_sizes(model, options.unique(dims, "--dim"))
+        if sizes:
+            model.set_dims(**sizes)
         specs = [spec.at(model.dim_sizes) for spec in model.inputs]
         arrays = read_inputs(specs, given, ImageOptions(mean, scale, layout, _normalizations(model)))
         if random:
@@ -124,14 +125,10 @@ def _normalizations(model: Bundle) -> dict[str, Normalization]:
     return found
 
 
-def _label(model: Bundle, output: str, index: int) -> str | None:
-    """What an element of an output stands for, if the model says so."""
-    labels = model.labels(output)
-    return labels[index] if index < len(labels) else None
-
-
 def _open_sizes(model: Bundle, given: dict[str, int | tuple[int, int]]) -> dict[str, int]:
     """A size for every open dimension: the one given, else the greatest."""
+    if given and not model.dims:
+        raise error("E0002", "--dim is of no use: all sizes of this bundle are fixed", fix="leave it out")
     sizes = {name: hi for name, (_, hi) in model.dims.items()}
     for name, size in given.items():
         if name not in sizes or isinstance(size, tuple):
@@ -166,10 +163,20 @@ def _check_output(path: Path | None, specs: Sequence[TensorSpec]) -> None:
 
 
 def _check_all_given(specs: Sequence[TensorSpec], arrays: dict[str, Array]) -> None:
+    """Raises E0601 and E0602: inputs without a file, and arrays of an archive that are none of the inputs."""
+    names = ", ".join(map(str, specs))
+    known = {spec.name for spec in specs}
     missing = [spec for spec in specs if spec.name not in arrays]
+    problems = [
+        Diagnostic("E0602", f'the model has no input "{name}"', (f"its inputs: {names}",))
+        for name in arrays
+        if name not in known
+    ]
     if missing:
         fix = f"--input {missing[0].name}=FILE, or --random"
-        raise SternaError([Diagnostic("E0601", f"no file is given for the input {spec}", (), fix) for spec in missing])
+        problems += [Diagnostic("E0601", f"no file is given for the input {spec}", (), fix) for spec in missing]
+    if problems:
+        raise SternaError(problems)
 
 
 def _write(path: Path, results: dict[str, Array]) -> None:
@@ -236,14 +243,34 @@ def _print(
 def _top(model: Bundle, name: str, array: Array, count: int) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right")
-    rows = largest(array, count)
-    full = max((abs(float(value)) for _, value in rows), default=0.0)
-    for index, value in rows:
+    rows = _top_rows(model, name, array, count)
+    full = max((abs(float(row["value"])) for row in rows), default=0.0)
+    for row in rows:
+        value = row["value"]
         share = max(0.0, float(value)) / full if full else 0.0
         number = f"{value:.5g}" if isinstance(value, float) else str(value)
-        label = _label(model, name, index)
-        grid.add_row(f"  {index}", number, bar(share, 24), *([] if label is None else [escape(label)]))
+        raw = [f"({row['raw']})"] if "raw" in row else []
+        label = [escape(row["label"])] if "label" in row else []
+        grid.add_row(f"  {row['index']}", number, *raw, bar(share, 24), *label)
     return grid
+
+
+def _top_rows(model: Bundle, name: str, array: Array, count: int) -> list[dict[str, Any]]:
+    """The largest elements of an output, as JSON has them: of integers that stand for real numbers these, and `raw` the
+    integers."""
+    known = model.quantization(name)
+    labels = model.labels(name)
+    real = array if known is None else known.real(array)
+    flat = array.reshape(-1)
+    return [
+        {
+            "index": index,
+            "value": value,
+            **({} if known is None else {"raw": flat[index].item()}),
+            **({"label": labels[index]} if index < len(labels) else {}),
+        }
+        for index, value in largest(real, count)
+    ]
 
 
 def _profile(nodes: Sequence[NodeTime], total: int, title: str) -> Table:
@@ -257,11 +284,6 @@ def _profile(nodes: Sequence[NodeTime], total: int, title: str) -> Table:
     return rows
 
 
-def _top_row(model: Bundle, output: str, index: int, value: Any) -> dict[str, Any]:
-    label = _label(model, output, index)
-    return {"index": index, "value": value, **({} if label is None else {"label": label})}
-
-
 def _json(
     model: Bundle, results: dict[str, Array], times: list[float], nodes: list[NodeTime], threads: int, top: int | None
 ) -> dict[str, Any]:
@@ -269,7 +291,7 @@ def _json(
     for spec in model.outputs:
         row = spec_json(spec)
         if top is not None:
-            row["top"] = [_top_row(model, spec.name, *pair) for pair in largest(results[spec.name], top)]
+            row["top"] = _top_rows(model, spec.name, results[spec.name], top)
         outputs.append(row)
     data: dict[str, Any] = {
         "bundle": str(model.directory),

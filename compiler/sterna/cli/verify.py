@@ -36,9 +36,9 @@ _STAGES = {
 @click.argument("model", type=click.Path(path_type=Path))
 @options.model_options
 @click.option("--inputs", type=click.Path(path_type=Path), metavar="FILE.npz", help="Inputs by name. Default: random.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+@options.seed_option("Seed of the random inputs.")
 @click.option(
-    "--tolerance", type=click.FloatRange(min=0), default=TOLERANCE, show_default=True,
+    "--tolerance", type=options.Number(min=0), default=TOLERANCE, show_default=True,
     help="Largest difference allowed, relative to the output's largest magnitude.",
 )  # fmt: skip
 @click.option(

@@ -68,9 +68,10 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def onnxruntime_version() -> str | None:
-    """The installed version, or None."""
-    return _version("onnxruntime")
+def installed(distribution: str) -> str | None:
+    """The installed version of a distribution of `RUNTIMES`, or of another that brings the same; or None."""
+    names = next((names for _, names, _ in _RUNTIMES.values() if distribution in names), (distribution,))
+    return next(filter(None, map(_version, names)), None)
 
 
 def run_litert(
@@ -251,6 +252,9 @@ _RUNTIMES: dict[str, tuple[str, tuple[str, ...], Run]] = {
     "xgboost": ("xgboost", ("xgboost", "xgboost-cpu"), run_xgboost),
     "lightgbm": ("lightgbm", ("lightgbm",), run_lightgbm),
 }
+_TITLES = {"onnx": "ONNX", "tflite": "TensorFlow Lite", "xgboost": "XGBoost", "lightgbm": "LightGBM"}
+#: What a format is called -> the distribution that brings its runtime.
+RUNTIMES = {_TITLES[kind]: distributions[0] for kind, (_, distributions, _) in _RUNTIMES.items()}
 REFERENCES = ("auto", *(name for name, _, _ in _RUNTIMES.values()), "interpreter")
 
 

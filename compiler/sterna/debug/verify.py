@@ -34,8 +34,9 @@ from sterna.names import model_name
 from sterna.passes.pipeline import optimize
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
-from sterna.runtime.inputs import Array, match_inputs
+from sterna.runtime.inputs import Array, match_inputs, only_input
 from sterna.targets.target import Target, load_target
+from sterna.toolchain.processor import check_processor
 
 TOLERANCE = 1e-4  # relative to the tensor's largest magnitude
 
@@ -107,6 +108,7 @@ def verify_model(
         raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(REFERENCES)}")
     say = progress or (lambda words: None)
     machine = target if isinstance(target, Target) else load_target(target)
+    check_processor(machine)
     if (reason := why_not_here(machine)) is not None:
         fix = Advice("verify with ", Option("target", "host"))
         raise error("E0507", f"the target {machine.name} cannot be run here: {reason}", fix=fix)
@@ -125,7 +127,8 @@ def verify_model(
         )
     else:
         specs = specs_of(graph)
-        given = random_inputs(specs, seed, graph.strings) if inputs is None else inputs
+        names = [spec.name for spec in specs]
+        given = random_inputs(specs, seed, graph.strings) if inputs is None else only_input(dict(inputs), names)
         feeds = [dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))]
         report = _Check(model, graph, name, plain, tolerance, reference, say).at_one_size(feeds[0])
     if not report.ok or asked == plain:

@@ -6,7 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
-from sterna.errors import error
+from sterna.advice import Advice
+from sterna.advice import dims as dims_given
+from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends import boosted as boosted_frontend
 from sterna.frontends import onnx as onnx_frontend
 from sterna.frontends import tflite as tflite_frontend
@@ -38,6 +40,7 @@ def read_model(
     Raises:
         SternaError: E0106, a signature of a model in a format that has none; whatever the front end raises.
     """
+    _check_dims(dims or {})
     kind = format_of(model)
     if signature is not None and kind != "tflite":
         raise error("E0106", f'the model has no signature "{signature}"', "only TensorFlow Lite models have signatures")
@@ -48,3 +51,18 @@ def read_model(
     if kind == "tflite":
         return tflite_frontend.read(model, known, dims, signature)
     return boosted_frontend.read(model, known, dims)
+
+
+def _check_dims(given: Mapping[str, int | tuple[int, int]]) -> None:
+    """Refuses sizes that no dimension has (E0106), also 0 for one that never has another: nothing would be computed."""
+    problems = []
+    for name, size in given.items():
+        lo, hi = size if isinstance(size, tuple) else (size, size)
+        if 0 <= lo <= hi and hi > 0:
+            continue
+        text = f"{lo}..{hi}" if isinstance(size, tuple) else str(size)
+        empty = dims_given({name: (0, 8)})
+        fix = Advice(dims_given({name: 1}), ", or ", empty, " for one that may be empty when the model runs")
+        problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}", (), fix))
+    if problems:
+        raise SternaError(problems)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Handle:
         problem = library.CError()
         self.functions.sterna_load(path, options, ctypes.byref(self.pointer), problem)
         if not self.pointer:
-            raise c_error(self.functions, problem, directory)
+            raise _no_graph(directory) or c_error(self.functions, problem, directory)
 
     def __del__(self) -> None:
         if self.pointer:
@@ -53,6 +54,21 @@ class Handle:
         buffer._owner = self
         array: Array = np.ndarray(sizes, spec.dtype, buffer)
         return array
+
+
+def _no_graph(directory: str) -> SternaError | None:
+    """What is in a directory without graph.json, where that can be said: why nothing can be loaded from it."""
+    place = Path(directory)
+    if (place / "graph.json").exists() or not place.is_dir():
+        return None
+    fix = Advice("for this machine, compile the model with ", Option("target", "host"))
+    if (place / "model.c").is_file() and (place / "kernels.c").is_file():
+        title = "this is a bundle for firmware: C sources that are compiled into a program, and nothing to load here"
+        return error("E0507", title, directory, "model.h declares what the program calls", fix=fix)
+    if (place / "model.wasm").is_file():
+        title = "this is a bundle of one file for WebAssembly; the JavaScript runtime loads it"
+        return error("E0507", title, directory, fix=fix)
+    return None
 
 
 def c_error(functions: ctypes.CDLL, problem: library.CError, directory: str) -> SternaError:

@@ -192,6 +192,13 @@ def _match(
     return arrays, problems
 
 
+def only_input(archive: dict[str, Array], names: Sequence[str]) -> dict[str, Array]:
+    """The arrays of an archive; the one array of an archive is the one input of a model, whatever it is called."""
+    if len(archive) == len(names) == 1:
+        return {names[0]: next(iter(archive.values()))}
+    return archive
+
+
 def read_archive(path: Path) -> dict[str, Array]:
     """The arrays of an .npz archive by name.
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import difflib
 import os
 import platform
+import re
 import sys
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ import llvmlite.binding as llvm
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import DOTS, TILES
 from sterna.targets.features import contradictions, supported
+from sterna.targets.sanity import nonsense
 from sterna.targets.self_test import passes_self_test
 
 if sys.version_info >= (3, 11):
@@ -55,6 +58,7 @@ class Target:
         c_flags: further compiler flags; link_flags: further linker flags.
         variants: targets whose kernels `--all-variants` puts into one bundle, best first; they run the schedules of
             this target, so that they share graph and weights.
+        file: the description, where it is not one of Sterna's own.
         runs_on: how a library of this target is run here: "native", a qemu-user program, "node" ...; informative.
     """
 
@@ -89,6 +93,7 @@ class Target:
     link_flags: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     runs_on: str = ""
+    file: str = field(default="", compare=False)
 
     @property
     def rate(self) -> float:
@@ -118,7 +123,16 @@ def load_target(name: str) -> Target:
     """
     if name == "host":
         return host()
+    return _load(name, ())
+
+
+def _load(name: str, above: tuple[Path, ...]) -> Target:
+    """A target by name or file; `above`: the descriptions that start from it."""
     path = Path(name) if name.endswith(".toml") else _find(name)
+    if name.endswith(".toml") and path is not None and not path.is_file():
+        what = "is a directory" if path.is_dir() else "does not exist"
+        fix = "check the path; `sterna targets` lists the targets that need no file"
+        raise SternaError(Diagnostic("E0201", f"the target description {name} {what}", (), fix))
     if path is None or not path.is_file():
         known = target_names()
         close = difflib.get_close_matches(name, known, 1)
@@ -131,7 +145,24 @@ def load_target(name: str) -> Target:
                 f"{hint}`sterna targets` describes them; a path to a .toml file adds one",
             )
         )
-    return _read(path)
+    if path in above:
+        title = f"a description that starts from itself: {' <- '.join(each.name for each in (path, *above))}"
+        raise SternaError(
+            Diagnostic("E0202", title, (line_of(above[0], "extends"),), "take `extends` out of one of them")
+        )
+    return _read(path, above)
+
+
+def line_of(path: Path, key: str) -> str:
+    """Where a description says something: the file, and the line of the key if it has one."""
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    found = next(
+        (n for n, line in enumerate(lines, 1) if re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line)), None
+    )
+    return str(path) if found is None else f"{path}, line {found}"
 
 
 def target_names() -> list[str]:
@@ -165,6 +196,7 @@ def host() -> Target:
     return replace(base, cores=os.cpu_count() or 1, runs_on="native")
 
 
+_OWN = Path(__file__).parent
 _V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 _LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -195,14 +227,14 @@ def host_system(machine: str) -> tuple[str, str, str]:
 
 def _directories() -> list[Path]:
     extra = [Path(p) for p in os.environ.get("STERNA_TARGETS", "").split(os.pathsep) if p]
-    return [*extra, Path(__file__).parent]
+    return [*extra, _OWN]
 
 
 def _find(name: str) -> Path | None:
     return next((d / f"{name}.toml" for d in _directories() if (d / f"{name}.toml").is_file()), None)
 
 
-def _read(path: Path) -> Target:
+def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
     where = (str(path),)
     try:
         data: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
@@ -216,16 +248,24 @@ def _read(path: Path) -> Target:
             )
         ) from None
     base = data.pop("extends", None)
-    known = {f.name: f for f in fields(Target)}
+    known = {f.name: f for f in fields(Target) if f.name != "file"}
     unknown = sorted(set(data) - set(known))
-    problems = [Diagnostic("E0202", f"unknown key {key}", where, f"keys: {', '.join(known)}") for key in unknown]
+    problems = [
+        Diagnostic("E0202", f"unknown key {key}", (line_of(path, key),), _keys_fix(key, known)) for key in unknown
+    ]
+    if base is not None and not isinstance(base, str):
+        problems.append(
+            Diagnostic(
+                "E0202", f"key extends has a value of type {type(base).__name__}", where, "it is a target's name"
+            )
+        )
     for key, value in data.items():
         if key in known and not _fits(str(known[key].type), value):
             problems.append(
                 Diagnostic(
                     "E0202",
                     f"key {key} has a value of type {type(value).__name__}",
-                    where,
+                    (line_of(path, key),),
                     f"it is a {known[key].type}",
                 )
             )
@@ -240,8 +280,13 @@ def _read(path: Path) -> Target:
     ]
     if strange:
         raise SternaError(strange)
+    values["file"] = "" if path.parent == _OWN else str(path)
     if base is not None:
-        return _consistent(replace(load_target(str(base)), **values), frozenset(values), where)
+        try:
+            start = host() if base == "host" else _load(base, (path, *above))
+        except SternaError as problem:
+            raise problem.within(line_of(path, "extends")) if "E0201" in problem.codes else problem from None
+        return _consistent(replace(start, **values), frozenset(values), path)
     missing = [k for k in ("description", "triple", "llvm_triple") if k not in values]
     if missing:
         raise SternaError(
@@ -252,17 +297,23 @@ def _read(path: Path) -> Target:
                 "add the keys, or `extends` a target that has them",
             )
         )
-    return _consistent(Target(**values), frozenset(values), where)
+    return _consistent(Target(**values), frozenset(values), path)
 
 
-def _consistent(target: Target, stated: frozenset[str], where: tuple[str, ...]) -> Target:
+def _keys_fix(key: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(key, known, 1)
+    return f"did you mean {close[0]}?" if close else f"keys: {', '.join(known)}"
+
+
+def _consistent(target: Target, stated: frozenset[str], path: Path) -> Target:
     """A target whose capabilities are among what its features give: what it took over and can no longer have is gone.
 
     Raises:
         SternaError: E0202, what the description itself states does not go together.
     """
     target = replace(target, **{key: value for key, value in supported(target).items() if key not in stated})
-    if problems := [Diagnostic("E0202", c.problem, where, c.fix) for c in contradictions(target)]:
+    found = [*nonsense(target)] or contradictions(target)
+    if problems := [Diagnostic("E0202", c.problem, (line_of(path, c.key),), c.fix) for c in found]:
         raise SternaError(problems)
     return target
 

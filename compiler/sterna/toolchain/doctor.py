@@ -20,10 +20,8 @@ _PROGRAMS = {
     "arm-none-eabi-gcc": ("an alternative compiler for Cortex-M", "install gcc-arm-none-eabi"),
     "qemu-aarch64": ("runs and tests 64-bit ARM libraries here", "install qemu-user"),
     "qemu-arm": ("runs and tests 32-bit ARM libraries here", "install qemu-user"),
-    "qemu-riscv64": ("runs and tests RISC-V libraries here", "install qemu-user"),
     "qemu-system-arm": ("runs and tests Cortex-M firmware here", "install qemu-system-arm"),
     "node": ("runs and tests WebAssembly bundles here", "install Node.js 20 or later"),
-    "nvcc": ("compiles kernels for NVIDIA GPUs", "install the CUDA toolkit"),
 }
 
 

@@ -1,0 +1,78 @@
+"""What a target's description may say at all: sizes that a machine can have, names that go together.
+
+`features` looks at what the processor's features allow; here is what holds of every machine.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sterna.targets.features import Contradiction
+
+if TYPE_CHECKING:
+    from sterna.targets.target import Target
+
+#: Architectures by how zig and LLVM begin their triples, and bits of a pointer; others are not judged.
+_FAMILIES: tuple[tuple[str, str, int], ...] = (
+    ("x86_64|amd64", "x86_64", 64),
+    ("x86|i[3-6]86", "x86", 32),
+    ("aarch64|arm64", "aarch64", 64),
+    ("arm|armv[0-9]\\w*|thumb|thumbv[0-9]\\w*", "arm", 32),
+    ("wasm32", "wasm32", 32),
+    ("wasm64", "wasm64", 64),
+    ("riscv32", "riscv32", 32),
+    ("riscv64", "riscv64", 64),
+)
+_LIBRARY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(so|dylib|dll|wasm|a)")
+#: Key -> least and greatest number that makes sense.
+_RANGES: dict[str, tuple[float, float]] = {
+    "vector_registers": (1, 1024),
+    "loads_per_cycle": (0.01, 64),
+    "multiply_adds_per_cycle": (0, 64),
+    "unrolled_products": (1, 65536),
+    "cores": (1, 65536),
+    "share_cycles": (0, 1e9),
+    "l1_bytes": (0, 1 << 30),
+    "l1_ways": (1, 1024),
+    "l2_bytes": (0, 1 << 34),
+}
+
+
+def nonsense(target: Target) -> Iterator[Contradiction]:
+    """What no machine is."""
+    for key, (least, greatest) in _RANGES.items():
+        value = getattr(target, key)
+        if not (math.isfinite(value) and least <= value <= greatest):
+            yield Contradiction(key, f"{key} is {value}", f"a number from {least:g} to {greatest:g}")
+    for key in ("vector_bits", "fma_bits"):
+        bits = getattr(target, key)
+        if bits != 0 and not (8 <= bits <= 16384 and bits & (bits - 1) == 0):
+            yield Contradiction(key, f"{key} is {bits}", "0, or a power of two from 8 on, such as 128")
+    if target.pointer_bits not in (32, 64):
+        yield Contradiction("pointer_bits", f"pointer_bits is {target.pointer_bits}", "32 or 64")
+    if target.library and not _LIBRARY.fullmatch(target.library):
+        fix = "model.so, model.dylib, model.dll, model.wasm or model.a; empty for source only"
+        yield Contradiction("library", f'library is "{target.library}"', fix)
+    yield from _triples(target)
+
+
+def _triples(target: Target) -> Iterator[Contradiction]:
+    """Whether both triples name the same architecture, and pointers are as wide as its own."""
+    zig, llvm = _family(target.triple), _family(target.llvm_triple)
+    if zig is not None and llvm is not None and zig != llvm:
+        problem = f'triple "{target.triple}" is of another architecture than llvm_triple "{target.llvm_triple}"'
+        yield Contradiction("triple", problem, "give both for the same machine")
+        return
+    family = zig or llvm
+    if family is not None and target.pointer_bits in (32, 64) and target.pointer_bits != family[1]:
+        triple = target.triple or target.llvm_triple
+        problem = f'pointer_bits is {target.pointer_bits}; those of "{triple}" have {family[1]}'
+        yield Contradiction("pointer_bits", problem, f"pointer_bits = {family[1]}, or another triple")
+
+
+def _family(triple: str) -> tuple[str, int] | None:
+    first = triple.partition("-")[0]
+    return next(((name, bits) for pattern, name, bits in _FAMILIES if re.fullmatch(pattern, first)), None)
