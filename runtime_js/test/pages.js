@@ -145,7 +145,7 @@ async function tryMeasuring(page, shot) {
     assert.notEqual(await heading.getAttribute("aria-sort"), way);
     assert.equal(await page.locator("#times th[aria-sort]").count(), 1);
   }
-  assert.match(await page.textContent("#times-note"), /nodes/);
+  assert.match(await page.textContent("#times-note"), /^\d+ nodes\. A heading sorts\.$/);
   // A name that is cut is whole for those who listen, and in the row that has the focus.
   for (const name of await page.locator("#times .name").all()) {
     const whole = name.locator(".whole");
@@ -155,10 +155,14 @@ async function tryMeasuring(page, shot) {
   }
   const shown = () => page.evaluate(() => Object.fromEntries([...document.querySelectorAll("#facts div")].map((d) => [...d.children].map((c) => c.textContent))));
   assert.equal((await shown()).threads, "1");
+  // With less room the table scrolls, and says so.
+  await page.evaluate(() => (document.getElementById("times-box").style.maxHeight = "90px"));
   await page.selectOption("#threads", "2");
   await page.waitForFunction(() => document.querySelector("#facts").textContent.includes("threads2"), null, { timeout: 60_000 });
   await isMeasured();
   assert.match((await shown()).kernels, /threads/);
+  assert.match(await page.textContent("#times-note"), /scroll the table for the rest/);
+  await page.evaluate(() => (document.getElementById("times-box").style.maxHeight = ""));
   const painted = await page.evaluate(() => {
     const canvas = document.getElementById("arena");
     return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v);
