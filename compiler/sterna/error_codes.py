@@ -199,9 +199,8 @@ CODES: dict[str, Code] = {
     ),
     "E0204": Code(
         "the output directory cannot be written",
-        "The output's place is a file, is not writable, or has files of yours with the names of a bundle's; or the disk "
-        "is full.",
-        "Move the files that the message names, name another folder with `-o`, or free space. Nothing there was changed.",
+        "The output's place is a file, is not writable, or has files of yours with a bundle's names; or the disk is full.",
+        "Move the files that the message names, give another folder with `-o`, or free space. Nothing was changed.",
     ),
     # E03xx schedules
     "E0301": Code(
