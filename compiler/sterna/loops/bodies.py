@@ -11,7 +11,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int
 from sterna.loops import program as P
 from sterna.loops.inline import inlined
-from sterna.loops.nest import Nest
+from sterna.loops.nest import Cursor, Nest, Phase
 from sterna.loops.program import Buffer, Stmt, seq
 from sterna.schedule.products import contains, factors
 from sterna.schedule.schedule import Schedule
@@ -46,15 +46,17 @@ class Bodies:
         self.places: dict[str, Place] = {}
         self.names: dict[str, int] = {}
 
-    def _store(self, nest: Nest, phase: str | None) -> Stmt:
-        s = nest.stage
-        values = self._axis_values(nest, spatial_only=phase == "init")
+    def _store(self, cursor: Cursor) -> Stmt:
+        """What stands inside all loops of a nest."""
+        nest, s = cursor.nest, cursor.nest.stage
+        starts = cursor.phase is Phase.INIT
+        values = self._axis_values(nest, spatial_only=starts)
         indices = tuple(values[a] for a in s.tensor.axes)
         body = self.bodies[s.name]
         if not isinstance(body, Reduce):
             return self._write(s.name, indices, self._resolve(body, values))
         best = f"{s.name}_best"
-        if phase == "init":
+        if starts:
             if body.index is None:
                 return self._write(s.name, indices, identity(body.combiner, body.dtype))
             # Where no element is better than that one, as none of uint8 zeros is greater than 0, the first one wins.

@@ -22,7 +22,7 @@ from sterna.ir.integer import ONE, ZERO, Extremum, Int, Symbol, as_int, of, rese
 from sterna.loops import program as P
 from sterna.loops.bodies import Bodies, Place, loop_name
 from sterna.loops.inline import producers_first
-from sterna.loops.nest import Nest, Region, Remainder, Tile, whole
+from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whole
 from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
@@ -89,7 +89,7 @@ class Lowering(Bodies):
     def _stage(self, s: StageState, region: Region) -> Stmt:
         """The loops that compute a region of a stage: one nest, or one for every part of a partitioned stage."""
         if not s.partitioned:
-            return self._level(Nest(s, region), 0, None)
+            return self._level(Cursor(Nest(s, region)))
         body = self.bodies[s.name]
         parts: list[Stmt] = []
         for part in parts_of(body, s.tensor, s.partitioned):
@@ -103,7 +103,7 @@ class Lowering(Bodies):
                     lets.append(P.LetIndex(symbol, first))
                     least[d] = of(symbol)
             self.bodies[s.name] = part.body
-            parts.append(seq(*lets, self._level(Nest(s, replace(clipped, least=tuple(least))), 0, None)))
+            parts.append(seq(*lets, self._level(Cursor(Nest(s, replace(clipped, least=tuple(least)))))))
         self.bodies[s.name] = body
         return seq(*parts)
 
@@ -133,48 +133,47 @@ class Lowering(Bodies):
         return self.schedule.outputs
 
     # -- one nest
-    def _level(self, nest: Nest, level: int, phase: str | None) -> Stmt:
-        """The loops from leaf `level` inward; `phase`: None before the first reduced axis, then "init" or "update", and
-        "store" where accumulators are tiles."""
-        s = nest.stage
-        if level == len(s.leaves):
-            return self._store(nest, phase)
-        leaf = s.leaves[level]
+    def _level(self, cursor: Cursor) -> Stmt:
+        """The loops from the cursor's leaf inward."""
+        nest, s = cursor.nest, cursor.nest.stage
+        if cursor.at_end:
+            return self._store(cursor)
+        leaf = cursor.leaf
         if s.tensorized is not None and leaf == s.tensorized.first:
-            return self._tile(nest, phase) if s.tensorized.row else self._tensorized(nest, level, phase)
+            return self._tile(cursor) if s.tensorized.row else self._tensorized(cursor)
         if nest.settled(leaf):
-            return self._placed(nest, leaf, level, phase)
+            return self._placed(cursor)
         if leaf in s.reduction_leaves:
-            if phase is None:
+            if cursor.phase is Phase.WHOLE:
                 saved = dict(self.places)
                 prologue, places = self._prologue(nest)
                 self.places.update(places)
-                phases = ("init", "update", "store") if s.name in self.tiles else ("init", "update")
-                parts = [self._level(nest.fork(), level, each) for each in phases]
+                phases = (Phase.INIT, Phase.UPDATE, *([Phase.STORE] if s.name in self.tiles else []))
+                parts = [self._level(cursor.during(phase)) for phase in phases]
                 self.places = saved
                 return seq(*prologue, *parts)
-            if phase in ("init", "store"):
-                return self._level(nest, level + 1, phase)
+            if cursor.phase.skips_reduction:
+                return self._level(cursor.inward())
         extent = nest.extent(leaf)
         kind: Any = s.annotations.get(leaf, "serial")
         ragged = nest.remainder(leaf)
         if kind == "parallel":
             self.n_tasks = extent
         if extent == 1 and kind != "parallel" and not (kind == "vectorized" and self._width(nest, leaf, extent)):
-            return self._bind(nest, leaf, ZERO, level, phase)
+            return self._bind(cursor, ZERO)
         if kind == "unrolled" and not extent.is_const:
             kind = "serial"
         if ragged is not None and kind != "parallel":
             main: Stmt | None = None
             if ragged.full != ZERO:
                 symbol = self._symbol(s, leaf, ragged.full)
-                main = self._bind(nest.full_tile(leaf), leaf, of(symbol), level, phase)
+                main = self._bind(cursor.within(nest.full_tile(leaf)), of(symbol))
                 main = main if ragged.full == 1 else P.For(symbol, ragged.full, kind, main)
-            return seq(main, self._tail(nest, leaf, ragged, leaf, level, phase))
+            return seq(main, self._tail(cursor, leaf, ragged))
         width = self._width(nest, leaf, extent) if kind == "vectorized" else None
         # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
         symbol = self._symbol(s, leaf, extent if width is None else width)
-        return P.For(symbol, extent, kind, self._bind(nest, leaf, of(symbol), level, phase), width)
+        return P.For(symbol, extent, kind, self._bind(cursor, of(symbol)), width)
 
     @staticmethod
     def _width(nest: Nest, leaf: str, extent: Int) -> int | None:
@@ -187,9 +186,10 @@ class Lowering(Bodies):
         nominal = nest.nominal_extent(leaf)
         return int(nominal) if nominal != extent else None
 
-    def _bind(self, nest: Nest, leaf: str, value: Int, level: int, phase: str | None) -> Stmt:
+    def _bind(self, cursor: Cursor, value: Int) -> Stmt:
         """The body of a leaf's loop: what follows from its value, tails to choose, stages placed here, inner loops."""
-        nest.bound[leaf] = value
+        nest = cursor.nest
+        nest.bound[cursor.leaf] = value
         lets: list[Stmt] = []
 
         def name(part: str, index: Int, extent: Int) -> Int:
@@ -198,16 +198,17 @@ class Lowering(Bodies):
             return of(symbol)
 
         nest.unfuse(name)
-        return seq(*lets, self._decided(nest, leaf, level, phase))
+        return seq(*lets, self._decided(cursor))
 
-    def _decided(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
+    def _decided(self, cursor: Cursor) -> Stmt:
         """The rest of the nest once for every way in which a tile can be a full one or a tail."""
+        nest = cursor.nest
         undecided = nest.undecided()
         if undecided is None:
-            return self._placed(nest, leaf, level, phase)
+            return self._placed(cursor)
         outer, index, remainder = undecided
         if remainder.full == ZERO:
-            return self._tail(nest, outer, remainder, leaf, level, phase)
+            return self._tail(cursor, outer, remainder)
         first = nest.full_tile(outer)
         symbol = self._symbol(nest.stage, outer, remainder.full)
         first.bound[outer] = of(symbol)
@@ -215,21 +216,22 @@ class Lowering(Bodies):
         return P.If(
             index,
             remainder.full,
-            seq(name, self._decided(first, leaf, level, phase)),
-            self._tail(nest, outer, remainder, leaf, level, phase),
+            seq(name, self._decided(cursor.within(first))),
+            self._tail(cursor, outer, remainder),
         )
 
-    def _tail(self, nest: Nest, outer: str, remainder: Remainder, leaf: str, level: int, phase: str | None) -> Stmt:
+    def _tail(self, cursor: Cursor, outer: str, remainder: Remainder) -> Stmt:
         """What remains after the full tiles of a split: one smaller tile, if its size may depend on a dimension. Where
         it may not (lanes, unrolled loops), tiles of sizes that are powers of two, each of them or not."""
+        nest = cursor.nest
         split, s = nest.stage.split_of(outer), nest.stage
         if s.tensorized is not None and split.inner == s.tensorized.row:
             # Whole tiles: the last one begins earlier.
             assert isinstance(split, Split)
             tile = Tile(as_int(split.factor), nest.extent(split.parent) - split.factor)
-            return self._tail_tile(nest, outer, tile, remainder.full, leaf, level, phase)
+            return self._tail_tile(cursor, outer, tile, remainder.full)
         if remainder.rest.is_const or not nest.fixed(split.inner):
-            return self._tail_tile(nest, outer, Tile(remainder.rest), remainder.full, leaf, level, phase)
+            return self._tail_tile(cursor, outer, Tile(remainder.rest), remainder.full)
         parts: list[Stmt] = []
         size = 1 << (most(remainder.rest).bit_length() - 1)
         while size:
@@ -246,26 +248,25 @@ class Lowering(Bodies):
                         lets.append(P.LetIndex(symbol, start))
                         start = of(symbol)
                     tile = Tile(as_int(size), start)
-                body = self._tail_tile(part, outer, tile, remainder.full, leaf, level, phase)
+                body = self._tail_tile(cursor.within(part), outer, tile, remainder.full)
                 parts.append(P.If(as_int(size - 1), left, seq(*lets, body)))
             size //= 2
         return seq(*parts)
 
-    def _tail_tile(
-        self, nest: Nest, outer: str, tile: Tile, value: Int, leaf: str, level: int, phase: str | None
-    ) -> Stmt:
-        last = nest.fork()
+    def _tail_tile(self, cursor: Cursor, outer: str, tile: Tile, value: Int) -> Stmt:
+        last = cursor.nest.fork()
         last.tiles[outer] = tile
-        if outer == leaf:
-            return self._bind(last, leaf, value, level, phase)
+        if outer == cursor.leaf:
+            return self._bind(cursor.within(last), value)
         last.bound[outer] = value
-        return self._decided(last, leaf, level, phase)
+        return self._decided(cursor.within(last))
 
-    def _placed(self, nest: Nest, leaf: str, level: int, phase: str | None) -> Stmt:
+    def _placed(self, cursor: Cursor) -> Stmt:
         """Stages placed at this axis, then the rest of the nest."""
-        here = [n for n in self.order if self.stages[n].attach == (nest.stage.name, leaf)]
-        if not here or phase in ("init", "store"):
-            return self._level(nest, level + 1, phase)
+        nest = cursor.nest
+        here = [n for n in self.order if self.stages[n].attach == (nest.stage.name, cursor.leaf)]
+        if not here or cursor.phase.skips_reduction:
+            return self._level(cursor.inward())
         saved = dict(self.places)
         regions = infer_regions(nest, self.stages, self.bodies, self.order)
         if isinstance(regions, str):
@@ -281,7 +282,7 @@ class Lowering(Bodies):
                 parts.append(P.Alloc(buffer))
                 self.places[name] = Place(buffer, region.least)
             parts.append(self._stage(s, region))
-        parts.append(self._level(nest, level + 1, phase))
+        parts.append(self._level(cursor.inward()))
         self.places = saved
         return seq(*parts)
 
@@ -309,18 +310,18 @@ class Lowering(Bodies):
         buffer = Buffer(self._unique(name), body.a.dtype, (ONE,), (ONE,), 1, "register")
         return [P.Alloc(buffer)], {name: Place(buffer, (ZERO,))}
 
-    def _tensorized(self, nest: Nest, level: int, phase: str | None) -> Stmt:
+    def _tensorized(self, cursor: Cursor) -> Stmt:
         """The innermost loops as an intrinsic. The first values of its accumulators are plain vectors."""
-        s = nest.stage
+        nest, s = cursor.nest, cursor.nest.stage
         assert s.tensorized is not None
         intrinsic, lane, group = s.tensorized.intrinsic, s.tensorized.lane, s.tensorized.group
         lanes, depth = nest.extent(lane), nest.extent(group)
         if not lanes.is_const or not depth.is_const:
             self._refuse(f"{lane} or {group} of stage {s.name} has no constant size", "split by a constant")
         across = self._symbol(s, lane, intrinsic.lanes)
-        if phase == "init":
+        if cursor.phase is Phase.INIT:
             nest.bound[lane] = of(across)
-            body = self._level(nest, level + 1, phase)
+            body = self._level(cursor.inward())
             return P.For(across, lanes, "vectorized", body, intrinsic.lanes if lanes != intrinsic.lanes else None)
         along = self._symbol(s, group, intrinsic.group)
         nest.bound[lane], nest.bound[group] = of(across), of(along)
@@ -340,21 +341,21 @@ class Lowering(Bodies):
         except ScatteredOperandError as problem:
             self._refuse(f"{intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
 
-    def _tile(self, nest: Nest, phase: str | None) -> Stmt:
+    def _tile(self, cursor: Cursor) -> Stmt:
         """The innermost loops as a product of tiles: its accumulators are set to zero, added to, and stored."""
-        s, t = nest.stage, nest.stage.tensorized
+        nest, s, t = cursor.nest, cursor.nest.stage, cursor.nest.stage.tensorized
         assert t is not None
         sizes = {axis: nest.extent(axis) for axis in t.axes}
         # Of one row too, an axis has a symbol of its own.
         symbols = [(self._symbol(s, axis, 2 if n == 1 else n), n) for axis, n in sizes.items()]
         nest.bound.update({axis: of(symbol) for axis, (symbol, _) in zip(t.axes, symbols, strict=True)})
         nest.unfuse(lambda part, index, extent: index)
-        values = self._axis_values(nest, spatial_only=phase != "update")
+        values = self._axis_values(nest, spatial_only=cursor.phase is not Phase.UPDATE)
         memory = self._write(s.name, tuple(values[a] for a in s.tensor.axes), E.const(0, s.tensor.dtype))
-        found = (factors(self.bodies[s.name]) if phase == "update" else None) or ()
+        found = (factors(self.bodies[s.name]) if cursor.phase is Phase.UPDATE else None) or ()
         pair = [self._resolve(e, values) for e in (found[::-1] if t.swapped else found)]
         try:
-            return tile_statement(phase, memory, self.tiles.get(s.name), pair, t.intrinsic, symbols)
+            return tile_statement(cursor.phase, memory, self.tiles.get(s.name), pair, t.intrinsic, symbols)
         except ScatteredOperandError as problem:
             self._refuse(f"{t.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, ceil_div, of
 from sterna.schedule.state import Fuse, RaggedTail, Split, StageState
@@ -218,3 +219,52 @@ class Nest:
             or (isinstance(r, Fuse) and axis in (r.first, r.second))
             for r in self.stage.relations
         )
+
+
+class Phase(Enum):
+    """What of a reduction a nest writes."""
+
+    WHOLE = "whole"
+    """before the first reduced axis; all of it where there is none"""
+    INIT = "init"
+    """what accumulators begin with"""
+    UPDATE = "update"
+    """what is combined with them"""
+    STORE = "store"
+    """accumulators that are tiles, to memory"""
+
+    @property
+    def skips_reduction(self) -> bool:
+        """Whether the nest has no loops over reduced axes, nor stages placed within them."""
+        return self in (Phase.INIT, Phase.STORE)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where the emission of a nest stands: before the loop of the leaf `level`, outer ones first."""
+
+    nest: Nest
+    level: int = 0
+    phase: Phase = Phase.WHOLE
+
+    @property
+    def leaf(self) -> str:
+        """The axis whose loop comes next."""
+        return self.nest.stage.leaves[self.level]
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all loops are there."""
+        return self.level == len(self.nest.stage.leaves)
+
+    def inward(self) -> Cursor:
+        """Behind the loop of this leaf."""
+        return replace(self, level=self.level + 1)
+
+    def within(self, nest: Nest) -> Cursor:
+        """At the same place of another variant of the nest."""
+        return replace(self, nest=nest)
+
+    def during(self, phase: Phase) -> Cursor:
+        """In another phase, with a copy of the nest of its own."""
+        return Cursor(self.nest.fork(), self.level, phase)

@@ -20,12 +20,6 @@ def print_function(f: P.Function) -> str:
     return "\n".join(lines) + "\n"
 
 
-def print_stmt(stmt: P.Stmt) -> str:
-    lines: list[str] = []
-    _stmt(stmt, 0, lines)
-    return "\n".join(lines)
-
-
 def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
     pad = "  " * depth
     if isinstance(s, P.Seq):

@@ -21,7 +21,7 @@ from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.bodies import Place
 from sterna.loops.lower import Lowering
-from sterna.loops.nest import Nest, Region, whole
+from sterna.loops.nest import Cursor, Nest, Region, whole
 from sterna.loops.program import Buffer, Stmt, seq
 from sterna.schedule.state import StageState
 from sterna.te import expr as E
@@ -101,7 +101,7 @@ class ScanLowering(Lowering):
             nest = Nest(self.stages[t.name], whole(t))
             nest.bound[t.axes[0].name] = time
             self.n_tasks = ONE
-            body.append(self._level(nest, 0, None))
+            body.append(self._level(Cursor(nest)))
             counts.append(int(self.n_tasks) if self.shared else 1)
         self.n_tasks = as_int(max(counts))
         if self.shared:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from sterna.intrinsics import Intrinsic, TileIntrinsic
 from sterna.ir.integer import ZERO, Int, Symbol
 from sterna.loops import program as P
+from sterna.loops.nest import Phase
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -78,7 +79,7 @@ def _operand(factor: Expr, intrinsic: Intrinsic, lane: Symbol, group: tuple[Symb
 
 
 def tile_statement(
-    phase: str | None,
+    phase: Phase,
     memory: P.Stmt,
     tiles: P.Buffer | None,
     factors: Sequence[Expr],
@@ -88,7 +89,7 @@ def tile_statement(
     """What is done with one tile of accumulators.
 
     Args:
-        phase: "init", "update" or "store": it becomes zeros, the product of two tiles is added to it, or it is stored.
+        phase: INIT, UPDATE or STORE: it becomes zeros, the product of two tiles is added to it, or it is stored.
         memory: the store of one accumulator to where all of them belong behind the reduction.
         tiles: where they are while it runs.
         factors: what is multiplied for one element of each axis.
@@ -109,10 +110,10 @@ def tile_statement(
     if memory.index.coefficient(lane) != 1 or not pitch:
         raise ScatteredOperandError(f"accumulators of {memory.buffer.name} are not neighbours")
     index, count = memory.index.substitute({row: ZERO, lane: ZERO}), int(rows) * intrinsic.lanes
-    if phase == "init":
+    if phase is Phase.INIT:
         return P.Store(tiles, index, replace(E.const(0, tiles.dtype), lanes=count), rows=int(rows))
     old = E.Load(tiles.dtype, tensor=tiles, indices=(index,), lanes=count, rows=int(rows))
-    if phase == "store":
+    if phase is Phase.STORE:
         return replace(memory, index=index, value=old, rows=int(rows), pitch=pitch)
     # The axes along a row of either operand, from the inside out, and the one from row to row.
     deep, inside = (word, int(words)), (group, intrinsic.group)

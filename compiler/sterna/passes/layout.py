@@ -71,9 +71,6 @@ class _Layout:
     def hold(self, value: Value) -> Held:
         return self.held.get(value) or (value, straight(value.type.rank))
 
-    def is_plain(self, value: Value) -> bool:
-        return self.hold(value)[1] == straight(value.type.rank)
-
     def permuted(self, base: Value, order: Order, wanted: Value | None = None) -> Value:
         """The base with its dimensions permuted, made once. `wanted`: the old value that this is."""
         if order == straight(len(order)):
