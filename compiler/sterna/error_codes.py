@@ -199,7 +199,7 @@ CODES: dict[str, Code] = {
     ),
     "E0204": Code(
         "the output directory cannot be written",
-        "The output's place is a file, is not writable, or has files of yours with a bundle's names; or the disk is full.",
+        "The output's place is a file, is not writable, or has files of yours with our names; or the disk is full.",
         "Move the files that the message names, give another folder with `-o`, or free space. Nothing was changed.",
     ),
     # E03xx schedules
