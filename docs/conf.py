@@ -65,11 +65,10 @@ _INTERFACE = re.compile(r"<!-- interface (\w+) -->")
 
 def contents() -> str:
     """The table of contents, as the start page has it."""
-    parts = []
-    for title, pages in CONTENTS.items():
-        there = [f"/{page}" for page in pages if (ROOT / f"{page}.md").exists()]
-        parts.append("\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *there, "```"]))
-    return "\n\n".join(parts)
+    return "\n\n".join(
+        "\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *(f"/{page}" for page in pages), "```"])
+        for title, pages in CONTENTS.items()
+    )
 
 
 def complete(_app: Any, name: str, source: list[str]) -> None:
