@@ -109,12 +109,10 @@ class Server:
     """The child: it is started again after it died."""
 
     def __init__(self, folder: Path, script: Path = Path(__file__)):
-        self.folder = folder
-        self.site = make_site(folder)
-        self.script, self.process, self.log = script, None, folder / "stderr"
+        self.folder, self.script = folder, script
+        self.site, self.log = make_site(folder), folder / "stderr"
+        self.process: subprocess.Popen[str] | None = None
         self.start()
-
-    process: subprocess.Popen[str] | None
 
     def start(self) -> None:
         self.close()
@@ -257,7 +255,7 @@ def fuzz(budget: Budget, seed: int, work: Path) -> Sequence[Finding]:
                 found += _all(server, [make_case(number, seed)], recent)
                 number += 1
                 budget.count()
-            # What shows only after a while is blamed on the last case, which replays with what came before it.
+            # What shows only after a while is blamed on the last case: the seed and the batch lead to the others.
             found += server.rest(recent[-1] if recent else b'{"end":"read","pieces":1}\n')
     finally:
         server.close()

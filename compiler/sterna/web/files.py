@@ -76,9 +76,10 @@ def _from_memory(files: Mapping[str, bytes], parts: Sequence[str]) -> Served | N
 def _from_directory(root: Path, parts: Sequence[str]) -> Served | None:
     at = root
     for part in parts:
-        at = _entry(root, at, part) or root
-        if at == root:
+        found = _entry(root, at, part)
+        if found is None:
             return None
+        at = found
     if at.is_dir():
         return _from_directory(root, [*parts, INDEX]) if INDEX not in parts[-1:] else None
     handle = os.open(at, _FLAGS)
