@@ -61,6 +61,19 @@ def test_the_unchanged_bundle_is_packaged(made: dict[str, bytes], tmp_path: Path
     assert '"LICENSE" = "sterna/LICENSE"' in (ROOT / "pyproject.toml").read_text(), "wheels bring it along"
 
 
+@pytest.mark.parametrize("bundle", [".", "../b", "sub/.."])
+def test_a_package_goes_beside_its_bundle(
+    bundle: str, made: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sterna package .` was an error of ours: a dot has no name to add to."""
+    place = write(tmp_path / "b", made)
+    (place / "sub").mkdir()
+    monkeypatch.chdir(place)
+    result = CliRunner().invoke(program, ["package", bundle, "--for", "npm"])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "b-npm" / "package.json").is_file()
+
+
 @pytest.mark.parametrize(
     "name", ["../../x", "/etc/passwd", "a/b", "..\\x", ".x", "c:x", "", "x" * 200, "con", "a\nb", "-x"]
 )

@@ -356,12 +356,13 @@ def _locked(place: Path) -> Iterator[None]:
 
 
 def _abandoned(folder: Path) -> list[_Lock]:
-    """Work folders in it whose makers are dead, now locked by us."""
+    """Work folders of this user in it whose makers are dead, now locked by us."""
     if fcntl is None:
         return []
     try:
         with os.scandir(folder) as entries:
-            found = [e.name for e in entries if _WORK_FOLDER.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+            named = [e for e in entries if _WORK_FOLDER.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+            found = [e.name for e in named if e.stat(follow_symlinks=False).st_uid == os.geteuid()]
     except OSError:
         return []
     locks = [_Lock(folder / name) for name in found]

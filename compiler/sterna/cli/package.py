@@ -26,7 +26,8 @@ def command(bundle: Path, ecosystem: str, output: Path | None, name: str | None,
     An npm package contains the bundle, the JavaScript runtime, and a wrapper with types from the signature. It has
     no dependencies and runs nothing when it is installed.
     """
-    place = npm_package(bundle, output or bundle.with_name(f"{bundle.resolve().name}-{ecosystem}"), name, version)
+    named = bundle if bundle.name not in ("", "..") else bundle.resolve()
+    place = npm_package(bundle, output or named.parent / f"{named.name}-{ecosystem}", name, version)
     total = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
     if as_json:
         print_json({"directory": str(place), "for": ecosystem, "bytes": total})
