@@ -15,8 +15,9 @@ from cyclonedx.validation.json import JsonStrictValidator
 
 import handmade_bundle
 from sterna.api import compile_to
-from sterna.bundle import cyclonedx, sbom
+from sterna.bundle import cyclonedx
 from sterna.cli import program
+from sterna.debug import sbom
 from sterna.errors import SternaError
 from sterna.version import __version__
 from tools import ROOT

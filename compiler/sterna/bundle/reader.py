@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from sterna.advice import Advice, Option
 from sterna.bundle.ownership import AT_COMPILE_TIME, GRAPH, GRAPH_SECTION, SINGLE, entry
 from sterna.bundle.validation import check_graph
 from sterna.errors import SternaError, error
@@ -59,9 +60,8 @@ def bundle_of_browser(bundle: str | os.PathLike[str]) -> dict[str, Any]:
     graph = read_graph(bundle)
     triple = graph["target"]["triple"]
     if not triple.startswith("wasm32-freestanding"):
-        raise error(
-            "E0507", f"the bundle was compiled for {triple}", str(bundle), fix="compile it with --target browser"
-        )
+        fix = Advice("compile the model for it: ", Option("target", "browser"))
+        raise error("E0507", f"the bundle was compiled for {triple}", str(bundle), fix=fix)
     return graph
 
 

@@ -11,7 +11,6 @@ import click
 from rich.table import Table
 
 from sterna.bundle import cyclonedx
-from sterna.bundle.sbom import bundle_bill, installation_bill
 from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option, signature_option
 from sterna.cli.output import Signature, console, files, print_json, size, table
@@ -27,6 +26,7 @@ from sterna.debug.describe import (
 )
 from sterna.debug.describe_boosted import describe_boosted
 from sterna.debug.describe_tflite import describe_tflite
+from sterna.debug.sbom import bundle_bill, installation_bill
 from sterna.debug.totals import with_totals
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
