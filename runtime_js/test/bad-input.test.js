@@ -123,6 +123,9 @@ test("text that only looks like a graph: the same rules as those of the C runtim
     ['"abi":1', `"abi":1,"later":${deep(32)}`, "E0504", /nested more than 32 deep/],
   ];
   for (const [from, to, code, message] of cases) await refused({ ...given, graph: rehashed(text.replace(from, to)) }, code, message);
+  const large = new Uint8Array((16 << 20) + 1).fill(32);
+  large.set(given.graph);
+  await refused({ ...given, graph: large }, "E0504", /size is missing or wrong/);
   const model = await Model.load({ ...given, graph: rehashed(text.replace('"abi":1', `"abi":1,"later":${deep(31)},"a\\":b":":"`)) });
   assert.equal(model.dims.length, 2);
 });
