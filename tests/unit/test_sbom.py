@@ -84,7 +84,8 @@ def test_of_a_hostile_or_damaged_bundle(tmp_path: Path) -> None:
     params, library = handmade_bundle.params(), handmade_bundle.kernel_library()
     graph = handmade_bundle.graph(params, library)
     changes: list[tuple[dict[str, Any], str | None]] = [
-        ({"model": "a\x1b[31m\u202e\u009bb", "producer": "x\x1b]0;y", "source": {"sha256": "no", "format": 7}}, None),
+        ({"producer": "a\x1b[31m\u202e\u009bb\x1b]0;y", "source": {"sha256": "no", "format": 7}}, None),
+        ({"model": "a\x1b[31m\u202e\u009bb"}, "E0504"),
         ({"target": []}, "E0504"),
         ({"target": {"name": "host"}}, "E0504"),
         ({"options": 5}, "E0504"),
