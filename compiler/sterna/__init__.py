@@ -9,7 +9,6 @@ What runs bundles is imported at once, so that loading the first one does not wa
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ("compile", "compile_to"):
         return getattr(import_module("sterna.api"), name)
+    from difflib import get_close_matches  # noqa: PLC0415 (only for a mistake)
+
     close = get_close_matches(name, __all__, 1) if not name.startswith("__") else []
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise AttributeError(f"module 'sterna' has no attribute {name!r}{hint}")
