@@ -233,7 +233,7 @@ class _Quantizer:
                 break
             kept.append(rest[0])
         what = "loss of accuracy" if self.samples.labels is not None else "error"
-        title = f"the {what} does not stay within {self.settings.bound:g} as long as any layer is an integer one"
+        title = f"the {what} does not stay within {self.settings.bound:g} unless all layers stay float"
         fix = Advice("a larger ", Option("bound"), ", another ", Option("method"), ", or more samples")
         raise error("E0704", title, best, fix=fix)
 

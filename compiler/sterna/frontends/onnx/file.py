@@ -230,7 +230,9 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, what: str, kind: np
     if not location or Path(location).is_absolute() or root not in path.parents:
         raise error("E0110", f'{what} refers to "{location}", which is outside the model\'s folder')
     if not path.is_file():
-        raise error("E0110", f'{what} lies in "{location}", which is not there', fix="keep the model's files together")
+        raise error(
+            "E0110", f'{what} is stored in "{location}", which does not exist', fix="keep the model's files together"
+        )
     available = path.stat().st_size
     if offset < 0 or length != size or offset + size > available:
         raise error(
