@@ -32,8 +32,6 @@ class Handle:
         self.pointer = ctypes.c_void_p()
         self.functions = library.load()
         path = os.fsencode(directory) if os.name != "nt" else directory.encode("utf-8", "replace")
-        if b"\0" in path:
-            raise error("E0503", "the path of a bundle contains a zero character", repr(directory))
         options = library.COptions(size=ctypes.sizeof(library.COptions), threads=threads)
         problem = library.CError()
         self.functions.sterna_load(path, options, ctypes.byref(self.pointer), problem)
