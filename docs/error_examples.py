@@ -276,6 +276,16 @@ EXAMPLES: dict[str, Example] = {
         "$ sterna compile model.onnx --weights fp16",
         model("(float[8, 64] x) => (float[8, 64] y) { y = MatMul(x, w) }", w=np.full((64, 64), 1e6, np.float32)),
     ),
+    "E0116": Example(
+        "$ sterna compile model.onnx",
+        model(
+            "() => (float[n] y) { y = Range(start, limit, step) }",
+            start=np.float32(0),
+            limit=np.float32(1e12),
+            step=np.float32(1),
+        ),
+    ),
+    "E0117": Example("with memory_for():  # as `sterna.compile` does\n    np.zeros(1 << 62, np.uint8)"),
     "E0201": Example("$ sterna compile digits.onnx --target rasberrypi4"),
     "E0202": Example(
         "$ sterna compile digits.onnx --target board.toml",

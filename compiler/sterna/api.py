@@ -20,6 +20,7 @@ from sterna.codegen.generators import GENERATORS
 from sterna.driver import WEIGHTS, Compiled, Observe, Options, Origin, Progress, compile_graph
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import Model, format_of, read_model
+from sterna.ir.limits import memory_for
 from sterna.names import model_name
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
@@ -44,6 +45,7 @@ def compile(
     winograd: bool = False,
     signature: str | None = None,
     debug: bool = False,
+    max_constant_bytes: int | None = None,
 ) -> Bundle:
     """Compiles a model for this machine and loads it.
 
@@ -64,6 +66,8 @@ def compile(
         signature: which of a TensorFlow Lite model's signatures to compile, with its names of inputs and outputs; None:
             the first graph, with the tensors' own names.
         debug: every tensor between kernels can be read after a run, at the price of memory.
+        max_constant_bytes: what constants that are computed may take while the model is compiled, 1 GiB unless it is
+            said otherwise; a model that asks for more is refused.
 
     Returns:
         The loaded bundle.
@@ -73,7 +77,8 @@ def compile(
     """
     request = _request(
         model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
-        signature=signature, debug=debug, output=output, writes=output is not None,
+        signature=signature, debug=debug, max_constant_bytes=max_constant_bytes, output=output,
+        writes=output is not None,
     )  # fmt: skip
     if (reason := why_not_here(request.options.target)) is not None:
         raise _elsewhere(request, target, reason, output)
@@ -99,6 +104,7 @@ def compile_to(
     winograd: bool = False,
     signature: str | None = None,
     debug: bool = False,
+    max_constant_bytes: int | None = None,
     all_variants: bool = False,
     single_file: bool = False,
     observe: Observe | None = None,
@@ -117,7 +123,8 @@ def compile_to(
     """
     request = _request(
         model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
-        signature=signature, debug=debug, all_variants=all_variants, single_file=single_file, output=output,
+        signature=signature, debug=debug, max_constant_bytes=max_constant_bytes, all_variants=all_variants,
+        single_file=single_file, output=output,
         writes=True, observe=observe, progress=progress,
     )  # fmt: skip
     return write_bundle(_compiled(request, observe, progress), output)
@@ -136,6 +143,7 @@ def compile_model(
     winograd: bool = False,
     signature: str | None = None,
     debug: bool = False,
+    max_constant_bytes: int | None = None,
     all_variants: bool = False,
     single_file: bool = False,
     observe: Observe | None = None,
@@ -144,7 +152,8 @@ def compile_model(
     """Compiles a model without writing anything; arguments as for `compile_to`."""
     request = _request(
         model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
-        signature=signature, debug=debug, all_variants=all_variants, single_file=single_file, observe=observe,
+        signature=signature, debug=debug, max_constant_bytes=max_constant_bytes, all_variants=all_variants,
+        single_file=single_file, observe=observe,
         progress=progress,
     )  # fmt: skip
     return _compiled(request, observe, progress)
@@ -159,6 +168,7 @@ class _Request:
     dims: Dims | None
     signature: str | None
     options: Options
+    max_constant_bytes: int | None
 
 
 def _request(
@@ -174,6 +184,7 @@ def _request(
     winograd: bool,
     signature: str | None,
     debug: bool,
+    max_constant_bytes: int | None,
     all_variants: bool = False,
     single_file: bool = False,
     output: str | os.PathLike[str] | None = None,
@@ -201,6 +212,8 @@ def _request(
     debug = arguments.flag("debug", debug)
     all_variants = arguments.flag("all_variants", all_variants)
     single_file = arguments.flag("single_file", single_file)
+    if max_constant_bytes is not None:
+        max_constant_bytes = arguments.integer("max_constant_bytes", max_constant_bytes, 1)
     arguments.function("observe", observe)
     arguments.function("progress", progress)
     arguments.done()
@@ -210,7 +223,7 @@ def _request(
         raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
     variants = tuple(load_target(v) for v in machine.variants) if all_variants else ()
     options = Options(machine, generator, compiler, threads, debug, variants, single_file, weights, winograd)
-    return _Request(model, shapes, dims, signature, options)
+    return _Request(model, shapes, dims, signature, options, max_constant_bytes)
 
 
 def _compiled(request: _Request, observe: Observe | None = None, progress: Progress | None = None) -> Compiled:
@@ -218,9 +231,11 @@ def _compiled(request: _Request, observe: Observe | None = None, progress: Progr
     model, options = request.model, request.options
     if progress is not None:
         progress("reading the model")
-    graph = read_model(model, request.shapes, request.dims, static=options.target.static, signature=request.signature)
-    name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
-    compiled = compile_graph(graph, name, options, observe, progress)
+    static, signature = options.target.static, request.signature
+    with memory_for(request.max_constant_bytes):
+        graph = read_model(model, request.shapes, request.dims, static=static, signature=signature)
+        name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
+        compiled = compile_graph(graph, name, options, observe, progress)
     return replace(compiled, origin=_origin(model))
 
 

@@ -18,6 +18,7 @@ from sterna.intrinsics import DOTS
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph
 from sterna.ir.integer import ZERO, Int, Symbol
+from sterna.ir.limits import check_constants, memory_of
 from sterna.ir.printer import print_graph
 from sterna.ir.sizes import all_definitions, sizes_wanted
 from sterna.loops.checks import with_checks
@@ -44,6 +45,8 @@ from sterna.toolchain.link import link_library
 WEIGHTS = {"fp32": "", "fp16": "float16", "bf16": "bfloat16"}
 #: Stages that `observe` reports, in order.
 STAGES = ("import", *(name for name, _ in PASSES), "fuse", "te", "schedule", "lower", "loops", "memory", "source")
+#: Calls of a kernel that its comment names.
+_MOST_NAMED = 8
 
 Observe = Callable[[str, str], None]
 Progress = Callable[[str], None]
@@ -187,10 +190,10 @@ def compile_graph(
     params, states_at = pack_states(graph, params)
     step("generating code")
     functions = [k.function for k in kernels]
-    comments = [
-        [f"{', '.join(c.sources) or c.name}" for c, k in zip(calls, kernel_of, strict=True) if k == n][:8]
-        for n in range(len(kernels))
-    ]
+    comments: list[list[str]] = [[] for _ in kernels]
+    for call, k in zip(calls, kernel_of, strict=True):
+        if len(comments[k]) < _MOST_NAMED:
+            comments[k].append(", ".join(call.sources) or call.name)
     text = source(KernelSet(model, functions, comments), options.target)
     show("source", text)
     step(f"compiling {len(functions)} kernels")
@@ -385,6 +388,7 @@ def pack_params(
     calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]
 ) -> tuple[bytes, tuple[tuple[int, int], ...]]:
     """The weights as the kernels read them, one 64-byte aligned block per call, equal blocks once."""
+    _check_params(calls, kernels, kernel_of)
     chunks: list[bytes] = []
     blocks: dict[tuple[object, ...], tuple[int, int]] = {}
     offset = 0
@@ -417,6 +421,23 @@ def pack_params(
         fix = Advice(Option("weights", "bf16"), ", which has the range of float32")
         raise error("E0115", "weights are too large for 16 bits of this kind:", *names, fix=fix)
     return b"".join(chunks), tuple(where)
+
+
+def _check_params(calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]) -> None:
+    """Refuses weights that take far more memory as the kernels read them than the model's constants do.
+
+    Raises:
+        SternaError: E0116.
+    """
+    given: dict[tuple[object, ...], int] = {}
+    written: dict[tuple[object, ...], int] = {}
+    for call, k in zip(calls, kernel_of, strict=True):
+        if call.constants:
+            given |= {_identity(array): memory_of(array) for array in call.constants}
+            params = kernels[k].function.params
+            size = max((b.slot + b.elements * dtypes.size(b.dtype) for b in params), default=0)
+            written[k, tuple(map(_identity, call.constants))] = size
+    check_constants(sum(written.values()) - sum(given.values()), "the weights as kernels read them")
 
 
 def _kept_finite(schedule: Schedule, call: Call, stored: Sequence[Array]) -> bool:

@@ -180,6 +180,19 @@ CODES: dict[str, Code] = {
         "`--weights fp16` was asked for, and a weight is larger than 65,504, which is the largest number in fp16.",
         "`--weights bf16` has the range of float32. Or leave the weights in float32.",
     ),
+    "E0116": Code(
+        "constants take more memory than they may",
+        "The model asks the compiler to compute constants, or to lay out weights for kernels, of more than 1 GiB. "
+        "A file of a hundred bytes can do that by mistake or on purpose: a range, an identity matrix, a shape filled "
+        "with a number.",
+        "Check the sizes in the model. If it really needs that much, `--max-constant-bytes` (in Python "
+        "`max_constant_bytes`) allows more.",
+    ),
+    "E0117": Code(
+        "there is not enough memory to compile the model",
+        "The operating system has refused the compiler memory that it asked for.",
+        "Compile on a machine with more memory, or with smaller sizes. `ulimit -v` may limit what a process gets.",
+    ),
     # E02xx compiler options and targets
     "E0201": Code(
         "there is no such target",

@@ -6,8 +6,11 @@ of the user's is always a `SternaError`; a mistake of ours is too (E0901), and s
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sterna.advice import Fix, Surface, fix_text
 from sterna.error_codes import CODES
@@ -72,6 +75,10 @@ def error(code: str, title: str, *where: str, fix: Fix | None = None) -> SternaE
 
 
 def internal_error(title: str, *where: str) -> SternaError:
-    """An error that is ours, whatever the input was."""
+    """An error that is ours, whatever the input was; with the place in the compiler, where an exception is being
+    handled."""
     fix = "this is a bug in Sterna, not in your model; please report it with the model and this message"
-    return error("E0901", title, *where, fix=fix)
+    problem = sys.exc_info()[1]
+    frames = [] if problem is None else traceback.extract_tb(problem.__traceback__)[-1:]
+    places = [f"at {'/'.join(Path(f.filename).parts[-2:])}, line {f.lineno}, in {f.name}" for f in frames]
+    return error("E0901", title, *where, *places, fix=fix)

@@ -320,7 +320,7 @@ def test_sizes_beyond_reason() -> None:
     assert refusal(model([RELU], [value("x", [2**31, 2**31])])).codes == ("E0112",)
     nodes = [helper.make_node("Range", ["a", "b", "c"], ["y"])]
     bounds = {"a": np.array(0), "b": np.array(2**60), "c": np.array(1)}
-    assert refusal(model(nodes, [], bounds)).codes == ("E0112",)
+    assert refusal(model(nodes, [], bounds)).codes == ("E0116",)
 
 
 def test_settings_that_are_not_supported() -> None:

@@ -11,6 +11,7 @@ import click
 from sterna.arguments import MOST_THREADS
 from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
+from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,6 +79,11 @@ def unique(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
     return result
 
 
+def _limit_constants(context: click.Context, _option: click.Parameter, size: int) -> None:
+    """--max-constant-bytes, for as long as the command runs."""
+    context.with_resource(memory_for(size))
+
+
 def model_options(function: F) -> F:
     """What `compile` and `verify` have in common: how a model is compiled."""
     for option in reversed(
@@ -97,6 +103,9 @@ def model_options(function: F) -> F:
             click.option("--winograd", is_flag=True,
                          help="Compute 3 x 3 convolutions with fewer products; results differ in the last digits."),
             threads_option("Threads that the model will probably run on: a hint, not a limit."),
+            click.option("--max-constant-bytes", type=click.IntRange(min=1), default=MOST_CONSTANT_BYTES,
+                         show_default=True, metavar="N", expose_value=False, callback=_limit_constants,
+                         help="What constants may take while the model is compiled; it is refused if it needs more."),
         )
     ):  # fmt: skip
         function = option(function)

@@ -17,6 +17,9 @@ from sterna.ops import Builder
 from sterna.ops.control import NUMBER, loop
 from sterna.ops.narrow import wide_type
 
+#: Elements up to which numbers in order are a constant; more are made when the model runs.
+MOST_COUNTED = 1 << 20
+
 
 class Emitter:
     """Builds the core operators that stand for one node.
@@ -147,6 +150,13 @@ class Emitter:
         made = loop(body, initial, results, sources=self.sources, name=f"{self.name}/loop", limit=count, count=count)
         self.builder.keep(made)
         return results[: len(initial)], results[len(initial) :]
+
+    def counting(self, count: IntLike, dtype: str = "int64") -> Value:
+        """0, 1, ..., count - 1: a constant, unless there are many or their number is open."""
+        size = as_int(count)
+        if size.is_const and int(size) <= MOST_COUNTED:
+            return self.constant(np.arange(int(size)), dtype)
+        return self.cast(self.op("arange", start=0, step=1, size=(size,), to="int64"), dtype)
 
     def scalar(self, value: Any, dtype: str) -> Value:
         """A constant without dimensions, of the element type of `dtype`."""

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
+import numpy as np
+
 from sterna.advice import Advice
 from sterna.advice import dims as dims_given
 from sterna.errors import Diagnostic, SternaError, error
@@ -41,13 +43,25 @@ def read_model(
         SternaError: E0106, a signature of a model in a format that has none; whatever the front end raises.
     """
     _check_dims(dims or {})
+    # Where a file's numbers overflow, what is made of them is infinite, as anywhere else in the compiler.
+    with np.errstate(all="ignore"):
+        return _read(model, shapes or {}, dims or {}, static, signature)
+
+
+def _read(
+    model: Model,
+    shapes: Mapping[str, Sequence[int] | None],
+    dims: Mapping[str, int | tuple[int, int]],
+    static: bool,
+    signature: str | None,
+) -> Graph:
     kind = format_of(model)
     if signature is not None and kind != "tflite":
         raise error("E0106", f'the model has no signature "{signature}"', "only TensorFlow Lite models have signatures")
     if kind == "onnx":
         return onnx_frontend.read(model, shapes, dims, static=static)
     assert isinstance(model, (str, os.PathLike))
-    known = {name: sizes for name, sizes in (shapes or {}).items() if sizes is not None}
+    known = {name: sizes for name, sizes in shapes.items() if sizes is not None}
     if kind == "tflite":
         return tflite_frontend.read(model, known, dims, signature)
     return boosted_frontend.read(model, known, dims)

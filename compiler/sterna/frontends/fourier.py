@@ -11,6 +11,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.emitter import Emitter
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import check_table
 
 LONGEST = 4096
 
@@ -22,6 +23,7 @@ def _matrix(given: int, length: int, parts: int, inverse: bool, onesided: bool) 
         given: elements that there are; the others of `length` are 0.
         parts: 1 for real operands, 2 for complex ones.
     """
+    check_table(length, 2, parts, length)
     rows = np.arange(min(given, length if not (inverse and onesided) else length // 2 + 1))
     if inverse and onesided:
         # All frequencies but the first and the middle one stand for their mirror images too.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sterna.errors import Diagnostic
 from sterna.ir.graph import TensorType, tensor_type
 from sterna.ir.integer import Int, as_int, symbol
-from sterna.ops.builder import LARGEST_TENSOR
+from sterna.ops.builder import is_too_large
 
 Shapes = Mapping[str, Sequence[int]]
 Dims = Mapping[str, int | tuple[int, int]]
@@ -58,7 +58,7 @@ def input_types(inputs: Sequence[InputInfo], shapes: Shapes, dims: Dims) -> tupl
         )
         if kind.is_static and any(size < 1 for size in kind.sizes):
             problems.append(Diagnostic("E0105", f'the input "{info.name}" has no size: {list(info.ready)}'))
-        elif (kind.bytes.bounds()[1] or 0) > LARGEST_TENSOR:
+        elif is_too_large(kind):
             problems.append(Diagnostic("E0112", f'the input "{info.name}" of {kind} is too large'))
         types.append(kind)
     return types, problems

@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Union
 
 from sterna.ir import dtypes
-from sterna.ir.integer import Int, IntLike, Symbol, as_int, maximum, minimum, of
+from sterna.ir.integer import ZERO, Int, IntLike, Symbol, as_int, maximum, minimum, of
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr, ExprLike
@@ -340,6 +340,8 @@ def unflatten(index: Int, sizes: Sequence[IntLike]) -> tuple[Int, ...]:
     """The coordinates of a position in row-major order; the sizes are known, the first one does not matter."""
     result: list[Int] = []
     for size in reversed(sizes[1:]):
+        if size == 0:
+            return (ZERO,) * len(sizes)  # there are no positions
         result.append(index % int(size))
         index = index // int(size)
     return (*([index] if sizes else []), *reversed(result))

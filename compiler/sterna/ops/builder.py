@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,12 +14,15 @@ from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Node, TensorType, Value, constant
 from sterna.ir.integer import ComputedSymbol, Int, as_int, of
+from sterna.ir.limits import check_constants, constants_fit, memory_of
 from sterna.ir.sizes import BIND, symbols_in
 from sterna.ops.contents import constant_array, contents_of
-from sterna.ops.evaluate import evaluate
+from sterna.ops.evaluate import evaluate, is_quick
 from sterna.ops.table import operator
 
 LARGEST_TENSOR = 2**40  # bytes
+#: Operands of a concatenation; more are joined in parts first.
+MOST_JOINED = 256
 
 
 def check_size(op: str, kind: TensorType) -> None:
@@ -31,8 +35,22 @@ def check_size(op: str, kind: TensorType) -> None:
         return
     if any(size < 0 for size in kind.sizes):
         raise error("E0108", f"{op} would give {kind}, which has a negative dimension")
-    if int(kind.bytes) > LARGEST_TENSOR:
+    if too_large(kind.sizes, dtypes.size(kind.dtype)):
         raise error("E0112", f"{op} would give {kind}, which is too large")
+
+
+def is_too_large(kind: TensorType) -> bool:
+    """Whether a tensor is, at its greatest size."""
+    return too_large([size.bounds()[1] or 0 for size in kind.shape], dtypes.size(kind.dtype))
+
+
+def too_large(sizes: Iterable[int], size: int) -> bool:
+    """Whether no machine could hold a tensor, nor a slice of it where it has no elements.
+
+    Args:
+        size: bytes of an element.
+    """
+    return math.prod(n for n in sizes if n) * size > LARGEST_TENSOR
 
 
 class Builder:
@@ -47,6 +65,7 @@ class Builder:
     def __init__(self, taken: Iterable[str] = (), fold: int = 0):
         self.nodes: list[Node] = []
         self.fold = fold
+        self.made = 0
         self.strings: dict[str, int] = {}
         self.scope = 0
         self._scopes = 0
@@ -83,6 +102,8 @@ class Builder:
         if dtype == dtypes.STRING:
             return constant(self.name(name), self.numbered(np.asarray(data, object)))
         array = np.asarray(data, dtypes.to_numpy(dtype)) if dtype else np.asarray(data)
+        self.made += memory_of(array)
+        check_constants(self.made, "what the model's constants are computed to")
         return constant(self.name(name), array)
 
     def numbered(self, strings: Array) -> Array:
@@ -129,6 +150,12 @@ class Builder:
         **attributes: Any,
     ) -> tuple[Value, ...]:
         """A node with any number of results; `results` as in `add`, one for each if there are any."""
+        if op == "concat" and len(inputs) > MOST_JOINED:
+            # Each part's copies are the same kernels: thousands of operands would be as many kernels else.
+            parts = [inputs[n : n + MOST_JOINED] for n in range(0, len(inputs), MOST_JOINED)]
+            inputs = tuple(
+                self.add(op, *part, sources=sources, name=f"{name or op}/part", **attributes) for part in parts
+            )
         declaration = operator(op)
         complete = declaration.complete(attributes)
         types = declaration.types(tuple(None if v is None else v.type for v in inputs), complete)
@@ -138,7 +165,8 @@ class Builder:
         names = [self._result_name(wanted, name or op) for wanted in results]
         if self.fold and inputs and all(v is None or v.is_constant for v in inputs):
             known = all(t.is_static for t in types) and not symbols_in(complete)
-            if known and (declaration.view is not None or all(int(t.bytes) <= self.fold for t in types)):
+            size = sum(int(t.bytes) for t in types) if known else 0
+            if known and (declaration.view is not None or (size <= self.fold and self.folds(op, inputs, size))):
                 arrays = evaluate(op, [None if v is None else v.data for v in inputs], complete, types)
                 return tuple(constant(n, array) for n, array in zip(names, arrays, strict=True))
         contents = contents_of(op, inputs, complete) if self.fold and len(types) == 1 else None
@@ -152,6 +180,13 @@ class Builder:
         node = Node(op, inputs, values, complete, sources, self._node_names.fresh(wanted_name))
         self.nodes.append(node)
         return values
+
+    def folds(self, op: str, inputs: Sequence[Value | None], size: int) -> bool:
+        """Whether a small result of constants is computed now: it neither takes too long nor fills the memory."""
+        if not is_quick(op, [v.data for v in inputs if v is not None and v.data is not None], size):
+            return False
+        self.made += size
+        return constants_fit(self.made)
 
     def _result_name(self, wanted: str | Value | None, fallback: str) -> str:
         if isinstance(wanted, Value):

@@ -6,6 +6,7 @@ tensor has no constant elements, yet each is an `Int`; these rules carry them th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from sterna.ir.integer import Int, as_int, maximum, minimum
 from sterna.ir.sizes import BIND
 
 LARGEST = 64  # elements of a tensor worth following
+MOST_EXPANDED = 1 << 12  # elements of one that is made larger
 
 
 def contents_of(op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> Array | None:
@@ -132,6 +134,11 @@ def _reshape(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | 
     return arrays[0].reshape([int(n) for n in attributes["shape"]])
 
 
+def _expand(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
+    sizes = [int(n) for n in attributes["shape"]]
+    return np.broadcast_to(arrays[0], sizes) if math.prod(sizes) <= MOST_EXPANDED else None
+
+
 def _product(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
     if len(attributes["axes"]) != arrays[0].ndim:
         return None
@@ -155,7 +162,7 @@ _RULES: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array | None]] 
     "slice": _slice,
     "reshape": _reshape,
     "concat": lambda arrays, a: np.concatenate(arrays, axis=a["axis"]),
-    "expand": lambda arrays, a: np.broadcast_to(arrays[0], [int(n) for n in a["shape"]]),
+    "expand": _expand,
     "cast": lambda arrays, a: arrays[0] if dtypes.is_integer(a["to"]) else None,
     "identity": lambda arrays, a: arrays[0],
     "neg": lambda arrays, a: _array([-n for n in arrays[0].reshape(-1)], arrays[0].shape),

@@ -132,9 +132,15 @@ def loop(
     condition: Value | None = None,
     conditional: bool = False,
 ) -> Node:
-    """A `loop` node; the arguments are those of `Loop`."""
+    """A `loop` node; the arguments are those of `Loop`.
+
+    Raises:
+        SternaError: E0108, the body does not carry on what it is given.
+    """
     attributes = {"count": count, "limit": limit, "conditional": conditional}
-    return Node(LOOP, (trips, condition, *initial), tuple(results), attributes, sources, name, (body,))
+    node = Node(LOOP, (trips, condition, *initial), tuple(results), attributes, sources, name, (body,))
+    control_types(node)
+    return node
 
 
 def control_types(node: Node) -> tuple[TensorType, ...]:

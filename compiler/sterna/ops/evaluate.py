@@ -9,12 +9,18 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType, tensor_type
+from sterna.ir.limits import memory_of
 from sterna.loops.interpreter import run_function
 from sterna.loops.program import Buffer, dense_buffer
 from sterna.ops.operator import Operator
 from sterna.ops.table import operator
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, Tensor, placeholder
+
+#: Elements that a loop program of constants may read and bytes that it may make while a model is compiled.
+MOST_INTERPRETED = 1 << 20
+#: Elements that constants may have which repeat themselves, as those of an expanded number.
+MOST_REPEATED = 1 << 26
 
 
 def evaluate(
@@ -56,6 +62,20 @@ def evaluate(
     return tuple(
         computed[tensor.name].view(dtypes.to_numpy(kind.dtype)) for tensor, kind in zip(results, outputs, strict=True)
     )
+
+
+def is_quick(op: str, arrays: Sequence[Array], size: int) -> bool:
+    """Whether an operator of constants is computed in a moment, as far as what it reads and makes says so.
+
+    Args:
+        size: bytes of its results.
+    """
+    elements = sum(array.size for array in arrays)
+    if operator(op).program is not None:
+        # Loop programs are interpreted statement by statement.
+        return elements + size <= MOST_INTERPRETED
+    # What repeats itself costs the model nothing, and the evaluation as much as any other element.
+    return elements <= MOST_REPEATED or elements <= sum(memory_of(array) for array in arrays)
 
 
 def _run(

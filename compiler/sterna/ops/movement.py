@@ -295,7 +295,10 @@ def _gather_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     x, indices = present(types, 0, 1)
     check_dtype(indices.dtype, ("int32", "int64"))
     axis = axis_of(attributes["axis"], x.rank)
-    return TensorType(x.dtype, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    result = TensorType(x.dtype, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    if x.shape[axis] == 0 and result.elements != 0:
+        raise unfit(f"there is nothing to choose along dimension {axis} of {x}")
+    return result
 
 
 def _gather(call: Call) -> Tensor:
@@ -315,7 +318,10 @@ def _gather_elements_type(types: Types, attributes: Mapping[str, Any]) -> Tensor
     check_dtype(indices.dtype, ("int32", "int64"))
     if x.rank != indices.rank:
         raise unfit(f"{x} and the indices {indices} have different ranks")
-    axis_of(attributes["axis"], x.rank)
+    axis = axis_of(attributes["axis"], x.rank)
+    for d, (size, wanted) in enumerate(zip(x.shape, indices.shape, strict=True)):
+        if d != axis and ((wanted - size).bounds()[0] or 0) > 0:
+            raise unfit(f"the indices {indices} are beyond dimension {d} of {x}")
     return TensorType(x.dtype, indices.shape)
 
 

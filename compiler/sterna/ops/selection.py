@@ -256,6 +256,13 @@ def _unique(p: Program, attributes: Attributes) -> None:
 def _suppression_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     boxes, scores = present(types, 0, 1)
     check_dtype(boxes.dtype, ("float32", "float64"))
+    check_dtype(scores.dtype, ("float32", "float64"))
+    for place, kinds in ((2, ("int64",)), (3, ("float32",)), (4, (scores.dtype,))):
+        given = types[place] if place < len(types) else None
+        if given is not None:
+            check_dtype(given.dtype, kinds)
+            if given.elements == 0:
+                raise unfit(f"a number is {given}, which has no elements")
     if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] != 4 or scores.shape[2] != boxes.shape[1]:
         raise unfit(f"boxes {boxes} and scores {scores} do not fit")
     return (TensorType("int64", (_size(attributes), as_int(3))), _count_type())

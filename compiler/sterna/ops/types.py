@@ -78,9 +78,9 @@ def unchanged(allowed: Sequence[str] = dtypes.ALL) -> TypeRule:
 
 def axis_of(axis: int, rank: int, what: str = "axis") -> int:
     """A non-negative axis from one that may count from the end."""
-    if not -rank <= axis < max(rank, 1):
+    if not -rank <= axis < rank:
         raise unfit(f"{what} {axis} does not exist in a tensor of {rank} dimensions")
-    return axis % rank if rank else 0
+    return axis % rank
 
 
 def normalized_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from sterna.ir.graph import Graph, Value, constant
+from sterna.ir.graph import Graph, Node, Value, constant
+from sterna.ir.limits import constants_fit
 from sterna.ir.sizes import symbols_in
 from sterna.ops import operator
 from sterna.ops.control import IF
-from sterna.ops.evaluate import evaluate
+from sterna.ops.evaluate import evaluate, is_quick
 from sterna.passes.rewriting import Rewriting
 
-LARGEST = 1 << 28  # bytes of a result; a model cannot make the compiler fill the memory
+LARGEST = 1 << 27  # bytes of a result; all results together take half of what constants may
 SAFE = 1 << 20  # bytes that are always worth it; larger results must not be larger than what they are made of
 
 
@@ -19,6 +20,7 @@ def fold_constants(graph: Graph) -> Graph:
     Of an `if` with a constant condition, the nodes of the branch that is taken stay.
     """
     rewriting = Rewriting(graph)
+    made = 0
     waiting = list(reversed(graph.nodes))
     while waiting:
         node = waiting.pop()
@@ -36,9 +38,11 @@ def fold_constants(graph: Graph) -> Graph:
                 rewriting.substitute(value, result)
             waiting += reversed(taken.nodes)
             continue
-        if not known or node.regions or not _worth_it(node.op, operands, node.outputs):
+        size = 0 if not known or node.regions else _made_by(node)
+        if not known or node.regions or not _worth_it(node, operands, size) or not constants_fit(2 * (made + size)):
             rewriting.keep(node)
             continue
+        made += size
         arrays = [None if value is None else value.data for value in operands]
         results = evaluate(node.op, arrays, node.attributes, [value.type for value in node.outputs])
         for value, array in zip(node.outputs, results, strict=True):
@@ -46,11 +50,18 @@ def fold_constants(graph: Graph) -> Graph:
     return rewriting.finish()
 
 
-def _worth_it(op: str, operands: tuple[Value | None, ...], results: tuple[Value, ...]) -> bool:
-    if not all(value.type.is_static for value in results):
+def _made_by(node: Node) -> int:
+    """Bytes that the results of a node would take; views take none."""
+    if operator(node.op).view is not None or not all(value.type.is_static for value in node.outputs):
+        return 0
+    return sum(int(value.type.bytes) for value in node.outputs)
+
+
+def _worth_it(node: Node, operands: tuple[Value | None, ...], size: int) -> bool:
+    if not all(value.type.is_static for value in node.outputs):
         return False
-    if operator(op).view is not None:
+    if operator(node.op).view is not None:
         return True
-    size = sum(int(value.type.bytes) for value in results)
-    given = sum(value.data.nbytes for value in operands if value is not None and value.data is not None)
-    return size <= SAFE or (size <= LARGEST and size <= 4 * given)
+    arrays = [value.data for value in operands if value is not None and value.data is not None]
+    given = sum(array.nbytes for array in arrays)
+    return is_quick(node.op, arrays, size) and (size <= SAFE or (size <= LARGEST and size <= 4 * given))

@@ -29,9 +29,9 @@ def hoist_elementwise(graph: Graph) -> Graph:
             continue
         (x,) = chain[0].operands
         value = rewriting.builder.add(node.op, x, sources=node.sources, **node.attributes)
-        for reshape in chain:
-            result = node.output if reshape is chain[-1] else None
-            value = rewriting.builder.add(reshape.op, value, sources=node.sources, result=result, **reshape.attributes)
+        # One reshape does what all of them did: they would be passed again and again by what follows.
+        last = chain[-1]
+        value = rewriting.builder.add(last.op, value, sources=node.sources, result=node.output, **last.attributes)
         rewriting.substitute(node.output, value)
     return rewriting.finish()
 

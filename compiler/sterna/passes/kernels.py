@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sterna.errors import error
@@ -17,6 +17,7 @@ from sterna.passes.fuse import Group
 from sterna.passes.views import Storage, Views, shifted
 from sterna.te import expr as E
 from sterna.te.collapse import collapse
+from sterna.te.expr import Load
 from sterna.te.layout import Layout, dense_strides, most_elements
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder
 
@@ -215,36 +216,38 @@ def _call(
 def _in_place(kernel: Kernel) -> tuple[int, ...]:
     """Inputs that are read only at the very element that is written."""
     (out,) = kernel.outputs
+    loads = {stage: stage.reads() for stage in kernel.stages}
+    kept = _pointwise(loads, out)
     good = []
     for n, t in enumerate(kernel.inputs):
         if t.dtype != out.dtype or t.shape != out.shape:
             continue
-        reads = [(stage, load) for stage in kernel.stages for load in stage.reads() if load.tensor is t]
-        through = all(
-            stage.reduction is None and load.indices == tuple(a.var for a in stage.axes) and stage.shape == out.shape
-            for stage, load in reads
-        )
-        if reads and through and all(_pointwise(kernel, stage, out) for stage, _ in reads):
+        reads = [(stage, load) for stage in kernel.stages for load in loads[stage] if load.tensor is t]
+        if reads and all(stage in kept and _elementwise(stage, load, out) for stage, load in reads):
             good.append(n)
     return tuple(good)
 
 
-def _pointwise(kernel: Kernel, stage: Tensor, out: Tensor) -> bool:
-    """Whether every path from the stage to the output keeps the element's position."""
-    if stage is out:
-        return True
-    for reader in kernel.stages:
-        for load in reader.reads():
-            if load.tensor is stage:
-                if (
-                    reader.reduction is not None
-                    or load.indices != tuple(a.var for a in reader.axes)
-                    or reader.shape != out.shape
-                ):
-                    return False
-                if not _pointwise(kernel, reader, out):
-                    return False
-    return True
+def _pointwise(loads: Mapping[Tensor, Sequence[Load]], out: Tensor) -> set[Tensor]:
+    """The stages of which every path to the output keeps the element's position.
+
+    Args:
+        loads: what each stage reads; a stage stands behind those that it reads.
+    """
+    moved = {load.tensor for reader, reads in loads.items() for load in reads if not _elementwise(reader, load, out)}
+    kept: set[Tensor] = set()
+    for stage, reads in reversed(list(loads.items())):
+        if stage not in moved:
+            kept.add(stage)
+        else:
+            moved.update(load.tensor for load in reads)
+    return kept
+
+
+def _elementwise(reader: Tensor, load: Load, out: Tensor) -> bool:
+    """Whether a stage reads just the element that it computes, and is shaped as the output."""
+    same = load.indices == tuple(a.var for a in reader.axes) and reader.shape == out.shape
+    return same and reader.reduction is None
 
 
 def copy_call(x: Value, y: Value, sources: tuple[str, ...], views: Views, assigns: bool = False) -> Call:

@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+
+import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
@@ -95,24 +98,45 @@ def plan_memory(
         _share(calls, views, buffers)
     every = list({id(b): b for b in buffers.values()}.values())
     unique = [b for b in every if not b.fixed]
-    live = max((sum(b.size for b in unique if b.first <= n <= b.last) for n in range(len(calls))), default=0)
-    placed: list[_Buffer] = []
+    live = _most_alive(unique, len(calls))
+    placed = _Placed(len(unique))
     for buffer in sorted(unique, key=lambda b: (-b.size, b.first)):
-        taken = sorted(
-            (b.offset, b.offset + b.size) for b in placed if b.first <= buffer.last and buffer.first <= b.last
-        )
-        offset = 0
-        for start, end in taken:
-            if start - offset >= buffer.size:
-                break
-            offset = max(offset, end)
-        buffer.offset = offset
-        placed.append(buffer)
-    arena = max((b.offset + b.size for b in placed), default=0)
+        buffer.offset = placed.add(buffer)
+    arena = max((b.offset + b.size for b in unique), default=0)
     offsets = {v: b.offset for b in unique for v in b.members}
     moved = {v: b.members[-1] for b in every if b.fixed for v in b.members[:-1]}
     fleeting = frozenset() if keep_all else _fleeting(unique) | _sometimes(unique, control)
     return MemoryPlan(offsets, arena, live, fleeting, moved)
+
+
+def _most_alive(buffers: Sequence[_Buffer], calls: int) -> int:
+    """The most bytes that are needed at one call."""
+    changes = [0] * (calls + 2)
+    for b in buffers:
+        changes[b.first] += b.size
+        changes[b.last + 1] -= b.size
+    return max(accumulate(changes[: max(calls, 1)]), default=0)
+
+
+class _Placed:
+    """The buffers that have their places, in the order of their offsets; for each its place and its life."""
+
+    def __init__(self, most: int):
+        self.rows = np.empty((4, most), np.int64)  # start, end, first, last
+        self.count = 0
+
+    def add(self, buffer: _Buffer) -> int:
+        """Places a buffer at the lowest offset where nothing lies while it lives."""
+        start, end, first, last = self.rows[:, : self.count]
+        meets = np.flatnonzero((first <= buffer.last) & (buffer.first <= last))
+        free = np.concatenate([np.zeros(1, np.int64), np.maximum.accumulate(end[meets])])  # before each, and at the end
+        gaps = np.flatnonzero(start[meets] - free[:-1] >= buffer.size)
+        offset = int(free[gaps[0]] if gaps.size else free[-1])
+        at = int(np.searchsorted(start, offset))
+        self.rows[:, at + 1 : self.count + 1] = self.rows[:, at : self.count].copy()
+        self.rows[:, at] = offset, offset + buffer.size, buffer.first, buffer.last
+        self.count += 1
+        return offset
 
 
 def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[Control]) -> dict[Value, _Buffer]:
@@ -165,12 +189,13 @@ def _size(root: Value) -> int:
 def _fleeting(buffers: Sequence[_Buffer]) -> frozenset[Value]:
     """All but the last owner of shared memory, and those whose memory a later buffer overlaps."""
     lost: set[Value] = set()
+    first = np.array([b.first for b in buffers], np.int64)
+    start = np.array([b.offset for b in buffers], np.int64)
+    end = start + np.array([b.size for b in buffers], np.int64)
     for b in buffers:
         lost.update(b.members[:-1])
-        if any(
-            o is not b and o.first > b.last and o.offset < b.offset + b.size and b.offset < o.offset + o.size
-            for o in buffers
-        ):
+        # What begins behind the buffer's life is another one.
+        if ((first > b.last) & (start < b.offset + b.size) & (b.offset < end)).any():
             lost.update(b.members)
     return frozenset(lost)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Graph, Value, constant
+from sterna.ir.graph import Array, Graph, Node, Value, constant
+from sterna.ir.sizes import symbols_in
 from sterna.ops.evaluate import evaluate
 from sterna.passes.rewriting import Rewriting
 
@@ -24,7 +25,12 @@ def remove_empty_tensors(graph: Graph) -> Graph:
         if all(map(is_empty, node.outputs)):
             for value in node.outputs:
                 rewriting.substitute(value, constant(value.name, _nothing(value)))
-        elif present and all(is_empty(v) or v.is_constant for v in present) and any(map(is_empty, present)):
+        elif (
+            _is_known(node)
+            and present
+            and all(is_empty(v) or v.is_constant for v in present)
+            and any(map(is_empty, present))
+        ):
             arrays = [None if v is None else v.data if v.data is not None else _nothing(v) for v in operands]
             results = evaluate(node.op, arrays, node.attributes, [value.type for value in node.outputs])
             for value, array in zip(node.outputs, results, strict=True):
@@ -34,6 +40,11 @@ def remove_empty_tensors(graph: Graph) -> Graph:
         else:
             rewriting.keep(node)
     return rewriting.finish()
+
+
+def _is_known(node: Node) -> bool:
+    """Whether the sizes of all results are known."""
+    return all(value.type.is_static for value in node.outputs) and not symbols_in(node.attributes)
 
 
 def is_empty(value: Value) -> bool:

@@ -15,6 +15,7 @@ from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Graph, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike, as_int
 from sterna.ir.sizes import definitions
+from sterna.ops.builder import MOST_JOINED
 from sterna.ops.control import LOOP, Loop
 from sterna.ops.movement import has_index_map
 from sterna.te.layout import dense_strides
@@ -200,6 +201,8 @@ def _absorb(
         producer = producers.get(made)
     if producer is None or producer.regions or producer.op in ("reshape", "slice") or len(producer.outputs) > 1:
         return False
+    if producer.op == "concat" and len(producer.inputs) >= MOST_JOINED:
+        return False  # it is one of many alike, which share their kernels only where each lies by itself
     if waiting.sizes and not waiting.known(producer, shifted(place, offsets), *place.strides):
         return False
     views.parents[x] = Window(y, tuple(offsets), (1,) * len(offsets))

@@ -14,6 +14,7 @@ import numpy as np
 
 from sterna.errors import SternaError, error
 from sterna.frontends.boosted.model import Boosted, ForestBuilder
+from sterna.frontends.tripped import TRIPS
 
 #: Objective -> (scores of classes, link).
 _OBJECTIVES: dict[str, tuple[bool, str]] = {
@@ -44,10 +45,11 @@ def parse(data: bytes) -> Boosted:
     """
     try:
         sections = data.decode("utf-8").split("\nend of trees")[0].split("\nTree=")
-        return _model(_members(sections[0]), [_members(section) for section in sections[1:]])
+        with np.errstate(all="ignore"):
+            return _model(_members(sections[0]), [_members(section) for section in sections[1:]])
     except SternaError:
         raise
-    except (ValueError, KeyError, IndexError, OverflowError) as problem:
+    except TRIPS as problem:
         text = f"{type(problem).__name__}: {problem}"
         raise error("E0101", "the file looks like a LightGBM model, but is damaged", text) from None
 

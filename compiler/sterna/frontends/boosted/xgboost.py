@@ -17,6 +17,7 @@ import numpy as np
 from sterna.errors import SternaError, error
 from sterna.frontends.boosted import ubjson
 from sterna.frontends.boosted.model import Boosted, ForestBuilder
+from sterna.frontends.tripped import TRIPS
 from sterna.ir.graph import Array
 
 #: Objective -> (scores of classes, link). Others whose names begin with `rank:` predict their scores.
@@ -50,14 +51,18 @@ def parse(data: bytes) -> Boosted:
         SternaError: E0101 it is damaged, E0103 it contradicts itself, E0104 it is of a kind that is not supported.
     """
     try:
-        document = json.loads(data) if data[:1] == b"{" and data[1:2] in b'"\n\r\t ' else ubjson.loads(data)
-        learner = document["learner"]
-        return _model(learner)
+        # Numbers beyond float32 are infinite, as the library reads them.
+        with np.errstate(all="ignore"):
+            return _model(_document(data)["learner"])
     except SternaError:
         raise
-    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as problem:
+    except (*TRIPS, RecursionError) as problem:
         text = f"{type(problem).__name__}: {problem}"
         raise error("E0101", "the file looks like an XGBoost model, but is damaged", text) from None
+
+
+def _document(data: bytes) -> Any:
+    return json.loads(data) if data[:1] == b"{" and data[1:2] in b'"\n\r\t ' else ubjson.loads(data)
 
 
 def _model(learner: Mapping[str, Any]) -> Boosted:

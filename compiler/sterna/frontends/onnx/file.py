@@ -12,14 +12,15 @@ import numpy as np
 import onnx
 from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped,unused-ignore]
 from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped,unused-ignore]
-from onnx import TensorProto, external_data_helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
-from sterna.ops.builder import LARGEST_TENSOR
+from sterna.ops.builder import too_large
 
 OLDEST_OPSET = 1
+_LONGEST_SHOWN = 100  # characters of a name in messages
 LARGEST_FILE = 2**31 - 1  # what a protobuf message can be; larger models keep their weights in external data
 
 _FORMATS = (
@@ -75,10 +76,13 @@ def element_type(code: int) -> str:
         SternaError: E0111, it is not supported.
     """
     if code not in ELEMENT_TYPES:
-        known = TensorProto.DataType.items()
-        name = next((key.lower() for key, value in known if value == code), f"number {code}")
-        raise error("E0111", f"elements of type {name} are not supported")
+        raise error("E0111", f"elements of type {type_name(code)} are not supported")
     return ELEMENT_TYPES[code]
+
+
+def type_name(code: int) -> str:
+    """What ONNX calls an element type."""
+    return next((key.lower() for key, value in TensorProto.DataType.items() if value == code), f"number {code}")
 
 
 def load(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
@@ -173,7 +177,7 @@ def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
     count = math.prod(shape)
     bits = _PACKED.get(dtype, 0)
     size = -(-count * bits // 8) if bits else count * dtypes.size(dtype)
-    if size > LARGEST_TENSOR:
+    if too_large(shape, dtypes.size(dtype)):
         raise error("E0112", f"{what} of shape {list(shape)} would take {size} bytes")
     kind = dtypes.to_numpy(dtype)
     if tensor.data_location == TensorProto.EXTERNAL:
@@ -192,6 +196,8 @@ def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
         raise error("E0103", f"{what} of shape {list(shape)} needs {count} elements and has {max(map(len, stored))}")
     try:
         return np.asarray(numpy_helper.to_array(tensor)).astype(kind, copy=False).reshape(shape)
+    except MemoryError:
+        raise
     except Exception as problem:  # whatever a malformed message makes the helper trip over
         raise error("E0103", f"{what} is malformed: {problem}") from None
 
@@ -221,24 +227,33 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, what: str, kind: np
             fix="give the path of the model instead",
         )
     try:
-        info = external_data_helper.ExternalDataInfo(tensor)
-        location, offset, length = info.location, int(info.offset or 0), int(info.length or size)
+        said = {entry.key: entry.value for entry in tensor.external_data}
+        location = said.get("location", "")
+        offset, length = int(said.get("offset") or 0), int(said.get("length") or size)
     except (ValueError, TypeError) as problem:
         raise error("E0110", f"{what}: its reference to another file is malformed: {problem}") from None
-    root = folder.resolve()
-    path = (root / location).resolve()
+    shown = location if len(location) <= _LONGEST_SHOWN else f"{location[:_LONGEST_SHOWN]}..."
+    try:
+        root = folder.resolve()
+        path = (root / location).resolve()
+        available = path.stat().st_size if path.is_file() else -1
+    except (OSError, ValueError, RuntimeError) as problem:  # too long, a zero byte in it, links in a circle
+        reason = problem.strerror if isinstance(problem, OSError) else problem
+        raise error("E0110", f"{what} refers to {shown!r}, which is no name of a file: {reason}") from None
     if not location or Path(location).is_absolute() or root not in path.parents:
-        raise error("E0110", f'{what} refers to "{location}", which is outside the model\'s folder')
-    if not path.is_file():
+        raise error("E0110", f'{what} refers to "{shown}", which is outside the model\'s folder')
+    if available < 0:
         raise error(
-            "E0110", f'{what} is stored in "{location}", which does not exist', fix="keep the model's files together"
+            "E0110", f'{what} is stored in "{shown}", which does not exist', fix="keep the model's files together"
         )
-    available = path.stat().st_size
     if offset < 0 or length != size or offset + size > available:
         raise error(
             "E0110",
-            f'{what} needs bytes {offset} to {offset + size} of "{location}", which has {available}; it says {length}',
+            f'{what} needs bytes {offset} to {offset + size} of "{shown}", which has {available}; it says {length}',
         )
     if size == 0:
         return np.empty(0, kind)
-    return np.asarray(np.memmap(path, kind.newbyteorder("<"), "r", offset, (size // kind.itemsize,)))
+    try:
+        return np.asarray(np.memmap(path, kind.newbyteorder("<"), "r", offset, (size // kind.itemsize,)))
+    except OSError as problem:
+        raise error("E0110", f'{what}: "{shown}" cannot be read: {problem.strerror}') from None

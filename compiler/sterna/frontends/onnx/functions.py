@@ -11,7 +11,8 @@ from sterna.errors import error
 from sterna.frontends.onnx.nodes import Source, schema
 from sterna.ir.graph import Value
 
-MOST_NODES = 1 << 18  # of a model with its functions expanded
+MOST_NODES = 1 << 17  # of a model with its functions expanded
+DEEPEST = 256  # functions that call each other
 
 #: A function of a model, by domain, name and overload.
 Key = tuple[str, str, str]
@@ -31,13 +32,15 @@ def expanded(model: onnx.ModelProto, where: str) -> tuple[onnx.ModelProto, Funct
         if (key := _key(function.domain, function.name, function)) in functions:
             raise error("E0103", f"{where}: the function {_label(key)} is defined twice")
         functions[key] = function
-    count = _expanded_nodes(model.graph.node, functions, {}, where)
+    count = _expanded_nodes(model.graph.node, functions, where)
     if count > MOST_NODES:
         raise error("E0112", f"{where} has {count} nodes when its functions are expanded, more than {MOST_NODES}")
     if any(function.attribute_proto for function in model.functions):
         model = _with_defaults(model, functions)
     try:
         result = inliner.inline_local_functions(model)
+    except MemoryError:
+        raise
     except Exception as problem:  # a malformed function; the inliner's errors have no common type
         raise error("E0103", f"{where}: the model's functions cannot be expanded: {problem}") from None
     return result, {_key(f.domain, f.name, f): f for f in result.functions}
@@ -73,24 +76,36 @@ def _label(key: Key) -> str:
     return ".".join(filter(None, key[:2]))
 
 
-def _expanded_nodes(
-    nodes: Iterable[onnx.NodeProto], functions: Functions, counts: dict[Key, int | None], where: str
-) -> int:
-    """How many nodes there are when functions are expanded; None stands for functions that are being counted."""
-    total = 0
-    for node in all_nodes(nodes):
-        key = _key(node.domain, node.op_type, node)
-        if key not in functions:
-            total += 1
-            continue
-        if key not in counts:
-            counts[key] = None
-            counts[key] = _expanded_nodes(functions[key].node, functions, counts, where)
-        count = counts[key]
-        if count is None:
-            raise error("E0103", f"{where}: the function {_label(key)} calls itself")
-        total += count
-    return total
+def _expanded_nodes(nodes: Iterable[onnx.NodeProto], functions: Functions, where: str) -> int:
+    """How many nodes there are when functions are expanded.
+
+    Raises:
+        SternaError: E0103, a function calls itself, or functions call each other too deep.
+    """
+    counts: dict[Key | None, int] = {}
+    path: list[tuple[Key | None, list[Key], Iterator[Key]]] = []
+    inside: set[Key | None] = set()
+
+    def enter(key: Key | None, own: Iterable[onnx.NodeProto]) -> None:
+        calls = [_key(node.domain, node.op_type, node) for node in all_nodes(own)]
+        path.append((key, calls, iter(dict.fromkeys(called for called in calls if called in functions))))
+
+    enter(None, nodes)
+    while path:
+        key, calls, following = path[-1]
+        inner = next(following, None)
+        if inner is None:
+            path.pop()
+            counts[key] = sum(counts.get(called, 1) for called in calls)
+            inside.discard(key)
+        elif inner in inside:
+            raise error("E0103", f"{where}: the function {_label(inner)} calls itself")
+        elif inner not in counts:
+            if len(path) > DEEPEST:
+                raise error("E0103", f"{where}: functions call each other more than {DEEPEST} deep")
+            inside.add(inner)
+            enter(inner, functions[inner].node)
+    return counts[None]
 
 
 def definition(source: Source, inputs: Sequence[Value | None], own: Functions) -> onnx.FunctionProto | None:

@@ -14,7 +14,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.frontends.onnx.file import element_type
 from sterna.ir.graph import TensorType, tensor_type
 from sterna.ir.integer import Int, IntLike, symbol
-from sterna.ops.builder import LARGEST_TENSOR
+from sterna.ops.builder import is_too_large
 
 Shapes = Mapping[str, Sequence[int]]
 #: Sizes of named dimensions: one, or the least and the greatest of one that stays open.
@@ -72,7 +72,7 @@ def input_types(
             problems.append(_unknown(name, declared[name], row, where))
         elif name in declared or name in shapes:
             types[name] = tensor_type(dtype, [size for size in row if not isinstance(size, str)])
-            if (types[name].bytes.bounds()[1] or 0) > LARGEST_TENSOR:
+            if is_too_large(types[name]):
                 problems.append(Diagnostic("E0112", f'the input "{name}" of {types[name]} is too large'))
     return types, problems
 

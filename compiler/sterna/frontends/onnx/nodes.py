@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -54,12 +54,15 @@ class Source:
 @cache
 def schema(op: str, version: int, domain: str) -> Any:
     """ONNX's declaration of an operator, or None."""
+    if not 0 < version < 1 << 31:
+        return None
     try:
         return defs.get_schema(op, version, domain)
     except defs.SchemaError:
         return None
 
 
+@cache
 def newest(domain: str) -> int:
     """The newest operator set of a domain that the installed package knows; 0 for an unknown domain."""
     versions = defs.onnx_opset_version() if domain == "" else 0
@@ -102,6 +105,64 @@ def opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return result
 
 
+def broken(nodes: Iterable[onnx.NodeProto], versions: Mapping[str, int], where: str) -> list[Diagnostic]:
+    """What nodes, and those of the graphs within them, say that their operators do not know: too few or too many
+    operands, attributes of another kind. What follows may rely on it."""
+    problems: list[Diagnostic] = []
+    for position, proto in enumerate(nodes):
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        label = f'{proto.op_type} "{proto.name or f"{proto.op_type}_{position}"}"'
+        version = versions.get(domain, 0)
+        try:
+            check_node(proto, schema(proto.op_type, version, domain) if version else None, label)
+        except SternaError as mistake:
+            place = f"{where}, node {position}, {label}"
+            problems += [replace(d, where=(place, *d.where)) for d in mistake.diagnostics]
+        for attribute in proto.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                problems += broken(graph.node, versions, where)
+    return problems
+
+
+def check_node(proto: onnx.NodeProto, declared: Any, label: str) -> None:
+    """Refuses a node with too few or too many operands or results, or attributes of another kind than declared.
+
+    Args:
+        declared: the operator's schema, None where there is none.
+
+    Raises:
+        SternaError: E0103 or E0109.
+    """
+    if not proto.output:
+        raise error("E0103", f"{label} has no outputs")
+    seen: set[str] = set()
+    for attribute in proto.attribute:
+        if attribute.name in seen:
+            raise error("E0109", f"{label} has the attribute {attribute.name} twice")
+        seen.add(attribute.name)
+        if declared is None or attribute.ref_attr_name:
+            continue
+        expected = declared.attributes.get(attribute.name)
+        if expected is None:
+            raise error("E0109", f"{label} has an attribute {attribute.name}, which {proto.op_type} does not know")
+        if int(expected.type.value) != attribute.type:
+            wanted, found = _KINDS.get(int(expected.type.value)), _KINDS.get(attribute.type)
+            raise error("E0109", f"{label}: the attribute {attribute.name} is of kind {found}, not {wanted}")
+    if declared is None:
+        return
+    taken, given = _count(proto.input), _count(proto.output)
+    if not declared.min_input <= taken <= declared.max_input:
+        range_ = f"{declared.min_input} to {declared.max_input}"
+        raise error("E0103", f"{label} has {taken} inputs; {proto.op_type} takes {range_}")
+    if given > declared.max_output:
+        raise error("E0103", f"{label} has {given} outputs; {proto.op_type} gives at most {declared.max_output}")
+
+
+def _count(names: Sequence[str]) -> int:
+    """How many there are up to the last one that is not left out."""
+    return max((n for n, name in enumerate(names, 1) if name), default=0)
+
+
 def decode(proto: onnx.NodeProto, versions: Mapping[str, int], name: str, folder: Path | None) -> Source:
     """A node with its attributes.
 
@@ -119,21 +180,11 @@ def decode(proto: onnx.NodeProto, versions: Mapping[str, int], name: str, folder
     attributes: dict[str, Any] = {}
     declared = schema(proto.op_type, version, domain) if version else None
     label = f'{proto.op_type} "{name}"'
+    check_node(proto, declared, label)
     for attribute in proto.attribute:
         if attribute.ref_attr_name:
             raise error("E0103", f"{label} refers to an attribute of a function, but is not in one")
-        if attribute.name in attributes:
-            raise error("E0109", f"{label} has the attribute {attribute.name} twice")
         attributes[attribute.name] = _value(attribute, label, folder)
-        if declared is not None:
-            expected = declared.attributes.get(attribute.name)
-            if expected is None:
-                raise error(
-                    "E0109", f"{label} has an attribute {attribute.name}, which {proto.op_type} {version} does not know"
-                )
-            if int(expected.type.value) != attribute.type:
-                wanted, found = _KINDS.get(int(expected.type.value)), _KINDS.get(attribute.type)
-                raise error("E0109", f"{label}: the attribute {attribute.name} is of kind {found}, not {wanted}")
     given = frozenset(attributes)
     if declared is not None:
         for key, expected in declared.attributes.items():
@@ -143,15 +194,6 @@ def decode(proto: onnx.NodeProto, versions: Mapping[str, int], name: str, folder
                 raise error("E0109", f"{label} lacks the attribute {key}")
             if expected.default_value.type:
                 attributes[key] = _value(expected.default_value, label, folder)
-        if not declared.min_input <= len(inputs) <= declared.max_input:
-            raise error(
-                "E0103",
-                f"{label} has {len(inputs)} inputs; {proto.op_type} takes {declared.min_input} to {declared.max_input}",
-            )
-        if len(outputs) > declared.max_output:
-            raise error(
-                "E0103", f"{label} has {len(outputs)} outputs; {proto.op_type} gives at most {declared.max_output}"
-            )
     return Source(proto.op_type, domain, version, name, tuple(inputs), tuple(outputs), attributes, given, proto)
 
 
@@ -180,4 +222,4 @@ def _value(attribute: onnx.AttributeProto, label: str, folder: Path | None) -> A
     return attribute
 
 
-__all__ = ["ML", "Source", "decode", "newest", "opsets", "schema"]
+__all__ = ["ML", "Source", "broken", "check_node", "decode", "newest", "opsets", "schema"]

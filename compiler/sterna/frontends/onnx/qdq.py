@@ -19,6 +19,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from sterna.errors import SternaError
+from sterna.frontends.onnx.file import to_array
 from sterna.frontends.onnx.structure import subgraph_reads
 
 MICROSOFT = "com.microsoft"
@@ -241,10 +243,15 @@ class _Fusion:
             node = self.producer.get(name)
             if node is None or node.op_type != "Constant":
                 return None
-            value = next((a.t for a in node.attribute if a.name == "value"), None)
-            return None if value is None else numpy_helper.to_array(value)
-        tensor = self.stored[name]
-        return None if tensor.data_location == onnx.TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
+            tensor = next((a.t for a in node.attribute if a.name == "value"), None)
+        else:
+            tensor = self.stored[name]
+        if tensor is None or tensor.data_location == onnx.TensorProto.EXTERNAL:
+            return None
+        try:
+            return to_array(tensor, None, "a tensor")
+        except SternaError:  # what reads it says so
+            return None
 
     def dtype(self, name: str) -> int | None:
         """The element type of a stored tensor, or of what QuantizeLinear gives."""

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-from sterna.errors import Diagnostic
+from sterna.errors import Diagnostic, SternaError
+from sterna.frontends.onnx.file import to_array, type_name
 from sterna.frontends.onnx.structure import node_names
 from sterna.ir.graph import Array
 
@@ -77,7 +78,7 @@ def _mistakes(
 ) -> Iterator[str]:
     position, *rest = place
     names = [node.input[n] if n < len(node.input) else "" for n in rest]
-    name = node.output[0] if position is None else node.input[position]
+    name = node.output[0] if position is None else node.input[position] if position < len(node.input) else ""
     tensor = stored.get(name)
     scale, zero = (_array(stored.get(n)) for n in names)
     what = f'the tensor "{name}"'
@@ -95,7 +96,7 @@ def _mistakes(
         given = stored[names[1]].data_type
         wanted = given if tensor is None else tensor.data_type
         if wanted != given:
-            kinds = [TensorProto.DataType.Name(kind).lower() for kind in (wanted, given)]
+            kinds = [type_name(kind) for kind in (wanted, given)]
             yield f"{what} is of {kinds[0]} and its zero point is of {kinds[1]}"
         elif given == TensorProto.FLOAT:
             yield f"{what} has a zero point of float"
@@ -127,9 +128,10 @@ def _array(tensor: onnx.TensorProto | None) -> Array | None:
     if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
         return None
     try:
-        return np.asarray(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, KeyError):  # what reads it says so
+        found = to_array(tensor, None, "a tensor")
+    except SternaError:  # what reads it says so
         return None
+    return None if found.dtype == object else found
 
 
 def _sizes(value: onnx.ValueInfoProto) -> tuple[int, ...] | None:

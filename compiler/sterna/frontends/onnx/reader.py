@@ -24,6 +24,7 @@ from sterna.frontends.onnx import (
     pinned,
     qdq,
     quantized_tensors,
+    rules,
     sequences,
     structure,
 )
@@ -31,12 +32,13 @@ from sterna.frontends.onnx.branching import Branching
 from sterna.frontends.onnx.file import load, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.looping import Looping
-from sterna.frontends.onnx.nodes import Source, decode, opsets
+from sterna.frontends.onnx.nodes import Source, broken, decode, opsets
 from sterna.frontends.onnx.operators import translators
 from sterna.frontends.onnx.operators.text import TAKING_STRINGS
 from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.frontends.onnx.translation import DataSizes, Translation
 from sterna.frontends.onnx.unrolling import LONGEST, Unrolling
+from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Names, Value, constant
 from sterna.ir.integer import OpenSizeError
@@ -80,10 +82,10 @@ def read(
     proto, own = functions.expanded(proto, where)
     versions = opsets(proto.opset_import)
     structure.check_imports(proto, versions, where)
-    if problems := quantized_tensors.broken(proto.graph, where):
+    versions = {"com.microsoft": 1, **versions}
+    if problems := broken(proto.graph.node, versions, where) or quantized_tensors.broken(proto.graph, where):
         raise SternaError(problems)
     graph, sizes = containers.spelled_out(qdq.fused(proto.graph), dict(shapes or {}), where)
-    versions = {"com.microsoft": 1, **versions}
 
     given, limits = structure.data_limits(graph, dict(dims or {}))
 
@@ -249,9 +251,21 @@ class _Reader:
                 title = f"{source.label} over the open dimension {size} is not supported"
                 unsupported = error("E0113", title, fix=sizes_wanted([size]))
                 self.failed(unsupported, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
-            except Exception as problem:  # ours, and still the other nodes are looked at
-                bug = internal_error(f"{type(problem).__name__}: {problem}")
-                self.failed(bug, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
+            except MemoryError:
+                raise
+            except Exception as problem:  # still the other nodes are looked at
+                failure = self.tripped(problem, source, scope)
+                self.failed(failure, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
+
+    @staticmethod
+    def tripped(problem: Exception, source: Source, scope: _Scope) -> SternaError:
+        """Whose mistake it is that the translation of a node fails."""
+        operands = [scope.item(name) if name else None for name in source.inputs]
+        if objection := rules.objection(source, operands):
+            return error("E0108", f"{source.label} is applied to what it does not take", objection)
+        if isinstance(problem, TRIPS):
+            return tripped(problem, source.label, operands)
+        return internal_error(f"{type(problem).__name__}: {problem}")
 
     def failed(self, mistake: SternaError, node: onnx.NodeProto, place: str, scope: _Scope) -> None:
         operands = [scope.item(name) for name in node.input if name]

@@ -10,7 +10,8 @@ from sterna.errors import SternaError, error
 from sterna.frontends.tflite.schema import Quantization, Sparsity, TensorInfo
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
-from sterna.ops.builder import LARGEST_TENSOR
+from sterna.ir.limits import check_table
+from sterna.ops.builder import too_large
 
 #: Element types that have none of ours; complex ones may stand between operators.
 COMPLEX = ("complex64", "complex128")
@@ -44,6 +45,8 @@ def constant_array(tensor: TensorInfo) -> Array:
     if any(size < 0 for size in tensor.shape):
         raise error("E0103", f"{what} has negative dimensions: {list(tensor.shape)}")
     count = math.prod(tensor.shape)
+    if too_large(tensor.shape, dtypes.size(dtype)):
+        raise error("E0112", f"{what} of shape {list(tensor.shape)} is too large")
     if tensor.sparsity is not None:
         return _densified(tensor, tensor.sparsity, _elements(tensor.content, dtype, None, what), count)
     return _elements(tensor.content, dtype, count, what).reshape(tensor.shape)
@@ -76,8 +79,8 @@ def _densified(tensor: TensorInfo, sparsity: Sparsity, values: Array, count: int
     dimensions = sparsity.dimensions
     if sorted(sparsity.order) != list(range(rank + blocks)) or len(dimensions) != rank + blocks:
         raise problem
-    if count * values.itemsize > LARGEST_TENSOR:
-        raise error("E0112", f'the tensor "{tensor.name}" of shape {list(tensor.shape)} is too large')
+    check_table(count)
+    check_table(len(dimensions), values.size)
     at: dict[int, Array] = {}
     node = np.zeros(1, np.int64)
     for dimension, level in zip(sparsity.order, dimensions, strict=True):

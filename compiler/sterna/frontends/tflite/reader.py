@@ -17,6 +17,7 @@ from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.tflite import control
+from sterna.frontends.tflite.calls import check_calls
 from sterna.frontends.tflite.constants import COMPLEX, check_quantization, constant_array, element_type
 from sterna.frontends.tflite.inputs import input_types
 from sterna.frontends.tflite.metadata import describe
@@ -24,11 +25,11 @@ from sterna.frontends.tflite.operators import custom_translators, translator_of,
 from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SignatureInfo, SubgraphInfo, TensorInfo, load
 from sterna.frontends.tflite.translation import Translation
 from sterna.frontends.tflite.variables import RESOURCE_OPERATORS, Handles, Variables, assigned_in, handle_of
+from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Graph, Quantized, Value, constant
 from sterna.ops import Builder
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
-DEEPEST = 16  # graphs inside each other
 _SHOWN = 4
 
 
@@ -116,7 +117,9 @@ class _Reader:
 
     def model(self, shapes: Shapes, dims: Dims, signature: str | None) -> Graph:
         chosen = None if signature is None else signature_of(self.info, signature)
-        graph = self.info.subgraphs[0 if chosen is None else chosen.subgraph]
+        number = 0 if chosen is None else chosen.subgraph
+        check_calls(self.info, number)
+        graph = self.info.subgraphs[number]
         if not graph.outputs:
             raise error("E0103", f"{self.where} has no outputs")
         taken = named_tensors(graph, graph.inputs, () if chosen is None else chosen.inputs)
@@ -147,7 +150,6 @@ class _Reader:
             for name, tensor in zip((*(v.name for v in inputs), *names), (*taken, *given), strict=True)
             if (q := tensor.quantization) is not None
         }
-        number = 0 if chosen is None else chosen.subgraph
         about = describe(self.info.content, self.info.metadata, number, [v.name for v in inputs], names)
         return replace(made, states=states, quantization=kinds, metadata=about)
 
@@ -168,6 +170,11 @@ class _Reader:
                     self.operator(graph, operator, position, values, handles)
             except SternaError as mistake:
                 self.failed(mistake, graph, position, values)
+            except MemoryError:
+                raise
+            except TRIPS as problem:
+                operands = [values.get(n) for n in operator.inputs]
+                self.failed(tripped(problem, operator.op, operands), graph, position, values)
             except Exception as problem:  # ours, and still the other operators are looked at
                 self.failed(internal_error(f"{type(problem).__name__}: {problem}"), graph, position, values)
 
@@ -235,7 +242,7 @@ class _Reader:
         assigned: dict[str, TensorInfo] = {}
         for part, _ in self.parts(node):
             named = self.named_by(part, node, first, handles)
-            assigned |= assigned_in(part, named, self.parts, DEEPEST)
+            assigned |= assigned_in(part, named, self.parts)
         given = [n for n in range(first, len(node.inputs)) if node.inputs[n] not in handles]
         arguments = [work.input(n) for n in given]
         arguments += [self.variables.read(name, tensor) for name, tensor in assigned.items()]
@@ -311,8 +318,6 @@ class _Reader:
         def made(arguments: Sequence[Value]) -> list[Value | None]:
             if len(arguments) != len(taken) + len(assigned):
                 raise error("E0103", f"{work.kind} gives {len(arguments)} arguments for {len(inner.inputs)}")
-            if self.depth >= DEEPEST:
-                raise error("E0103", f"graphs inside each other, {DEEPEST} and more")
             self.check(inner)
             values: dict[int, Value | None] = dict(zip(taken, arguments, strict=False))
             inside = dict(zip(assigned, arguments[len(taken) :], strict=True))
@@ -393,11 +398,13 @@ def _empty(tensor: TensorInfo) -> TensorInfo:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Names of results, with a number behind those that stand there twice."""
-    result: list[str] = []
+    taken, counts, result = set[str](), dict[str, int](), list[str]()
     for name in names:
-        fresh, count = name, 1
-        while fresh in result:
-            fresh, count = f"{name}.{count}", count + 1
+        fresh = name
+        while fresh in taken:
+            counts[name] = counts.get(name, 0) + 1
+            fresh = f"{name}.{counts[name]}"
+        taken.add(fresh)
         result.append(fresh)
     return result
 

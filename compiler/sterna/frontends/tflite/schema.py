@@ -164,7 +164,7 @@ def parse(content: bytes, where: str) -> ModelInfo:
     try:
         return _Parser(content, where).model()
     # Offsets that lead out of the file, lengths that are none, text that is not text.
-    except (ValueError, TypeError, IndexError, OverflowError, KeyError, AttributeError, MemoryError, struct.error):
+    except (ValueError, TypeError, IndexError, OverflowError, KeyError, AttributeError, struct.error):
         raise error(
             "E0101", f"{where} is damaged: it does not follow its schema", fix="export or copy it again"
         ) from None

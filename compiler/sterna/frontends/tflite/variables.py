@@ -12,6 +12,7 @@ from sterna.frontends.tflite.schema import OperatorInfo, SubgraphInfo, TensorInf
 from sterna.frontends.tflite.translation import Translation
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, State, TensorType, Value, tensor_type
+from sterna.ir.limits import check_table
 from sterna.ops import Builder
 
 #: The graphs that an operator names, each with the position of the operand that is its first argument.
@@ -30,13 +31,12 @@ def handle_of(graph: SubgraphInfo, node: OperatorInfo) -> str:
     return f"{container}/{name}" if container else name or graph.tensors[node.outputs[0]].name
 
 
-def assigned_in(graph: SubgraphInfo, handles: Handles, inner: Inner, depth: int) -> dict[str, TensorInfo]:
+def assigned_in(graph: SubgraphInfo, handles: Handles, inner: Inner) -> dict[str, TensorInfo]:
     """The variables that a graph assigns, or one that its conditions and loops name, and a tensor as they hold it.
 
     Args:
         handles: variables that its arguments name.
-        inner: the graphs that an operator names.
-        depth: how many graphs inside each other are looked into; those further inside are refused by who reads them.
+        inner: the graphs that an operator names; none contains itself.
     """
     handles, found = dict(handles), dict[str, TensorInfo]()
     for node in graph.operators:
@@ -46,11 +46,11 @@ def assigned_in(graph: SubgraphInfo, handles: Handles, inner: Inner, depth: int)
             handles[node.outputs[0]] = handle_of(graph, node)
         elif node.op == "ASSIGN_VARIABLE" and node.inputs[0] in handles:
             found.setdefault(handles[node.inputs[0]], graph.tensors[node.inputs[1]])
-        elif depth:
+        else:
             for part, first in inner(node):
                 given = zip(part.inputs, node.inputs[first:], strict=False)
                 named = {to: handles[n] for to, n in given if n in handles}
-                found = assigned_in(part, named, inner, depth - 1) | found
+                found = assigned_in(part, named, inner) | found
     return found
 
 
@@ -103,6 +103,7 @@ class Variables:
                 # Before the first run a state is zero, which its integers may say with another number.
                 zero = int(tensor.quantization.zero_points[0])
                 assert low <= zero <= high
+                check_table(*tensor.shape)
                 self.initial[tensor.name] = np.full(tensor.shape, zero, dtypes.to_numpy(dtype))
         return self.current[tensor.name]
 

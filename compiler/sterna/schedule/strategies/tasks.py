@@ -7,7 +7,7 @@ every run, so that what a worker computes in one kernel is still in its cache fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
+from math import isqrt, log2
 
 from sterna.ir.integer import Int, ceil_div
 from sterna.schedule.schedule import Schedule
@@ -88,7 +88,8 @@ def even_group(n: int, tasks: int, cores: int) -> int:
         count = n // group
         return -(-count // cores) * cores / count * (1 + 0.03 * abs(log2(group / wanted)))
 
-    return min((d for d in range(1, n + 1) if n % d == 0), key=cost)
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return min([*small, *(n // d for d in reversed(small))], key=cost)
 
 
 def outermost_task(s: Schedule, out: str, axes: Sequence[str], place: str) -> str:

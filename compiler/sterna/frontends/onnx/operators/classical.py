@@ -11,6 +11,7 @@ from sterna.frontends.onnx.operators import scores as S
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import check_table
 
 
 def _floats(t: Translation, name: str) -> Array:
@@ -123,12 +124,14 @@ def svm_classifier(t: Translation) -> tuple[Value, Value]:
         rho = _floats(t, "rho")[:1]
         scores = _linear(t, x, _floats(t, "coefficients"), np.repeat(rho, n), n)
         return _best_label(t, classes, scores), S.transform(t, scores, kind)
+    check_table(n, n, n)
     pairs = list(combinations(range(n), 2))
     rho, prob_a, prob_b = (_floats(t, name)[: len(pairs)] for name in ("rho", "prob_a", "prob_b"))
     count, coefficients = sum(sizes), _floats(t, "coefficients")
     if len(sizes) != n or rho.size != len(pairs) or coefficients.size != (n - 1) * count or prob_a.size != prob_b.size:
         raise error("E0109", f"vectors, coefficients or rho do not fit {n} classes")
     # One column for each pair of classes: what the vectors of either class weigh in it.
+    check_table(count, len(pairs))
     weights = np.zeros((count, len(pairs)), np.float32)
     rows, ends = coefficients.reshape(n - 1, count), np.cumsum(sizes)
     for column, (i, j) in enumerate(pairs):

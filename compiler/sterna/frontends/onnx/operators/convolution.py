@@ -12,6 +12,7 @@ from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, IntLike, as_int, ceil_div, maximum
+from sterna.ir.limits import check_table
 from sterna.ir.sizes import sizes_wanted
 from sterna.ops.formulas import lowest
 
@@ -258,6 +259,7 @@ def _sum_pool(t: Translation, x: Value) -> tuple[Value, np.ndarray | Value, tupl
     table = np.ones((), np.int64)
     front, behind = [int(p) for p in before], [int(p) for p in after]
     for n in range(spatial):
+        check_table(counts[n], kernel[n])
         taps = np.arange(counts[n])[:, None] * strides[n] + np.arange(kernel[n])[None] * dilations[n] - front[n]
         low, high = (
             (-front[n], sizes[n] + (behind[n] if automatic else pads[n + spatial])) if include else (0, sizes[n])

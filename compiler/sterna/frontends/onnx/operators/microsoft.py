@@ -16,6 +16,7 @@ from sterna.frontends.onnx.operators.attention import part, root_normalized
 from sterna.frontends.onnx.operators.quantization import TRANSLATORS as QUANTIZATION
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir.graph import Value
+from sterna.ir.limits import check_table
 
 _ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Relu": ("relu", ()),
@@ -149,7 +150,7 @@ def embedded(t: Translation) -> tuple[Value | None, ...]:
         raise error("E0103", "an operand is missing")
     batch, length = t.sizes(ids, 2)
     total = t.op("gather", words, ids, axis=0)
-    chosen = t.optional(8) or t.constant(np.arange(length), "int64")
+    chosen = t.optional(8) or t.counting(length)
     total = t.op("add", total, t.op("gather", places, chosen, axis=0))
     if segments is not None and kinds is not None:
         total = t.op("add", total, t.op("gather", kinds, segments, axis=0))
@@ -181,7 +182,7 @@ def crop_and_resize(t: Translation) -> Value:
         if sizes[axis] == 1:
             return do("mul", do("mul", do("add", begin, end), 0.5), last)
         step = do("div", do("mul", do("sub", end, begin), last), float(sizes[axis] - 1))
-        return do("add", do("mul", begin, last), do("mul", step, t.constant(np.arange(sizes[axis]), boxes.dtype)))
+        return do("add", do("mul", begin, last), do("mul", step, t.counting(sizes[axis], boxes.dtype)))
 
     shapes_ = ((count, sizes[0], 1), (count, 1, sizes[1]))
     at = [t.reshape(places(axis), shapes_[axis]) for axis in range(2)]
@@ -314,6 +315,7 @@ def unfold(t: Translation) -> Value:
     extent = t.extent(x, axis)
     if not size or not 1 <= size <= extent or step < 1:
         raise error("E0109", f"windows of {size} by {step} in {extent} elements")
+    check_table((extent - size) // step + 1, size)
     starts = np.arange((extent - size) // step + 1) * step
     y = t.op("gather", x, t.constant(starts[:, None] + np.arange(size)[None, :]), axis=axis)
     rank = x.type.rank

@@ -18,6 +18,7 @@ from sterna.frontends.onnx.operators.microsoft import embedded, plain
 from sterna.frontends.onnx.operators.quantization import dynamically_quantized, product, quantized, real
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import check_table, counting
 
 #: What a number of 4 bits stands for (bitsandbytes): FP4, NF4 (Dettmers et al., QLoRA, appendix E).
 _FOUR_BITS = (
@@ -277,6 +278,7 @@ def matmul_bnb4(t: Translation) -> Value:
     table = np.concatenate([table, -table]) if kind == 0 else table
     codes = np.stack([packed.reshape(-1) >> 4, packed.reshape(-1) & 15], axis=-1).reshape(-1)[: n * k]
     values = t.op("gather", t.constant(table, x.dtype), t.constant(codes.reshape(n, k).astype(np.int32)), axis=0)
+    check_table(n, k)
     place = (np.arange(n * k) // block).reshape(n, k)
     scale = t.op("gather", t.reshape(t.cast(scales, x.dtype), (int(scales.type.elements),)), t.constant(place), axis=0)
     return arithmetic.matmul(plain(t, [x, t.transpose(t.op("mul", values, scale), (1, 0))]))
@@ -314,7 +316,7 @@ def gather_block_quantized(t: Translation) -> Value:
     extent = t.extent(rows, at)
 
     def spread(x: Value) -> Value:
-        return t.op("gather", chosen(x), t.constant(np.arange(extent) // block), axis=at)
+        return t.op("gather", chosen(x), t.constant(counting(extent) // block), axis=at)
 
     wide = t.cast(rows, "int32")
     if zero is not None:

@@ -19,6 +19,7 @@ from sterna.frontends.onnx.translation import Translation, Translator, axes_of, 
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
+from sterna.ir.limits import check_table
 from sterna.ops.resize import OPEN_TRANSFORMS, simple
 
 WIDE = "float64"
@@ -114,9 +115,7 @@ class _Sampling:
 
     def _counted(self, size: Int) -> Value:
         """0, 1, ..., size - 1 as float64."""
-        if size.is_const:
-            return self.t.constant(np.arange(int(size), dtype=np.float64))
-        return self.t.cast(self.t.op("arange", start=0, step=1, size=(size,), to="int64"), WIDE)
+        return self.t.counting(size, WIDE)
 
     def picked(self, x: Value, axis: _Axis, near: Value) -> Value:
         """The elements at whole positions, those outside the axis taken from its edges."""
@@ -157,6 +156,7 @@ class _Sampling:
         old, new = int(axis.old), int(axis.new)
         least = float(known) if known is not None else new / old
         reach = 2 + math.ceil(2 / min(least, 1.0)) if self.antialias else 3
+        check_table(old + 2 * reach, max(old, new))
         places = np.arange(-reach, old + reach, dtype=np.float64)
         distance = t.op("abs", t.op("sub", t.constant(places), t.reshape(at, (new, 1))))
         if self.antialias:

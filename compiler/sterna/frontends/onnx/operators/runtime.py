@@ -130,7 +130,7 @@ def arange(t: Translation) -> Value:
     (count,) = t.wanted(1, "bounds")
     start, limit, delta = (t.reshape(t.input(k), ()) for k in range(3))
     dtype = start.dtype
-    steps = t.constant(np.arange(count), I64)
+    steps = t.counting(count)
     y = t.op("add", start, t.op("mul", t.cast(steps, dtype), delta))
     wide = "float64" if start.dtype.startswith(("float", "bfloat")) else I64
     # count = ceil((limit - start) / delta): the last element lies before the limit, one more would not.
@@ -282,7 +282,7 @@ def slice_(t: Translation) -> Value:
     positions: list[Value | None] = []
     for d, extent in enumerate(sizes):
         a, b = (t.op("slice", v, starts=(d,), sizes=(1,), steps=(1,)) for v in (first, step))
-        positions.append(n.do("add", a, n.do("mul", b, np.arange(extent))))
+        positions.append(n.do("add", a, n.do("mul", b, t.counting(extent))))
     return taken(t, x, positions)
 
 
@@ -310,7 +310,7 @@ def pad(t: Translation, value: Value, mode: str) -> Value:
     inside: Value | None = None
     positions: list[Value | None] = []
     for d, (size, extent) in enumerate(zip(old, sizes, strict=True)):
-        here = n.do("sub", np.arange(extent), t.op("slice", before, starts=(d,), sizes=(1,), steps=(1,)))
+        here = n.do("sub", t.counting(extent), t.op("slice", before, starts=(d,), sizes=(1,), steps=(1,)))
         if mode == "reflect" and size > 1:
             period = 2 * (size - 1)
             turned = t.op("mod", here, n.of(period))
@@ -330,6 +330,6 @@ def triangle(t: Translation) -> Value:
     """Trilu with a diagonal given at run time."""
     x, n = t.input(0), Numbers(t)
     rows, columns = t.static(x)[-2:]
-    distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+    distance = n.do("sub", t.counting(columns), t.reshape(t.counting(rows), (rows, 1)))
     kept = n.do("greater_equal" if t.attribute("upper", 1) else "less_equal", distance, n.scalar(t.input(1)))
     return t.op("where", kept, x, t.scalar(0, x.dtype))

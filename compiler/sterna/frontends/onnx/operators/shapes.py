@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.emitter import MOST_COUNTED
 from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
@@ -15,11 +16,10 @@ from sterna.ir import dtypes
 from sterna.ir.division import divide_exactly
 from sterna.ir.graph import TensorType, Value
 from sterna.ir.integer import ZERO, Int, IntLike, as_int, ceil_div, maximum, minimum
+from sterna.ir.limits import counting
 from sterna.ir.sizes import sizes_wanted
 from sterna.loops.prove import at_least_zero
 from sterna.ops.types import broadcast, with_dim
-
-LARGEST_MADE = 1 << 26  # elements of a constant that the model asks the compiler to compute
 
 
 # ---------------------------------------------------------------- constants
@@ -66,15 +66,11 @@ def arange(t: Translation) -> Value:
     if not t.known(0, 1, 2):
         return runtime.arange(t)
     start, limit, delta = (t.scalar_of(n, "bounds") for n in range(3))
-    if (
-        delta == 0
-        or not all(map(math.isfinite, (start, limit, delta)))
-        or max(0.0, (limit - start) / delta) > LARGEST_MADE
-    ):
+    if delta == 0 or not all(map(math.isfinite, (start, limit, delta))) or not math.isfinite((limit - start) / delta):
         raise error("E0112", f"Range from {start} to {limit} by {delta} is too large")
     count = max(math.ceil((limit - start) / delta), 0)
     kind = dtypes.to_numpy(t.input(0).dtype)
-    return t.constant((kind.type(start) + np.arange(count).astype(kind) * kind.type(delta)).astype(kind))
+    return t.constant((kind.type(start) + counting(count).astype(kind) * kind.type(delta)).astype(kind))
 
 
 def _open_range(t: Translation) -> Value:
@@ -381,7 +377,7 @@ def space_to_depth(t: Translation) -> Value:
 
 def _diagonals(t: Translation, rows: Int, columns: Int, comparison: str, k: int) -> Value:
     """Where column - row compares with k."""
-    if rows.is_const and columns.is_const:
+    if rows.is_const and columns.is_const and int(rows) * int(columns) <= MOST_COUNTED:
         apart = np.arange(int(columns))[None] - np.arange(int(rows))[:, None]
         return t.constant(apart <= k if comparison == "less_equal" else apart == k)
     row, column = (t.op("arange", start=s, step=1, size=(n,), to="int64") for s, n in ((k, rows), (0, columns)))
@@ -413,7 +409,7 @@ def one_hot(t: Translation) -> Value:
     lead = t.cast(indices, "int64")
     lead = t.op("where", t.op("less", lead, t.scalar(0, "int64")), t.op("add", lead, t.scalar(depth, "int64")), lead)
     lead = t.reshape(lead, (*indices.shape[:axis], 1, *indices.shape[axis:]))
-    positions = t.constant(np.arange(depth).reshape([-1 if n == axis else 1 for n in range(rank)]), "int64")
+    positions = t.reshape(t.counting(depth), [depth if n == axis else 1 for n in range(rank)])
     off, on = (t.reshape(cut(t, values, (n,), (1,)), ()) for n in range(2))
     return t.op("where", t.op("equal", lead, positions), on, off)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from sterna.errors import error
 from sterna.frontends.fourier import transform
 from sterna.frontends.onnx.file import element_type
@@ -76,7 +74,7 @@ def stft(t: Translation) -> Value:
         x = t.agree(x, n.do("equal", reach, made - 1), n.do("less", 0, step))
     numbers = t.op("arange", start=0, step=1, size=(frames,), to="int64")
     starts = n.do("mul", step, t.reshape(numbers, (frames, 1)))
-    y = t.op("gather", x, n.do("add", starts, np.arange(length)[None, :]), axis=1)
+    y = t.op("gather", x, n.do("add", starts, t.counting(length)), axis=1)
     if window is not None:
         y = t.op("mul", y, t.reshape(t.cast(window, y.dtype), (length, 1)))
     return transform(t, y, 2, length, False, onesided)
@@ -101,11 +99,11 @@ def mel_weight_matrix(t: Translation) -> Value:
 
     begin = mel(low)
     step = do("div", do("sub", mel(high), begin), mels + 2.0)
-    places = do("add", do("mul", step, t.constant(np.arange(mels + 2, dtype=np.float64))), begin)
+    places = do("add", do("mul", step, t.counting(mels + 2, WIDE)), begin)
     hertz = do("mul", do("sub", t.op("exp", do("mul", places, math.log(10) / 2595)), 1.0), 700.0)
     at = t.op("floor", do("div", do("mul", hertz, t.cast(n.do("add", length, 1), WIDE)), t.cast(rate, WIDE)))
     left, center, right = (t.op("slice", at, starts=(k,), sizes=(mels,), steps=(1,)) for k in range(3))
-    bin_ = t.constant(np.arange(bins, dtype=np.float64)[:, None])
+    bin_ = t.reshape(t.counting(bins, WIDE), (bins, 1))
     rise, fall = do("sub", center, left), do("sub", right, center)
     zero, one = t.scalar(0.0, WIDE), t.scalar(1.0, WIDE)
 

@@ -9,6 +9,7 @@ from sterna.frontends.onnx.nodes import ML
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.limits import check_table
 
 #: Operators of which operands may be strings: they move them, compare them or look them up.
 _MOVING = """
@@ -39,6 +40,7 @@ def tf_idf_vectorizer(t: Translation) -> Value:
     rows = t.cast(x if x.type.rank == 2 else t.reshape(x, (1, *x.shape)), "int64")
     count, length = rows.shape[0], t.extent(rows, 1)
     width = max(columns) + 1
+    check_table(width)
     total = t.op("expand", t.scalar(0, "float32"), shape=(count, width))
     begin_column = 0
     for gram in range(1, len(starts) + 1):
@@ -48,12 +50,14 @@ def tf_idf_vectorizer(t: Translation) -> Value:
         begin_column += len(grams)
         if not least <= gram <= most or not len(grams):
             continue
+        check_table(len(grams), width)
         where = np.zeros((len(grams), width), np.float32)
         where[np.arange(len(grams)), columns_here] = 1
         for skip in range(t.attribute("max_skip_count", 0) + 1 if gram > 1 else 1):
             places = length - (gram - 1) * (skip + 1)
             if places < 1:
-                continue
+                break
+            check_table(places, gram)
             index = np.arange(places)[:, None] + np.arange(gram)[None] * (skip + 1)
             windows = t.reshape(t.op("gather", rows, t.constant(index, "int64"), axis=1), (count, places, 1, gram))
             same = t.op("reduce_all", t.op("equal", windows, t.constant(grams)), axes=(3,), keep_dims=False)

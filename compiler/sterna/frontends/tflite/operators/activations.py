@@ -290,10 +290,12 @@ def fake_quant(t: Translation) -> Value:
     """Floats on a grid (TensorFlow, FakeQuantWithMinMaxVars): the range is nudged so that 0 lies on it."""
     low, high = np.float32(t.option("min", 0.0)), np.float32(t.option("max", 0.0))
     bits, narrow = t.option("num_bits", 8), bool(t.option("narrow_range", False))
-    if not low < high or not 2 <= bits <= 16:
+    if not low < high or not np.isfinite([low, high]).all() or not 2 <= bits <= 16:
         raise error("E0109", f"the range is {low} to {high} with {bits} bits")
     least, most = float(narrow), float((1 << bits) - 1)
     scale = np.float32((high - low) / np.float32(most - least))
+    if not 0 < scale < np.inf:
+        raise error("E0109", f"the range of {low} to {high} is in steps of {scale}")
     zero = np.float32(least) - low / scale
     nudged = np.float32(fixed_point.away(float(min(max(zero, np.float32(least)), np.float32(most)))))
     start, end = (np.float32(least) - nudged) * scale, (np.float32(most) - nudged) * scale

@@ -19,6 +19,7 @@ from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translat
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
 from sterna.ir.integer import IntLike, as_int
+from sterna.ir.limits import check_table
 from sterna.ops.formulas import lowest
 
 _SAME, _VALID = 0, 1
@@ -393,6 +394,7 @@ def _counts(x: Value, window: dict[str, tuple[int, ...]], amounts: Sequence[tupl
         x.type.sizes[1:3], window["kernel"], window["strides"], amounts, strict=True
     ):
         count = (size + before + after - extent) // stride + 1
+        check_table(count, extent)
         taps = np.arange(count)[:, None] * stride + np.arange(extent)[None] - before
         table = table[..., None] * ((taps >= 0) & (taps < size)).sum(1)
     return table.flat[0].reshape(()) if (table == table.flat[0]).all() else table[..., None]

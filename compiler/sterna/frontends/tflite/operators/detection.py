@@ -15,6 +15,7 @@ from sterna.frontends.tflite.operators.activations import dequantize
 from sterna.frontends.tflite.operators.convolution import spread_convolution
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator
 from sterna.ir.graph import Value
+from sterna.ir.limits import counting
 
 
 def custom_options(t: Translation) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def _of_all_classes(t: Translation, settings: _Settings, boxes: Value, scores: V
 
     kept = t.reshape(_chosen(t, boxes, 4, rows), (1, most, 4))
     if settings.each > 1:
-        kept = t.op("gather", kept, t.constant(np.repeat(np.arange(most), settings.each), "int32"), axis=1)
+        kept = t.op("gather", kept, t.constant(counting(most * settings.each) // settings.each, "int32"), axis=1)
     return kept, of_each(labels), of_each(best), t.cast(t.reshape(count, (1,)), "float32")
 
 

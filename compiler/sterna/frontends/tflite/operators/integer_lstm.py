@@ -12,6 +12,7 @@ from sterna.frontends.tflite.operators.sequences import at_step
 from sterna.frontends.tflite.translation import Translation
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import check_table
 
 #: Of a step: from its place in time, and the output and the cell that it finds, to those that it leaves and its result.
 Step = Callable[[Value, list[Value]], tuple[list[Value], Value]]
@@ -144,6 +145,7 @@ class _Integers:
             raise t.unsupported("of integers with peepholes and more outputs than cells")
         if outputs < cells:
             together = t.sizes(x, 3)[1] if self.is_batched else 1
+            check_table(together, cells)
             flat = np.zeros(together * cells, np.int32)
             flat[: together * outputs] = np.tile(weights[:outputs], together)
             weights = flat.reshape(together, cells)

@@ -13,6 +13,7 @@ from sterna.frontends.tflite.operators import hybrid
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import counting
 
 
 # ---------------------------------------------------------------- reductions
@@ -156,7 +157,7 @@ def _real_places(size: int, result: int, aligned: bool, half: bool) -> tuple[Arr
     scale = np.float32(size) / np.float32(result)
     if aligned and result > 1:
         scale = np.float32(size - 1) / np.float32(result - 1)
-    at = np.arange(result, dtype=np.float32)
+    at = counting(result).astype(np.float32)
     at = (at + np.float32(0.5)) * scale - np.float32(0.5) if half else at * scale
     low = np.maximum(np.floor(at), 0).astype(np.int64)
     high = np.minimum(np.ceil(at) if half else np.floor(at) + 1, size - 1).astype(np.int64)
@@ -186,7 +187,7 @@ def _fixed_places(size: int, result: int, aligned: bool, half: bool) -> tuple[Ar
     scale = ((1 << 10) * size + result // 2) // result
     if aligned and result > 1:
         scale = ((1 << 10) * (size - 1) + (result - 1) // 2) // (result - 1)
-    at = np.arange(result, dtype=np.int64) * scale
+    at = counting(result) * scale
     if half:
         at = at + scale // 2 - (1 << 9)
     whole = np.where(at < 0, -((-at) >> 10), at >> 10)
@@ -228,7 +229,7 @@ def resize_nearest(t: Translation) -> Value:
         scale = np.float32(size) / np.float32(result)
         if aligned and result > 1:
             scale = np.float32(size - 1) / np.float32(result - 1)
-        at = (np.arange(result).astype(np.float32) + np.float32(0.5 if half else 0.0)) * scale
+        at = (counting(result).astype(np.float32) + np.float32(0.5 if half else 0.0)) * scale
         near = np.floor(at + np.float32(0.5)) if aligned else np.floor(at)
         places = np.clip(near, 0, size - 1).astype(np.int32)
         if size != result or (places != np.arange(size)).any():

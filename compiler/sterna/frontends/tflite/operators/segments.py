@@ -11,6 +11,7 @@ from sterna.errors import error
 from sterna.frontends.tflite.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.limits import check_table
 
 
 # ---------------------------------------------------------------- segments
@@ -96,6 +97,7 @@ def _diagonal(t: Translation, values: Value, rows: int, columns: int, others: Va
         raise error("E0108", f"{values.type} on the diagonal of {rows} x {columns}")
     lead: Sequence[object] = values.shape[:-1]
     spread = t.pad(values, (0,) * values.type.rank, (*(0,) * len(lead), columns - size))
+    check_table(rows, columns)
     on = t.constant(np.eye(rows, columns, dtype=bool))
     return t.op("where", on, t.reshape(spread, (*lead, 1, columns)), others)
 

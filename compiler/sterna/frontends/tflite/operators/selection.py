@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from sterna.errors import error
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.tflite.translation import Translation, Translator, quantization_of
@@ -49,7 +47,7 @@ def one_hot(t: Translation) -> Value:
     if not 0 <= axis <= indices.type.rank or depth < 0:
         raise error("E0108", f"axis {axis}, depth {depth} for {indices.type}")
     wide = t.reshape(indices, (*indices.shape[:axis], 1, *indices.shape[axis:]))
-    places = t.constant(np.arange(depth).reshape((depth, *(1,) * (indices.type.rank - axis))), indices.dtype)
+    places = t.reshape(t.counting(depth, indices.dtype), (depth, *(1,) * (indices.type.rank - axis)))
     return t.op("where", t.op("equal", wide, places), on, off)
 
 
@@ -126,7 +124,7 @@ def dynamic_update_slice(t: Translation) -> Value:
             continue
         one = t.op("slice", starts, starts=(axis,), sizes=(1,), steps=(1,))
         start = t.op("clip", t.cast(t.reshape(one, ()), "int32"), min=0, max=size - part)
-        offset = t.op("sub", t.constant(np.arange(size), "int32"), start)
+        offset = t.op("sub", t.counting(size, "int32"), start)
         places = t.op("gather", places, t.op("clip", offset, min=0, max=part - 1), axis=axis)
         within = t.op(
             "logical_and",

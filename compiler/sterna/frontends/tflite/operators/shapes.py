@@ -14,6 +14,7 @@ from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translat
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
+from sterna.ir.limits import counting
 
 _MOST = (1 << 31) - 1
 
@@ -329,9 +330,7 @@ def range_(t: Translation) -> Value:
     if step == 0:
         raise error("E0108", "the step is 0")
     count = math.ceil(abs((float(limit) - float(start)) / float(step))) if (limit - start) * step > 0 else 0
-    if count > 1 << 24:
-        raise error("E0112", f"a range of {count} elements")
-    return t.constant((start + np.arange(count).astype(start.dtype) * step).astype(start.dtype))
+    return t.constant((start + counting(count).astype(start.dtype) * step).astype(start.dtype))
 
 
 # ---------------------------------------------------------------- space, depth, batch

@@ -1,0 +1,89 @@
+"""How much memory constants may take while a model is compiled.
+
+A model of a hundred bytes can ask for constants of terabytes: a range, a shape filled with a number, weights packed for
+a kernel. Whoever makes an array whose size the model decides asks here first, so that such a model is refused before
+memory is asked for. The limit is the caller's (`--max-constant-bytes`), and holds for everything within
+`memory_for`: it is a context variable, as it concerns every place that makes an array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from sterna.advice import Advice, Option
+from sterna.errors import error
+
+#: Bytes that constants may take together, unless the caller says otherwise.
+MOST_CONSTANT_BYTES = 1 << 30
+#: One array that a front end makes may have such a part of it: more are made out of it on the way.
+_PART = 8
+
+_limit: ContextVar[int] = ContextVar("constants", default=MOST_CONSTANT_BYTES)
+
+
+@contextmanager
+def memory_for(constants: int | None = None) -> Iterator[None]:
+    """Within it, constants may take so many bytes; None: as many as before. Having no memory at all is an error.
+
+    Raises:
+        SternaError: E0117, memory that is asked for is not there; E0203, that is no size.
+    """
+    if constants is not None and (isinstance(constants, bool) or not isinstance(constants, int) or constants < 1):
+        raise error("E0203", f"constants cannot take {constants!r} bytes", fix="a number of at least 1")
+    token = _limit.set(_limit.get() if constants is None else constants)
+    try:
+        yield
+    except MemoryError as problem:
+        where = (str(problem),) if str(problem) else ()
+        fix = "compile on a machine with more memory, or give smaller sizes"
+        raise error("E0117", "there is not enough memory to compile the model", *where, fix=fix) from None
+    finally:
+        _limit.reset(token)
+
+
+def constants_fit(size: int) -> bool:
+    """Whether constants of so many bytes are within the limit."""
+    return size <= _limit.get()
+
+
+def check_constants(size: int, what: str) -> None:
+    """Refuses constants of more bytes than the limit.
+
+    Raises:
+        SternaError: E0116.
+    """
+    if not constants_fit(size):
+        title = f"{what} would take {size:,} bytes while the model is compiled; all constants may take {_limit.get():,}"
+        fix = Advice("if the model really needs it: ", Option("max_constant_bytes", size))
+        raise error("E0116", title, fix=fix)
+
+
+def check_table(*sizes: int) -> None:
+    """Refuses an array of these sizes, of 8 bytes each, as a step on the way to a constant.
+
+    Raises:
+        SternaError: E0116.
+    """
+    check_constants(math.prod(sizes) * 8 * _PART, f"a table of {' x '.join(map(str, sizes))}")
+
+
+def counting(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """0, 1, ..., count - 1.
+
+    Raises:
+        SternaError: E0116.
+    """
+    check_table(count)
+    return np.arange(count)
+
+
+def memory_of(array: np.ndarray[Any, Any]) -> int:
+    """The bytes that an array really takes: what repeats itself (a dimension of stride 0) counts once."""
+    counted = (size for size, stride in zip(array.shape, array.strides, strict=True) if stride)
+    return math.prod(counted) * array.itemsize if array.size else 0
