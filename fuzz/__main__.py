@@ -23,7 +23,7 @@ from frame import Budget, Finding, Fuzzer
 
 #: Module of each fuzzer, imported only when it runs; each defines FUZZER.
 FUZZERS: dict[str, str] = {
-    "models": "models",
+    "models": "model_fuzzer",
     "loader": "loader",
     "calls": "calls",
     "javascript": "javascript",

@@ -12,6 +12,7 @@ from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Value, tensor_type
 from sterna.ir.integer import Int, IntLike, as_int
+from sterna.ir.limits import walked
 from sterna.ir.sizes import sizes_wanted
 from sterna.ops import Builder
 from sterna.ops.control import NUMBER, loop
@@ -73,7 +74,7 @@ class Emitter:
         value = self.input(position)
         if value.data is None:
             raise self.unknown(position, what)
-        return value.data
+        return walked(value.data)
 
     def unknown(self, position: int, what: str) -> SternaError:
         """The error for an operand that must be known now (E0107)."""

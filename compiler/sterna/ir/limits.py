@@ -87,3 +87,14 @@ def memory_of(array: np.ndarray[Any, Any]) -> int:
     """The bytes that an array really takes: what repeats itself (a dimension of stride 0) counts once."""
     counted = (size for size, stride in zip(array.shape, array.strides, strict=True) if stride)
     return math.prod(counted) * array.itemsize if array.size else 0
+
+
+def walked(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of which every element is looked at: one that repeats itself may not be larger than the limit.
+
+    Raises:
+        SternaError: E0116.
+    """
+    if memory_of(array) < array.nbytes:
+        check_constants(array.nbytes, "a constant that repeats itself")
+    return array

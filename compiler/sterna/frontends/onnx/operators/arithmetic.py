@@ -14,6 +14,7 @@ from sterna.frontends.onnx.translation import Translation, Translator, axes_of, 
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import ONE
+from sterna.ir.limits import walked
 
 
 # ---------------------------------------------------------------- products
@@ -327,7 +328,7 @@ def identity(t: Translation) -> Value:
 def dropout(t: Translation) -> tuple[Value | None, ...]:
     x = t.input(0)
     ratio = t.optional(1)
-    idle = ratio is not None and ratio.data is not None and not ratio.data.any()
+    idle = ratio is not None and ratio.data is not None and not walked(ratio.data).any()
     if t.has(2) and not t.known(2):
         # Known at run time only: the bundle tests that nothing is dropped.
         off = t.op("logical_not", t.reshape(t.input(2), ()))

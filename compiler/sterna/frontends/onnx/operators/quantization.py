@@ -16,6 +16,7 @@ from sterna.frontends.onnx.operators import convolution
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import walked
 
 _FAR = float(1 << 24)  # beyond every quantized type and zero point, and exact in float32
 
@@ -76,12 +77,12 @@ def _one_number(zero: Value | None) -> int | None:
         return 0
     if zero.data is None or zero.data.size == 0:
         return None
-    values = dtypes.stored(zero.data).reshape(-1)
+    values = dtypes.stored(walked(zero.data)).reshape(-1)
     return int(values[0]) if (values == values[0]).all() else None
 
 
 def _all_zero(value: Value | None) -> bool:
-    return value is None or (value.data is not None and not dtypes.stored(value.data).any())
+    return value is None or (value.data is not None and not dtypes.stored(walked(value.data)).any())
 
 
 def quantize_linear(t: Translation) -> Value:
@@ -146,7 +147,7 @@ def signed_weight(t: Translation, w: Value, zero: Value | None) -> tuple[Value, 
         return w, None
     given = np.zeros((), np.int16) if zero is None or zero.data is None else zero.data.astype(np.int16)
     given = given.reshape(()) if given.size == 1 else given
-    whole = w.data.astype(np.int16)
+    whole = walked(w.data).astype(np.int16)
     if not given.any() and w.dtype == "int8":
         return w, given.astype(np.int32)
     centred = whole - given

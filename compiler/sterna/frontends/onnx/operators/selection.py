@@ -16,6 +16,7 @@ from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, IntLike, as_int, minimum
+from sterna.ir.limits import walked
 from sterna.ir.sizes import sizes_wanted
 from sterna.loops.prove import at_least_zero
 from sterna.ops.types import with_dim
@@ -69,7 +70,7 @@ def _first(t: Translation, x: Value, axis: int, size: Int) -> Value:
 
 def non_zero(t: Translation) -> Value:
     x = t.input(0)
-    size = int(np.count_nonzero(x.data)) if x.data is not None else t.declared_size(1)
+    size = int(np.count_nonzero(walked(x.data))) if x.data is not None else t.declared_size(1)
     if size is not None:
         places, count = results(t, "non_zero", x, size=size)
         return _found(t, (places,), count, size)[0]
@@ -104,7 +105,7 @@ def unique(t: Translation) -> tuple[Value, ...]:
     if axis is not None:
         (axis,) = axes_of((axis,), x.type.rank)
     if x.data is not None:
-        size: int | None = np.unique(x.data, axis=axis).shape[0 if axis is None else axis]
+        size: int | None = np.unique(walked(x.data), axis=axis).shape[0 if axis is None else axis]
     else:
         declared = [t.declared_size(0 if axis is None else axis), t.declared_size(0, 1), t.declared_size(0, 3)]
         size = next((n for n in declared if n is not None), None)

@@ -18,6 +18,7 @@ from sterna.frontends.tflite.operators import wide_activations
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator, quantization_of
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import walked
 
 _EIGHT = ("int8", "uint8")
 
@@ -202,7 +203,7 @@ def densify(t: Translation) -> Value:
 def _widened(t: Translation, x: Value) -> Value:
     """Half-width floats in float32; weights are widened now."""
     if x.data is not None:
-        return t.constant(x.data.astype(np.float32))
+        return t.constant(walked(x.data).astype(np.float32))
     return t.cast(x, "float32")
 
 
