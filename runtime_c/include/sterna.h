@@ -148,7 +148,7 @@ typedef struct sterna_tensor {
   size_t bytes;        /* of the dense row-major tensor, at the sizes of this moment */
   /* What an input's or output's elements stand for, as far as the model says so; else 0 and NULL. An integer q stands
    * for scale * (q - zero_point): one of each for the whole tensor, or one for every index along `axis`. Element i of an
-   * output stands for labels[i], such as the name of a class. */
+   * output stands for labels[i], such as the name of a class; of the first 16 outputs. */
   uint32_t n_scales, axis;
   const float *scales;
   const int32_t *zero_points;

@@ -171,13 +171,16 @@ static sterna_status read_signature(const char *text, size_t list, storage_class
   return STERNA_OK;
 }
 
+/* Outputs whose labels are read, the first ones: each is looked for in all of them. */
+enum { LABELLED_OUTPUTS = 16 };
+
 /* What the elements of outputs stand for. */
 static bool read_labels(const graph *graph, sterna_model *model) {
   const char *text = graph->text;
   size_t labels, list;
   if (graph->metadata_at == JSON_NONE) return true;
   if (!json_members(text, graph->metadata_at, "labels", &labels, 1)) return false;
-  for (uint32_t i = 0; labels != JSON_NONE && i < model->n_outputs; i++) {
+  for (uint32_t i = 0; labels != JSON_NONE && i < model->n_outputs && i < LABELLED_OUTPUTS; i++) {
     sterna_tensor *tensor = &model->values[model->outputs[i].value].tensor;
     if (!json_members(text, labels, tensor->name, &list, 1)) return false;
     const char **taken = heap_take(&model->heap, json_count(text, list), sizeof *taken);

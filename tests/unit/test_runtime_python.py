@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
+import onnx.parser
 import pytest
 
 import handmade_bundle
+import sterna
+from sterna.bundle.reader import read_graph
 from sterna.errors import CODES, Diagnostic, SternaError, error, internal_error
 from sterna.runtime import Bundle, TensorSpec, building, cpu_has, hash64, library, load
 from sterna.runtime.inputs import dtype_from_name, match_inputs
@@ -390,3 +394,21 @@ def _seconds(bundle: Bundle) -> float:
     for _ in range(100):
         bundle.run()
     return (time.perf_counter() - start) / 100
+
+
+def test_labels_of_many_outputs(tmp_path: Path) -> None:
+    """Those of the first sixteen are read, in whatever order they stand: loading takes linear time."""
+    nodes = "".join(f"y{n} = Neg(x)\n" for n in range(20))
+    outputs = ", ".join(f"float[2] y{n}" for n in range(20))
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => ({outputs}) {{\n{nodes}}}'
+    )
+    place = sterna.compile_to(tmp_path / "many", model, generator="llvm")
+    members = read_graph(place)
+    names = [members["values"][value]["name"] for value in members["outputs"]]
+    members["metadata"] = {"labels": {name: [f"{name} a", f"{name} b"] for name in reversed(names)}}
+    del members["sterna"], members["hash"]
+    (place / "graph.json").write_bytes(handmade_bundle.graph_text(members))
+    with load(place) as bundle:
+        for n, name in enumerate(names):
+            assert bundle.labels(name) == ((f"{name} a", f"{name} b") if n < 16 else ())
