@@ -240,13 +240,14 @@ class _Reader:
                 self.problems += mistake.diagnostics
         names = structure.node_names(graph.node)
         for position in positions:
-            node = graph.node[position]
+            node, source = graph.node[position], None
             try:
                 source = decode(node, self.versions, names[position], self.folder)
                 self.node(source, scope, used, (names[position],))
             except SternaError as mistake:
                 self.failed(mistake, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
             except OpenSizeError as problem:
+                assert source is not None  # decoding asks for no sizes
                 size = problem.value
                 title = f"{source.label} over the open dimension {size} is not supported"
                 unsupported = error("E0113", title, fix=sizes_wanted([size]))
@@ -258,8 +259,10 @@ class _Reader:
                 self.failed(failure, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
 
     @staticmethod
-    def tripped(problem: Exception, source: Source, scope: _Scope) -> SternaError:
-        """Whose mistake it is that the translation of a node fails."""
+    def tripped(problem: Exception, source: Source | None, scope: _Scope) -> SternaError:
+        """Whose mistake it is that the translation of a node fails; without a source, that it could not be decoded."""
+        if source is None:
+            return internal_error(f"{type(problem).__name__}: {problem}")
         operands = [scope.item(name) if name else None for name in source.inputs]
         if objection := rules.objection(source, operands):
             return error("E0108", f"{source.label} is applied to what it does not take", objection)
