@@ -284,9 +284,17 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
+#: The program, which heeds a hangup even if these tests were started to ignore it (nohup).
+HEEDING = """
+import runpy, signal
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+runpy.run_module("sterna", run_name="__main__")
+"""
+
+
 def _serve(environment: dict[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "sterna", "serve", "--port", "0"],
+        [sys.executable, "-c", HEEDING, "serve", "--port", "0"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

@@ -29,6 +29,8 @@ def orderly() -> Iterator[None]:
         nonlocal ended
         if not ended:
             ended = True
+            for other in before:  # not by a handler, which the interpreter takes away before it ends
+                signal.signal(other, signal.SIG_IGN)
             raise KeyboardInterrupt
 
     for each in before:
