@@ -267,6 +267,8 @@ def _note(found: dict[str, Finding], bad: _Bad, content: bytes) -> None:
     if bad.text.startswith("E0901"):
         where = bad.text.rpartition(" at ")[2]
     known = found.get(f"{bad.kind} {where}")
+    if known is None:
+        print(f"  found: {bad.kind}: {bad.text}", flush=True)
     if known is None or len(content) < len(known.data):
         found[f"{bad.kind} {where}"] = Finding(bad.kind, bad.text, content)
 

@@ -39,7 +39,10 @@ def mutated(form: str, pool: Sequence[bytes], random: Random) -> bytes:
     structural = _STRUCTURAL[form]
     for _ in range(random.choice((1, 1, 1, 2, 2, 3, 5))):
         if random.random() < 0.8:
-            content = structural(content, random, pool)
+            try:
+                content = structural(content, random, pool)
+            except RecursionError:  # nested deeper by every change, until it cannot be written any more
+                content = damaged(content, random, pool)
         else:
             content = damaged(content, random, pool)
     return content
