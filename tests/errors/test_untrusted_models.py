@@ -317,7 +317,15 @@ def test_operands_are_counted_before_anything_reads_them() -> None:
     assert "takes 2 to 3" in str(mistake)
 
 
+def reference() -> onnx.NodeProto:
+    """A quantization whose axis is that of a function, in none."""
+    made = node("QuantizeLinear", ["x", "scales"], ["y"])
+    made.attribute.add(name="axis", ref_attr_name="axis", type=onnx.AttributeProto.INT)
+    return made
+
+
 ODD: dict[str, list[onnx.NodeProto]] = {
+    "an attribute of no function": [reference()],
     "no dimensions": [node("ReduceSum", ["x"], ["s"], keepdims=0), node("LRN", ["s"], ["y"], size=3)],
     "a scalar for an image": [node("ReduceSum", ["x"], ["s"], keepdims=0), node("MaxRoiPool", ["s", "x"], ["y"])],
     "a matrix without rows": [
@@ -330,7 +338,7 @@ ODD: dict[str, list[onnx.NodeProto]] = {
 
 @pytest.mark.parametrize("name", ODD)
 def test_operators_on_what_they_do_not_take(name: str) -> None:
-    codes = set(refusal(model(ODD[name])).codes)
+    codes = set(refusal(model(ODD[name], scales=np.ones(3, np.float32))).codes)
     assert codes <= {"E0103", "E0108", "E0109", "E0113"}
 
 
@@ -422,6 +430,14 @@ def no_number() -> ModelWriter:
     return made
 
 
+def odd_gather() -> ModelWriter:
+    made = ModelWriter()
+    g = made.main
+    operands = [g.input(X), g.constant(np.zeros(2, np.int32))]
+    g.op("GATHER", operands, [g.output("float32", (2, 3))], "GatherOptions", axis=0, batchDims=-(2**31))
+    return made
+
+
 ODD_TFLITE: dict[str, Callable[[], ModelWriter]] = {
     "no channels": lambda: quantized_convolution(depthMultiplier=0, channels=0)[0],
     "other channels": lambda: quantized_convolution(depthMultiplier=1, channels=2)[0],
@@ -435,6 +451,7 @@ ODD_TFLITE: dict[str, Callable[[], ModelWriter]] = {
     "SPLIT of nothing": lambda: without_operands("SPLIT", "SplitOptions"),
     "a matrix for the number of TOPK_V2": odd_top_k,
     "a factor that is no number": no_number,
+    "fewer than no dimensions of GATHER": odd_gather,
 }
 
 

@@ -114,6 +114,8 @@ def broken(nodes: Iterable[onnx.NodeProto], versions: Mapping[str, int], where: 
         label = f'{proto.op_type} "{proto.name or f"{proto.op_type}_{position}"}"'
         version = versions.get(domain, 0)
         try:
+            if any(attribute.ref_attr_name for attribute in proto.attribute):
+                raise error("E0103", f"{label} refers to an attribute of a function, but is not in one")
             check_node(proto, schema(proto.op_type, version, domain) if version else None, label)
         except SternaError as mistake:
             place = f"{where}, node {position}, {label}"

@@ -18,7 +18,7 @@ def gather(t: Translation) -> Value:
     batch = batch + indices.type.rank if batch < 0 else batch
     if batch == 0:
         return t.op("gather", x, indices, axis=axis)
-    if axis < batch or x.shape[:batch] != indices.shape[:batch]:
+    if not 0 <= batch <= min(axis, indices.type.rank) or x.shape[:batch] != indices.shape[:batch]:
         raise error("E0108", f"{batch} shared dimensions of {x.type} and {indices.type}, chosen along {axis}")
     # The chosen dimension first behind the shared ones: then coordinates of one number each.
     order = (*range(batch), axis, *(n for n in range(batch, x.type.rank) if n != axis))
