@@ -31,6 +31,7 @@ from sterna.targets.target import load_target
 from tflite_builder import GraphWriter, ModelWriter, Scale
 
 node = helper.make_node
+I64 = TensorProto.INT64
 SOURCE_ONLY = replace(load_target("x86-64-v3"), library="", variants=())
 MEGABYTE = 1 << 20
 X = np.array([[1.5, -2.0, 0.25], [4.0, 3.0, -7.5]], np.float32)
@@ -196,7 +197,6 @@ def test_functions_that_call_each_other_in_a_long_row() -> None:
 
 # ---------------------------------------------------------------- memory
 HUGE = np.int64(1 << 36)
-I64 = TensorProto.INT64
 
 
 def filled(*then: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -326,6 +326,12 @@ def reference() -> onnx.NodeProto:
 
 ODD: dict[str, list[onnx.NodeProto]] = {
     "an attribute of no function": [reference()],
+    "fewer than no dimensions": [
+        node("Cast", ["x"], ["i"], to=I64), node("GatherND", ["x", "i"], ["y"], batch_dims=-1),
+    ],
+    "a result that is not computed": [
+        node("SkipSimplifiedLayerNormalization", ["x", "x", "scales"], ["z", "y"], domain="com.microsoft"),
+    ],
     "no dimensions": [node("ReduceSum", ["x"], ["s"], keepdims=0), node("LRN", ["s"], ["y"], size=3)],
     "a scalar for an image": [node("ReduceSum", ["x"], ["s"], keepdims=0), node("MaxRoiPool", ["s", "x"], ["y"])],
     "a matrix without rows": [

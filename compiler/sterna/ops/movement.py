@@ -341,6 +341,8 @@ def _gather_nd_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     batch = attributes["batch_dims"]
     if indices.rank < 1 or not indices.shape[-1].is_const or batch + int(indices.shape[-1]) > x.rank:
         raise unfit(f"the indices {indices} do not fit {x}")
+    if not 0 <= batch < indices.rank or x.shape[:batch] != indices.shape[:batch]:
+        raise unfit(f"{x} and the indices {indices} do not share {batch} dimensions")
     return TensorType(x.dtype, (*indices.shape[:-1], *x.shape[batch + int(indices.shape[-1]) :]))
 
 

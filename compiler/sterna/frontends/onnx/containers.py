@@ -14,7 +14,7 @@ from onnx import helper
 
 from sterna.advice import Advice
 from sterna.advice import shapes as shapes_given
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.onnx.inputs import Shapes
 from sterna.frontends.onnx.sequences import Operand
 from sterna.ir.graph import Value
@@ -84,7 +84,8 @@ def results(outputs: Iterable[onnx.ValueInfoProto], get: Callable[[str], Operand
     for output in outputs:
         name = output.name
         found = get(name)
-        assert found is not None
+        if found is None:
+            raise error("E0113", f'the output "{name}" is a result that is not computed, which is not supported')
         if isinstance(found, Value):
             values.append(found)
             names.append(name)

@@ -135,6 +135,9 @@ class _Reader:
         outputs = [self.known(graph, values, n) for n in graph.outputs]
         self.fail_if(self.problems)
         results = [value for value in outputs if value is not None]
+        if len(results) < len(outputs):
+            missing = next(t.name for t, value in zip(given, outputs, strict=True) if value is None)
+            raise error("E0113", f'the output "{missing}" is a result that is not computed, which is not supported')
         names = _distinct([tensor.name for tensor in given])
         states, current, following = self.variables.states()
         made = named_graph(
