@@ -269,11 +269,14 @@ def test_loaders_while_a_writer_writes(tmp_path: Path) -> None:
     place = tmp_path / "b"
     write_files(one, place)
     done = threading.Event()
+    writes = 0
 
     def write() -> None:
+        nonlocal writes
         while not done.is_set():
             write_files(two, place)
             write_files(one, place)
+            writes += 1
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -282,11 +285,12 @@ def test_loaders_while_a_writer_writes(tmp_path: Path) -> None:
         for _ in range(300):
             with load(place) as bundle:
                 seen.add(tuple(bundle.run({"x": np.zeros(4, np.float32)})["t0"].tolist()))
+        # Which of the two a load meets is up to the scheduler; that they were exchanged meanwhile is not.
+        assert writes > 3
     finally:
         done.set()
         writer.join()
     assert seen <= {(1.0,) * 4, (2.0,) * 4}
-    assert len(seen) == 2
     assert not faults.hidden(tmp_path)
 
 
