@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sterna.cli import program
+from sterna.cli.inputs import ImageOptions, read_inputs
+from sterna.errors import SternaError
+from sterna.runtime.inputs import TensorSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
@@ -236,3 +240,22 @@ def test_interruption_is_clean(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=30)
     assert process.returncode == 130
     assert said.strip() == "interrupted"
+
+
+@pytest.mark.parametrize("size", [10**9, 10**12, 2**62])
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+def test_headers_that_ask_for_much_memory(size: int, ending: str, tmp_path: Path) -> None:
+    """An array of 4 GB or more is announced, and nothing follows."""
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({size},), }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    data = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    file = tmp_path / f"x.{ending}"
+    if ending == "npy":
+        file.write_bytes(data)
+    else:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("x.npy", data)
+    spec = TensorSpec("x", np.dtype(np.float32), (4,))
+    with pytest.raises(SternaError) as caught:
+        read_inputs([spec], (f"x={file}",), ImageOptions())
+    assert caught.value.codes == ("E0003",)
