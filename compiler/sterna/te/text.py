@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sterna.te import expr as E
 
-_INFIX = {
+#: Operators, of text here and of the languages that kernels are printed in.
+INFIX = {
     "add": "+",
     "sub": "-",
     "mul": "*",
@@ -15,7 +16,7 @@ _INFIX = {
     "shift_left": "<<",
     "shift_right": ">>",
 }
-_RELATION = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
+RELATION = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 
 
 def type_text(dtype: str, lanes: int) -> str:
@@ -49,11 +50,11 @@ def print_expr(e: E.Expr) -> str:
         tail = "" if e.active is None else f" of {e.lanes}"
         return f"{e.tensor.name}[{position}{tail}]"
     if isinstance(e, E.Binary):
-        if e.op in _INFIX:
-            return f"({print_expr(e.a)} {_INFIX[e.op]} {print_expr(e.b)})"
+        if e.op in INFIX:
+            return f"({print_expr(e.a)} {INFIX[e.op]} {print_expr(e.b)})"
         return f"{e.op}({print_expr(e.a)}, {print_expr(e.b)})"
     if isinstance(e, E.Compare):
-        return f"({print_expr(e.a)} {_RELATION[e.op]} {print_expr(e.b)})"
+        return f"({print_expr(e.a)} {RELATION[e.op]} {print_expr(e.b)})"
     if isinstance(e, (E.Cast, E.Bitcast)):
         return f"{type(e).__name__.lower()}_{type_text(e.dtype, e.lanes)}({print_expr(e.a)})"
     if isinstance(e, E.Reduce):

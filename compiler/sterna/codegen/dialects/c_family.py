@@ -12,21 +12,10 @@ from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.loops.program import KERNEL_FAILED, Buffer
 from sterna.targets.target import Target
+from sterna.te.text import INFIX, RELATION
 
 _SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "b8"}
-_INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-    "shift_left": "<<",
-    "shift_right": ">>",
-}
 _LOGICAL = {"and": "&&", "or": "||", "xor": "!="}
-_RELATION = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 #: Operations without an operator, and those whose operator is not defined for every operand.
 _HELPED = ("minimum", "maximum", "mod", "floor_div", "high_product", "shift_left_any", "shift_right_any")
 #: C's names of the element types; the file of a dialect defines those that its language lacks.
@@ -175,28 +164,28 @@ class CFamily(Dialect):
         if op in _HELPED:
             return f"{self.helper(op, dtype)}({a}, {b})"
         if dtype == "bool":
-            return f"({a} {_LOGICAL.get(op) or _INFIX[op]} {b})"
+            return f"({a} {_LOGICAL.get(op) or INFIX[op]} {b})"
         if is_float:
             return self.infix(op, a, b)
         if op == "short_product":
             return f"({a} * {b})"
         if op in ("add", "sub", "mul", "shift_left"):
             unsigned = _unsigned(dtype)
-            return self._wrap(dtype, f"({unsigned}){a} {_INFIX[op]} ({unsigned}){b}")
+            return self._wrap(dtype, f"({unsigned}){a} {INFIX[op]} ({unsigned}){b}")
         if op == "div":
             return f"{self.helper('div', dtype)}({a}, {b})"
         return f"({C_TYPE[dtype]}){self.infix(op, a, b)}"
 
     def infix(self, op: str, a: str, b: str) -> str:
         """An operation that is one of the language's operators."""
-        return f"({a} {_INFIX[op]} {b})"
+        return f"({a} {INFIX[op]} {b})"
 
     def _wrap(self, dtype: str, text: str) -> str:
         """Integer arithmetic that wraps: done unsigned, then converted."""
         return f"({C_TYPE[dtype]})({text})"
 
     def compare(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
-        return f"({a} {_RELATION[op]} {b})"
+        return f"({a} {RELATION[op]} {b})"
 
     def select(self, dtype: str, condition: str, a: str, b: str, lanes: int, bits: int) -> str:
         return f"({condition} ? {a} : {b})"
