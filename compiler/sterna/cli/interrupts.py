@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +30,7 @@ def orderly() -> Iterator[None]:
         nonlocal ended
         if not ended:
             ended = True
+            sys.unraisablehook = _without_late_signals(sys.unraisablehook)
             for other in before:  # not by a handler, which the interpreter takes away before it ends
                 signal.signal(other, signal.SIG_IGN)
             raise KeyboardInterrupt
@@ -41,3 +43,17 @@ def orderly() -> Iterator[None]:
         if not ended:  # else the process is about to exit
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+
+def _without_late_signals(hook: Callable[[Any], object]) -> Callable[[Any], object]:
+    """A hook that keeps quiet about signals that came while they were being set to be ignored.
+
+    The interpreter reports such a one as an unraisable `OSError("Signal N ignored due to race condition")`.
+    """
+
+    def report(unraisable: Any) -> None:
+        problem = unraisable.exc_value
+        if not (isinstance(problem, OSError) and "ignored due to race condition" in str(problem)):
+            hook(unraisable)
+
+    return report
