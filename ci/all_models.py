@@ -5,7 +5,7 @@
     ci/all-models --match 'int8 browser' --show     those whose "MODEL TARGET GENERATOR" matches
     ci/all-models --results all-models.jsonl        notes every outcome; what passed there before is not done again
 
-What is compared with what, and where things run, is said in tests/targets/matrix.py; tests/targets/test_matrix.py does
+What is compared with what, and where things run, is said in tests/support/matrix.py; tests/targets/test_matrix.py does
 a sample of it. The development models (STERNA_MODELS, else ../shared/models) must be here.
 """
 
@@ -29,7 +29,7 @@ import pytest
 from children import Children, Ended
 
 from sterna.errors import SternaError
-from targets.matrix import Pair, Place, check, pairs
+from support.matrix import Pair, Place, check, pairs
 
 LIMIT = 1200  # seconds of one pair
 #: States that need not be tried again: it computes the reference outputs; it compiles, and nothing here can run it.

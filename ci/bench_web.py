@@ -29,8 +29,8 @@ import onnxruntime
 from rich.console import Console
 from rich.table import Table
 
-from models.web_networks import WEB_NETWORKS
 from sterna.api import compile_to
+from support.web_networks import WEB_NETWORKS
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = {"ort": "onnxruntime-web", "tfjs": "tfjs-backend-wasm", "litert": "LiteRT.js"}

@@ -15,10 +15,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-import handmade_bundle
-import handmade_dims
 import sterna
 from sterna.runtime.library import hash64
+from support import handmade_bundle, handmade_dims
 
 ANY_TASKS = 2**32 - 1
 BARRIER = 1

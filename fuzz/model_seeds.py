@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, defs, helper, numpy_helper, parser
 
-from nodes import STRATEGIES
-from small_models import residual_network
 from sterna.frontends.onnx.operators import translators
+from support.nodes import STRATEGIES
+from support.small_models import residual_network
 
 #: Formats, and the share of executions that each gets.
 SHARES = {"onnx": 10, "grown": 4, "tflite": 6, "xgboost": 1, "ubjson": 1, "lightgbm": 1}
@@ -175,7 +175,7 @@ def _attributes(random: Random, declared: Any) -> list[onnx.AttributeProto]:
 # ---------------------------------------------------------------- TensorFlow Lite
 def _tflite() -> list[bytes]:
     try:
-        from tflite_nodes import MAKERS, model_of  # noqa: PLC0415  not installed everywhere
+        from support.tflite_nodes import MAKERS, model_of  # noqa: PLC0415  not installed everywhere
     except BaseException as problem:  # pytest's way to say that a package is missing is no Exception
         if type(problem).__name__ not in ("Skipped", "ImportError", "ModuleNotFoundError"):
             raise
@@ -186,7 +186,7 @@ def _tflite() -> list[bytes]:
 
 def _tflite_graphs() -> list[bytes]:
     """Conditions, loops and variables."""
-    from tflite_builder import ModelWriter  # noqa: PLC0415  not installed everywhere
+    from support.tflite_builder import ModelWriter  # noqa: PLC0415  not installed everywhere
 
     x = np.array([[1.5, -2.0, 0.25], [4.0, 3.0, -7.5]], np.float32)
 

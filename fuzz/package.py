@@ -23,8 +23,6 @@ from click.testing import CliRunner
 
 import sterna
 from frame import Budget, Finding, Fuzzer
-from hostile import NAMES
-from small_models import SmallModel
 from sterna.bundle.directory import write_files
 from sterna.bundle.ownership import GRAPH_SECTION
 from sterna.bundle.reader import read_graph
@@ -32,6 +30,8 @@ from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.runtime import hash64
 from sterna.toolchain.wasm import custom_section, with_custom_section
+from support.hostile import NAMES
+from support.small_models import SmallModel
 from targets.test_runtime_js import labels
 
 MOST_SECONDS = 10

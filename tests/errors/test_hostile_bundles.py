@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 import sterna
-from handmade_bundle import graph_text
-from small_models import SmallModel
 from sterna.bundle.reader import read_graph
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package.npm import npm_package
+from support.handmade_bundle import graph_text
+from support.small_models import SmallModel
 
 ROOT = Path(__file__).resolve().parents[2]
 

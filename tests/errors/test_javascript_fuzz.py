@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tools import ROOT, need, run
+from support.tools import ROOT, need, run
 
 pytestmark = pytest.mark.family("wasm32")
 

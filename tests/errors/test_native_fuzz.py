@@ -14,7 +14,7 @@ import pytest
 
 import native
 from frame import Budget
-from tools import need, run
+from support.tools import need, run
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="gcc's sanitizers are those of Linux")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tools import ROOT
+from support.tools import ROOT
 
 #: The standard library's server as it comes: follows links, shows hidden files, waits for ever, prints tracebacks.
 CARELESS = """

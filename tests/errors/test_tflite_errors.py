@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sterna.errors import SternaError
 from sterna.frontends.tflite import read
-from tflite_builder import GraphWriter, ModelWriter, Scale, schema
+from support.tflite_builder import GraphWriter, ModelWriter, Scale, schema
 
 X = np.zeros((1, 4, 4, 3), np.int8)
 

@@ -11,7 +11,7 @@ import pytest
 
 import sterna
 from sterna.debug.reference import run_lightgbm, run_xgboost
-from trained import trained
+from support.trained import trained
 
 lightgbm = pytest.importorskip("lightgbm")
 xgboost = pytest.importorskip("xgboost")

@@ -11,9 +11,9 @@ import onnxruntime
 import pytest
 
 import sterna
-from models.networks import NETWORKS
 from sterna.api import compile_to
-from trained import agree, sample
+from support.networks import NETWORKS
+from support.trained import agree, sample
 
 #: Float CNNs and MLPs, and what else imports by now.
 NAMES = (

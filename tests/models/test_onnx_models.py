@@ -9,10 +9,10 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from models.networks import NETWORKS
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
 from sterna.passes.pipeline import optimize
+from support.networks import NETWORKS
 
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"
 NAMES = (

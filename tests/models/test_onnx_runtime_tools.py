@@ -19,9 +19,9 @@ import pytest
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 import sterna
-from models.networks import NETWORKS
-from models.transformers import TRANSFORMERS
 from sterna.errors import SternaError
+from support.networks import NETWORKS
+from support.transformers import TRANSFORMERS
 
 LEVELS = onnxruntime.GraphOptimizationLevel
 NAMES = (*TRANSFORMERS, "mobilenet_v2")

@@ -10,9 +10,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import sterna
-from models.minilm import float_minilm
-from models.open_networks import OpenGraph, decoder, detector, encoder, rows
-from trained import trained
+from support.minilm import float_minilm
+from support.open_networks import OpenGraph, decoder, detector, encoder, rows
+from support.trained import trained
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")
 GENERATORS = ("c", "llvm")

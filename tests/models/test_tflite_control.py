@@ -18,8 +18,8 @@ from sterna.errors import SternaError
 from sterna.frontends import tflite
 from sterna.runtime import load
 from sterna.targets.target import load_target
-from tflite_builder import GraphWriter, ModelWriter, reference
-from trained import digits
+from support.tflite_builder import GraphWriter, ModelWriter, reference
+from support.trained import digits
 
 GENERATORS = [
     pytest.param("c", marks=pytest.mark.family("host-c")),

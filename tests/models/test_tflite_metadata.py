@@ -20,7 +20,7 @@ from sterna.errors import SternaError
 from sterna.frontends import tflite
 from sterna.frontends.tflite.metadata import BUFFER
 from sterna.runtime import load
-from tflite_builder import ModelWriter, Scale
+from support.tflite_builder import ModelWriter, Scale
 
 LABELS = ("cat", "dog", "tern")
 

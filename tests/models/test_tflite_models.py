@@ -10,7 +10,7 @@ import pytest
 
 import sterna
 from sterna.api import compile_to
-from trained import agree, trained
+from support.trained import agree, trained
 
 NAMES = (
     "basic_pitch_tflite_f32", "mediapipe_face_short_fp16", "mediapipe_hand_landmark_lite_fp16",

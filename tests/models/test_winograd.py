@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiling import check
 from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.driver import Options, compile_graph
@@ -16,6 +15,7 @@ from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
 from sterna.runtime import load
 from sterna.targets.target import host
+from support.compiling import check
 
 
 def residual(size: int, channels: int = 32) -> tuple[Graph, dict[str, np.ndarray]]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from compiling import build
-from every_operator import agree, every_operator
 from sterna.targets.target import Target, host
+from support.compiling import build
+from support.every_operator import agree, every_operator
 
 
 def plain() -> Target:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiling import input_value, run
 from sterna.debug.interpret import interpret
 from sterna.frontends.tflite.fixed_point import multiply
 from sterna.ir.graph import Graph
 from sterna.ops import Builder
+from support.compiling import input_value, run
 
 MOST = (1 << 30) - 1
 

@@ -11,13 +11,13 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from compiling import build
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
 from sterna.ir import dtypes
 from sterna.ops.evaluate import evaluate
 from sterna.ops.narrow import FORMATS
 from sterna.passes.pipeline import optimize
+from support.compiling import build
 
 RANDOM = np.random.default_rng(0)
 

@@ -10,12 +10,12 @@ import pytest
 from onnx import defs
 
 import sterna
-from open_nodes import BOUNDS, OPEN_NODES, SIZES, OpenNode, feeds_of, model_of
 from sterna.frontends.onnx import read, structure
 from sterna.frontends.onnx.nodes import schema
 from sterna.frontends.onnx.open_sizes import CONSTANT_SIZES, LIMITS
 from sterna.frontends.onnx.operators import translators
 from sterna.frontends.onnx.sequences import OPERATORS as SEQUENCES
+from support.open_nodes import BOUNDS, OPEN_NODES, SIZES, OpenNode, feeds_of, model_of
 
 NEWEST = 25
 #: Different numbers in every runtime: only their shapes are compared.

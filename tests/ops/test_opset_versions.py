@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from onnx import defs
 
-from nodes import STRATEGIES, NodeCase
-from nodes.case import Known
-from nodes.forms import FORMS
-from nodes.reference import agree, expected_of
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
+from support.nodes import STRATEGIES, NodeCase
+from support.nodes.case import Known
+from support.nodes.forms import FORMS
+from support.nodes.reference import agree, expected_of
 
 SETTINGS = settings(
     max_examples=16, deadline=None, derandomize=True, database=None, phases=[Phase.generate],

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import sterna
-from nodes import STRATEGIES, NodeCase
-from nodes.case import Known
-from nodes.reference import agree, expected_of
+from support.nodes import STRATEGIES, NodeCase
+from support.nodes.case import Known
+from support.nodes.reference import agree, expected_of
 
 COUNT = int(os.environ.get("STERNA_CASES", "0"))
 EACH = max(1, round(COUNT / len(STRATEGIES))) if COUNT else 2

@@ -17,7 +17,7 @@ from sterna.errors import SternaError
 from sterna.frontends import tflite
 from sterna.runtime import load
 from sterna.targets.target import load_target
-from tflite_builder import ModelWriter, Scale, reference
+from support.tflite_builder import ModelWriter, Scale, reference
 
 SETTINGS = {
     "max_detections": 6, "max_classes_per_detection": 1, "num_classes": 3, "y_scale": 10.0, "x_scale": 10.0,

@@ -24,8 +24,8 @@ from sterna.driver import Options, compile_graph
 from sterna.frontends import tflite
 from sterna.runtime import load
 from sterna.targets.target import load_target
-from tflite_builder import RefusedError, reference
-from tflite_nodes import MAKERS, model_of
+from support.tflite_builder import RefusedError, reference
+from support.tflite_nodes import MAKERS, model_of
 
 COUNT = int(os.environ.get("STERNA_CASES", "0"))
 EACH = max(1, round(COUNT / len(MAKERS))) if COUNT else 2

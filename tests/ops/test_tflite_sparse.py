@@ -11,7 +11,7 @@ import pytest
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends import tflite
-from tflite_builder import ModelWriter, reference, schema
+from support.tflite_builder import ModelWriter, reference, schema
 
 
 def dense(size: int) -> Any:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import sterna
 from sterna.cli import program
-from tools import ROOT
+from support.tools import ROOT
 
 MODEL = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
 IMAGES = [np.load(file).astype(np.float32) for file in sorted((MODEL.parent / "images").glob("*.npy"))]

@@ -9,10 +9,10 @@ import onnx
 import onnxruntime
 import pytest
 
-from small_models import SmallModel
 from sterna.quantize import quantize_model, quantizer
 from sterna.quantize.correction import ChannelMeans, mean_shift
 from sterna.quantize.plan import Layer
+from support.small_models import SmallModel
 
 
 def layer(op: str, axis: int = 0) -> Layer:

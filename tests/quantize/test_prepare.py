@@ -12,12 +12,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from models.test_qdq import network, quantized
-from small_models import SmallModel, residual_network
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.quantize.prepare import OPSET, prepared
-from trained import trained
+from support.small_models import SmallModel, residual_network
+from support.trained import trained
 
 
 def outputs(model: onnx.ModelProto) -> list[np.ndarray]:

@@ -17,14 +17,14 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from sklearn.datasets import load_digits
 
 import sterna
-from small_models import SmallModel, residual_network
 from sterna.errors import SternaError
 from sterna.frontends.onnx import qdq
 from sterna.quantize import Quantized, Settings, quantize_model
 from sterna.quantize.prepare import prepared
 from sterna.quantize.running import Difference
-from tools import ROOT
-from trained import trained
+from support.small_models import SmallModel, residual_network
+from support.tools import ROOT
+from support.trained import trained
 
 DIGITS = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
 CALIBRATED = 64

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from targets import machines
-from tools import need
+from support import machines
+from support.tools import need
 
 
 @pytest.fixture(scope="session")

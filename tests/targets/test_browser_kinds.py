@@ -20,8 +20,8 @@ from ops.test_control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHIL
 from ops.test_control_flow import model as written
 from sterna.api import compile_to
 from sterna.debug.golden import GoldenSet, golden_files
-from tools import ROOT, need, run
-from trained import digits, trained
+from support.tools import ROOT, need, run
+from support.trained import digits, trained
 
 Feeds = Sequence[Mapping[str, Any]]
 pytestmark = pytest.mark.family("wasm32")

@@ -21,8 +21,8 @@ import pytest
 import sterna
 from sterna.api import compile_to
 from sterna.debug.golden import GoldenSet, golden_files
-from tools import ROOT, need, run
-from trained import FOLDER, Trained, sample
+from support.tools import ROOT, need, run
+from support.trained import FOLDER, Trained, sample
 
 #: Small ones of every kind: convolutions, transformer, recurrent with choices, dense, embedding.
 SAMPLE = (

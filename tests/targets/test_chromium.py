@@ -22,11 +22,11 @@ from sterna.cli import program
 from sterna.frontends.tflite.metadata import BUFFER
 from sterna.runtime import load
 from sterna.web.server import HOST, make_server
+from support.tflite_builder import Scale
+from support.tools import ROOT, need, run
+from support.trained import digits, sample
 from targets.test_browser_models import TARGETS, TOLERANCE, TRIED, golden_bundle
 from targets.test_runtime_js import npm_packages
-from tflite_builder import Scale
-from tools import ROOT, need, run
-from trained import digits, sample
 
 SCRIPT = ROOT / "runtime_js" / "test" / "chromium.js"
 pytestmark = pytest.mark.family("wasm32")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sterna.cli import demo
-from tools import ROOT, need, run
+from support.tools import ROOT, need, run
 
 DIGITS = ROOT / "examples" / "digits"
 DRAWINGS = Path(__file__).with_name("drawings.json")

@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 
 import sterna.api
 from sterna.runtime import cpu_has
-from tools import ROOT, need, run
+from support.tools import ROOT, need, run
 
 COUNTS = Path(__file__).with_suffix(".json")
 RUNTIME = ROOT / "runtime_c"

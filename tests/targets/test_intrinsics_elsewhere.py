@@ -9,9 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiling import compiled, compiled_schedule, input_value
-from dot_products import arrays, product, tiled
-from idioms import kernel_of as idiom_kernel
 from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.intrinsics import INTRINSICS
@@ -20,7 +17,10 @@ from sterna.ops import Builder
 from sterna.runtime import load
 from sterna.targets.target import load_target
 from sterna.te.interpreter import run_kernel
-from targets import machines
+from support import machines
+from support.compiling import compiled, compiled_schedule, input_value
+from support.dot_products import arrays, product, tiled
+from support.idioms import kernel_of as idiom_kernel
 
 
 def made(target: str, name: str, generator: str, folder: Path) -> tuple[Path, list[np.ndarray], list[np.ndarray]]:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from handmade_bundle import graph_text
 from sterna.api import compile_to
 from sterna.targets.target import load_target, target_names
-from targets import machines
-from targets.matrix import Pair, Place, check, family, generators, model_names, pairs
-from trained import agree, trained
+from support import machines
+from support.handmade_bundle import graph_text
+from support.matrix import Pair, Place, check, family, generators, model_names, pairs
+from support.trained import agree, trained
 
 ROUND = int(os.environ.get("STERNA_MATRIX_ROUND", "0"))
 #: Models of more work than an emulator or plain C does in seconds: they meet native targets only.

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-import opencl_host
-from compiling import check
-from every_operator import agree, every_operator
 from sterna.api import compile_model
 from sterna.driver import Options, compile_graph
-from trained import sample
+from support import opencl_host
+from support.compiling import check
+from support.every_operator import agree, every_operator
+from support.trained import sample
 
 pytestmark = pytest.mark.family("opencl")
 PARTS = 8

@@ -14,8 +14,8 @@ import pytest
 
 import sterna
 from sterna.api import compile_to
-from targets import machines
-from trained import sample
+from support import machines
+from support.trained import sample
 
 MODELS = ("digits", "torch_digits_cnn", "mnist_cntk_f32", "mtcnn_rnet_f32")
 GENERATORS = ("c", "llvm")

@@ -11,14 +11,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from models.open_networks import encoder
 from models.test_data_sizes import detector
 from sterna.api import compile_model
 from sterna.bundle.directory import write_files
 from sterna.bundle.writer import bundle_files, write_bundle
 from sterna.debug.golden import golden_files, golden_sets
-from tools import ROOT, need, run
-from trained import digits
+from support.open_networks import encoder
+from support.tools import ROOT, need, run
+from support.trained import digits
 
 RUNTIME = ROOT / "runtime_js"
 pytestmark = pytest.mark.family("wasm32")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_to
-from targets.machines import run_arm64, run_wasm
-from trained import agree, trained
+from support.machines import run_arm64, run_wasm
+from support.trained import agree, trained
 
 #: The four of MLPerf Tiny, one with softmax tables, one with a loop and a cell of 16 bits.
 INTEGERS = (

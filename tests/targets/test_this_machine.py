@@ -15,8 +15,8 @@ from sterna.api import compile_model, compile_to
 from sterna.runtime import cpu_has
 from sterna.targets.target import load_target
 from sterna.toolchain.compilers import compiler_command
-from tools import ZIG, need, run
-from trained import FOLDER, sample
+from support.tools import ZIG, need, run
+from support.trained import FOLDER, sample
 
 SOURCE_TARGETS = ("x86-64-v4", "x86-64-v3", "arm64", "c99")
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]

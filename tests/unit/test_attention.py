@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiling import build, check, compiled, input_value
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
@@ -19,6 +18,7 @@ from sterna.passes import attention
 from sterna.passes.attention import find_attention
 from sterna.passes.views import plan_views
 from sterna.targets.target import Target, host, load_target
+from support.compiling import build, check, compiled, input_value
 
 #: More examples than the suite has time for, different ones in every run.
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))

@@ -18,9 +18,9 @@ import numpy as np
 import onnx
 import pytest
 
-from small_models import SmallModel
 from sterna.errors import SternaError
-from tools import ROOT
+from support.small_models import SmallModel
+from support.tools import ROOT
 
 BENCH = ROOT / "bench"
 PEERS = ("sterna", "onnxruntime", "openvino", "litert", "ncnn", "mnn", "executorch", "iree", "tvm", "tvm-tuned")

@@ -18,7 +18,7 @@ from sterna.cli import program
 from sterna.debug.reference import REFERENCES, RUNTIMES
 from sterna.errors import SternaError
 from sterna.targets.target import load_target
-from tflite_builder import ModelWriter, Scale
+from support.tflite_builder import ModelWriter, Scale
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"

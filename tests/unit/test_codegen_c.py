@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiling import build, check, compiled, input_value
-from every_operator import every_operator
 from sterna.api import compile_model, compile_to
 from sterna.codegen import c
 from sterna.codegen.dialects import dialect
@@ -26,8 +24,10 @@ from sterna.runtime import load
 from sterna.targets.target import Target, host, load_target
 from sterna.toolchain.check import read_elf
 from sterna.toolchain.compilers import compile_many, compiler_command
-from tools import need, run
-from trained import sample
+from support.compiling import build, check, compiled, input_value
+from support.every_operator import every_operator
+from support.tools import need, run
+from support.trained import sample
 
 #: A formula for every type asks of unsigned numbers, too, whether they are negative.
 QUIET = ["-Wno-unused-function", "-Wno-type-limits"]

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_kernels import network
 from sterna.ir.integer import of
 from sterna.passes.fuse import fuse
 from sterna.passes.kernels import build_calls
@@ -21,6 +20,7 @@ from sterna.te.expr import cast, index_value
 from sterna.te.interpreter import run_kernel
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
+from support.random_kernels import network
 
 
 def arrays(kernel: Kernel) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ from sterna.frontends.formats import read_model
 from sterna.ir.graph import Graph, State, Value, tensor_type
 from sterna.ops import Builder, operators
 from sterna.ops.operator import Case
-from trained import trained
+from support.trained import trained
 
 F = "float32"
 

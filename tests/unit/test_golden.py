@@ -15,7 +15,7 @@ import sterna
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.runtime import hash64
-from trained import sample
+from support.trained import sample
 
 MODEL = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo" / "digits.onnx"
 MODELS = {

@@ -8,14 +8,14 @@ import re
 import numpy as np
 import pytest
 
-from compiling import run_schedule
-from idioms import idioms_of, kernel_of
 from sterna.codegen.machine import find_idioms
 from sterna.intrinsics.idioms import IDIOMS
 from sterna.targets.features import features
 from sterna.targets.target import host, load_target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
+from support.compiling import run_schedule
+from support.idioms import idioms_of, kernel_of
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 

@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
 
-import handmade_bundle
-from models.networks import mobilenet_v2
 from sterna.api import compile_to
 from sterna.cli import program
-from tflite_builder import ModelWriter, Scale
+from support import handmade_bundle
+from support.networks import mobilenet_v2
+from support.tflite_builder import ModelWriter, Scale
 
 MODEL = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo" / "digits.onnx"
 

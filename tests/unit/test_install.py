@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import failing_writes as faults
-from small_models import SmallModel
 from sterna.bundle import install
 from sterna.bundle.directory import write_files
 from sterna.bundle.ownership import owned, with_manifest
@@ -25,6 +23,8 @@ from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.runtime import load
 from sterna.targets.target import load_target
+from support import failing_writes as faults
+from support.small_models import SmallModel
 
 ROOT = Path(__file__).resolve().parents[2]
 NEW, OLD = faults.bundle("new"), faults.bundle("old")
@@ -40,7 +40,7 @@ def snapshot(place: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("way", ["new", "bundle", "shared"])
 def test_every_file_operation_in_turn_fails(tmp_path: Path, way: str, failure: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
-    command = [sys.executable, str(ROOT / "tests" / "failing_writes.py"), str(tmp_path / "f"), way, failure]
+    command = [sys.executable, str(ROOT / "tests" / "support" / "failing_writes.py"), str(tmp_path / "f"), way, failure]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from tests.tools import ROOT
+
+from support.tools import ROOT
 
 #: A command that waits for its end and takes its time over it.
 COMMAND = """

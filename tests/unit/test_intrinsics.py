@@ -9,8 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compiling import compiled_schedule, run_schedule
-from dot_products import arrays, product, tiled
 from sterna.errors import SternaError
 from sterna.intrinsics import DOTS, INTRINSICS
 from sterna.ir.integer import Int
@@ -26,6 +24,8 @@ from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from sterna.toolchain.compilers import compile_c, find_program
+from support.compiling import compiled_schedule, run_schedule
+from support.dot_products import arrays, product, tiled
 
 #: Targets of this kind of machine that name intrinsics, narrower ones than this machine's included.
 FAMILY = "x86_64" if platform.machine() in ("x86_64", "AMD64") else "aarch64"

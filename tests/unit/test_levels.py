@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from models.networks import mobilenet_v2
 from sterna.api import compile_model
 from sterna.driver import Compiled, realize
 from sterna.loops.printer import print_function
@@ -22,8 +21,9 @@ from sterna.ops import operators
 from sterna.schedule.schedule import Schedule
 from sterna.targets.target import target_names
 from sterna.toolchain.check import read_elf
-from tools import ROOT
-from trained import sample
+from support.networks import mobilenet_v2
+from support.tools import ROOT
+from support.trained import sample
 
 PACKAGE = ROOT / "compiler" / "sterna"
 

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from kernel_hosts import Emulated, Job, LibraryTable, Native, aligned_bytes, load_library, native_targets
-from loop_programs import buffer, samples
 from sterna.codegen.llvm import compile_module, module_text
 from sterna.errors import SternaError
 from sterna.ir import dtypes
@@ -27,6 +25,8 @@ from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.position import position
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from support.kernel_hosts import Emulated, Job, LibraryTable, Native, aligned_bytes, load_library, native_targets
+from support.loop_programs import buffer, samples
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel_hosts import Emulated, Job, Native, Node, native_targets
-from loop_programs import elementwise, samples
 from sterna.codegen.llvm import compile_module, emit_object, module_text
 from sterna.ir import dtypes
 from sterna.loops import program as P
@@ -21,6 +19,8 @@ from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder
 from sterna.toolchain.check import check_objects, read_elf
 from sterna.toolchain.link import link_library
+from support.kernel_hosts import Emulated, Job, Native, Node, native_targets
+from support.loop_programs import elementwise, samples
 
 N = 48  # elements of each case: a multiple of every number of lanes
 INTEGERS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")

@@ -12,9 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiling import build, check, compiled, input_value
-from models.networks import NETWORKS
-from random_kernels import network
 from sterna.debug.interpret import interpret
 from sterna.driver import Compiled
 from sterna.frontends.onnx import read
@@ -26,6 +23,9 @@ from sterna.passes.kernels import Call, build_calls
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
 from sterna.passes.pipeline import optimize
 from sterna.passes.views import Storage, Views, plan_views
+from support.compiling import build, check, compiled, input_value
+from support.networks import NETWORKS
+from support.random_kernels import network
 
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 many = settings(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.networks import mobilenet_v2, resnet18, resnet50
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
 from sterna.ir.graph import Graph, Value, tensor_type
@@ -25,6 +24,7 @@ from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.pipeline import PASSES, optimize
 from sterna.passes.winograd import winograd
+from support.networks import mobilenet_v2, resnet18, resnet50
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 

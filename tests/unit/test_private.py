@@ -18,7 +18,7 @@ from sterna.cli.doctor import command as doctor
 from sterna.runtime import building
 from sterna.targets import self_test
 from sterna.toolchain import zig
-from tools import ROOT
+from support.tools import ROOT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="owners and modes of POSIX")
 

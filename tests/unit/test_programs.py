@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel_hosts import Native
 from sterna.codegen import c, llvm
 from sterna.errors import SternaError
 from sterna.ir import dtypes
@@ -31,6 +30,7 @@ from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from sterna.toolchain.compilers import compile_many
 from sterna.toolchain.link import link_library
+from support.kernel_hosts import Native
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from small_kernels import matmul, pointwise, row_sums, run, window
 from sterna.errors import SternaError
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.schedule.schedule import Schedule
+from support.small_kernels import matmul, pointwise, row_sums, run, window
 
 #: What lowering may say of a schedule that it cannot make loops of; accesses that it cannot prove are among it.
 REFUSALS = ("E0303", "E0304", "E0305")

@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import handmade_bundle
-import handmade_dims
 from sterna.loops import build, lower
 from sterna.passes import kernels, memory_plan
 from sterna.runtime import recipe
+from support import handmade_bundle, handmade_dims
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = ROOT / "runtime_c"

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import handmade_bundle
-import handmade_dims
 from sterna.errors import SternaError
 from sterna.runtime import Bundle, load
 from sterna.runtime.dims import Bounds, Dimension, Shaped, infer
+from support import handmade_bundle, handmade_dims
 
 F32 = np.float32
 

@@ -15,12 +15,12 @@ import onnx
 import onnx.parser
 import pytest
 
-import handmade_bundle
 import sterna
 from sterna.bundle.reader import read_graph
 from sterna.errors import CODES, Diagnostic, SternaError, error, internal_error
 from sterna.runtime import Bundle, TensorSpec, building, cpu_has, hash64, library, load
 from sterna.runtime.inputs import dtype_from_name, match_inputs
+from support import handmade_bundle
 
 SHAPE = (handmade_bundle.ROWS, handmade_bundle.COLUMNS)
 

@@ -13,15 +13,15 @@ from click.testing import CliRunner
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-import handmade_bundle
 from sterna.api import compile_to
 from sterna.bundle import cyclonedx
 from sterna.cli import program
 from sterna.debug import sbom
 from sterna.errors import SternaError
 from sterna.version import __version__
-from tools import ROOT
-from trained import digits
+from support import handmade_bundle
+from support.tools import ROOT
+from support.trained import digits
 
 
 def compiled(place: Path, model: Any, **options: Any) -> Path:

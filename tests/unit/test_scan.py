@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiling import check, run_schedule
 from sterna.errors import SternaError
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, maximum
@@ -28,6 +27,7 @@ from sterna.te.interpreter import run_kernel
 from sterna.te.printer import print_kernel
 from sterna.te.scan import scan
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder, reduce, reduce_axis, total
+from support.compiling import check, run_schedule
 
 GENERATORS = [
     pytest.param("c", marks=pytest.mark.family("host-c")),

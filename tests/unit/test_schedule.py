@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiling import check, run_schedule
-from small_kernels import arrays, matmul, pointwise, row_sums, run, window
 from sterna.errors import SternaError
 from sterna.ir.dtypes import to_numpy
 from sterna.ir.integer import Int, as_int, maximum, minimum
@@ -24,6 +22,8 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
+from support.compiling import check, run_schedule
+from support.small_kernels import arrays, matmul, pointwise, row_sums, run, window
 
 
 def code(action: Callable[[], Any]) -> str:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiling import build, check, compiled, input_value
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
@@ -21,6 +20,7 @@ from sterna.schedule.strategies import separable
 from sterna.schedule.strategies.separable import Sizes
 from sterna.targets.target import Target, host, load_target
 from sterna.te.tensor import Kernel
+from support.compiling import build, check, compiled, input_value
 
 #: More examples than the suite has time for, different ones in every run.
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))

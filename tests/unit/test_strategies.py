@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiling import build, check
-from random_kernels import FAMILIES, Kernels, graph_of
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Value
 from sterna.schedule.strategies.tasks import even_group
 from sterna.targets.target import Target, host
+from support.compiling import build, check
+from support.random_kernels import FAMILIES, Kernels, graph_of
 
 TARGETS: dict[str, tuple[str, Target]] = {
     "c": ("c", host()),

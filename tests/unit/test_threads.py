@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-import thread_programs
 from sterna.errors import SternaError
 from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
 from sterna.loops import program as P
@@ -23,7 +22,8 @@ from sterna.loops.threads import run_threads
 from sterna.loops.verify import verify
 from sterna.te import expr as E
 from sterna.te.position import position
-from thread_programs import function, load, memory, over_threads, shared
+from support import thread_programs
+from support.thread_programs import function, load, memory, over_threads, shared
 
 N = 8
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))

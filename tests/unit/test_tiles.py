@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 import sterna
-from compiling import check, compiled, compiled_schedule, input_value, run_schedule
-from dot_products import arrays, product
 from sterna.api import compile_to
 from sterna.bundle.writer import write_bundle
 from sterna.codegen import llvm
@@ -39,9 +37,11 @@ from sterna.targets.target import Target, load_target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
-from tile_emulation import NATIVE, Tiles, emulated_target, emulated_tiles
-from tools import need
-from trained import trained
+from support.compiling import check, compiled, compiled_schedule, input_value, run_schedule
+from support.dot_products import arrays, product
+from support.tile_emulation import NATIVE, Tiles, emulated_target, emulated_tiles
+from support.tools import need
+from support.trained import trained
 
 GENERATORS = [
     pytest.param("c", marks=pytest.mark.family("host-c")),

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiling import input_value
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
 from sterna.passes.pipeline import optimize
+from support.compiling import input_value
 
 RANDOM = np.random.default_rng(4)
 X = RANDOM.integers(-128, 128, (1, 6, 6, 8)).astype(np.int8)

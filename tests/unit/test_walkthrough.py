@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import need
+from support.tools import need
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"

@@ -13,7 +13,7 @@ from sterna.errors import SternaError
 from sterna.runtime import hash64
 from sterna.targets.target import load_target
 from sterna.toolchain.wasm import exported_constant, wasm_imports, with_custom_section
-from trained import digits
+from support.trained import digits
 
 FAMILY = load_target("browser").variants
 

@@ -1,0 +1,157 @@
+"""Every trained model on every target: compiled, and run where this machine can.
+
+`check` compiles a model for a target and compares what it computes with the stored reference outputs: natively where
+the processor has the features, 64-bit ARM in qemu, WebAssembly in Node and wasmtime, Cortex-M4 in qemu if the model
+fits the board, C99 by gcc. Where nothing can run the bundle, it says why and the compiling was the check.
+`ci/all-models` goes over all of it, `test_matrix.py` over a sample.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import sterna
+from sterna.api import compile_to
+from sterna.runtime.library import cpu_has
+from sterna.targets.target import Target, load_target, target_names
+from support import machines
+from support.trained import FOLDER, Trained, agree, trained
+
+GENERATORS = ("c", "llvm")
+#: qemu's names for processors that have just what a target names, as far as it has such a one.
+ARM_CPUS = {"arm64": "cortex-a72", "raspberrypi4": "cortex-a72", "arm64-dotprod": "cortex-a76", "arm64-i8mm": "max"}
+FAMILIES = {"aarch64": "arm64", "wasm32": "wasm32", "thumbv7em": "cortex-m4", "x86_64": "host-c", "": "c99"}
+X86 = ("x86_64", "AMD64")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A model on a target, by a generator."""
+
+    model: str
+    target: str
+    generator: str
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.target} {self.generator}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pair is tried: an empty folder, and the folder of programs that pairs share."""
+
+    work: Path
+    shared: Path
+
+
+def model_names() -> list[str]:
+    """The development models, by name; none where their folder is not here."""
+    return sorted(p.name for p in FOLDER.iterdir() if (p / "meta.json").is_file()) if FOLDER.is_dir() else []
+
+
+def generators(target: Target) -> tuple[str, ...]:
+    """Those that can compile for a target: one that is source alone has no machine code."""
+    return GENERATORS if target.llvm_triple else ("c",)
+
+
+def pairs() -> list[Pair]:
+    """All of them, in a fixed order."""
+    targets = [(name, generators(load_target(name))) for name in target_names()]
+    return [Pair(m, name, g) for m in model_names() for name, able in targets for g in able]
+
+
+def family(target: Target) -> str:
+    """The kind of machine that a target is one of, as tests report it."""
+    return FAMILIES[target.llvm_triple.split("-")[0]] if target.name != "host" else "host-c"
+
+
+def check(pair: Pair, place: Place) -> str:
+    """Compiles, runs and compares a pair; returns why it was not run, or an empty text.
+
+    Raises:
+        SternaError: it does not compile. AssertionError: it computes something else.
+    """
+    model, target = trained(pair.model), load_target(pair.target)
+    bundle = compile_to(place.work / "bundle", model.file, pair.target, shapes=model.shapes(), generator=pair.generator)
+    run = _machine(target)
+    try:
+        found = run(bundle, target, model, place)
+        for number, outputs in enumerate(found):
+            agree(model, number, outputs)
+    except NoMachineError as reason:
+        return str(reason)
+    return ""
+
+
+class NoMachineError(Exception):
+    """Nothing here runs the bundle; says why."""
+
+
+Runs = Callable[[Path, Target, Trained, Place], Iterator[list[np.ndarray]]]
+
+
+def _machine(target: Target) -> Runs:
+    architecture = target.llvm_triple.split("-")[0]
+    if target.name == "host" or (architecture == "x86_64" and platform.machine() in X86):
+        return _natively
+    if target.static:
+        return _on_the_board
+    if target.runs_on == "wasmtime":
+        return _in_wasmtime
+    return {"aarch64": _in_qemu, "wasm32": _in_node, "": _as_c99}[architecture]
+
+
+def _natively(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
+    """All cases of the first one's sizes."""
+    if lacking := [name for name in target.cpu_features if not cpu_has(name)]:
+        raise NoMachineError(f"this processor has no {', '.join(lacking)}")
+    with sterna.load(bundle) as loaded:
+        for number, case in enumerate(model.cases):
+            if model.shapes(number) != model.shapes():
+                break
+            if not model.is_sequence:
+                loaded.reset_state()
+            yield list(loaded.run(case.inputs).values())
+
+
+def _in_qemu(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
+    case, host = model.cases[0], machines.arm64_host(place.shared)
+    inputs = in_order(bundle, model)
+    yield machines.run_arm64(host, bundle, inputs, case.outputs, place.work, cpu=ARM_CPUS[target.name])
+
+
+def _in_node(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
+    threads = 2 if "threads" in target.cpu_features else 1
+    yield machines.run_wasm(bundle, in_order(bundle, model), model.cases[0].outputs, place.work, threads)
+
+
+def _in_wasmtime(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
+    graph = json.loads((bundle / "graph.json").read_text())
+    if graph.get("control"):
+        raise NoMachineError("the host of these tests has no control flow")
+    yield machines.run_wasmtime(bundle, in_order(bundle, model))
+
+
+def _on_the_board(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
+    too_large = machines.too_large_for_the_board(bundle)
+    if too_large:
+        raise NoMachineError(too_large)
+    image = machines.build_firmware("gcc", bundle, place.work, library=True)
+    yield machines.run_cortex_m4(image, list(model.cases[0].inputs.values()), model.cases[0].outputs, place.work)
+
+
+def _as_c99(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
+    program = machines.build_c99(bundle, place.work)
+    yield machines.run_c99(program, bundle, in_order(bundle, model), model.cases[0].outputs, place.work)
+
+
+def in_order(bundle: Path, model: Trained) -> list[np.ndarray]:
+    """The inputs of the first case in the order of the bundle's signature."""
+    graph = json.loads((bundle / "graph.json").read_text())
+    return [model.cases[0].inputs[graph["values"][v]["name"]] for v in graph["inputs"]]
