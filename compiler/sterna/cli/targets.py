@@ -49,12 +49,14 @@ def _describe(target: Target) -> None:
     rows = table("key", "value")
     rows.show_header = False
     for key, value in _json(target).items():
-        text = (
-            ", ".join(value)
-            if isinstance(value, list)
-            else str(value).lower()
-            if isinstance(value, bool)
-            else str(value)
-        )
+        text = "; ".join(map(_text, value)) if key == "memories" else _text(value)
         rows.add_row(key, escape(text) if text else "[dim]-[/]")
     console().print(rows)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(v)}" for key, v in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)

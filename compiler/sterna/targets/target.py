@@ -10,9 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import platform
-import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,9 +20,12 @@ import llvmlite.binding as llvm
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import DOTS, TILES
+from sterna.ir.memory import Memory
 from sterna.targets.features import contradictions, supported
+from sterna.targets.memories import TABLE, read_memories
 from sterna.targets.sanity import nonsense
 from sterna.targets.self_test import passes_self_test
+from sterna.targets.tables import keys_fix, line_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,6 +59,7 @@ class Target:
         c_flags: further compiler flags; link_flags: further linker flags.
         variants: targets whose kernels `--all-variants` puts into one bundle, best first; they run the schedules of
             this target, so that they share graph and weights.
+        memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.
         file: the description, where it is not one of Sterna's own.
         runs_on: how a library of this target is run here: "native", a qemu-user program, "node" ...; informative.
     """
@@ -93,6 +95,7 @@ class Target:
     link_flags: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     runs_on: str = ""
+    memories: tuple[Memory, ...] = ()
     file: str = field(default="", compare=False)
 
     @property
@@ -103,6 +106,10 @@ class Target:
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""
         return max(1, self.vector_bits // dtype_bits)
+
+    def memory(self, name: str) -> Memory | None:
+        """The memory of that name."""
+        return next((m for m in self.memories if m.name == name), None)
 
     def fuses(self, dtype_bits: int, lanes: int) -> bool:
         """Whether a fused multiply-add of so many lanes is one instruction, or some of full width."""
@@ -151,18 +158,6 @@ def _load(name: str, above: tuple[Path, ...]) -> Target:
             Diagnostic("E0202", title, (line_of(above[0], "extends"),), "take `extends` out of one of them")
         )
     return _read(path, above)
-
-
-def line_of(path: Path, key: str) -> str:
-    """Where a description says something: the file, and the line of the key if it has one."""
-    try:
-        lines = path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        lines = []
-    found = next(
-        (n for n, line in enumerate(lines, 1) if re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line)), None
-    )
-    return str(path) if found is None else f"{path}, line {found}"
 
 
 def target_names() -> list[str]:
@@ -247,11 +242,11 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
                 "write it as the files `sterna targets` lists",
             )
         ) from None
-    base = data.pop("extends", None)
+    base, tables = data.pop("extends", None), data.pop(TABLE, None)
     known = {f.name: f for f in fields(Target) if f.name != "file"}
     unknown = sorted(set(data) - set(known))
     problems = [
-        Diagnostic("E0202", f"unknown key {key}", (line_of(path, key),), _keys_fix(key, known)) for key in unknown
+        Diagnostic("E0202", f"unknown key {key}", (line_of(path, key),), keys_fix(key, known)) for key in unknown
     ]
     if base is not None and not isinstance(base, str):
         problems.append(
@@ -269,9 +264,12 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
                     f"it is a {known[key].type}",
                 )
             )
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    if tables is not None:
+        values[TABLE], wrong = read_memories(tables, path)
+        problems += wrong
     if problems:
         raise SternaError(problems)
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     values.setdefault("name", path.stem)
     strange = [
         Diagnostic("E0202", f"there is no intrinsic {name}", where, f"{key} takes {', '.join(known_names)}")
@@ -298,11 +296,6 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
             )
         )
     return _consistent(Target(**values), frozenset(values), path)
-
-
-def _keys_fix(key: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(key, known, 1)
-    return f"did you mean {close[0]}?" if close else f"keys: {', '.join(known)}"
 
 
 def _consistent(target: Target, stated: frozenset[str], path: Path) -> Target:

@@ -13,7 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.targets.target import Target, line_of
+from sterna.targets.tables import line_of
+from sterna.targets.target import Target
 from sterna.toolchain import zig as zigs
 
 #: Makes a machine for LLVM, which says on standard error what it does not know, and goes on.

@@ -1,0 +1,110 @@
+"""Where a buffer of a kernel can lie: storage that every target has, or a memory that a target declares.
+
+The passes and generators ask a scope what holds of it (who sees a buffer, whether loads and stores reach it); none of
+them compares names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+#: Who sees the same bytes: one thread, the threads that run in lockstep, those of a task, all tasks of the device, or
+#: programs of the host as well. Each sees what those before it see.
+Reach = Literal["thread", "subgroup", "block", "device", "host"]
+#: How elements move: by loads and stores of any expression, or only by `Copy` statements and by intrinsics that name
+#: the memory.
+Access = Literal["load", "copy"]
+#: Where the bytes come from: the call record has their address; lowering gives every buffer an offset; the generator
+#: declares an array; or there are no bytes, but variables, so that every index is constant.
+Kind = Literal["argument", "offset", "array", "variables"]
+
+REACHES: tuple[Reach, ...] = get_args(Reach)
+ACCESSES: tuple[Access, ...] = get_args(Access)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a buffer lies. `name` is how loop programs, schedules and descriptions of targets spell it."""
+
+    name: str
+    reach: Reach = "thread"
+    access: Access = "load"
+    kind: Kind = "offset"
+
+    @property
+    def private(self) -> bool:
+        """Whether only one thread sees a buffer; what is not private its neighbours see, too."""
+        return self.reach == "thread"
+
+    @property
+    def across_tasks(self) -> bool:
+        """Whether the tasks of a kernel see the same buffer, and not one each."""
+        return self.reach in ("device", "host")
+
+    @property
+    def loadable(self) -> bool:
+        """Whether expressions may load from it and stores write to it."""
+        return self.access == "load"
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether the call record says where a buffer is."""
+        return self.kind == "argument"
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether lowering chooses where in it a buffer lies."""
+        return self.kind == "offset"
+
+    @property
+    def is_array(self) -> bool:
+        """Whether a generator declares a buffer as an array of its own."""
+        return self.kind == "array"
+
+    @property
+    def is_variables(self) -> bool:
+        """Whether a buffer becomes named values, one for every index."""
+        return self.kind == "variables"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+#: Memory of the call record.
+INPUT = Scope("input", "host", kind="argument")
+OUTPUT = Scope("output", "host", kind="argument")
+PARAM = Scope("param", "host", kind="argument")
+#: Per worker, so that the threads of a task share it; in a kernel with barriers of all workers, of all of them.
+SCRATCH = Scope("scratch", "block")
+#: An array of at most 1 KB.
+STACK = Scope("stack", kind="array")
+#: Named scalars or vectors.
+REGISTER = Scope("register", kind="variables")
+#: One tile of the hardware per index.
+TILE = Scope("tile", kind="variables")
+
+BUILT_IN: dict[str, Scope] = {s.name: s for s in (INPUT, OUTPUT, PARAM, SCRATCH, STACK, REGISTER, TILE)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory(Scope):
+    """A memory that a target declares, such as a microcontroller's SRAM, the shared memory of a GPU's thread block or
+    the scratchpad of an accelerator.
+
+    Args:
+        bytes: how many there are, for everything that has to fit at one time: of reach "block", those of one task.
+        alignment: of every buffer in it, a power of two.
+        address_space: 0 where ordinary pointers reach it, else the number that LLVM gives to the address space.
+        bytes_per_cycle: what it delivers in a cycle of the processor; of several memories, the one with more is faster.
+    """
+
+    bytes: int
+    alignment: int = 64
+    address_space: int = 0
+    bytes_per_cycle: float = 4.0
+
+    @property
+    def holds_tensors(self) -> bool:
+        """Whether tensors between kernels may live there: what a task leaves in it the next kernel finds."""
+        return self.across_tasks and self.loadable and self.address_space == 0
