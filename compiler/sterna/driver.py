@@ -281,7 +281,7 @@ def _check_packaging(options: Options) -> None:
 
 def _check_names(graph: Graph) -> None:
     """Refuses names that programs give to the runtime, and that end too early for it."""
-    named = [("input", value.name) for value in graph.fed] + [("output", name) for name in graph.result_names]
+    named = [("input", value.name) for value in graph.arguments] + [("output", name) for name in graph.result_names]
     named += [("dimension", symbol.name) for symbol in dimensions(graph)]
     if bad := [(kind, name) for kind, name in named if "\0" in name]:
         fix = "rename it in the model: for programs in C it ends there"

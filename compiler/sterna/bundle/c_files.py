@@ -144,7 +144,7 @@ def params_source(compiled: Compiled) -> str:
 
 def _names(compiled: Compiled) -> dict[str, object]:
     graph = compiled.graph
-    named = [*((v, v.name) for v in graph.fed), *zip(graph.results, graph.result_names, strict=True)]
+    named = [*((v, v.name) for v in graph.arguments), *zip(graph.results, graph.result_names, strict=True)]
     tensors = [
         _tensor(v, name, identifier, graph.quantization)
         for (v, name), identifier in zip(named, identifiers([name for _, name in named]), strict=True)
@@ -152,15 +152,15 @@ def _names(compiled: Compiled) -> dict[str, object]:
     scratch = -(-max((k.function.scratch_bytes for k in compiled.kernels), default=0) // 64) * 64
     return {
         "model": compiled.model,
-        "inputs": tensors[: len(graph.fed)],
-        "outputs": tensors[len(graph.fed) :],
+        "inputs": tensors[: len(graph.arguments)],
+        "outputs": tensors[len(graph.arguments) :],
         "arena_bytes": compiled.plan.arena_bytes + scratch,
         "scratch_at": compiled.plan.arena_bytes,
         "params_bytes": max(len(compiled.params), 1),
         "alignment": ALIGNMENT,
         "states": [
             {"at": compiled.plan.offsets[v], "bytes": most_elements(v.shape) * dtypes.size(v.dtype), "initial": at}
-            for v, at in zip(graph.kept, compiled.states_at, strict=True)
+            for v, at in zip(graph.live_in, compiled.states_at, strict=True)
         ],
         "static": compiled.options.target.static,
         "target": compiled.options.target,
@@ -184,7 +184,7 @@ def _tensor(value: Value, name: str, identifier: str, quantization: Mapping[str,
 
 def _address(compiled: Compiled, value: Value) -> str:
     root = compiled.plan.owner(compiled.views.storage(value).root)
-    for kind, members in (("inputs", compiled.graph.fed), ("outputs", compiled.graph.results)):
+    for kind, members in (("inputs", compiled.graph.arguments), ("outputs", compiled.graph.results)):
         if root in members:
             return f"{kind}->{_identifiers(compiled)[root]}"
     return f"arena + {compiled.plan.offsets[root]}"
@@ -192,5 +192,5 @@ def _address(compiled: Compiled, value: Value) -> str:
 
 def _identifiers(compiled: Compiled) -> dict[Value, str]:
     graph = compiled.graph
-    names = identifiers([*(v.name for v in graph.fed), *graph.result_names])
-    return dict(zip((*graph.fed, *graph.results), names, strict=True))
+    names = identifiers([*(v.name for v in graph.arguments), *graph.result_names])
+    return dict(zip((*graph.arguments, *graph.results), names, strict=True))

@@ -43,11 +43,11 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
 def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
     graph, options, target = compiled.graph, compiled.options, compiled.options.target
     values = _Values(compiled)
-    inputs = [values.index(v, v.name) for v in graph.fed]
+    inputs = [values.index(v, v.name) for v in graph.arguments]
     outputs = [values.index(v, name) for v, name in zip(graph.results, graph.result_names, strict=True)]
     states = [
         {"value": values.index(v, v.name), **({} if at is None else {"initial_at": at})}
-        for v, at in zip(graph.kept, compiled.states_at, strict=True)
+        for v, at in zip(graph.live_in, compiled.states_at, strict=True)
     ]
     nodes = []
     for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True):
@@ -148,9 +148,9 @@ class _Values:
         self.rows: list[dict[str, Any]] = []
         self.known: dict[Value, int] = {}
         graph = compiled.graph
-        self.inputs = set(graph.fed)
+        self.inputs = set(graph.arguments)
         self.outputs = set(graph.results)
-        self.states = set(graph.kept)
+        self.states = set(graph.live_in)
         self.dims = dimensions(graph)
 
     def index(self, value: Value, name: str | None = None) -> int:

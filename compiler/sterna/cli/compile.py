@@ -173,7 +173,7 @@ def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, 
 def _signature(compiled: Compiled) -> tuple[list[Signature], list[Signature]]:
     graph = compiled.graph
     outputs = zip(graph.results, graph.result_names, strict=True)
-    return [_tensor(v, v.name) for v in graph.fed], [_tensor(v, name) for v, name in outputs]
+    return [_tensor(v, v.name) for v in graph.arguments], [_tensor(v, name) for v, name in outputs]
 
 
 def _tensor(value: Value, name: str) -> Signature:

@@ -34,7 +34,7 @@ def interpret(
     values: dict[Value, Array] = {}
     problems: list[Diagnostic] = []
     strings = _Strings(graph)
-    initial = dict(zip(graph.kept, (state.initial for state in graph.states), strict=True))
+    initial = dict(zip(graph.live_in, (state.initial for state in graph.states), strict=True))
     for value in graph.inputs:
         if value in initial and value.name not in inputs:
             first = initial[value]
@@ -57,7 +57,7 @@ def interpret(
     if problems:
         raise SternaError(problems)
     _run(graph, values, {}, observe)
-    names = (*graph.result_names, *(value.name for value in graph.kept))
+    names = (*graph.result_names, *(value.name for value in graph.live_in))
     found = zip(names, graph.outputs, strict=True)
     return {name: strings.texts(np.array(_array(values, v))) for name, v in found}
 

@@ -17,7 +17,7 @@ _WORDS = ("", "tern", "\u00fcber")
 
 def specs_of(graph: Graph, sizes: Mapping[str, int] | None = None) -> list[TensorSpec]:
     """What a caller gives for a graph; `sizes`: of its open dimensions, by name."""
-    symbols = {s for value in graph.fed for n in value.shape for s in n.symbols()}
+    symbols = {s for value in graph.arguments for n in value.shape for s in n.symbols()}
     given: dict[Atom, Int] = {symbol: as_int((sizes or {})[symbol.name]) for symbol in symbols}
     return [
         TensorSpec(
@@ -25,7 +25,7 @@ def specs_of(graph: Graph, sizes: Mapping[str, int] | None = None) -> list[Tenso
             np.dtype(object) if value.dtype == dtypes.STRING else dtypes.to_numpy(value.dtype),
             tuple(int(n.substitute(given)) for n in value.shape),
         )
-        for value in graph.fed
+        for value in graph.arguments
     ]
 
 

@@ -159,12 +159,13 @@ class Quantized:
 class Graph:
     """A model, or a region of one.
 
-    A state is an input and an output of the graph that the runtime joins: the last inputs hold what the run before
-    left in the states, the last outputs are what this run leaves, both in the order of `states`.
+    A function from arguments to results that also carries states from run to run. `inputs` are the `arguments`, then
+    the states on entry (`live_in`); `outputs` are the `results`, then the states on exit (`live_out`). The states stand
+    in the order of `states` in both, and the runtime joins them.
 
     Args:
-        inputs: values fed from outside, in the source model's order; their names are the model's.
-        outputs: values handed out; one value may stand here twice, and may be an input or a constant.
+        inputs: the arguments in the source model's order and by its names, then the states on entry.
+        outputs: the results, then the states on exit; a value may stand here twice, and may be an input or a constant.
         nodes: producers before consumers.
         output_names: the model's names of the outputs; they survive whatever passes do to the values.
         strings: the strings that the model knows; a tensor of strings holds their places here.
@@ -187,23 +188,23 @@ class Graph:
             object.__setattr__(self, "output_names", tuple(value.name for value in self.outputs))
 
     @property
-    def fed(self) -> tuple[Value, ...]:
-        """The inputs that the caller gives."""
+    def arguments(self) -> tuple[Value, ...]:
+        """The inputs that the caller gives: all but `live_in`."""
         return self.inputs[: len(self.inputs) - len(self.states)]
 
     @property
-    def kept(self) -> tuple[Value, ...]:
-        """The inputs that are states, as the run before left them."""
+    def live_in(self) -> tuple[Value, ...]:
+        """The states on entry: the last inputs, which hold what the run before left (or their initial values)."""
         return self.inputs[len(self.inputs) - len(self.states) :]
 
     @property
     def results(self) -> tuple[Value, ...]:
-        """The outputs that the caller gets."""
+        """The outputs that the caller gets: all but `live_out`."""
         return self.outputs[: len(self.outputs) - len(self.states)]
 
     @property
-    def left(self) -> tuple[Value, ...]:
-        """The outputs that are states, as this run leaves them."""
+    def live_out(self) -> tuple[Value, ...]:
+        """The states on exit: the last outputs, which the next run gets as its `live_in`."""
         return self.outputs[len(self.outputs) - len(self.states) :]
 
     @property

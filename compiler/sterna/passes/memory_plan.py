@@ -141,7 +141,7 @@ class _Placed:
 
 def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[Control]) -> dict[Value, _Buffer]:
     """The buffer of every root with the range of calls in which it is needed."""
-    fixed = {views.storage(v).root for v in (*graph.fed, *graph.results)}
+    fixed = {views.storage(v).root for v in (*graph.arguments, *graph.results)}
     buffers: dict[Value, _Buffer] = {}
 
     def touch(value: Value, position: int) -> None:
@@ -174,7 +174,7 @@ def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[
                         b.last = max(b.last, c.last)
                     if b.last >= c.last:
                         b.first = min(b.first, c.first)
-    for value in graph.kept:
+    for value in graph.live_in:
         # What one run leaves to the next is nobody else's, before its first reader and behind its last.
         state = buffers.setdefault(value, _Buffer(_size(value), 0, 0, [value], set()))
         state.first, state.last = 0, len(calls)

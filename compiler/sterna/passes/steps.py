@@ -115,7 +115,7 @@ def build_steps(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]]
     """
     lowering = _Lowering(graph, views, joined)
     lowering.graph(graph)
-    for value, state in zip(graph.left, graph.kept, strict=True):
+    for value, state in zip(graph.live_out, graph.live_in, strict=True):
         lowering.assign(value, state, ())
     return Steps(tuple(lowering.calls), tuple(control for control in lowering.control if control is not None))
 
