@@ -36,8 +36,8 @@ from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
 from sterna.runtime import building, library
+from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.state import Step
 from sterna.targets.target import load_target
 from sterna.toolchain.compilers import compile_c
 from sterna.toolchain.link import link_library

@@ -28,10 +28,10 @@ from sterna.loops.printer import print_function
 from sterna.loops.program import Function, used_dims
 from sterna.passes.attention import find_attention
 from sterna.passes.kernels import Call
+from sterna.passes.linearize import CallSequence, Control, linearize, print_sequence
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
 from sterna.passes.pipeline import PASSES, optimize
 from sterna.passes.separable import find_separable
-from sterna.passes.steps import Control, Steps, build_steps, print_steps
 from sterna.passes.views import Views, plan_views
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
@@ -169,12 +169,12 @@ def compile_graph(
         show("import", print_graph(graph))
     watch = (lambda stage, g: show(stage, print_graph(g))) if observe is not None else None
     outline = outline_of(graph, options, watch)
-    graph, views, steps, plan = outline.graph, outline.views, outline.steps, outline.plan
-    calls = steps.calls
+    graph, views, sequence, plan = outline.graph, outline.views, outline.sequence, outline.plan
+    calls = sequence.calls
     if options.widened and (rounded := WEIGHTS[options.weights]):
         calls = tuple(round_weights(call, options.target, rounded) for call in calls)
     if observe is not None:
-        show("fuse", print_steps(steps))
+        show("fuse", print_sequence(sequence))
         show("te", "\n".join(print_kernel(c.kernel) for c in calls if isinstance(c.kernel, Kernel)))
     step("scheduling and lowering kernels")
     kernels, kernel_of = plan_kernels(calls, options.target, dimensions(graph), options.stored_weights)
@@ -218,7 +218,7 @@ def compile_graph(
         states_at,
         text,
         tuple(libraries),
-        steps.control,
+        sequence.control,
     )
 
 
@@ -228,13 +228,13 @@ class Outline:
 
     graph: Graph
     views: Views
-    steps: Steps
+    sequence: CallSequence
     plan: MemoryPlan
 
     @property
     def multiply_adds(self) -> Int:
         """Those of a run that reaches every node once."""
-        return sum((call_multiply_adds(call) for call in self.steps.calls), ZERO)
+        return sum((call_multiply_adds(call) for call in self.sequence.calls), ZERO)
 
 
 def outline_of(graph: Graph, options: Options, watch: Callable[[str, Graph], None] | None = None) -> Outline:
@@ -254,9 +254,9 @@ def outline_of(graph: Graph, options: Options, watch: Callable[[str, Graph], Non
     joined = (*find_separable(graph, views, options.target), *find_attention(graph, views, options.target))
     if joined:
         views = plan_views(graph, {node for nodes in joined for node in nodes})
-    steps = build_steps(graph, views, joined)
-    plan = plan_memory(graph, steps.calls, views, keep_all=options.debug, control=steps.control)
-    return Outline(graph, views, steps.without(lambda call: plan.needless(call, views)), plan)
+    sequence = linearize(graph, views, joined)
+    plan = plan_memory(graph, sequence.calls, views, keep_all=options.debug, control=sequence.control)
+    return Outline(graph, views, sequence.without(lambda call: plan.needless(call, views)), plan)
 
 
 def call_multiply_adds(call: Call) -> Int:

@@ -20,19 +20,19 @@ from sterna.ir.printer import print_graph
 from sterna.ir.verifier import verify
 from sterna.ops import Builder, infer
 from sterna.ops.control import CONDITION, NUMBER, branches, loop
+from sterna.passes.linearize import Repeat
 from sterna.passes.pipeline import optimize
-from sterna.passes.steps import Repeat
 from sterna.runtime import load
 from sterna.targets.target import load_target
 
 MATRIX = tensor_type("float32", (4, 4))
 Values = tuple[Value, ...]
-Step = Callable[[Builder, Value, Values], tuple[Values, Values]]
+Body = Callable[[Builder, Value, Values], tuple[Values, Values]]
 
 
 def looped(
     types: list[TensorType],
-    step: Step,
+    body: Body,
     *,
     limit: int = 9,
     count: int | None = None,
@@ -46,7 +46,7 @@ def looped(
     inner = Builder()
     number = Value("i", NUMBER)
     states = tuple(Value(f"s{n}", kind) for n, kind in enumerate(types))
-    following, rows = step(inner, number, (*states, x))
+    following, rows = body(inner, number, (*states, x))
     condition = () if until is None else (until(inner, following),)
     body = Graph("body", (number, *states), (*condition, *following, *rows), tuple(inner.nodes))
     results = [Value(f"last{n}", kind) for n, kind in enumerate(types)]

@@ -16,8 +16,8 @@ from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
+from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.state import Step
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target, host, load_target, target_names
 from sterna.te import expr as E

@@ -15,7 +15,7 @@ from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.integer import Symbol, as_int, of
 from sterna.loops import program as P
-from sterna.loops.build import Program, both, either, equal, negated, number, unflatten
+from sterna.loops.build import ProgramBuilder, both, either, equal, negated, number, unflatten
 from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
@@ -36,7 +36,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 # ---------------------------------------------------------------- programs
-def largest(p: Program) -> None:
+def largest(p: ProgramBuilder) -> None:
     """The greatest element of every row, and where it is."""
     x, (best, where) = p.input(0), p.outputs
     with p.tasks(x.shape[0], "row") as row:
@@ -51,7 +51,7 @@ def largest(p: Program) -> None:
         where[row] = place.value
 
 
-def compact(p: Program) -> None:
+def compact(p: ProgramBuilder) -> None:
     """The positive elements in order, then -1; and how many there are."""
     x, (kept, count) = p.input(0), p.outputs
     n_kept = p.variable("n_kept", 0, "int32")
@@ -65,7 +65,7 @@ def compact(p: Program) -> None:
         kept[i] = -1
 
 
-def collatz(p: Program) -> None:
+def collatz(p: ProgramBuilder) -> None:
     """How many steps each number takes to 1, at most 200: a loop that is left early, with branches of two sides."""
     x, steps = p.input(0), p.output
     with p.loop(x.shape[0]) as i:
@@ -82,7 +82,7 @@ def collatz(p: Program) -> None:
         steps[i] = taken.value
 
 
-def histogram(p: Program) -> None:
+def histogram(p: ProgramBuilder) -> None:
     """Counts by value; what lies outside is counted at the edge, through the guard of the position."""
     x, counts = p.input(0), p.output
     p.fill(counts, 0)
@@ -94,7 +94,7 @@ def histogram(p: Program) -> None:
     p.copy(counts, own)
 
 
-def softly(p: Program) -> None:
+def softly(p: ProgramBuilder) -> None:
     """Elementary functions, values that are shared and values that must not be shared across a write."""
     x, y = p.input(0), p.output
     with p.tasks(x.shape[0] * x.shape[1], "n") as n:
@@ -109,7 +109,7 @@ def softly(p: Program) -> None:
 
 
 RANDOM = np.random.default_rng(0)
-PROGRAMS: dict[str, tuple[Callable[[Program], None], list[np.ndarray], list[np.ndarray]]] = {
+PROGRAMS: dict[str, tuple[Callable[[ProgramBuilder], None], list[np.ndarray], list[np.ndarray]]] = {
     "largest": (
         largest,
         [RANDOM.standard_normal((5, 7)).astype(np.float32)],
@@ -138,7 +138,7 @@ def written(name: str) -> tuple[P.Function, dict[str, np.ndarray], list[str]]:
             memory[buffer.name] = array.reshape(-1).copy()
             group.append(buffer)
         buffers.append(group)
-    program = Program(name, *buffers)
+    program = ProgramBuilder(name, *buffers)
     make(program)
     return program.function(), memory, [b.name for b in buffers[1]]
 
@@ -225,7 +225,7 @@ def test_the_text_of_a_program_is_always_the_same() -> None:
 
 
 def test_names_that_nothing_reads_are_dropped() -> None:
-    p = Program("p", [_buffer("x", 4, "input")], [_buffer("y", 4, "output")])
+    p = ProgramBuilder("p", [_buffer("x", 4, "input")], [_buffer("y", 4, "output")])
     a = p.input(0)[0]
     _ = a + p.input(0)[p.let(E.cast(a, "int32"))]
     p.output[0] = 1.0
@@ -236,7 +236,7 @@ def test_names_that_nothing_reads_are_dropped() -> None:
 class _Random:
     """Writes statements at random: loads and stores at computed positions, branches, loops that are left early."""
 
-    def __init__(self, seed: int, p: Program):
+    def __init__(self, seed: int, p: ProgramBuilder):
         self.random, self.p = np.random.default_rng(seed), p
         self.integers = [p.variable("a", 1, "int32"), p.variable("b", 7, "int32")]
         self.floats = [p.variable("f", 0.5, "float32"), p.variable("g", -1.25, "float32")]
@@ -300,7 +300,7 @@ class _Random:
 
 
 def random_program(seed: int) -> P.Function:
-    p = Program(f"random{seed}", [_buffer("x", 6, "input")], [_buffer("y", 6, "output")])
+    p = ProgramBuilder(f"random{seed}", [_buffer("x", 6, "input")], [_buffer("y", 6, "output")])
     p.fill(p.output, 1.5)
     _Random(seed, p).statements(3)
     return p.function()
@@ -363,7 +363,7 @@ def test_verify_refuses_what_may_leave_a_buffer() -> None:
 
 
 def test_verify_looks_into_computed_positions() -> None:
-    p = Program("p", [_buffer("x", 4, "input", "int32")], [_buffer("y", 4, "output")])
+    p = ProgramBuilder("p", [_buffer("x", 4, "input", "int32")], [_buffer("y", 4, "output")])
     p.output[p.input(0)[2]] = 1.0
     verify(finish(p.function()))  # guarded
     far = E.Load("int32", tensor=_buffer("x", 4, "input", "int32"), indices=(as_int(7),))
@@ -387,7 +387,7 @@ def test_a_branch_needs_a_truth_value() -> None:
 
 
 def test_types_and_tasks_are_checked_as_the_program_is_written() -> None:
-    p = Program("p", [_buffer("x", 4, "input")], [_buffer("y", 4, "output")])
+    p = ProgramBuilder("p", [_buffer("x", 4, "input")], [_buffer("y", 4, "output")])
     with pytest.raises(TypeError):
         p.output[0] = E.const(1, "int32")
     with pytest.raises(IndexError):

@@ -14,7 +14,7 @@ import pytest
 
 from sterna.errors import SternaError
 from sterna.runtime import Bundle, load
-from sterna.runtime.dims import Bounds, Dimension, Shaped, infer
+from sterna.runtime.dims import Bounds, Dimension, GivenShape, infer
 from support import handmade_bundle, handmade_dims
 
 F32 = np.float32
@@ -106,10 +106,10 @@ def test_inference() -> None:
     n, m = Dimension(["d", 0], names), Dimension(["d", 1], names)
     bounds = {"n": Bounds(1, 9), "m": Bounds(0, 4)}
     present = {"n": 9, "m": 4}
-    sizes, problems = infer([Shaped("a", (n, 3), (5, 3)), Shaped("b", (n,), (5,))], bounds, present)
+    sizes, problems = infer([GivenShape("a", (n, 3), (5, 3)), GivenShape("b", (n,), (5,))], bounds, present)
     assert (sizes, problems) == ({"n": 5, "m": 4}, [])
     twice = Dimension(["*", 2, ["d", 0]], names)
-    given = [Shaped("a", (n, m), (5, 1)), Shaped("b", (n, twice), (6, 99)), Shaped("c", (m, n), (2, 5))]
+    given = [GivenShape("a", (n, m), (5, 1)), GivenShape("b", (n, twice), (6, 99)), GivenShape("c", (m, n), (2, 5))]
     _, problems = infer(given, bounds, present)
     assert [problem.title for problem in problems] == [
         'dimension "n" has 2 sizes: 5, 6',
@@ -120,9 +120,9 @@ def test_inference() -> None:
         '6 in input "b", dimension 0',
         '5 in input "c", dimension 1',
     )
-    sizes, problems = infer([Shaped("b", (twice,), (18,))], bounds, present)
+    sizes, problems = infer([GivenShape("b", (twice,), (18,))], bounds, present)
     assert (sizes, problems) == (present, []), "no array says n: it stays as it is"
-    _, problems = infer([Shaped("b", (twice,), (10,))], bounds, present)
+    _, problems = infer([GivenShape("b", (twice,), (10,))], bounds, present)
     assert problems[0].title == 'input "b", dimension 0 is 10; the model expects 2*n, here 18'
 
 

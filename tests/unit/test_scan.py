@@ -100,15 +100,15 @@ def test_a_kernel_stays_acyclic_and_says_what_recurs() -> None:
     kernel = tanh_layer(3, 2, 4)
     assert [t.name for t in kernel.stages] == ["layer_start0", "acc", "h", "y", "z"]
     assert kernel.scan is not None
-    (state,) = kernel.scan.states
-    assert state.previous.body is None
-    assert state.previous.scan is kernel.scan
+    (carry,) = kernel.scan.carries
+    assert carry.previous.body is None
+    assert carry.previous.scan is kernel.scan
     text = print_kernel(kernel)
     assert "state layer_before0: float32[3, 2, 4]: layer_start0, then h, from the first step" in text
     small = collapse(tanh_layer(1, 1, 4), {}).kernel
     assert small.scan is not None
     assert small.tensor("h").shape == (1, 4), "time stays, though it has one step"
-    assert small.scan.states[0].next is small.tensor("h")
+    assert small.scan.carries[0].next is small.tensor("h")
 
 
 def test_states_must_fit() -> None:

@@ -16,8 +16,8 @@ from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
+from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import PRIMITIVES, Schedule
-from sterna.schedule.state import Step
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.interpreter import run_kernel

@@ -28,8 +28,8 @@ from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.ops import Builder
 from sterna.runtime import cpu_has
+from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.state import Step
 from sterna.schedule.strategies import Context, propose
 from sterna.targets import self_test
 from sterna.targets import target as targets

@@ -12,8 +12,8 @@ from sterna.escape import comment
 from sterna.ir import dtypes
 from sterna.ir.graph import Quantized, Value
 from sterna.names import identifiers
+from sterna.passes.linearize import Choice, Repeat
 from sterna.passes.memory_plan import ALIGNMENT
-from sterna.passes.steps import Choice, Repeat
 from sterna.te.layout import most_elements
 
 
@@ -52,8 +52,8 @@ class _Call:
 class _If:
     name: str
     condition: str
-    then: tuple[_Step, ...]
-    otherwise: tuple[_Step, ...]
+    then: tuple[_Statement, ...]
+    otherwise: tuple[_Statement, ...]
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class _Loop:
     condition: str
     number: str
     limit: int
-    body: tuple[_Step, ...]
+    body: tuple[_Statement, ...]
 
 
-_Step = _Call | _If | _Loop
+_Statement = _Call | _If | _Loop
 
 
 def static_model(compiled: Compiled) -> str:
@@ -87,8 +87,8 @@ def static_model(compiled: Compiled) -> str:
     ]
     most = max((len(c.inputs) for c in calls), default=1) or 1
     most_out = max((len(c.outputs) for c in calls), default=1) or 1
-    steps = _Nesting(compiled, calls).steps(0, len(calls))
-    return render_template("c/model.c.j2", steps=steps, most_in=most, most_out=most_out, **_names(compiled))
+    statements = _Nesting(compiled, calls).statements(0, len(calls))
+    return render_template("c/model.c.j2", statements=statements, most_in=most, most_out=most_out, **_names(compiled))
 
 
 class _Nesting:
@@ -98,8 +98,8 @@ class _Nesting:
         self.compiled, self.calls, self.waiting = compiled, calls, list(compiled.control)
         self.depth = 0
 
-    def steps(self, first: int, last: int) -> tuple[_Step, ...]:
-        made: list[_Step] = []
+    def statements(self, first: int, last: int) -> tuple[_Statement, ...]:
+        made: list[_Statement] = []
         while first < last:
             if not self.waiting or self.waiting[0].first != first:
                 made.append(self.calls[first])
@@ -112,8 +112,8 @@ class _Nesting:
 
     def choice(self, control: Choice) -> _If:
         condition = self.element(control.condition, "uint8_t")
-        then = self.steps(control.first, control.middle)
-        return _If(comment(control.name), condition, then, self.steps(control.middle, control.last))
+        then = self.statements(control.first, control.middle)
+        return _If(comment(control.name), condition, then, self.statements(control.middle, control.last))
 
     def loop(self, control: Repeat) -> _Loop:
         self.depth += 1
@@ -125,7 +125,7 @@ class _Nesting:
             "" if control.condition is None else self.element(control.condition, "uint8_t"),
             "" if control.number is None else self.element(control.number, "int64_t", const=False),
             control.limit,
-            self.steps(control.first, control.last),
+            self.statements(control.first, control.last),
         )
         self.depth -= 1
         return made

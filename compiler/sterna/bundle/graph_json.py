@@ -15,7 +15,7 @@ from sterna.ir.graph import Value
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.sizes import all_definitions
 from sterna.passes.kernels import Call
-from sterna.passes.steps import Choice, Control
+from sterna.passes.linearize import Choice, Control
 from sterna.runtime import hash64
 from sterna.te.layout import most_elements
 from sterna.toolchain.compilers import toolchain

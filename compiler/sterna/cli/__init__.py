@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class Program(click.Group):
+class Commands(click.Group):
     """A group whose commands are imported late, and which turns every failure into a coded message."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -71,7 +71,7 @@ class Program(click.Group):
             sys.exit(guarded(run, COMMANDS, as_json="--json" in given))
 
 
-@click.group("sterna", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group("sterna", cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="sterna", message="%(prog)s %(version)s")
 def program() -> None:
     """Compiles trained models into small self-contained bundles, and runs them.

@@ -27,5 +27,5 @@ def with_totals(facts: ModelFacts, path: Path, signature: str | None = None) -> 
     except SternaError:
         return facts
     plan, count = outline.plan, outline.multiply_adds.bounds()[1]
-    made = Totals(len(outline.steps.calls), plan.arena_bytes, plan.live_bytes, count or 0, sizes)
+    made = Totals(len(outline.sequence.calls), plan.arena_bytes, plan.live_bytes, count or 0, sizes)
     return replace(facts, totals=made)

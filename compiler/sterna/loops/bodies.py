@@ -13,9 +13,9 @@ from sterna.loops import program as P
 from sterna.loops.inline import inlined
 from sterna.loops.nest import Cursor, Nest, Phase
 from sterna.loops.program import Buffer, Stmt, seq
+from sterna.schedule.decisions import StageSchedule
 from sterna.schedule.products import contains, factors
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.state import StageState
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
@@ -143,7 +143,7 @@ class Bodies:
         return resolve(E.substitute_index(body, values))
 
     # -- names
-    def _symbol(self, s: StageState, axis: str, extent: Int | int) -> Symbol:
+    def _symbol(self, s: StageSchedule, axis: str, extent: Int | int) -> Symbol:
         hi = as_int(extent).bounds()[1]
         return Symbol(self._unique(loop_name(s, axis)), 0, None if hi is None else max(hi - 1, 0))
 
@@ -161,5 +161,5 @@ class Bodies:
         )
 
 
-def loop_name(s: StageState, axis: str) -> str:
+def loop_name(s: StageSchedule, axis: str) -> str:
     return f"{s.name}_{axis}".replace(".", "_").replace("+", "_")

@@ -1,6 +1,6 @@
 """Loop programs written by hand, for what has no index formula: sorting, searching, counting, walking trees.
 
-    def largest(p: Program) -> None:                    # the greatest element of every row, and where it is
+    def largest(p: ProgramBuilder) -> None:                    # the greatest element of every row, and where it is
         x, (best, where) = p.input(0), p.outputs
         with p.tasks(x.shape[0], "row") as row:
             top = p.variable("top", x[row, 0])
@@ -41,7 +41,7 @@ Index = Union[Int, int, Symbol, Expr, "Variable"]
 class Variable:
     """A scalar that changes. `value` is its value wherever the expression ends up being used."""
 
-    def __init__(self, program: Program, variable: P.Variable):
+    def __init__(self, program: ProgramBuilder, variable: P.Variable):
         self.program, self.variable = program, variable
 
     @property
@@ -62,7 +62,7 @@ class Variable:
 class Array:
     """A tensor, or memory of the program's own. Indexing reads at once; assigning to an index writes."""
 
-    def __init__(self, program: Program, buffer: P.Buffer):
+    def __init__(self, program: ProgramBuilder, buffer: P.Buffer):
         self.program, self.buffer = program, buffer
 
     @property
@@ -90,7 +90,7 @@ class Array:
         )
 
 
-class Program:
+class ProgramBuilder:
     """A loop program in the making.
 
     Args:

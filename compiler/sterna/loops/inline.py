@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from sterna.schedule.state import StageState
+from sterna.schedule.decisions import StageSchedule
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load
 from sterna.te.position import rewrite_index
 
 
-def inlined(stages: Mapping[str, StageState]) -> dict[str, Expr]:
+def inlined(stages: Mapping[str, StageSchedule]) -> dict[str, Expr]:
     """The body of every stage that is left, by name."""
     memo: dict[Expr, Expr] = {}
 

@@ -27,9 +27,9 @@ from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
 from sterna.loops.tensorize import ScatteredOperandError, tensorized, tile_statement
+from sterna.schedule.decisions import RaggedTail, Split, StageSchedule
 from sterna.schedule.products import factors
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.state import RaggedTail, Split, StageState
 from sterna.te import expr as E
 from sterna.te.expr import Reduce
 from sterna.te.layout import Layout, dense_layout, dense_strides, most_elements
@@ -86,7 +86,7 @@ class Lowering(Bodies):
             self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
         return nests
 
-    def _stage(self, s: StageState, region: Region) -> Stmt:
+    def _stage(self, s: StageSchedule, region: Region) -> Stmt:
         """The loops that compute a region of a stage: one nest, or one for every part of a partitioned stage."""
         if not s.partitioned:
             return self._level(Cursor(Nest(s, region)))
@@ -360,7 +360,7 @@ class Lowering(Bodies):
             self._refuse(f"{t.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
 
     # -- storage
-    def _allocate(self, s: StageState, region: Region) -> Buffer:
+    def _allocate(self, s: StageSchedule, region: Region) -> Buffer:
         scope: Any = s.scope  # of a stage that is placed
         return self._storage(s.name, s.tensor.dtype, region.extent, scope)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, ceil_div, of
-from sterna.schedule.state import Fuse, RaggedTail, Split, StageState
+from sterna.schedule.decisions import Fuse, RaggedTail, Split, StageSchedule
 from sterna.te.tensor import Tensor
 
 
@@ -55,7 +55,7 @@ class Nest:
         tiles: by the outer axis of an uneven split, the tile that is being emitted, where that is decided.
     """
 
-    stage: StageState
+    stage: StageSchedule
     region: Region
     bound: dict[str, Int] = field(default_factory=dict)
     tiles: dict[str, Tile] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int, ceil_div
 from sterna.loops.nest import Nest, Region
 from sterna.loops.prove import at_least_zero
-from sterna.schedule.state import Fuse, Split, StageState
+from sterna.schedule.decisions import Fuse, Split, StageSchedule
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor
@@ -17,7 +17,7 @@ _Access = tuple[tuple[Int, ...], Mapping[Symbol, Int]]
 
 
 def infer_regions(
-    nest: Nest, stages: Mapping[str, StageState], bodies: Mapping[str, Expr], order: Sequence[str]
+    nest: Nest, stages: Mapping[str, StageSchedule], bodies: Mapping[str, Expr], order: Sequence[str]
 ) -> dict[str, Region] | str:
     """The region of every stage placed at or below the current loop of a nest, or the name of an axis that no loop
     determines.
@@ -54,7 +54,7 @@ def infer_regions(
     return regions
 
 
-def _whole_tiles(s: StageState, region: Region) -> Region:
+def _whole_tiles(s: StageSchedule, region: Region) -> Region:
     """The region of a stage that is computed in tiles: with fewer rows than a tile has it begins earlier, with fewer
     lanes or beyond fused rows it reaches into what is computed and left out."""
     if s.tensorized is None or s.tensorized.row is None:

@@ -23,11 +23,11 @@ from sterna.loops.bodies import Place
 from sterna.loops.lower import Lowering
 from sterna.loops.nest import Cursor, Nest, Region, whole
 from sterna.loops.program import Buffer, Stmt, seq
-from sterna.schedule.state import StageState
+from sterna.schedule.decisions import StageSchedule
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Reduce
 from sterna.te.scan import parts
-from sterna.te.tensor import Scan, State, Tensor
+from sterna.te.tensor import Carry, Scan, Tensor
 
 
 class ScanLowering(Lowering):
@@ -39,17 +39,17 @@ class ScanLowering(Lowering):
         return self.kernel.scan
 
     def _sinks(self) -> list[str]:
-        starts = [state.start.name for state in self.scan.states]
-        return [*starts, *super()._sinks(), *(state.next.name for state in self.scan.states)]
+        starts = [carry.start.name for carry in self.scan.carries]
+        return [*starts, *super()._sinks(), *(carry.next.name for carry in self.scan.carries)]
 
     def _nests(self, roots: list[str]) -> list[Stmt]:
         stages = [(self.stages[n].tensor, self.bodies[n]) for n in self.order]
         before, steps, after = ([t for t in group if t.name in roots] for group in parts(self.scan, stages))
         self._check(after)
         self.shared = any("parallel" in self.stages[t.name].annotations.values() for t in steps)
-        slots = {state.next.name: self._slots(state) for state in self.scan.states}
+        slots = {carry.next.name: self._slots(carry) for carry in self.scan.carries}
         stmts: list[Stmt] = [P.Alloc(buffer) for buffer in slots.values()]
-        starts = {state.start.name: slots[state.next.name] for state in self.scan.states}
+        starts = {carry.start.name: slots[carry.next.name] for carry in self.scan.carries}
         for t in before:
             if (buffer := starts.get(t.name)) is not None:
                 self.places[t.name] = _slot(buffer, ZERO, ZERO)
@@ -78,7 +78,7 @@ class ScanLowering(Lowering):
         return P.For(task, self.n_tasks, "parallel", P.If(of(task), nest.extent, own))
 
     def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
-        if any(stage == state.start.name for state in self.scan.states):
+        if any(stage == carry.start.name for carry in self.scan.carries):
             # A state of one element has an axis too, which its storage beside time has not.
             indices = (ZERO, *indices)[: len(self.places[stage].buffer.shape)]
         return super()._write(stage, indices, value)
@@ -86,12 +86,12 @@ class ScanLowering(Lowering):
     def _loop(self, steps: Sequence[Tensor], slots: dict[str, Buffer]) -> Stmt:
         """The loop over time."""
         length = self.scan.length
-        symbol = self._symbol(self.stages[self.scan.states[0].next.name], "time", length)
+        symbol = self._symbol(self.stages[self.scan.carries[0].next.name], "time", length)
         count = ZERO if length == 1 else of(symbol)
         time = length - 1 - count if self.scan.reverse else count
         self._at(time, count + 1, slots)
-        for state in self.scan.states:
-            self.places[state.previous.name] = _slot(slots[state.next.name], time, count)
+        for carry in self.scan.carries:
+            self.places[carry.previous.name] = _slot(slots[carry.next.name], time, count)
         body: list[Stmt] = []
         counts = [1]
         for t in steps:
@@ -119,29 +119,29 @@ class ScanLowering(Lowering):
         self.places[t.name] = Place(buffer, region.least)
         return P.Alloc(buffer)
 
-    def _slots(self, state: State) -> Buffer:
+    def _slots(self, carry: Carry) -> Buffer:
         """Storage of a state: (slots, *its shape)."""
-        shape = (as_int(1 if self._in_place(state) else 2), *state.next.shape[1:])
-        return self._storage(f"{state.next.name}_state", state.next.dtype, shape, self._scope())
+        shape = (as_int(1 if self._in_place(carry) else 2), *carry.next.shape[1:])
+        return self._storage(f"{carry.next.name}_state", carry.next.dtype, shape, self._scope())
 
     def _scope(self) -> P.Scope:
         """Of what outlives a nest."""
         return "scratch" if self.shared else "stack"
 
-    def _allocate(self, s: StageState, region: Region) -> Buffer:
+    def _allocate(self, s: StageSchedule, region: Region) -> Buffer:
         buffer = super()._allocate(s, region)
         if self.shared and buffer.scope == "scratch":
             self._refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
         return buffer
 
-    def _in_place(self, state: State) -> bool:
+    def _in_place(self, carry: Carry) -> bool:
         """Whether the state is read only to compute the same element of the next one."""
         for name in self.order:
             for load in E.loads(self.bodies[name]):
-                if load.tensor.name != state.previous.name:
+                if load.tensor.name != carry.previous.name:
                     continue
                 stage = self.stages[name].tensor
-                own = name == state.next.name and not isinstance(self.bodies[name], Reduce)
+                own = name == carry.next.name and not isinstance(self.bodies[name], Reduce)
                 if not own or load.indices[1:] != tuple(a.var for a in stage.axes[1:]):
                     return False
         return True
@@ -149,7 +149,7 @@ class ScanLowering(Lowering):
     def _check(self, after: Sequence[Tensor]) -> None:
         """Of a recurrence only the last states remain."""
         last = ZERO if self.scan.reverse else self.scan.length - 1
-        finals = {state.next.name for state in self.scan.states}
+        finals = {carry.next.name for carry in self.scan.carries}
         sequences = {t.name for t in self.kernel.stages if t.axes and t.axes[0].extent == self.scan.length} - finals
         for t in after:
             for load in E.loads(self.bodies[t.name]):

@@ -10,7 +10,7 @@ import numpy as np
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ZERO
 from sterna.ops.formulas import at
-from sterna.ops.operator import Call, Fusion, Operator, Types, case
+from sterna.ops.operator import Application, Fusion, Operator, Types, case
 from sterna.ops.types import check_dtype, present, single
 from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
 
@@ -23,12 +23,12 @@ def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType("bool", ())
 
 
-def _require(call: Call) -> Tensor:
-    condition = call.input(0)
+def _require(applied: Application) -> Tensor:
+    condition = applied.input(0)
     inner = {n: reduce_axis(f"r{n}", size) for n, size in enumerate(condition.shape) if size != 1}
     element = at(condition, [inner[n].var if n in inner else ZERO for n in range(len(condition.shape))])
     axes = tuple(inner.values())
-    return compute(call.name, (), lambda: reduce("all", element, *axes) if axes else element, family=FAMILY)
+    return compute(applied.name, (), lambda: reduce("all", element, *axes) if axes else element, family=FAMILY)
 
 
 _TRUE = np.ones((3,), np.bool_)

@@ -9,8 +9,8 @@ import numpy as np
 
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
-from sterna.loops.build import Program, equal, integer
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, opaque, unfit
+from sterna.loops.build import ProgramBuilder, equal, integer
+from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, opaque, unfit
 from sterna.ops.types import check_dtype, present, same_dtype, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -29,15 +29,15 @@ def _distance_type(types: Types, attributes: Attributes) -> TensorType:
     return TensorType(dtype, (a.shape[0], b.shape[0]))
 
 
-def _distance(call: Call) -> Tensor:
-    a, b = call.input(0), call.input(1)
+def _distance(applied: Application) -> Tensor:
+    a, b = applied.input(0), applied.input(1)
     k = reduce_axis("k", a.shape[1])
 
     def body(i: Int, j: Int) -> Expr:
         apart = a[i, k] - b[j, k]
         return total(apart * apart, k)
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 # ---------------------------------------------------------------- pairwise_probabilities
@@ -50,7 +50,7 @@ def _pairwise_type(types: Types, attributes: Attributes) -> tuple[TensorType, ..
     return (TensorType(x.dtype, (x.shape[0], as_int(n))),)
 
 
-def _pairwise(p: Program, attributes: Attributes) -> None:
+def _pairwise(p: ProgramBuilder, attributes: Attributes) -> None:
     x, result = p.input(0), p.output
     n, dtype = attributes["classes"], x.dtype
     tolerance = 0.005 / n
@@ -103,7 +103,7 @@ def _look_up_types(types: Types, attributes: Attributes) -> tuple[TensorType, ..
     return (TensorType(same_dtype((values, otherwise)), x.shape),)
 
 
-def _look_up(p: Program, attributes: Attributes) -> None:
+def _look_up(p: ProgramBuilder, attributes: Attributes) -> None:
     x, keys, values, result = p.input(0), p.input(1), p.input(2), p.output
     otherwise = p.input(3)
     size = int(keys.shape[0])

@@ -12,7 +12,7 @@ from typing import Any
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
 from sterna.ops.formulas import at, broadcast_at, rounded, wide, widened
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -108,18 +108,18 @@ def _product_type(types: Types, exact: bool) -> TensorType:
     return TensorType(dtype, (*broadcast([a.shape[:-2], b.shape[:-2]]), a.shape[-2], b.shape[-1]))
 
 
-def _matmul(call: Call) -> Tensor:
-    a, b = call.input(0), call.input(1)
+def _matmul(applied: Application) -> Tensor:
+    a, b = applied.input(0), applied.input(1)
     k = reduce_axis("k", a.shape[-1])
 
     def element(*index: Int) -> Expr:
         *batch, i, j = index
         left, right = broadcast_at(a, (*batch, i, k.var)), broadcast_at(b, (*batch, k.var, j))
-        return _factor(left, call.output.dtype) * _factor(right, call.output.dtype)
+        return _factor(left, applied.output.dtype) * _factor(right, applied.output.dtype)
 
-    shape = call.output.shape
+    shape = applied.output.shape
     axes = [*(f"b{n}" for n in range(len(shape) - 2)), "i", "j"]
-    return summed(call.name, shape, axes, element, inner=[k], dtype=call.output.dtype)
+    return summed(applied.name, shape, axes, element, inner=[k], dtype=applied.output.dtype)
 
 
 # ---------------------------------------------------------------- sums of products
@@ -151,9 +151,9 @@ def label_sizes(shapes: Sequence[tuple[Int, ...]], labels: Sequence[Sequence[int
     return extents
 
 
-def _einsum(call: Call) -> Tensor:
-    tensors = [call.input(n) for n in range(len(call.inputs))]
-    labels, result = call["labels"], call["to"]
+def _einsum(applied: Application) -> Tensor:
+    tensors = [applied.input(n) for n in range(len(applied.inputs))]
+    labels, result = applied["labels"], applied["to"]
     extents = label_sizes([t.shape for t in tensors], labels)
     inner = {label: reduce_axis(f"r{label}", size) for label, size in extents.items() if label not in result}
     zero = Int({}, 0)
@@ -169,7 +169,9 @@ def _einsum(call: Call) -> Tensor:
         return total
 
     axes = [f"i{n}" for n in range(len(result))]
-    return summed(call.name, call.output.shape, axes, element, inner=list(inner.values()), dtype=call.output.dtype)
+    return summed(
+        applied.name, applied.output.shape, axes, element, inner=list(inner.values()), dtype=applied.output.dtype
+    )
 
 
 # ---------------------------------------------------------------- convolution
@@ -211,22 +213,22 @@ def _convolved_type(types: Types, attributes: Mapping[str, Any], exact: bool) ->
     return TensorType(_accumulator(x, w, exact), (x.shape[0], *sizes, w.shape[-1]))
 
 
-def _conv(call: Call) -> Tensor:
-    x, w = call.input(0), call.input(1)
+def _conv(applied: Application) -> Tensor:
+    x, w = applied.input(0), applied.input(1)
     names = SPATIAL[len(x.shape) - 3]
     kernel = [reduce_axis(f"k{name}", size) for name, size in zip(names, w.shape, strict=False)]
     ci = reduce_axis("ci", w.shape[-2])
 
     def element(n: Int, *rest: Int) -> Expr:
         *position, co = rest
-        steps = zip(position, kernel, call["strides"], call["dilations"], strict=True)
+        steps = zip(position, kernel, applied["strides"], applied["dilations"], strict=True)
         source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
-        value = at(x, (n, *source, _channel(co, ci.var, w, call["groups"])))
+        value = at(x, (n, *source, _channel(co, ci.var, w, applied["groups"])))
         weight = at(w, (*(k.var for k in kernel), ci.var, co))
-        return _factor(value, call.output.dtype) * _factor(weight, call.output.dtype)
+        return _factor(value, applied.output.dtype) * _factor(weight, applied.output.dtype)
 
-    dtype = call.output.dtype
-    return summed(call.name, call.output.shape, ["n", *names, "co"], element, inner=[*kernel, ci], dtype=dtype)
+    dtype = applied.output.dtype
+    return summed(applied.name, applied.output.shape, ["n", *names, "co"], element, inner=[*kernel, ci], dtype=dtype)
 
 
 # ---------------------------------------------------------------- transposed convolution
@@ -247,14 +249,14 @@ def _conv_transpose_type(types: Types, attributes: Mapping[str, Any]) -> TensorT
     return TensorType(x.dtype, (x.shape[0], *map(as_int, attributes["sizes"]), w.shape[-1]))
 
 
-def _conv_transpose(call: Call) -> Tensor:
+def _conv_transpose(applied: Application) -> Tensor:
     """Gathers instead of scattering: output o of stride s meets the weight's elements (o mod s) + s j and nothing else.
 
     The input has J - 1 zeros on each side (J = weight extent / s), so that every index is in bounds without a test.
     """
-    x, w = call.input(0), call.input(1)
+    x, w = applied.input(0), applied.input(1)
     names = SPATIAL[len(x.shape) - 3]
-    strides = call["strides"]
+    strides = applied["strides"]
     taps = [
         reduce_axis(f"k{name}", _taps(extent, stride))
         for name, extent, stride in zip(names, w.shape, strides, strict=False)
@@ -264,13 +266,13 @@ def _conv_transpose(call: Call) -> Tensor:
     def element(n: Int, *rest: Int) -> Expr:
         *position, co = rest
         source, weight = [], []
-        for p, tap, stride, begin in zip(position, taps, strides, call["begins"], strict=True):
+        for p, tap, stride, begin in zip(position, taps, strides, applied["begins"], strict=True):
             source.append((p + begin) // stride + (tap.extent - 1) - tap.var)
             weight.append((p + begin) % stride + tap.var * stride)
-        value = at(x, (n, *source, _channel(co, ci.var, w, call["groups"])))
+        value = at(x, (n, *source, _channel(co, ci.var, w, applied["groups"])))
         return widened(value) * widened(at(w, (*weight, ci.var, co)))
 
-    return summed(call.name, call.output.shape, ["n", *names, "co"], element, inner=[*taps, ci], dtype=x.dtype)
+    return summed(applied.name, applied.output.shape, ["n", *names, "co"], element, inner=[*taps, ci], dtype=x.dtype)
 
 
 F = "float32"

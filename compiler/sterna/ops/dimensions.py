@@ -11,15 +11,15 @@ from sterna.ir.graph import TensorType
 from sterna.ir.integer import ComputedSymbol, Int, as_int, of
 from sterna.ir.sizes import BIND
 from sterna.ops.formulas import at
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import check_dtype, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute
 
 
-def _dimensions(call: Call) -> Tensor:
-    sizes = [as_int(n) for n in call["sizes"]]
+def _dimensions(applied: Application) -> Tensor:
+    sizes = [as_int(n) for n in applied["sizes"]]
 
     def body(i: Int) -> Expr:
         value = E.index_value(sizes[-1])
@@ -27,12 +27,14 @@ def _dimensions(call: Call) -> Tensor:
             value = E.select(E.compare("eq", E.index_value(i), n), E.index_value(sizes[n]), value)
         return value
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
-def _arange(call: Call) -> Tensor:
+def _arange(applied: Application) -> Tensor:
     return compute(
-        call.name, call.output.shape, lambda i: E.cast(E.index_value(i * call["step"] + call["start"]), call["to"])
+        applied.name,
+        applied.output.shape,
+        lambda i: E.cast(E.index_value(i * applied["step"] + applied["start"]), applied["to"]),
     )
 
 
@@ -49,7 +51,7 @@ OPERATORS: tuple[Operator, ...] = (
         BIND,
         "The operand, a scalar, which becomes the size of a dimension: of whatever mentions the symbol in `size`.",
         single(_bind_type),
-        lambda call: compute(call.name, (), lambda: at(call.input(0), [])),
+        lambda applied: compute(applied.name, (), lambda: at(applied.input(0), [])),
         Fusion.OPAQUE,
         (Attribute("size", "dims", "the symbol: one number"),),
         cases=(case(np.array(3, np.int64), size=(of(ComputedSymbol("found", 0, 9)),)),),

@@ -11,7 +11,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ops.formulas import at, map_elements, round_away
-from sterna.ops.operator import Attribute, Call, Case, Fusion, Onnx, Operator, Types, case, unfit
+from sterna.ops.operator import Application, Attribute, Case, Fusion, Onnx, Operator, Types, case, unfit
 from sterna.ops.types import INTEGERS, NUMBERS, SIGNED_NUMBERS, broadcast, elementwise, present, same_dtype, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -49,9 +49,11 @@ def declare(
         low, high: range of the values it is tested with; `cases`: more of them.
     """
 
-    def formula(call: Call) -> Tensor:
-        inputs = [call.input(position) for position in range(operands)]
-        return map_elements(call.name, inputs, call.output, lambda *values: function(*values, **call.attributes))
+    def formula(applied: Application) -> Tensor:
+        inputs = [applied.input(position) for position in range(operands)]
+        return map_elements(
+            applied.name, inputs, applied.output, lambda *values: function(*values, **applied.attributes)
+        )
 
     shapes: list[tuple[tuple[int, ...], ...]]
     if operands == 1:
@@ -94,7 +96,7 @@ def absolute(x: Expr) -> Expr:
     return E.unary("abs", x)
 
 
-def call(op: str) -> Callable[[Expr], Expr]:
+def elementary(op: str) -> Callable[[Expr], Expr]:
     """The one-operand operation of that name."""
     return lambda x: E.unary(op, x)
 
@@ -208,9 +210,9 @@ def _where_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(same_dtype((a, b)), broadcast([condition.shape, a.shape, b.shape]))
 
 
-def _where(call: Call) -> Tensor:
-    tensors = [call.input(n) for n in range(3)]
-    return map_elements(call.name, tensors, call.output, E.select)
+def _where(applied: Application) -> Tensor:
+    tensors = [applied.input(n) for n in range(3)]
+    return map_elements(applied.name, tensors, applied.output, E.select)
 
 
 def _cast_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -225,15 +227,15 @@ def _bit_cast_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(attributes["to"], x.shape)
 
 
-def _bit_cast(call: Call) -> Tensor:
+def _bit_cast(applied: Application) -> Tensor:
     # A bool is a byte of 0 or 1 in memory and a truth value in kernels.
-    to = dtypes.storage(call["to"])
-    change = E.cast if "bool" in (call.input(0).dtype, to) or call.input(0).dtype == to else E.bitcast
-    return compute(call.name, call.output.shape, lambda *i: change(at(call.input(0), i), to))
+    to = dtypes.storage(applied["to"])
+    change = E.cast if "bool" in (applied.input(0).dtype, to) or applied.input(0).dtype == to else E.bitcast
+    return compute(applied.name, applied.output.shape, lambda *i: change(at(applied.input(0), i), to))
 
 
-def _cast(call: Call) -> Tensor:
-    return map_elements(call.name, [call.input(0)], call.output, lambda x: E.cast(x, call["to"]))
+def _cast(applied: Application) -> Tensor:
+    return map_elements(applied.name, [applied.input(0)], applied.output, lambda x: E.cast(x, applied["to"]))
 
 
 WHERE = Operator(
@@ -290,7 +292,7 @@ IDENTITY = Operator(
     "identity",
     "A copy.",
     lambda types, attributes: present(types, 0),
-    lambda call: map_elements(call.name, [call.input(0)], call.output, lambda x: x),
+    lambda applied: map_elements(applied.name, [applied.input(0)], applied.output, lambda x: x),
     Fusion.INJECTIVE,
     cases=(case(("float32", (2, 3))), case(("int64", ()))),
     view=lambda data, attributes: data,
@@ -348,26 +350,26 @@ OPERATORS: tuple[Operator, ...] = (
             ),
         ),
     ),
-    unary("neg", "-x", call("neg"), SIGNED_NUMBERS, onnx="Neg"),
-    unary("abs", "|x|", call("abs"), NUMBERS, onnx="Abs", cases=_SPECIAL),
-    unary("sign", "-1, 0 or 1", call("sign"), SIGNED_NUMBERS, onnx="Sign"),
-    unary("floor", "the greatest integer not above x", call("floor"), onnx="Floor"),
-    unary("ceil", "the least integer not below x", call("ceil"), onnx="Ceil"),
-    unary("round", "the nearest integer, halves to even", call("rint"), onnx="Round"),
+    unary("neg", "-x", elementary("neg"), SIGNED_NUMBERS, onnx="Neg"),
+    unary("abs", "|x|", elementary("abs"), NUMBERS, onnx="Abs", cases=_SPECIAL),
+    unary("sign", "-1, 0 or 1", elementary("sign"), SIGNED_NUMBERS, onnx="Sign"),
+    unary("floor", "the greatest integer not above x", elementary("floor"), onnx="Floor"),
+    unary("ceil", "the least integer not below x", elementary("ceil"), onnx="Ceil"),
+    unary("round", "the nearest integer, halves to even", elementary("rint"), onnx="Round"),
     unary("round_away", "the nearest integer, halves away from 0", round_away, cases=(*_SPECIAL, Case((_HALVES,)))),
-    unary("sqrt", "the square root", call("sqrt"), onnx="Sqrt", low=0.0, high=9.0),
+    unary("sqrt", "the square root", elementary("sqrt"), onnx="Sqrt", low=0.0, high=9.0),
     unary("reciprocal", "1 / x", lambda x: 1.0 / x, onnx="Reciprocal", low=0.25),
-    unary("exp", "e to the power x", call("exp"), onnx="Exp", cases=_SPECIAL),
-    unary("log", "the natural logarithm", call("log"), onnx="Log", low=0.1, high=9.0, cases=_SPECIAL),
-    unary("sin", "sine", call("sin"), onnx="Sin"),
-    unary("cos", "cosine", call("cos"), onnx="Cos"),
+    unary("exp", "e to the power x", elementary("exp"), onnx="Exp", cases=_SPECIAL),
+    unary("log", "the natural logarithm", elementary("log"), onnx="Log", low=0.1, high=9.0, cases=_SPECIAL),
+    unary("sin", "sine", elementary("sin"), onnx="Sin"),
+    unary("cos", "cosine", elementary("cos"), onnx="Cos"),
     unary("tan", "tangent", lambda x: E.unary("sin", x) / E.unary("cos", x), onnx="Tan", low=-1.4, high=1.4),
     unary("asin", "inverse sine", _asin, onnx="Asin", low=-1.0, high=1.0),
     unary("acos", "inverse cosine", lambda x: math.pi / 2 - _asin(x), onnx="Acos", low=-1.0, high=1.0),
     unary("atan", "inverse tangent", _atan, onnx="Atan", low=-9.0, high=9.0),
     unary("sinh", "hyperbolic sine", _sinh, onnx="Sinh"),
     unary("cosh", "hyperbolic cosine", lambda x: (E.unary("exp", x) + E.unary("exp", -x)) * 0.5, onnx="Cosh"),
-    unary("tanh", "hyperbolic tangent", call("tanh"), onnx="Tanh", cases=_SPECIAL),
+    unary("tanh", "hyperbolic tangent", elementary("tanh"), onnx="Tanh", cases=_SPECIAL),
     unary("asinh", "inverse hyperbolic sine", _asinh, onnx="Asinh"),
     unary(
         "acosh",
@@ -385,9 +387,9 @@ OPERATORS: tuple[Operator, ...] = (
         low=-0.9,
         high=0.9,
     ),
-    unary("erf", "the error function", call("erf"), onnx="Erf"),
-    unary("sigmoid", "1 / (1 + exp(-x))", call("sigmoid"), onnx="Sigmoid", cases=_SPECIAL),
-    unary("is_nan", "whether x is not a number", call("isnan"), onnx="IsNaN", result="bool", cases=_SPECIAL),
+    unary("erf", "the error function", elementary("erf"), onnx="Erf"),
+    unary("sigmoid", "1 / (1 + exp(-x))", elementary("sigmoid"), onnx="Sigmoid", cases=_SPECIAL),
+    unary("is_nan", "whether x is not a number", elementary("isnan"), onnx="IsNaN", result="bool", cases=_SPECIAL),
     unary(
         "is_inf",
         "whether x is infinite",
@@ -398,11 +400,11 @@ OPERATORS: tuple[Operator, ...] = (
         renamed={"detect_negative": "negative", "detect_positive": "positive"},
         cases=_SPECIAL,
     ),
-    unary("logical_not", "not x", call("logical_not"), BOOL, onnx="Not"),
+    unary("logical_not", "not x", elementary("logical_not"), BOOL, onnx="Not"),
     binary("logical_and", "a and b", operation("and"), BOOL, onnx="And", tags=("commutative",)),
     binary("logical_or", "a or b", operation("or"), BOOL, onnx="Or", tags=("commutative",)),
     binary("logical_xor", "either, not both", operation("xor"), BOOL, onnx="Xor", tags=("commutative",)),
-    unary("bitwise_not", "every bit inverted", call("invert"), INTEGERS, onnx="BitwiseNot"),
+    unary("bitwise_not", "every bit inverted", elementary("invert"), INTEGERS, onnx="BitwiseNot"),
     binary("bitwise_and", "bits that both have", operation("and"), INTEGERS, onnx="BitwiseAnd", tags=("commutative",)),
     binary("bitwise_or", "bits that either has", operation("or"), INTEGERS, onnx="BitwiseOr", tags=("commutative",)),
     binary("bitwise_xor", "bits that one has", operation("xor"), INTEGERS, onnx="BitwiseXor", tags=("commutative",)),

@@ -16,7 +16,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ZERO, Int
 from sterna.ops.formulas import at, broadcast_at
-from sterna.ops.operator import Attribute, Call, Case, Fusion, Operator, Types, case, unfit
+from sterna.ops.operator import Application, Attribute, Case, Fusion, Operator, Types, case, unfit
 from sterna.ops.reduction import AXIS, over
 from sterna.ops.types import Rule, axis_of, broadcast, check_dtype, present, single
 from sterna.te import expr as E
@@ -90,24 +90,24 @@ def _multiply_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType("int32", broadcast([operand.shape for operand in operands]))
 
 
-def _multiply(call: Call) -> Tensor:
-    x, multiplier, right = (call.input(n) for n in range(3))
-    left = call.inputs[3] if len(call.inputs) > 3 else None
+def _multiply(applied: Application) -> Tensor:
+    x, multiplier, right = (applied.input(n) for n in range(3))
+    left = applied.inputs[3] if len(applied.inputs) > 3 else None
 
     def body(*index: Int) -> Expr:
         value = (
             broadcast_at(x, index) if left is None else shifted_left(broadcast_at(x, index), broadcast_at(left, index))
         )
         product, count = high_product(value, broadcast_at(multiplier, index)), broadcast_at(right, index)
-        if call["range"] == "any":
+        if applied["range"] == "any":
             return rounding_shift(product, count)
         # Nothing leaves 32 bits, so that the half may be added before the shift.
         half = shifted_left(E.const(1, "int32"), count - 1)
-        if call["range"] == "small":
+        if applied["range"] == "small":
             half = half + E.binary("shift_right", product, 31)
         return E.binary("shift_right", product + half, count)
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 # ---------------------------------------------------------------- lookup
@@ -119,14 +119,14 @@ def _lookup_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(table.dtype, x.shape)
 
 
-def _lookup(call: Call) -> Tensor:
-    x, table = call.input(0), call.input(1)
+def _lookup(applied: Application) -> Tensor:
+    x, table = applied.input(0), applied.input(1)
     low, _ = dtypes.limits(x.dtype)
 
     def body(*index: Int) -> Expr:
         return at(table, (position(E.cast(at(x, index), "int32") - low, 256),))
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 # ---------------------------------------------------------------- softmax_fixed
@@ -140,12 +140,12 @@ def _softmax_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(attributes["to"], x.shape)
 
 
-def _softmax(call: Call) -> Tensor:
-    x, table = call.input(0), call.input(1)
-    axis = axis_of(call["axis"], len(x.shape))
+def _softmax(applied: Application) -> Tensor:
+    x, table = applied.input(0), applied.input(1)
+    axis = axis_of(applied["axis"], len(x.shape))
     kind = "softmax"
-    low, high = dtypes.limits(call["to"])
-    peak = over(call.stage("max"), x, (axis,), True, "max", family=kind)
+    low, high = dtypes.limits(applied["to"])
+    peak = over(applied.stage("max"), x, (axis,), True, "max", family=kind)
 
     def row(index: tuple[Int, ...]) -> tuple[Int, ...]:
         return (*index[:axis], ZERO, *index[axis + 1 :])
@@ -154,22 +154,22 @@ def _softmax(call: Call) -> Tensor:
         difference = E.cast(at(x, index), "int32") - E.cast(at(peak, row(index)), "int32")
         return at(table, (position(difference + 255, 256),))
 
-    powers = compute(call.stage("exp"), x.shape, power, family=kind)
+    powers = compute(applied.stage("exp"), x.shape, power, family=kind)
 
     def counted(value: Expr, index: tuple[Int, ...]) -> Expr:
         return E.select(value < 0, 0, rounding_shift(value, SUM_BITS))
 
-    total = over(call.stage("sum"), powers, (axis,), True, "sum", element=counted, family=kind)
-    zeros = compute(call.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)), family=kind)
-    scale = compute(call.stage("scale"), total.shape, lambda *i: reciprocal(at(total, i), at(zeros, i)), family=kind)
+    total = over(applied.stage("sum"), powers, (axis,), True, "sum", element=counted, family=kind)
+    zeros = compute(applied.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)), family=kind)
+    scale = compute(applied.stage("scale"), total.shape, lambda *i: reciprocal(at(total, i), at(zeros, i)), family=kind)
 
     def final(*index: Int) -> Expr:
         value = at(powers, index)
-        shift = SUM_BITS + 31 - dtypes.bits(call["to"]) - at(zeros, row(index))
+        shift = SUM_BITS + 31 - dtypes.bits(applied["to"]) - at(zeros, row(index))
         share = rounding_shift(high_product(at(scale, row(index)), value), shift) + low
-        return E.cast(E.select(value < 0, low, E.minimum(E.maximum(share, low), high)), call["to"])
+        return E.cast(E.select(value < 0, low, E.minimum(E.maximum(share, low), high)), applied["to"])
 
-    return compute(call.name, x.shape, final, family=kind)
+    return compute(applied.name, x.shape, final, family=kind)
 
 
 # ---------------------------------------------------------------- curves of 16 bits
@@ -193,24 +193,24 @@ def interpolated(x: Expr, table: Tensor) -> Expr:
     return here + E.binary("shift_right", slope * E.binary("and", x, 0x7F) + 64, 7)
 
 
-def _interpolate(call: Call) -> Tensor:
-    x, table = call.input(0), call.input(1)
+def _interpolate(applied: Application) -> Tensor:
+    x, table = applied.input(0), applied.input(1)
 
     def body(*index: Int) -> Expr:
         return E.cast(interpolated(E.cast(at(x, index), "int32"), table), "int16")
 
-    return compute(call.name, x.shape, body)
+    return compute(applied.name, x.shape, body)
 
 
-def _sigmoid(call: Call) -> Tensor:
+def _sigmoid(applied: Application) -> Tensor:
     """Half of the curve is in the table, in 24ths; tanh(x) is 2 sigmoid(2 x) - 1 and the curves are symmetric."""
-    x, table = call.input(0), call.input(1)
-    is_tanh = call["function"] == "tanh"
+    x, table = applied.input(0), applied.input(1)
+    is_tanh = applied["function"] == "tanh"
     bits = 8 if is_tanh else 9
-    shift = call["shift"]
+    shift = applied["shift"]
 
     def body(*index: Int) -> Expr:
-        scaled = E.cast(at(x, index), "int32") * call["multiplier"]
+        scaled = E.cast(at(x, index), "int32") * applied["multiplier"]
         if shift:
             scaled = E.binary("shift_right", scaled + (1 << (shift - 1)), shift)
         size = E.unary("abs", scaled)
@@ -227,7 +227,7 @@ def _sigmoid(call: Call) -> Tensor:
         value = E.select(scaled >= 0, value + (1 << 9), (1 << 25) + (1 << 9) - 1 - value)
         return E.cast(E.binary("shift_right", value, 10), "int16")
 
-    return compute(call.name, x.shape, body)
+    return compute(applied.name, x.shape, body)
 
 
 # ---------------------------------------------------------------- softmax of 16 bits
@@ -237,32 +237,32 @@ def _softmax_16_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return _curve_type(513, "int16")(types[:2], attributes)
 
 
-def _softmax_16(call: Call) -> Tensor:
-    x, exponentials, reciprocals = (call.input(n) for n in range(3))
-    axis = axis_of(call["axis"], len(x.shape))
+def _softmax_16(applied: Application) -> Tensor:
+    x, exponentials, reciprocals = (applied.input(n) for n in range(3))
+    axis = axis_of(applied["axis"], len(x.shape))
     kind = "softmax"
-    peak = over(call.stage("max"), x, (axis,), True, "max", family=kind)
-    left, right = max(call["shift"], 0), max(-call["shift"], 0)
+    peak = over(applied.stage("max"), x, (axis,), True, "max", family=kind)
+    left, right = max(applied["shift"], 0), max(-applied["shift"], 0)
 
     def row(index: tuple[Int, ...]) -> tuple[Int, ...]:
         return (*index[:axis], ZERO, *index[axis + 1 :])
 
     def power(*index: Int) -> Expr:
         difference = E.cast(at(x, index), "int32") - E.cast(at(peak, row(index)), "int32")
-        scaled = rounding_shift(high_product(shifted_left(difference, left), call["multiplier"]), right)
+        scaled = rounding_shift(high_product(shifted_left(difference, left), applied["multiplier"]), right)
         place = E.minimum(E.maximum(scaled + 32767, -32768), 32767)
         return interpolated(place, exponentials)
 
-    powers = compute(call.stage("exp"), x.shape, power, family=kind)
-    total = over(call.stage("sum"), powers, (axis,), True, "sum", family=kind)
-    zeros = compute(call.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)), family=kind)
+    powers = compute(applied.stage("exp"), x.shape, power, family=kind)
+    total = over(applied.stage("sum"), powers, (axis,), True, "sum", family=kind)
+    zeros = compute(applied.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)), family=kind)
 
     def inverse(*index: Int) -> Expr:
         moved = shifted_left(E.cast(at(total, index), "int64"), E.cast(at(zeros, index) - 1, "int64"))
         fraction = E.cast(E.binary("shift_right", moved + (1 << 13), 14), "int32") - ((1 << 15) + (1 << 16))
         return interpolated(E.minimum(E.maximum(fraction, -32768), 32767), reciprocals)
 
-    scale = compute(call.stage("scale"), total.shape, inverse, family=kind)
+    scale = compute(applied.stage("scale"), total.shape, inverse, family=kind)
 
     def final(*index: Int) -> Expr:
         count = E.cast(31 - at(zeros, row(index)), "int64")
@@ -271,7 +271,7 @@ def _softmax_16(call: Call) -> Tensor:
         share = E.cast(E.binary("shift_right", product + rounding, count), "int32")
         return E.cast(E.minimum(E.maximum(share, 0), 32767), "int16")
 
-    return compute(call.name, x.shape, final, family=kind)
+    return compute(applied.name, x.shape, final, family=kind)
 
 
 def _accumulators() -> np.ndarray:

@@ -11,7 +11,7 @@ from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int
 from sterna.ops.fixed_point import rounding_shift, shifted_left
 from sterna.ops.formulas import at
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import check_dtype, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr, ExprLike
@@ -74,14 +74,14 @@ def _gate_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return x
 
 
-def _gate(call: Call) -> Tensor:
-    x, bits = call.input(0), call["integer_bits"]
+def _gate(applied: Application) -> Tensor:
+    x, bits = applied.input(0), applied["integer_bits"]
 
     def body(*index: Int) -> Expr:
         a = E.cast(at(x, index), "int32")
         size = _wrapped_16(E.unary("abs", a))
         nothing = E.compare("eq", a, 0)
-        if call["function"] == "tanh":
+        if applied["function"] == "tanh":
             low = E.select(a < 0, a, _wrapped_16(-a))
             value = _saturated_16(shifted_left(_newton_16(exp_16(low, bits + 1)) - (1 << 13), 2))
             sign = E.binary("shift_right", a, 31)
@@ -91,7 +91,7 @@ def _gate(call: Call) -> Tensor:
         mirrored = E.binary("xor", value, E.select(a > 0, E.const(0, "int32"), 32767))
         return E.cast(E.select(nothing, 1 << 14, mirrored), "int16")
 
-    return compute(call.name, x.shape, body)
+    return compute(applied.name, x.shape, body)
 
 
 _SHORT = np.linspace(-32768, 32767, 300).astype(np.int16).reshape(3, 100)

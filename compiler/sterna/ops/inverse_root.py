@@ -11,7 +11,7 @@ from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int
 from sterna.ops.fixed_point import high_product, leading_zeros, rounding_shift, saturated_left, shifted_left
 from sterna.ops.formulas import at
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case
+from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case
 from sterna.ops.types import check_dtype, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -47,8 +47,8 @@ def _root(normal: Expr) -> Expr:
     return high_product(root, _HALF_ROOT)
 
 
-def _inverse_root(call: Call) -> Tensor:
-    x = call.input(0)
+def _inverse_root(applied: Application) -> Tensor:
+    x = applied.input(0)
 
     def normal(*index: Int) -> Expr:
         return _normalized(E.maximum(at(x, index), 2))[0]
@@ -59,16 +59,16 @@ def _inverse_root(call: Call) -> Tensor:
     def exponent(*index: Int) -> Expr:
         return E.select(at(x, index) <= 1, E.const(0, "int32"), E.maximum(shift(*index), 0))
 
-    if call["gives"] == "shift":
-        return compute(call.name, x.shape, exponent)
-    normals = compute(call.stage("normal"), x.shape, normal)
-    roots = compute(call.stage("root"), x.shape, lambda *index: _root(at(normals, index)))
+    if applied["gives"] == "shift":
+        return compute(applied.name, x.shape, exponent)
+    normals = compute(applied.stage("normal"), x.shape, normal)
+    roots = compute(applied.stage("root"), x.shape, lambda *index: _root(at(normals, index)))
 
     def multiplier(*index: Int) -> Expr:
         root = shifted_left(at(roots, index), E.maximum(0 - shift(*index), 0))
         return E.select(at(x, index) <= 1, E.const((1 << 31) - 1, "int32"), root)
 
-    return compute(call.name, x.shape, multiplier)
+    return compute(applied.name, x.shape, multiplier)
 
 
 _NUMBERS = np.unique(

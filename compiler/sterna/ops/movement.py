@@ -10,7 +10,7 @@ import numpy as np
 from sterna.ir.graph import Array, TensorType
 from sterna.ir.integer import ONE, ZERO, Int, as_int, maximum, minimum
 from sterna.ops.formulas import at, broadcast_at
-from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, case, unfit
+from sterna.ops.operator import Application, Attribute, Fusion, Onnx, Operator, Types, case, unfit
 from sterna.ops.types import axis_of, broadcast, check_dtype, present, same_dtype, single, with_dim
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -31,10 +31,10 @@ def _transpose_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, tuple(x.shape[n] for n in order))
 
 
-def _transpose(call: Call) -> Tensor:
-    x, order = call.input(0), call["order"]
+def _transpose(applied: Application) -> Tensor:
+    x, order = applied.input(0), applied["order"]
     place = [order.index(n) for n in range(len(order))]
-    return compute(call.name, call.output.shape, lambda *i: at(x, [i[p] for p in place]))
+    return compute(applied.name, applied.output.shape, lambda *i: at(x, [i[p] for p in place]))
 
 
 # ---------------------------------------------------------------- reshape
@@ -109,9 +109,9 @@ def _apart(flat: Int, size: Int, rows: Int) -> tuple[Int, Int]:
     return position(E.binary("floor_div", value, by), rows), position(E.binary("mod", value, by), size)
 
 
-def _reshape(call: Call) -> Tensor:
-    x = call.input(0)
-    new = call.output.shape
+def _reshape(applied: Application) -> Tensor:
+    x = applied.input(0)
+    new = applied.output.shape
 
     def body(*index: Int) -> Expr:
         if any(size == 0 for size in new):
@@ -126,7 +126,7 @@ def _reshape(call: Call) -> Tensor:
                 source[mine[0]] = rest
         return at(x, source)
 
-    return compute(call.name, new, body)
+    return compute(applied.name, new, body)
 
 
 # ---------------------------------------------------------------- slice
@@ -148,11 +148,13 @@ def _slice_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, tuple(shape))
 
 
-def _slice(call: Call) -> Tensor:
-    x = call.input(0)
-    starts, steps = call["starts"], call["steps"]
+def _slice(applied: Application) -> Tensor:
+    x = applied.input(0)
+    starts, steps = applied["starts"], applied["steps"]
     return compute(
-        call.name, call.output.shape, lambda *i: at(x, [p * d + s for p, s, d in zip(i, starts, steps, strict=True)])
+        applied.name,
+        applied.output.shape,
+        lambda *i: at(x, [p * d + s for p, s, d in zip(i, starts, steps, strict=True)]),
     )
 
 
@@ -181,11 +183,11 @@ def _concat_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(same_dtype(parts), with_dim(parts[0].shape, axis, total))
 
 
-def _concat(call: Call) -> Tensor:
-    axis = axis_of(call["axis"], len(call.output.shape))
+def _concat(applied: Application) -> Tensor:
+    axis = axis_of(applied["axis"], len(applied.output.shape))
     parts: list[tuple[Int, Tensor]] = []
     offset = ZERO
-    for tensor in call.inputs:
+    for tensor in applied.inputs:
         assert tensor is not None
         if tensor.shape[axis] != 0:
             parts.append((offset, tensor))
@@ -198,14 +200,14 @@ def _concat(call: Call) -> Tensor:
             return at(tensor, with_dim(index, axis, inside))
 
         if not parts:
-            return E.const(0, call.output.dtype)
+            return E.const(0, applied.output.dtype)
         value = element(*parts[-1])
         for (begin, tensor), (end, _) in zip(reversed(parts[:-1]), reversed(parts[1:]), strict=True):
             here = E.compare("lt", E.index_value(index[axis]), E.index_value(end))
             value = E.select(here, element(begin, tensor), value)
         return value
 
-    return compute(call.name, call.output.shape, body, family="concat")
+    return compute(applied.name, applied.output.shape, body, family="concat")
 
 
 # ---------------------------------------------------------------- pad
@@ -227,14 +229,14 @@ def _pad_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, tuple(size + (b + a) for size, b, a in zip(x.shape, before, after, strict=True)))
 
 
-def _pad(call: Call) -> Tensor:
-    x = call.input(0)
-    mode = call["mode"]
+def _pad(applied: Application) -> Tensor:
+    x = applied.input(0)
+    mode = applied["mode"]
 
     def body(*index: Int) -> Expr:
         inside: Expr | None = None
         source = []
-        for i, size, before, after in zip(index, x.shape, call["before"], call["after"], strict=True):
+        for i, size, before, after in zip(index, x.shape, applied["before"], applied["after"], strict=True):
             place = i - before
             if before == 0 and after == 0:
                 source.append(i)
@@ -257,11 +259,11 @@ def _pad(call: Call) -> Tensor:
             if mode == "constant":
                 inside = E.both(inside, E.in_range(place, size))
         if mode == "constant" and any(size == 0 for size in x.shape):
-            return E.const(call["value"], x.dtype)
+            return E.const(applied["value"], x.dtype)
         value: Expr = at(x, source)
-        return value if inside is None else E.select(inside, value, call["value"])
+        return value if inside is None else E.select(inside, value, applied["value"])
 
-    return compute(call.name, call.output.shape, body, family="pad")
+    return compute(applied.name, applied.output.shape, body, family="pad")
 
 
 # ---------------------------------------------------------------- expand, tile, gather
@@ -280,15 +282,15 @@ def _tile_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, tuple(size * count for size, count in zip(x.shape, attributes["repeats"], strict=True)))
 
 
-def _tile(call: Call) -> Tensor:
-    x = call.input(0)
+def _tile(applied: Application) -> Tensor:
+    x = applied.input(0)
 
     def body(*index: Int) -> Expr:
-        if any(size == 0 for size in call.output.shape):
+        if any(size == 0 for size in applied.output.shape):
             return E.const(0, x.dtype)
         return at(x, [ZERO if size == 1 else i % int(size) for i, size in zip(index, x.shape, strict=True)])
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 def _gather_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -301,16 +303,16 @@ def _gather_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return result
 
 
-def _gather(call: Call) -> Tensor:
-    x, indices = call.input(0), call.input(1)
-    axis = axis_of(call["axis"], len(x.shape))
+def _gather(applied: Application) -> Tensor:
+    x, indices = applied.input(0), applied.input(1)
+    axis = axis_of(applied["axis"], len(x.shape))
     end = axis + len(indices.shape)
 
     def body(*index: Int) -> Expr:
         chosen = position(at(indices, index[axis:end]), x.shape[axis], from_end=True)
         return at(x, (*index[:axis], chosen, *index[end:]))
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 def _gather_elements_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -325,14 +327,14 @@ def _gather_elements_type(types: Types, attributes: Mapping[str, Any]) -> Tensor
     return TensorType(x.dtype, indices.shape)
 
 
-def _gather_elements(call: Call) -> Tensor:
-    x, indices = call.input(0), call.input(1)
-    axis = axis_of(call["axis"], len(x.shape))
+def _gather_elements(applied: Application) -> Tensor:
+    x, indices = applied.input(0), applied.input(1)
+    axis = axis_of(applied["axis"], len(x.shape))
 
     def body(*index: Int) -> Expr:
         return at(x, with_dim(index, axis, position(at(indices, index), x.shape[axis], from_end=True)))
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 def _gather_nd_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -346,9 +348,9 @@ def _gather_nd_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, (*indices.shape[:-1], *x.shape[batch + int(indices.shape[-1]) :]))
 
 
-def _gather_nd(call: Call) -> Tensor:
-    x, indices = call.input(0), call.input(1)
-    batch, depth, lead = call["batch_dims"], int(indices.shape[-1]), len(indices.shape) - 1
+def _gather_nd(applied: Application) -> Tensor:
+    x, indices = applied.input(0), applied.input(1)
+    batch, depth, lead = applied["batch_dims"], int(indices.shape[-1]), len(indices.shape) - 1
 
     def body(*index: Int) -> Expr:
         chosen = [
@@ -356,7 +358,7 @@ def _gather_nd(call: Call) -> Tensor:
         ]
         return at(x, (*index[:batch], *chosen, *index[lead:]))
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 F = "float32"
@@ -450,7 +452,7 @@ OPERATORS: tuple[Operator, ...] = (
         "expand",
         "Broadcast to a shape.",
         single(_expand_type),
-        lambda call: compute(call.name, call.output.shape, lambda *i: broadcast_at(call.input(0), i)),
+        lambda applied: compute(applied.name, applied.output.shape, lambda *i: broadcast_at(applied.input(0), i)),
         Fusion.INJECTIVE,
         (SHAPE,),
         cases=(case((F, (3, 1)), shape=(2, 3, 4)), case((F, ()), shape=(5,))),

@@ -17,7 +17,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ops.formulas import at
-from sterna.ops.operator import Attribute, Call, Case, Fusion, Operator, Types, unfit
+from sterna.ops.operator import Application, Attribute, Case, Fusion, Operator, Types, unfit
 from sterna.ops.types import present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -176,15 +176,15 @@ def wide_type(kind: str) -> str:
     return "int32" if kind in dtypes.NARROW_INTEGERS else "float32"
 
 
-def _decode(call: Call) -> Tensor:
-    return compute(call.name, call.output.shape, lambda *i: decoded(at(call.input(0), i), call["kind"]))
+def _decode(applied: Application) -> Tensor:
+    return compute(applied.name, applied.output.shape, lambda *i: decoded(at(applied.input(0), i), applied["kind"]))
 
 
-def _encode(call: Call) -> Tensor:
+def _encode(applied: Application) -> Tensor:
     def body(*index: Any) -> Expr:
-        return encoded(at(call.input(0), index), call["to"], call["saturate"], call["rounding"])
+        return encoded(at(applied.input(0), index), applied["to"], applied["saturate"], applied["rounding"])
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 _ALL_BYTES = np.arange(256, dtype=np.uint8)

@@ -18,7 +18,7 @@ import numpy as np
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType
-from sterna.loops.build import Program
+from sterna.loops.build import ProgramBuilder
 from sterna.loops.program import Buffer, Function
 from sterna.te.tensor import Tensor
 
@@ -114,13 +114,14 @@ def case(*inputs: Operand | Array | None, low: float = -3.0, high: float = 3.0, 
 
 Types = tuple[TensorType | None, ...]
 TypeRule = Callable[[Types, Mapping[str, Any]], tuple[TensorType, ...]]
-Formula = Callable[["Call"], Tensor | tuple[Tensor, ...]]
-ProgramRule = Callable[[Program, Mapping[str, Any]], None]
+Formula = Callable[["Application"], Tensor | tuple[Tensor, ...]]
+ProgramRule = Callable[[ProgramBuilder, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class Call:
-    """What a formula is given: the operands as tensors, the attributes, the types of the results, and a name.
+class Application:
+    """One application of an operator, as its formula sees it: the operands as tensors, the attributes, the types of the
+    results, and a name.
 
     A formula names its last stage `name` and those before it `stage("...")`, so that names stay unique in a kernel.
     """
@@ -202,7 +203,7 @@ class Operator:
         """
         assert self.formula is not None
         seen = tuple(TensorType(dtypes.storage(kind.dtype), kind.shape) for kind in outputs)
-        result = self.formula(Call(tuple(inputs), attributes, seen, name))
+        result = self.formula(Application(tuple(inputs), attributes, seen, name))
         return result if isinstance(result, tuple) else (result,)
 
     def write(
@@ -215,7 +216,7 @@ class Operator:
             outputs: a buffer of scope "output" per result, of the type that `types` gives.
         """
         assert self.program is not None
-        program = Program(self.name, inputs, outputs)
+        program = ProgramBuilder(self.name, inputs, outputs)
         self.program(program, attributes)
         return program.function()
 

@@ -10,7 +10,7 @@ from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int
 from sterna.ops.contraction import DILATIONS, SPATIAL, STRIDES, spatial_rank, windows
 from sterna.ops.formulas import at, rounded, wide, widened
-from sterna.ops.operator import Attribute, Call, Case, Fusion, Operator, Types, case
+from sterna.ops.operator import Application, Attribute, Case, Fusion, Operator, Types, case
 from sterna.ops.types import NUMBERS, check_dtype, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -26,25 +26,25 @@ def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(attributes.get("to") or x.dtype, (x.shape[0], *sizes, x.shape[-1]))
 
 
-def _pool(combiner: str) -> Callable[[Call], Tensor]:
-    def formula(call: Call) -> Tensor:
-        x = call.input(0)
+def _pool(combiner: str) -> Callable[[Application], Tensor]:
+    def formula(applied: Application) -> Tensor:
+        x = applied.input(0)
         names = SPATIAL[len(x.shape) - 3]
-        kernel = [reduce_axis(f"k{name}", int(size)) for name, size in zip(names, call["kernel"], strict=True)]
+        kernel = [reduce_axis(f"k{name}", int(size)) for name, size in zip(names, applied["kernel"], strict=True)]
         varying = [axis for axis in kernel if axis.extent != 1]
 
         def body(n: Int, *rest: Int) -> Expr:
             *position, c = rest
-            steps = zip(position, kernel, call["strides"], call["dilations"], strict=True)
+            steps = zip(position, kernel, applied["strides"], applied["dilations"], strict=True)
             source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
-            value = E.cast(at(x, (n, *source, c)), wide(call.output.dtype))
+            value = E.cast(at(x, (n, *source, c)), wide(applied.output.dtype))
             return reduce(combiner, value, *varying) if varying else value
 
         axes = ["n", *names, "c"]
-        if call.output.dtype == wide(call.output.dtype):
-            return compute(call.name, call.output.shape, body, axes, family="pooling")
-        stage = compute(call.stage("wide"), call.output.shape, body, axes, family="pooling")
-        return rounded(call.name, stage, call.output.dtype)
+        if applied.output.dtype == wide(applied.output.dtype):
+            return compute(applied.name, applied.output.shape, body, axes, family="pooling")
+        stage = compute(applied.stage("wide"), applied.output.shape, body, axes, family="pooling")
+        return rounded(applied.name, stage, applied.output.dtype)
 
     return formula
 
@@ -53,26 +53,26 @@ def _index_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType("int64", _type(types, attributes).shape)
 
 
-def _index(call: Call) -> Tensor:
+def _index(applied: Application) -> Tensor:
     """Where the greatest elements lie in the tensor without padding, channels first, row by row or column by column."""
-    x = call.input(0)
+    x = applied.input(0)
     names = SPATIAL[len(x.shape) - 3]
-    kernel = [reduce_axis(f"k{name}", int(size)) for name, size in zip(names, call["kernel"], strict=True)]
-    sizes = call["sizes"]
+    kernel = [reduce_axis(f"k{name}", int(size)) for name, size in zip(names, applied["kernel"], strict=True)]
+    sizes = applied["sizes"]
 
     def body(n: Int, *rest: Int) -> Expr:
         *position, c = rest
-        steps = zip(position, kernel, call["strides"], call["dilations"], strict=True)
+        steps = zip(position, kernel, applied["strides"], applied["dilations"], strict=True)
         source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
-        inside = [p - before for p, before in zip(source, call["before"], strict=True)]
+        inside = [p - before for p, before in zip(source, applied["before"], strict=True)]
         order = list(zip(inside, sizes, strict=True))
         flat = Int({}, 0)
-        for p, size in reversed(order) if call["columns_first"] else order:
+        for p, size in reversed(order) if applied["columns_first"] else order:
             flat = flat * size + p
         flat = flat + (n * x.shape[-1] + c) * math.prod(sizes)
         return reduce("argmax", widened(at(x, (n, *source, c))), *kernel, index=E.index_value(flat))
 
-    return compute(call.name, call.output.shape, body, ["n", *names, "c"], family="pooling")
+    return compute(applied.name, applied.output.shape, body, ["n", *names, "c"], family="pooling")
 
 
 _ATTRIBUTES = (Attribute("kernel", "ints", "size of the window per spatial dimension"), STRIDES, DILATIONS)

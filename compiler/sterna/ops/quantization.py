@@ -10,7 +10,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ops.formulas import map_elements, round_away
-from sterna.ops.operator import Attribute, Call, Case, Fusion, Operator, Types, case
+from sterna.ops.operator import Application, Attribute, Case, Fusion, Operator, Types, case
 from sterna.ops.types import check_dtype, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -44,9 +44,9 @@ def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(attributes["to"], x.shape)
 
 
-def _formula(call: Call) -> Tensor:
-    to, zero, halves = call["to"], call["zero"], call["halves"]
-    return map_elements(call.name, [call.input(0)], call.output, lambda x: to_integer(x, to, zero, halves))
+def _formula(applied: Application) -> Tensor:
+    to, zero, halves = applied["to"], applied["zero"], applied["halves"]
+    return map_elements(applied.name, [applied.input(0)], applied.output, lambda x: to_integer(x, to, zero, halves))
 
 
 OPERATORS: tuple[Operator, ...] = (

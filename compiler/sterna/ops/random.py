@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, case
+from sterna.ops.operator import Application, Attribute, Fusion, Operator, case
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute
@@ -25,15 +25,17 @@ def _hashed(x: Expr) -> Expr:
     return x
 
 
-def _uniform(call: Call) -> Tensor:
+def _uniform(applied: Application) -> Tensor:
     def body(*index: Int) -> Expr:
         place = as_int(0)
-        for i, size in zip(index, call.output.shape, strict=True):
+        for i, size in zip(index, applied.output.shape, strict=True):
             place = place * size + i
-        bits = _hashed(_hashed(E.index_value(place, "uint32") * _u32(_WEYL) + _u32(call["seed"])) + _u32(call["seed"]))
+        bits = _hashed(
+            _hashed(E.index_value(place, "uint32") * _u32(_WEYL) + _u32(applied["seed"])) + _u32(applied["seed"])
+        )
         return E.cast(E.binary("shift_right", bits, _u32(8)), "float32") * (1.0 / (1 << 24))
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 OPERATORS: tuple[Operator, ...] = (

@@ -16,7 +16,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ONE, ZERO, Int
-from sterna.ops.operator import Attribute, Call, Case, Fusion, Operand, Operator, Types, unfit
+from sterna.ops.operator import Application, Attribute, Case, Fusion, Operand, Operator, Types, unfit
 from sterna.ops.types import check_dtype, present, same_dtype
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -53,7 +53,7 @@ class _Layer:
         lengths: steps of each sequence of the batch; None: all of them.
     """
 
-    call: Call
+    applied: Application
     x: Tensor
     lengths: Tensor | None
 
@@ -64,11 +64,11 @@ class _Layer:
 
     def activation(self, n: int, x: Expr, clipped: bool = True) -> Expr:
         """The n-th function, of x kept within the clip. The cell is not `clipped`, as in ONNX Runtime."""
-        limit = self.call["clip"]
+        limit = self.applied["clip"]
         if limit and clipped:
             x = E.maximum(E.minimum(x, limit), -limit)
-        function, alpha, beta = ACTIVATIONS[self.call["activations"][n]]
-        given = self.call["parameters"]
+        function, alpha, beta = ACTIVATIONS[self.applied["activations"][n]]
+        given = self.applied["parameters"]
         if given:
             alpha, beta = given[2 * n : 2 * n + 2]
         return function(x, alpha, beta)
@@ -87,8 +87,8 @@ class _Layer:
     def state(self, position: int, suffix: str) -> Tensor:
         """A state before the first step: an operand of (1, batch, hidden), or zeros."""
         _, batch, hidden = self.shape
-        given = _operand(self.call, position)
-        name = self.call.stage(suffix)
+        given = _operand(self.applied, position)
+        name = self.applied.stage(suffix)
         if given is None:
             return compute(name, (batch, hidden), lambda n, j: E.const(0, self.x.dtype))
         return compute(name, (batch, hidden), lambda n, j: given[0, n, j])
@@ -103,7 +103,7 @@ class _Layer:
             value = state[t, n, at] * weight[at, g, j]
             return value if hidden == 1 else total(value, k)
 
-        name = self.call.stage(suffix)
+        name = self.applied.stage(suffix)
         if gate is None:
             return compute(name, (steps, batch, weight.shape[1], hidden), element, family=FAMILY)
         chosen = Int({}, gate)
@@ -112,8 +112,8 @@ class _Layer:
     def results(self, sequence: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
         """The results asked for: "y" of the sequence, "y_h" and "y_c" of the last states."""
         steps, batch, hidden = self.shape
-        last = ZERO if self.call["reverse"] else steps - 1
-        wanted = self.call["gives"]
+        last = ZERO if self.applied["reverse"] else steps - 1
+        wanted = self.applied["gives"]
 
         def whole(t: Int, d: Int, n: Int, j: Int) -> Expr:
             valid = self.valid(t, n)
@@ -121,7 +121,7 @@ class _Layer:
 
         made = []
         for position, result in enumerate(wanted):
-            name = self.call.name if len(wanted) == 1 else f"{self.call.name}_{position}"
+            name = self.applied.name if len(wanted) == 1 else f"{self.applied.name}_{position}"
             if result == "y":
                 made.append(compute(name, (steps, ONE, batch, hidden), whole))
             else:
@@ -129,9 +129,9 @@ class _Layer:
         return tuple(made)
 
 
-def _operand(call: Call, position: int) -> Tensor | None:
+def _operand(applied: Application, position: int) -> Tensor | None:
     """An operand that may be left out."""
-    return call.inputs[position] if position < len(call.inputs) else None
+    return applied.inputs[position] if position < len(applied.inputs) else None
 
 
 def _last(name: str, shape: Sequence[Int], state: Tensor, time: Int) -> Tensor:
@@ -139,9 +139,9 @@ def _last(name: str, shape: Sequence[Int], state: Tensor, time: Int) -> Tensor:
 
 
 # ---------------------------------------------------------------- LSTM
-def _lstm(call: Call) -> tuple[Tensor, ...]:
-    x, weight, peepholes = call.input(0), call.input(1), _operand(call, 5)
-    layer = _Layer(call, x, _operand(call, 2))
+def _lstm(applied: Application) -> tuple[Tensor, ...]:
+    x, weight, peepholes = applied.input(0), applied.input(1), _operand(applied, 5)
+    layer = _Layer(applied, x, _operand(applied, 2))
     steps, batch, hidden = layer.shape
 
     def step(h: Tensor, c: Tensor) -> tuple[Tensor, ...]:
@@ -156,26 +156,26 @@ def _lstm(call: Call) -> tuple[Tensor, ...]:
         def cell(t: Int, n: Int, j: Int) -> Expr:
             old = c[t, n, j]
             enter = gate(t, n, 0, j, old)
-            forget = 1.0 - enter if call["input_forget"] else gate(t, n, 2, j, old)
+            forget = 1.0 - enter if applied["input_forget"] else gate(t, n, 2, j, old)
             return layer.kept(t, n, forget * old + enter * gate(t, n, 3, j), old)
 
-        after = compute(call.stage("c"), (steps, batch, hidden), cell)
+        after = compute(applied.stage("c"), (steps, batch, hidden), cell)
 
         def output(t: Int, n: Int, j: Int) -> Expr:
             new = gate(t, n, 1, j, after[t, n, j]) * layer.activation(2, after[t, n, j], clipped=False)
             return layer.kept(t, n, new, h[t, n, j])
 
-        return compute(call.stage("h"), (steps, batch, hidden), output), after
+        return compute(applied.stage("h"), (steps, batch, hidden), output), after
 
     init = (layer.state(3, "h0"), layer.state(4, "c0"))
-    h, c = scan(call.stage("scan"), steps, init, step, call["reverse"])
+    h, c = scan(applied.stage("scan"), steps, init, step, applied["reverse"])
     return layer.results(h, h, c)
 
 
 # ---------------------------------------------------------------- GRU
-def _gru(call: Call) -> tuple[Tensor, ...]:
-    x, weight, bias = call.input(0), call.input(1), _operand(call, 4)
-    layer = _Layer(call, x, _operand(call, 2))
+def _gru(applied: Application) -> tuple[Tensor, ...]:
+    x, weight, bias = applied.input(0), applied.input(1), _operand(applied, 4)
+    layer = _Layer(applied, x, _operand(applied, 2))
     steps, batch, hidden = layer.shape
 
     def after(h: Tensor, t: Int, n: Int, j: Int, update: Expr, new: Expr) -> Expr:
@@ -190,7 +190,7 @@ def _gru(call: Call) -> tuple[Tensor, ...]:
             linear = products[t, n, 2, j] if bias is None else products[t, n, 2, j] + bias[j]
             return after(h, t, n, j, x[t, n, 0, j] + products[t, n, 0, j], x[t, n, 2, j] + reset * linear)
 
-        return (compute(call.stage("h"), (steps, batch, hidden), element),)
+        return (compute(applied.stage("h"), (steps, batch, hidden), element),)
 
     def reset_before(h: Tensor) -> tuple[Tensor, ...]:
         resets = layer.product("reset", h, weight, 1)
@@ -199,23 +199,23 @@ def _gru(call: Call) -> tuple[Tensor, ...]:
         def element(t: Int, n: Int, j: Int) -> Expr:
             return layer.activation(0, x[t, n, 1, j] + resets[t, n, j]) * h[t, n, j]
 
-        remaining = compute(call.stage("rh"), (steps, batch, hidden), element)
+        remaining = compute(applied.stage("rh"), (steps, batch, hidden), element)
         products = layer.product("hidden", remaining, weight, 2)
 
         def new(t: Int, n: Int, j: Int) -> Expr:
             return after(h, t, n, j, x[t, n, 0, j] + updates[t, n, j], x[t, n, 2, j] + products[t, n, j])
 
-        return (compute(call.stage("h"), (steps, batch, hidden), new),)
+        return (compute(applied.stage("h"), (steps, batch, hidden), new),)
 
-    step = reset_after if call["linear_before_reset"] else reset_before
-    (h,) = scan(call.stage("scan"), steps, (layer.state(3, "h0"),), step, call["reverse"])
+    step = reset_after if applied["linear_before_reset"] else reset_before
+    (h,) = scan(applied.stage("scan"), steps, (layer.state(3, "h0"),), step, applied["reverse"])
     return layer.results(h, h)
 
 
 # ---------------------------------------------------------------- RNN
-def _rnn(call: Call) -> tuple[Tensor, ...]:
-    x, weight = call.input(0), call.input(1)
-    layer = _Layer(call, x, _operand(call, 2))
+def _rnn(applied: Application) -> tuple[Tensor, ...]:
+    x, weight = applied.input(0), applied.input(1)
+    layer = _Layer(applied, x, _operand(applied, 2))
     steps, batch, hidden = layer.shape
 
     def step(h: Tensor) -> tuple[Tensor, ...]:
@@ -225,9 +225,9 @@ def _rnn(call: Call) -> tuple[Tensor, ...]:
             new = layer.activation(0, x[t, n, 0, j] + products[t, n, j])
             return layer.kept(t, n, new, h[t, n, j])
 
-        return (compute(call.stage("h"), (steps, batch, hidden), element),)
+        return (compute(applied.stage("h"), (steps, batch, hidden), element),)
 
-    (h,) = scan(call.stage("scan"), steps, (layer.state(3, "h0"),), step, call["reverse"])
+    (h,) = scan(applied.stage("scan"), steps, (layer.state(3, "h0"),), step, applied["reverse"])
     return layer.results(h, h)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ONE, ZERO, Int
-from sterna.loops.build import Program
+from sterna.loops.build import ProgramBuilder
 from sterna.ops.formulas import HALF, at, rounded, wide, widened
-from sterna.ops.operator import Attribute, Call, Fusion, Onnx, Operator, Types, case, opaque
+from sterna.ops.operator import Application, Attribute, Fusion, Onnx, Operator, Types, case, opaque
 from sterna.ops.types import NUMBERS, axis_of, check_dtype, normalized_axes, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -59,26 +59,26 @@ def over(
     return compute(name, shape, body, family=family)
 
 
-def _reduction(combiner: str) -> Callable[[Call], Tensor]:
-    def formula(call: Call) -> Tensor:
-        x = call.input(0)
-        axes = normalized_axes(call["axes"], len(x.shape))
+def _reduction(combiner: str) -> Callable[[Application], Tensor]:
+    def formula(applied: Application) -> Tensor:
+        x = applied.input(0)
+        axes = normalized_axes(applied["axes"], len(x.shape))
         if x.dtype == wide(x.dtype):
-            return over(call.name, x, axes, call["keep_dims"], combiner)
-        return rounded(call.name, over(call.stage("wide"), x, axes, call["keep_dims"], combiner), x.dtype)
+            return over(applied.name, x, axes, applied["keep_dims"], combiner)
+        return rounded(applied.name, over(applied.stage("wide"), x, axes, applied["keep_dims"], combiner), x.dtype)
 
     return formula
 
 
-def _mean(call: Call) -> Tensor:
-    x = call.input(0)
-    axes = normalized_axes(call["axes"], len(x.shape))
-    total = over(call.stage("sum"), x, axes, call["keep_dims"], "sum")
+def _mean(applied: Application) -> Tensor:
+    x = applied.input(0)
+    axes = normalized_axes(applied["axes"], len(x.shape))
+    total = over(applied.stage("sum"), x, axes, applied["keep_dims"], "sum")
     count = ONE
     for axis in axes:
         count = count * x.shape[axis]
     divisor = E.cast(E.index_value(count), total.dtype)
-    return compute(call.name, total.shape, lambda *i: E.cast(at(total, i) / divisor, x.dtype))
+    return compute(applied.name, total.shape, lambda *i: E.cast(at(total, i) / divisor, x.dtype))
 
 
 def _along(axis: int, index: tuple[Int, ...]) -> tuple[Int, ...]:
@@ -86,23 +86,23 @@ def _along(axis: int, index: tuple[Int, ...]) -> tuple[Int, ...]:
     return (*index[:axis], ZERO, *index[axis + 1 :])
 
 
-def _softmax(call: Call) -> Tensor:
-    return _normalized(call, logarithm=False)
+def _softmax(applied: Application) -> Tensor:
+    return _normalized(applied, logarithm=False)
 
 
-def _log_softmax(call: Call) -> Tensor:
-    return _normalized(call, logarithm=True)
+def _log_softmax(applied: Application) -> Tensor:
+    return _normalized(applied, logarithm=True)
 
 
-def _normalized(call: Call, logarithm: bool) -> Tensor:
+def _normalized(applied: Application, logarithm: bool) -> Tensor:
     """Maximum, shifted exponentials, their sum, quotient: each stage is computed once.
 
     The sum is between 1 and the number of elements: one division for all and a multiplication each, right to 1.5 ulp.
     """
-    x = call.input(0)
-    axis = axis_of(call["axis"], len(x.shape))
+    x = applied.input(0)
+    axis = axis_of(applied["axis"], len(x.shape))
     kind = "softmax"
-    peak = over(call.stage("max"), x, (axis,), True, "max", family=kind)
+    peak = over(applied.stage("max"), x, (axis,), True, "max", family=kind)
 
     def step(value: Expr) -> Expr:
         # ONNX defines softmax as a chain of operators: half floats are rounded after each of them.
@@ -111,11 +111,11 @@ def _normalized(call: Call, logarithm: bool) -> Tensor:
     def shifted(index: tuple[Int, ...]) -> Expr:
         return step(widened(at(x, index)) - at(peak, _along(axis, index)))
 
-    powers = compute(call.stage("exp"), x.shape, lambda *i: step(E.unary("exp", shifted(i))), family=kind)
-    total = over(call.stage("sum"), powers, (axis,), True, "sum", family=kind)
+    powers = compute(applied.stage("exp"), x.shape, lambda *i: step(E.unary("exp", shifted(i))), family=kind)
+    total = over(applied.stage("sum"), powers, (axis,), True, "sum", family=kind)
     if not logarithm and x.dtype not in HALF:
-        share = compute(call.stage("share"), total.shape, lambda *i: 1.0 / at(total, i), family=kind)
-        return compute(call.name, x.shape, lambda *i: at(powers, i) * at(share, _along(axis, i)), family=kind)
+        share = compute(applied.stage("share"), total.shape, lambda *i: 1.0 / at(total, i), family=kind)
+        return compute(applied.name, x.shape, lambda *i: at(powers, i) * at(share, _along(axis, i)), family=kind)
 
     def final(*index: Int) -> Expr:
         divisor = step(at(total, _along(axis, index)))
@@ -123,7 +123,7 @@ def _normalized(call: Call, logarithm: bool) -> Tensor:
             return E.cast(shifted(index) - step(E.unary("log", divisor)), x.dtype)
         return E.cast(at(powers, index) / divisor, x.dtype)
 
-    return compute(call.name, x.shape, final, family=kind)
+    return compute(applied.name, x.shape, final, family=kind)
 
 
 def _float_unchanged(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -140,21 +140,21 @@ def _arg_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType("int64", reduced_shape(x.shape, (axis,), attributes["keep_dims"]))
 
 
-def _arg(combiner: str) -> Callable[[Call], Tensor]:
-    def formula(call: Call) -> Tensor:
-        x = call.input(0)
-        axis = axis_of(call["axis"], len(x.shape))
+def _arg(combiner: str) -> Callable[[Application], Tensor]:
+    def formula(applied: Application) -> Tensor:
+        x = applied.input(0)
+        axis = axis_of(applied["axis"], len(x.shape))
         size = x.shape[axis]
         inner = reduce_axis("r", size)
 
         def body(*outer: Int) -> Expr:
-            rest = outer[:axis] + (outer[axis + 1 :] if call["keep_dims"] else outer[axis:])
+            rest = outer[:axis] + (outer[axis + 1 :] if applied["keep_dims"] else outer[axis:])
             # The last of equal values is the first when counted from the end.
-            position = size - 1 - inner.var if call["last"] else inner.var
+            position = size - 1 - inner.var if applied["last"] else inner.var
             element = widened(at(x, (*rest[:axis], position, *rest[axis:])))
             return reduce(combiner, element, inner, index=E.index_value(position))
 
-        return compute(call.name, call.output.shape, body, family="reduction")
+        return compute(applied.name, applied.output.shape, body, family="reduction")
 
     return formula
 
@@ -165,7 +165,7 @@ def _ordered_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, reduced_shape(x.shape, (axis_of(attributes["axis"], x.rank),), True))
 
 
-def _sum_in_order(p: Program, attributes: Mapping[str, Any]) -> None:
+def _sum_in_order(p: ProgramBuilder, attributes: Mapping[str, Any]) -> None:
     x, y = p.input(0), p.output
     axis = axis_of(attributes["axis"], len(x.shape))
     with p.places(y.shape) as place:
@@ -183,25 +183,29 @@ def _cumulative_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return x
 
 
-def _cumulative(combiner: str) -> Callable[[Call], Tensor]:
-    return lambda call: _running(call, combiner)
+def _cumulative(combiner: str) -> Callable[[Application], Tensor]:
+    return lambda applied: _running(applied, combiner)
 
 
-def _running(call: Call, combiner: str) -> Tensor:
+def _running(applied: Application, combiner: str) -> Tensor:
     """Quadratic in the axis: a masked reduction per element. The recurrent form waits for `scan`."""
-    x = call.input(0)
-    axis = axis_of(call["axis"], len(x.shape))
+    x = applied.input(0)
+    axis = axis_of(applied["axis"], len(x.shape))
     inner = reduce_axis("r", x.shape[axis])
 
     def body(*index: Int) -> Expr:
         here, there = E.index_value(index[axis]), E.index_value(inner.var)
-        op = ("gt" if call["exclusive"] else "ge") if not call["reverse"] else ("lt" if call["exclusive"] else "le")
+        op = (
+            ("gt" if applied["exclusive"] else "ge")
+            if not applied["reverse"]
+            else ("lt" if applied["exclusive"] else "le")
+        )
         value = widened(at(x, (*index[:axis], inner.var, *index[axis + 1 :])))
         return reduce(combiner, E.select(E.compare(op, here, there), value, identity(combiner, value.dtype)), inner)
 
     if x.dtype == wide(x.dtype):
-        return compute(call.name, x.shape, body, family="reduction")
-    return rounded(call.name, compute(call.stage("wide"), x.shape, body, family="reduction"), x.dtype)
+        return compute(applied.name, x.shape, body, family="reduction")
+    return rounded(applied.name, compute(applied.stage("wide"), x.shape, body, family="reduction"), x.dtype)
 
 
 def _layer_norm_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -211,11 +215,11 @@ def _layer_norm_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return x
 
 
-def _layer_norm(call: Call) -> Tensor:
+def _layer_norm(applied: Application) -> Tensor:
     """Two passes, mean then variance, which keeps the digits that E[x^2] - E[x]^2 loses."""
-    x = call.input(0)
+    x = applied.input(0)
     rank = len(x.shape)
-    first = axis_of(call["axis"], rank)
+    first = axis_of(applied["axis"], rank)
     axes = tuple(range(first, rank))
     count = ONE
     for axis in axes:
@@ -226,21 +230,21 @@ def _layer_norm(call: Call) -> Tensor:
         return tuple(ZERO if n >= first else i for n, i in enumerate(index))
 
     kind = "normalization"
-    total = over(call.stage("sum"), x, axes, True, "sum", family=kind)
-    mean = compute(call.stage("mean"), total.shape, lambda *i: at(total, i) / divisor, family=kind)
+    total = over(applied.stage("sum"), x, axes, True, "sum", family=kind)
+    mean = compute(applied.stage("mean"), total.shape, lambda *i: at(total, i) / divisor, family=kind)
 
     def squared(value: Expr, index: tuple[Int, ...]) -> Expr:
         return (value - at(mean, row(index))) * (value - at(mean, row(index)))
 
-    spread = over(call.stage("squares"), x, axes, True, "sum", element=squared, family=kind)
+    spread = over(applied.stage("squares"), x, axes, True, "sum", element=squared, family=kind)
     scale = compute(
-        call.stage("scale"),
+        applied.stage("scale"),
         spread.shape,
-        lambda *i: 1.0 / E.unary("sqrt", at(spread, i) / divisor + call["epsilon"]),
+        lambda *i: 1.0 / E.unary("sqrt", at(spread, i) / divisor + applied["epsilon"]),
         family=kind,
     )
     return compute(
-        call.name,
+        applied.name,
         x.shape,
         lambda *i: E.cast((widened(at(x, i)) - at(mean, row(i))) * at(scale, row(i)), x.dtype),
         family=kind,

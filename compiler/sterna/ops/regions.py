@@ -9,7 +9,7 @@ import numpy as np
 
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
-from sterna.loops.build import Program, both, number
+from sterna.loops.build import ProgramBuilder, both, number
 from sterna.ops.formulas import count as count_of
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.types import check_dtype, present, same_dtype
@@ -33,7 +33,7 @@ def _align_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
     return (TensorType(dtype, (rois.shape[0], x.shape[1], *size)),)
 
 
-def _align(p: Program, attributes: Attributes) -> None:
+def _align(p: ProgramBuilder, attributes: Attributes) -> None:
     x, rois, y = p.input(0), p.input(1), p.output
     scale, offset = attributes["scale"], 0.5 if attributes["half_pixel"] else 0.0
     rows, columns = x.shape[2], x.shape[3]
@@ -77,7 +77,7 @@ def _align(p: Program, attributes: Attributes) -> None:
 
 
 def _sample(
-    p: Program, start: Expr, part: Expr, cell: Int, n: Int, count: Int, extent: Int
+    p: ProgramBuilder, start: Expr, part: Expr, cell: Int, n: Int, count: Int, extent: Int
 ) -> tuple[Expr, Int, Int, Expr]:
     """(whether a sample lies on the image, the lower of its two pixels, the upper, how near the upper one)."""
     dtype = start.dtype
@@ -100,7 +100,7 @@ def _pool_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     return (TensorType(dtype, (rois.shape[0], x.shape[1], as_int(attributes["height"]), as_int(attributes["width"]))),)
 
 
-def _pool(p: Program, attributes: Attributes) -> None:
+def _pool(p: ProgramBuilder, attributes: Attributes) -> None:
     """R. Girshick, "Fast R-CNN" (2015), section 2.1: bins of whole pixels, which may overlap by one."""
     x, rois, y = p.input(0), p.input(1), p.output
     with p.places(y.shape[:2]) as (roi, channel):
@@ -125,7 +125,7 @@ def _pool(p: Program, attributes: Attributes) -> None:
             y[roi, channel, i, j] = E.select(empty, 0.0, best.value)
 
 
-def _bin(p: Program, start: Expr, part: Expr, cell: Int, extent: Int) -> tuple[Int, Int]:
+def _bin(p: ProgramBuilder, start: Expr, part: Expr, cell: Int, extent: Int) -> tuple[Int, Int]:
     """The first pixel of a bin, and how many of its pixels lie on the image."""
     n = E.cast(number(cell, "int32"), start.dtype)
     size = count_of(extent, start.dtype)

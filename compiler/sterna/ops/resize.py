@@ -13,7 +13,7 @@ from typing import Any
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int, maximum, minimum
 from sterna.ops.formulas import at, widened
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -118,25 +118,27 @@ def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, results)
 
 
-def _resize(call: Call) -> Tensor:
-    x = call.input(0)
+def _resize(applied: Application) -> Tensor:
+    x = applied.input(0)
     sizes = x.shape
     moved = [
-        n for n, (a, b, s) in enumerate(zip(sizes, call["sizes"], call["scales"], strict=True)) if a != b or s != 1.0
+        n
+        for n, (a, b, s) in enumerate(zip(sizes, applied["sizes"], applied["scales"], strict=True))
+        if a != b or s != 1.0
     ]
 
     def body(*index: Int) -> Expr:
         taps: dict[int, list[tuple[Int, Expr | None]]] = {}
         for n in moved:
-            result = as_int(call["sizes"][n])
+            result = as_int(applied["sizes"][n])
             if sizes[n].is_const and result.is_const:
-                scale = ratio(call["scales"][n], int(sizes[n]), int(result))
-                slope, offset = position(call["transform"], scale, int(sizes[n]), int(result))
+                scale = ratio(applied["scales"][n], int(sizes[n]), int(result))
+                slope, offset = position(applied["transform"], scale, int(sizes[n]), int(result))
             else:
-                slope, offset = position(call["transform"], simple(call["scales"][n]), 2, 2)
+                slope, offset = position(applied["transform"], simple(applied["scales"][n]), 2, 2)
             last = sizes[n] - 1
-            if call["mode"] == "nearest":
-                taps[n] = [(_clamped(_nearest(index[n], slope, offset, call["rounding"]), last), None)]
+            if applied["mode"] == "nearest":
+                taps[n] = [(_clamped(_nearest(index[n], slope, offset, applied["rounding"]), last), None)]
                 continue
             top, bottom = _rational(index[n], slope, offset)
             base = top // bottom
@@ -144,16 +146,16 @@ def _resize(call: Call) -> Tensor:
                 taps[n] = [(_clamped(base, last), None)]
                 continue
             t = E.cast(E.index_value(top % bottom), "float32") * (1.0 / bottom)
-            if call["mode"] == "linear":
+            if applied["mode"] == "linear":
                 taps[n] = [(_clamped(base, last), 1.0 - t), (_clamped(base + 1, last), t)]
             else:
-                weights = cubic_weights(t, call["cubic_coefficient"])
+                weights = cubic_weights(t, applied["cubic_coefficient"])
                 taps[n] = [(_clamped(base + k - 1, last), w) for k, w in enumerate(weights)]
 
         def blend(chosen: list[Int], rest: list[int]) -> Expr:
             if not rest:
                 value = at(x, chosen)
-                return value if call["mode"] == "nearest" else E.cast(widened(value), "float32")
+                return value if applied["mode"] == "nearest" else E.cast(widened(value), "float32")
             n, *others = rest
             total: Expr | None = None
             for source, weight in taps[n]:
@@ -165,7 +167,7 @@ def _resize(call: Call) -> Tensor:
 
         return E.cast(blend(list(index), moved), x.dtype)
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 def _clamped(index: Int, last: Int) -> Int:

@@ -13,7 +13,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int, maximum, minimum
 from sterna.ops.formulas import at, count, rounded, wide, widened
-from sterna.ops.operator import Attribute, Call, Fusion, Operator, Types, case, unfit
+from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.resize import cubic_weights
 from sterna.ops.types import check_dtype, present, single
 from sterna.te import expr as E
@@ -61,12 +61,12 @@ def _whole(value: Expr) -> Expr:
     return E.cast(value, "int32")
 
 
-def _grid_sample(call: Call) -> Tensor:
-    x, grid = call.input(0), call.input(1)
+def _grid_sample(applied: Application) -> Tensor:
+    x, grid = applied.input(0), applied.input(1)
     spatial = len(x.shape) - 2
     share_dtype = wide(grid.dtype)
     sizes = x.shape[2:]
-    corners, padding, mode = call["align_corners"], call["padding"], call["mode"]
+    corners, padding, mode = applied["align_corners"], applied["padding"], applied["mode"]
     low = 0.0 if corners else -0.5
 
     def number(size: Int) -> Expr:
@@ -106,7 +106,7 @@ def _grid_sample(call: Call) -> Tensor:
         assert total is not None
         return E.cast(total, x.dtype)
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 # ---------------------------------------------------------------- deformable convolution
@@ -118,10 +118,10 @@ def _patches_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return TensorType(x.dtype, (*x.shape[:2], as_int(math.prod(kernel)), *offset.shape[2:]))
 
 
-def _patches(call: Call) -> Tensor:
-    x, offset, mask = call.input(0), call.input(1), call.inputs[2] if len(call.inputs) > 2 else None
-    kernel, strides, dilations, pads = call["kernel"], call["strides"], call["dilations"], call["pads"]
-    per_group = int(x.shape[1]) // call["offset_groups"]
+def _patches(applied: Application) -> Tensor:
+    x, offset, mask = applied.input(0), applied.input(1), applied.inputs[2] if len(applied.inputs) > 2 else None
+    kernel, strides, dilations, pads = applied["kernel"], applied["strides"], applied["dilations"], applied["pads"]
+    per_group = int(x.shape[1]) // applied["offset_groups"]
     taps_each = math.prod(kernel)
     sizes = x.shape[2:]
 
@@ -148,7 +148,7 @@ def _patches(call: Call) -> Tensor:
             total = total * E.cast(widened(at(mask, (n, group * taps_each + k, i, j))), "float32")
         return E.cast(total, x.dtype)
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 # ---------------------------------------------------------------- reversed sequences
@@ -161,9 +161,9 @@ def _reverse_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return x
 
 
-def _reverse(call: Call) -> Tensor:
-    x, lengths = call.input(0), call.input(1)
-    time, batch = call["time_axis"], call["batch_axis"]
+def _reverse(applied: Application) -> Tensor:
+    x, lengths = applied.input(0), applied.input(1)
+    time, batch = applied["time_axis"], applied["batch_axis"]
 
     def body(*index: Int) -> Expr:
         length = at(lengths, (index[batch],))
@@ -171,7 +171,7 @@ def _reverse(call: Call) -> Tensor:
         source = E.select(t < length, length - 1 - t, t)
         return at(x, (*index[:time], position(source, x.shape[time]), *index[time + 1 :]))
 
-    return compute(call.name, call.output.shape, body)
+    return compute(applied.name, applied.output.shape, body)
 
 
 # ---------------------------------------------------------------- folding
@@ -201,20 +201,20 @@ def _flat(index: Sequence[Int], sizes: Sequence[int]) -> Int:
     return total
 
 
-def _fold(call: Call) -> Tensor:
+def _fold(applied: Application) -> Tensor:
     """Every element of the image adds up the blocks' elements that lie on it."""
-    x, kernel = call.input(0), call["kernel"]
-    counts = _blocks(call.attributes)
+    x, kernel = applied.input(0), applied["kernel"]
+    counts = _blocks(applied.attributes)
     inner = [reduce_axis(f"k{d}", extent) for d, extent in enumerate(kernel)]
 
     def body(n: Int, c: Int, *place: Int) -> Expr:
         inside: Expr | None = None
         blocks = []
         for d, (p, k) in enumerate(zip(place, inner, strict=True)):
-            reach = p + call["pads"][d] - k.var * call["dilations"][d]
-            block = reach // call["strides"][d]
-            if call["strides"][d] != 1:
-                inside = E.both(inside, E.compare("eq", E.index_value(reach % call["strides"][d]), 0))
+            reach = p + applied["pads"][d] - k.var * applied["dilations"][d]
+            block = reach // applied["strides"][d]
+            if applied["strides"][d] != 1:
+                inside = E.both(inside, E.compare("eq", E.index_value(reach % applied["strides"][d]), 0))
             inside = E.both(inside, E.in_range(block, counts[d]))
             blocks.append(maximum(minimum(block, counts[d] - 1), 0))
         row = c * math.prod(kernel) + _flat([k.var for k in inner], kernel)
@@ -223,9 +223,9 @@ def _fold(call: Call) -> Tensor:
 
     axes = ["n", "c", *(f"i{d}" for d in range(len(kernel)))]
     if x.dtype == wide(x.dtype):
-        return compute(call.name, call.output.shape, body, axes, family="pooling")
-    stage = compute(call.stage("wide"), call.output.shape, body, axes, family="pooling")
-    return rounded(call.name, stage, x.dtype)
+        return compute(applied.name, applied.output.shape, body, axes, family="pooling")
+    stage = compute(applied.stage("wide"), applied.output.shape, body, axes, family="pooling")
+    return rounded(applied.name, stage, x.dtype)
 
 
 F = "float32"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir.graph import TensorType
-from sterna.loops.build import Array, Index, Program, number
+from sterna.loops.build import Array, Index, ProgramBuilder, number
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.types import axis_of, check_dtype, present, same_dtype, with_dim
 from sterna.te import expr as E
@@ -47,7 +47,7 @@ def _elements_types(types: Types, attributes: Attributes) -> tuple[TensorType, .
     return (x,)
 
 
-def _elements(p: Program, attributes: Attributes) -> None:
+def _elements(p: ProgramBuilder, attributes: Attributes) -> None:
     x, indices, updates, result = p.input(0), p.input(1), p.input(2), p.output
     axis = axis_of(attributes["axis"], len(x.shape))
     p.copy(result, x)
@@ -68,7 +68,7 @@ def _nd_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     return (x,)
 
 
-def _nd(p: Program, attributes: Attributes) -> None:
+def _nd(p: ProgramBuilder, attributes: Attributes) -> None:
     x, indices, updates, result = p.input(0), p.input(1), p.input(2), p.output
     depth = int(indices.shape[-1])
     p.copy(result, x)
@@ -96,7 +96,7 @@ def _cache_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
     return (cache,)
 
 
-def _cache(p: Program, attributes: Attributes) -> None:
+def _cache(p: ProgramBuilder, attributes: Attributes) -> None:
     cache, update, result = p.input(0), p.input(1), p.output
     starts = p.inputs[2] if len(p.inputs) > 2 else None
     axis = axis_of(attributes["axis"], len(cache.shape))

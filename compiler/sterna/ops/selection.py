@@ -12,7 +12,7 @@ from sterna.ir.integer import Int, as_int, minimum
 from sterna.loops.build import (
     Array,
     Index,
-    Program,
+    ProgramBuilder,
     Variable,
     both,
     either,
@@ -43,7 +43,7 @@ def _top_k_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
     return (TensorType(x.dtype, shape), TensorType("int64", shape))
 
 
-def _top_k(p: Program, attributes: Attributes) -> None:
+def _top_k(p: ProgramBuilder, attributes: Attributes) -> None:
     x, (values, indices) = p.input(0), p.outputs
     axis, k = axis_of(attributes["axis"], len(x.shape)), as_int(attributes["k"][0])
     extent = x.shape[axis]
@@ -99,7 +99,7 @@ def _non_zero_types(types: Types, attributes: Attributes) -> tuple[TensorType, .
     return (TensorType("int64", (as_int(x.rank), _size(attributes))), _count_type())
 
 
-def _non_zero(p: Program, attributes: Attributes) -> None:
+def _non_zero(p: ProgramBuilder, attributes: Attributes) -> None:
     x, (places, total) = p.input(0), p.outputs
     p.fill(places, 0)
     count = p.variable("count", 0, integer(product(x.shape)))
@@ -122,7 +122,7 @@ def _compress_types(types: Types, attributes: Attributes) -> tuple[TensorType, .
     return (TensorType(x.dtype, with_dim(x.shape, axis, _size(attributes))), _count_type())
 
 
-def _compress(p: Program, attributes: Attributes) -> None:
+def _compress(p: ProgramBuilder, attributes: Attributes) -> None:
     x, condition, (kept, total) = p.input(0), p.input(1), p.outputs
     flat = attributes["axis"] is None
     axis = 0 if flat else axis_of(attributes["axis"], len(x.shape))
@@ -160,7 +160,7 @@ def _unique_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...
     )  # fmt: skip
 
 
-def _unique(p: Program, attributes: Attributes) -> None:
+def _unique(p: ProgramBuilder, attributes: Attributes) -> None:
     x, (values, first, inverse, counts, total) = p.input(0), p.outputs
     flat = attributes["axis"] is None
     axis = 0 if flat else axis_of(attributes["axis"], len(x.shape))
@@ -268,12 +268,12 @@ def _suppression_types(types: Types, attributes: Attributes) -> tuple[TensorType
     return (TensorType("int64", (_size(attributes), as_int(3))), _count_type())
 
 
-def _first_element(p: Program, position: int, otherwise: float, dtype: str) -> Expr:
+def _first_element(p: ProgramBuilder, position: int, otherwise: float, dtype: str) -> Expr:
     array = p.inputs[position]
     return E.const(otherwise, dtype) if array is None else array[(0,) * len(array.shape)]
 
 
-def _suppression(p: Program, attributes: Attributes) -> None:
+def _suppression(p: ProgramBuilder, attributes: Attributes) -> None:
     boxes, scores, (chosen, total) = p.input(0), p.input(1), p.outputs
     batches, n_boxes, n_classes = boxes.shape[0], boxes.shape[1], scores.shape[1]
     kind = integer(n_boxes)
@@ -321,7 +321,7 @@ def _suppression(p: Program, attributes: Attributes) -> None:
     total[()] = E.cast(count.value, "int64")
 
 
-def _corners(p: Program, boxes: Array, batch: Int, n: Expr, centered: bool) -> tuple[Expr, ...]:
+def _corners(p: ProgramBuilder, boxes: Array, batch: Int, n: Expr, centered: bool) -> tuple[Expr, ...]:
     """(least y, least x, greatest y, greatest x) of a box."""
     a, b, c, d = (boxes[batch, n, k] for k in range(4))
     if centered:
@@ -332,7 +332,7 @@ def _corners(p: Program, boxes: Array, batch: Int, n: Expr, centered: bool) -> t
     return tuple(p.let(corner, "corner") for corner in corners)
 
 
-def _overlap(p: Program, a: tuple[Expr, ...], b: tuple[Expr, ...], limit: Expr) -> Expr:
+def _overlap(p: ProgramBuilder, a: tuple[Expr, ...], b: tuple[Expr, ...], limit: Expr) -> Expr:
     """Whether the intersection of two boxes is more than a part of their union."""
     height = p.let(E.minimum(a[2], b[2]) - E.maximum(a[0], b[0]))
     width = p.let(E.minimum(a[3], b[3]) - E.maximum(a[1], b[1]))

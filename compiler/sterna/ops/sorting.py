@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sterna.ir import dtypes
 from sterna.ir.integer import IntLike, as_int
-from sterna.loops.build import Array, Program, Variable, both, either, negated, number
+from sterna.loops.build import Array, ProgramBuilder, Variable, both, either, negated, number
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -27,7 +27,7 @@ def ranked(a: Expr, b: Expr, i: Expr, j: Expr, largest: bool) -> Expr:
     return either(greater(first, second), both(negated(greater(second, first)), i < j))
 
 
-def sift_down(p: Program, heap: Array, start: Expr | Variable, size: Expr | Variable, before: Before) -> None:
+def sift_down(p: ProgramBuilder, heap: Array, start: Expr | Variable, size: Expr | Variable, before: Before) -> None:
     """Restores the order of a heap whose element at `start` may belong further down.
 
     The root of the heap is the position that comes last. `size` is how many there are, at least one.
@@ -50,14 +50,14 @@ def sift_down(p: Program, heap: Array, start: Expr | Variable, size: Expr | Vari
     heap[hole] = item
 
 
-def make_heap(p: Program, heap: Array, size: IntLike, before: Before) -> None:
+def make_heap(p: ProgramBuilder, heap: Array, size: IntLike, before: Before) -> None:
     """Turns an array of positions into a heap."""
     half = as_int(size) // 2
     with p.loop(half, "n") as n:
         sift_down(p, heap, number(half - 1 - n, heap.dtype), number(as_int(size), heap.dtype), before)
 
 
-def sort_heap(p: Program, heap: Array, size: IntLike, before: Before) -> None:
+def sort_heap(p: ProgramBuilder, heap: Array, size: IntLike, before: Before) -> None:
     """Turns a heap into the positions in their order."""
     with p.loop(as_int(size) - 1, "n") as n:
         last = as_int(size) - 1 - n
@@ -67,7 +67,7 @@ def sort_heap(p: Program, heap: Array, size: IntLike, before: Before) -> None:
         sift_down(p, heap, E.const(0, heap.dtype), number(last, heap.dtype), before)
 
 
-def sort(p: Program, positions: Array, size: IntLike, before: Before) -> None:
+def sort(p: ProgramBuilder, positions: Array, size: IntLike, before: Before) -> None:
     """Sorts positions."""
     make_heap(p, positions, size, before)
     sort_heap(p, positions, size, before)

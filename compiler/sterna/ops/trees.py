@@ -11,7 +11,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType
 from sterna.ir.integer import as_int
 from sterna.loops.build import Array as Memory
-from sterna.loops.build import Program, both, either, equal, negated, number
+from sterna.loops.build import ProgramBuilder, both, either, equal, negated, number
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.types import INTEGERS, NUMBERS, check_dtype, present
 from sterna.te import expr as E
@@ -35,7 +35,7 @@ def _types(types: Types, attributes: Mapping[str, Any]) -> tuple[TensorType, ...
     return (TensorType(values.dtype, (x.shape[0], as_int(attributes["targets"]))),)
 
 
-def _program(p: Program, attributes: Mapping[str, Any]) -> None:
+def _program(p: ProgramBuilder, attributes: Mapping[str, Any]) -> None:
     x, scores = p.input(0), p.output
     features, children, weights = p.input(2), p.input(6), p.input(8)
     n_targets = scores.shape[1]
@@ -78,7 +78,7 @@ def _program(p: Program, attributes: Mapping[str, Any]) -> None:
             scores[row, n] = total
 
 
-def _decision(p: Program, at: Any, value: Expr, mode: str) -> Expr:
+def _decision(p: ProgramBuilder, at: Any, value: Expr, mode: str) -> Expr:
     """Whether the first child follows."""
     modes, missing = p.inputs[4], p.inputs[5]
     split = p.input(3)[at]

@@ -10,7 +10,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike, OpenSizeError, as_int
 from sterna.ir.sizes import sizes_wanted
-from sterna.loops.build import Program
+from sterna.loops.build import ProgramBuilder
 from sterna.loops.program import Buffer, Function, Scope, dense_buffer
 from sterna.ops import operators
 from sterna.passes.fuse import Group
@@ -266,7 +266,7 @@ def row_call(row: Value, number: Value, rows: Value, sources: tuple[str, ...], v
         places[0] = replace(places[0], shape=(row.type.elements,), strides=(ONE,))
         whole = replace(whole, shape=(rows.shape[0], row.type.elements), strides=(row.type.elements, ONE))
     buffers = (*places, whole)
-    program = Program("store_row", places, (whole,))
+    program = ProgramBuilder("store_row", places, (whole,))
     x, i, y = program.input(0), program.input(1), program.output
     place = program.index(i[()], y.shape[0])
     with program.nest(x.shape) as at:

@@ -21,7 +21,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.passes.kernels import Call
-from sterna.passes.steps import Choice, Control, Repeat
+from sterna.passes.linearize import Choice, Control, Repeat
 from sterna.passes.views import Storage, Views
 from sterna.te.layout import most_elements
 
@@ -87,7 +87,7 @@ def plan_memory(
 
     Args:
         keep_all: no memory is reused, so that every intermediate tensor can be looked at after a run.
-        control: of the calls (`passes.steps`).
+        control: of the calls (`passes.linearize`).
     """
     buffers = _lives(graph, calls, views, control)
     if keep_all:

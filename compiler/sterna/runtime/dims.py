@@ -164,7 +164,7 @@ def _negated(expression: Expression) -> Expression | None:
 
 
 @dataclass(frozen=True)
-class Shaped:
+class GivenShape:
     """The shape that was given for an input whose own shape is `wanted`: of the same rank."""
 
     input: str
@@ -178,7 +178,7 @@ def bounds_text(names: Iterable[str], bounds: Mapping[str, Bounds]) -> str:
 
 
 def infer(
-    given: Sequence[Shaped], bounds: Mapping[str, Bounds], present: Mapping[str, int]
+    given: Sequence[GivenShape], bounds: Mapping[str, Bounds], present: Mapping[str, int]
 ) -> tuple[dict[str, int], list[Diagnostic]]:
     """The size of every dimension, and what is wrong with the shapes.
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sterna.advice import Advice, Fix, shapes
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.runtime.axes import axes_fix
-from sterna.runtime.dims import Bounds, Dimension, Shaped, bounds_text, infer
+from sterna.runtime.dims import Bounds, Dimension, GivenShape, bounds_text, infer
 
 Array = npt.NDArray[Any]
 
@@ -144,7 +144,7 @@ def match_open_inputs(
     arrays, problems = _match(specs, given)
     if not problems and all(map(_has_shape, arrays.values(), at_present)):
         return list(arrays.values()), present
-    shapes = [Shaped(spec.name, spec.shape, arrays[spec.name].shape) for spec in specs if spec.name in arrays]
+    shapes = [GivenShape(spec.name, spec.shape, arrays[spec.name].shape) for spec in specs if spec.name in arrays]
     sizes, wrong = infer(shapes, bounds, present)
     if wrong:
         signature = f"{_list(specs)}, with {bounds_text(bounds, bounds)}"

@@ -27,8 +27,8 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import INTRINSICS, TileIntrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
+from sterna.schedule.decisions import Derived, Fuse, Packing, RaggedTail, Split, StageSchedule, Step, Tensorized
 from sterna.schedule.products import factors, matching
-from sterna.schedule.state import Derived, Fuse, Packing, RaggedTail, Split, StageState, Step, Tensorized
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.tensor import Axis, Kernel, Tensor
@@ -46,7 +46,7 @@ class Schedule:
     def __init__(self, kernel: Kernel):
         self.kernel = kernel
         self.steps: tuple[Step, ...] = ()
-        self.stages: dict[str, StageState] = {}
+        self.stages: dict[str, StageSchedule] = {}
         self.packings: dict[str, Packing] = {}
         self.derived: dict[str, Derived] = {}
         self.narrowed: dict[str, Tensor] = {}
@@ -55,7 +55,7 @@ class Schedule:
             names = [a.name for a in tensor.all_axes]
             if len(set(names)) != len(names):
                 raise ValueError(f"stage {tensor.name} names an axis twice: {names}")
-            self.stages[tensor.name] = StageState(tensor, tensor.body, names)
+            self.stages[tensor.name] = StageSchedule(tensor, tensor.body, names)
         self.outputs = [t.name for t in kernel.outputs]
 
     # -- axes
@@ -155,7 +155,7 @@ class Schedule:
         and left out, so the right factor must be packed with room for them.
         """
         *axes, intrinsic = arguments
-        s: StageState = self._step("tensorize", stage, *arguments)
+        s: StageSchedule = self._step("tensorize", stage, *arguments)
         for axis in axes:
             self._leaf(s, axis)
         declared = INTRINSICS.get(intrinsic)
@@ -182,7 +182,7 @@ class Schedule:
         s.tensorized = Tensorized(declared, tuple(axes), swapped)
 
     @staticmethod
-    def _split_at(s: StageState, axis: str) -> int | None:
+    def _split_at(s: StageSchedule, axis: str) -> int | None:
         """Iterations of the inner part of a split, or of the outer one where a split inner part is split evenly."""
         factors = {r.inner: r.factor for r in s.relations if isinstance(r, Split)}
         if axis in factors:
@@ -195,7 +195,7 @@ class Schedule:
         """Computes a stage part by part: each part is what is left of its domain between the positions along these axes
         at which the stage's conditions change (loop partitioning), so that no element asks for what its part settles.
         A stage that pads another one becomes loops over the border and loops over the interior."""
-        s: StageState = self._step("partition", stage, *axes)
+        s: StageSchedule = self._step("partition", stage, *axes)
         own = [a.name for a in s.tensor.axes]
         if stray := [a for a in axes if a not in own]:
             self._illegal(f"{stray[0]} is not an axis of the elements of {stage}", f"its axes: {', '.join(own)}")
@@ -221,8 +221,8 @@ class Schedule:
             self._illegal(f"unknown scope {scope}", f"one of {', '.join(SCOPES)}")
         if stage in self.outputs:
             self._illegal("an output is computed for itself", "use cache_write")
-        states = () if self.kernel.scan is None else self.kernel.scan.states
-        if (scope == "state") != any(stage == state.next.name for state in states):
+        carries = () if self.kernel.scan is None else self.kernel.scan.carries
+        if (scope == "state") != any(stage == carry.next.name for carry in carries):
             self._illegal(f"{stage} in scope {scope}", "the next state of a recurrence, and no other stage, is a state")
         s.attach, s.scope = (consumer, axis), scope
 
@@ -346,7 +346,7 @@ class Schedule:
         that over (x xor 128) w less (plus) 128 times the sum of w. The latter is computed at compile time (w must be a
         constant) and added where the stage is read.
         """
-        s: StageState = self._step("offset", stage, tensor)
+        s: StageSchedule = self._step("offset", stage, tensor)
         found = factors(s.body)
         reduction = s.body
         if found is None or not isinstance(reduction, Reduce):
@@ -366,7 +366,7 @@ class Schedule:
         s.body = replace(reduction, a=E.binary("mul", *wide))
         self._add_difference(s, w, reduction, -128 if signed else 128)
 
-    def _add_difference(self, s: StageState, w: Load, reduction: Reduce, factor: int) -> None:
+    def _add_difference(self, s: StageSchedule, w: Load, reduction: Reduce, factor: int) -> None:
         """Lets every reader of a stage add `factor` times the sum of a constant."""
         kept = tuple(a for a in s.tensor.axes if any(a in i.symbols() for i in w.indices))
         axes = {a: Axis(a.name, a.extent, a.reduction) for a in (*kept, *reduction.axes)}
@@ -443,9 +443,9 @@ class Schedule:
         if tensor.name in self.stages:
             self._illegal(f"a stage {tensor.name} exists already", "apply the primitive once")
         assert tensor.body is not None
-        self.stages[tensor.name] = StageState(tensor, tensor.body, [a.name for a in tensor.all_axes])
+        self.stages[tensor.name] = StageSchedule(tensor, tensor.body, [a.name for a in tensor.all_axes])
 
-    def _stage(self, name: str) -> StageState:
+    def _stage(self, name: str) -> StageSchedule:
         if name not in self.stages:
             self._illegal(f"no stage {name}", f"stages: {', '.join(self.stages)}")
         return self.stages[name]
@@ -454,8 +454,8 @@ class Schedule:
         self.steps += (Step(primitive, stage, arguments),)
         return self._stage(stage) if known else None
 
-    def _annotate(self, primitive: str, stage: str, axis: str, annotation: str, *more: Any) -> StageState:
-        s: StageState = self._step(primitive, stage, axis, *more)
+    def _annotate(self, primitive: str, stage: str, axis: str, annotation: str, *more: Any) -> StageSchedule:
+        s: StageSchedule = self._step(primitive, stage, axis, *more)
         self._leaf(s, axis)
         if axis in s.annotations:
             self._illegal(f"{axis} is {s.annotations[axis]} already", "annotate an axis once")
@@ -464,7 +464,7 @@ class Schedule:
         s.annotations[axis] = annotation
         return s
 
-    def _leaf(self, s: StageState, axis: str) -> None:
+    def _leaf(self, s: StageSchedule, axis: str) -> None:
         if axis not in s.leaves:
             self._illegal(f"stage {s.name} has no axis {axis}", f"its axes now: {', '.join(s.leaves)}")
 

@@ -17,7 +17,7 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
 from sterna.te.scan import parts
-from sterna.te.tensor import Axis, Kernel, Scan, State, Tensor
+from sterna.te.tensor import Axis, Carry, Kernel, Scan, Tensor
 
 #: Bytes that dot products add up.
 _GROUP = 4
@@ -66,7 +66,7 @@ def collapse(kernel: Kernel, strides: Mapping[str, Sequence[Int]]) -> Collapsed:
 
 
 def _tensors(kernel: Kernel) -> tuple[Tensor, ...]:
-    before = () if kernel.scan is None else tuple(state.previous for state in kernel.scan.states)
+    before = () if kernel.scan is None else tuple(carry.previous for carry in kernel.scan.carries)
     return (*kernel.inputs, *kernel.params, *before, *kernel.stages)
 
 
@@ -75,7 +75,7 @@ def _timed(kernel: Kernel) -> set[str]:
     if kernel.scan is None:
         return set()
     _, steps, _ = parts(kernel.scan, [(t, t.body) for t in kernel.stages if t.body is not None])
-    return {t.name for t in (*steps, *(state.previous for state in kernel.scan.states))}
+    return {t.name for t in (*steps, *(carry.previous for carry in kernel.scan.carries))}
 
 
 def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[Int]], timed: set[str]) -> set[tuple[str, int]]:
@@ -109,11 +109,11 @@ def _mergeable(kernel: Kernel, strides: Mapping[str, Sequence[Int]], timed: set[
 
 def _states(kernel: Kernel) -> list[set[tuple[str, int]]]:
     """Pairs of dimensions of the tensors of one state, which merge in all of them or in none."""
-    states = () if kernel.scan is None else kernel.scan.states
+    carries = () if kernel.scan is None else kernel.scan.carries
     return [
-        {(state.previous.name, d + 1), (state.next.name, d + 1), (state.start.name, d)}
-        for state in states
-        for d in range(len(state.previous.shape) - 2)
+        {(carry.previous.name, d + 1), (carry.next.name, d + 1), (carry.start.name, d)}
+        for carry in carries
+        for d in range(len(carry.previous.shape) - 2)
     ]
 
 
@@ -193,8 +193,8 @@ def _rebuild(kernel: Kernel, groups: Mapping[str, tuple[tuple[int, ...], ...]]) 
         else:
             new[t.name] = _rebuild_stage(t, groups, new)
     if kernel.scan is not None:
-        states = (State(*(new[t.name] for t in (s.previous, s.start, s.next))) for s in kernel.scan.states)
-        object.__setattr__(scan, "states", tuple(states))
+        carries = (Carry(*(new[t.name] for t in (c.previous, c.start, c.next))) for c in kernel.scan.carries)
+        object.__setattr__(scan, "carries", tuple(carries))
     made = Kernel(
         kernel.name,
         tuple(new[t.name] for t in kernel.inputs),

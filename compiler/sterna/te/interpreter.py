@@ -74,14 +74,14 @@ def _in_time(kernel: Kernel, scan: Scan) -> tuple[Sequence[Tensor], ...]:
 
 def _run_scan(scan: Scan, steps: Sequence[Tensor], values: dict[str, Array]) -> None:
     """Computes a recurrence step by step; `values` gets the whole sequences."""
-    for tensor in (*steps, *(state.previous for state in scan.states)):
+    for tensor in (*steps, *(carry.previous for carry in scan.carries)):
         values[tensor.name] = np.empty([int(n) for n in tensor.shape], dtypes.to_numpy(tensor.dtype))
     order = range(int(scan.length))
     last: int | None = None
     for time in reversed(order) if scan.reverse else order:
-        for state in scan.states:
-            start = values[state.start.name].reshape([int(n) for n in state.previous.shape[1:]])
-            values[state.previous.name][time] = start if last is None else values[state.next.name][last]
+        for carry in scan.carries:
+            start = values[carry.start.name].reshape([int(n) for n in carry.previous.shape[1:]])
+            values[carry.previous.name][time] = start if last is None else values[carry.next.name][last]
         for stage in steps:
             ranges = {axis: (0, int(axis.extent)) for axis in stage.all_axes}
             ranges[stage.axes[0]] = (time, time + 1)

@@ -11,9 +11,9 @@ def print_kernel(kernel: Kernel) -> str:
     lines = [f"kernel {kernel.name}"]
     lines += [f"  input {_type(t)}" for t in kernel.inputs]
     lines += [f"  param {_type(t)}" for t in kernel.params]
-    for state in kernel.scan.states if kernel.scan is not None else ():
+    for carry in kernel.scan.carries if kernel.scan is not None else ():
         way = "from the last step" if kernel.scan is not None and kernel.scan.reverse else "from the first step"
-        lines.append(f"  state {_type(state.previous)}: {state.start.name}, then {state.next.name}, {way}")
+        lines.append(f"  state {_type(carry.previous)}: {carry.start.name}, then {carry.next.name}, {way}")
     for t in kernel.stages:
         assert t.body is not None
         word = "output" if t in kernel.outputs else "stage"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sterna.ir.integer import Int, IntLike, as_int
 from sterna.te.expr import Expr, Load, loads
-from sterna.te.tensor import Axis, Scan, State, Tensor, compute
+from sterna.te.tensor import Axis, Carry, Scan, Tensor, compute
 
 
 def scan(
@@ -46,11 +46,11 @@ def scan(
     )
     starts = tuple(_start(f"{name}_start{n}", state) for n, state in enumerate(init))
     after = step(*before)
-    states = tuple(State(p, s, n) for p, s, n in zip(before, starts, after, strict=True))
-    object.__setattr__(made, "states", states)
-    for state in states:
-        if state.next.shape != state.previous.shape or state.next.dtype != state.previous.dtype:
-            raise ValueError(f"{state.next!r} is no next state of {state.start!r} in {size} steps")
+    carries = tuple(Carry(p, s, n) for p, s, n in zip(before, starts, after, strict=True))
+    object.__setattr__(made, "carries", carries)
+    for carry in carries:
+        if carry.next.shape != carry.previous.shape or carry.next.dtype != carry.previous.dtype:
+            raise ValueError(f"{carry.next!r} is no next state of {carry.start!r} in {size} steps")
     return after
 
 
@@ -70,7 +70,7 @@ def parts(scan: Scan, stages: Iterable[tuple[Tensor, Expr]]) -> tuple[list[Tenso
     before: list[Tensor] = []
     steps: list[Tensor] = []
     after: list[Tensor] = []
-    inside = {state.previous.name for state in scan.states}
+    inside = {carry.previous.name for carry in scan.carries}
     later: set[str] = set()
     for stage, body in stages:
         reads = [load for load in loads(body) if load.tensor.name in inside or load.tensor.name in later]
@@ -89,7 +89,7 @@ def parts(scan: Scan, stages: Iterable[tuple[Tensor, Expr]]) -> tuple[list[Tenso
 
 def _needed(scan: Scan, stages: Sequence[tuple[Tensor, Expr]]) -> set[str]:
     """The next states and the stages that they are made of."""
-    needed = {state.next.name for state in scan.states}
+    needed = {carry.next.name for carry in scan.carries}
     for stage, body in reversed(stages):
         if stage.name in needed:
             needed |= {load.tensor.name for load in loads(body)}

@@ -84,8 +84,8 @@ class Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """One state of a recurrence.
+class Carry:
+    """What a recurrence carries from step to step: one of its states.
 
     Args:
         previous: the state before each step; no stage, so that kernels stay acyclic. Its first axis is time.
@@ -104,12 +104,12 @@ class Scan:
 
     Args:
         length: steps; reverse: whether the last one is the first in time.
-        states: filled in once, when the step's stages exist.
+        carries: filled in once, when the step's stages exist.
     """
 
     length: Int
     reverse: bool
-    states: tuple[State, ...] = ()
+    carries: tuple[Carry, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,8 +217,8 @@ def _in_order(outputs: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], list[Scan]
     def visit(t: Tensor) -> None:
         if t.scan is not None and t.scan not in scans:
             scans.append(t.scan)
-            for state in t.scan.states:
-                visit(state.start)
+            for carry in t.scan.carries:
+                visit(carry.start)
         if id(t) in seen or t.body is None:
             return
         seen.add(id(t))
@@ -230,6 +230,6 @@ def _in_order(outputs: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], list[Scan]
     for output in outputs:
         visit(output)
     for scan in scans:
-        for state in scan.states:
-            visit(state.next)
+        for carry in scan.carries:
+            visit(carry.next)
     return tuple(order), scans

@@ -13,7 +13,14 @@ from math import ceil
 from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, cheap, inline_elementwise, reductions, size, stored_apart
-from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
+from sterna.schedule.strategies.contraction import (
+    Contraction,
+    accumulate,
+    contraction_of,
+    register_tile,
+    split_tiles,
+    write_tiles,
+)
 from sterna.schedule.strategies.rows import place_rows
 from sterna.schedule.strategies.tasks import block_tasks
 from sterna.targets.target import Target
@@ -31,9 +38,9 @@ class _Attention:
     with the values."""
 
     scores: Tensor
-    queries: Shape
+    queries: Contraction
     shares: Tensor
-    values: Shape
+    values: Contraction
 
 
 def block_rows(keys: int, target: Target, itemsize: int) -> int:
@@ -105,7 +112,7 @@ def _analyse(kernel: Kernel, context: Context) -> _Attention | None:
     if len(found) != 4 or len(kernel.outputs) != 1:
         return None
     first, peak, total, last = found
-    values, queries = shape_of(last, kernel, context), shape_of(first, kernel, context)
+    values, queries = contraction_of(last, kernel, context), contraction_of(first, kernel, context)
     if values is None or queries is None or (_combiner(peak), _combiner(total)) != ("max", "sum"):
         return None
     shares = values.left.tensor

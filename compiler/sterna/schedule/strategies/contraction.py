@@ -38,7 +38,7 @@ from sterna.te.tensor import Axis, Kernel, Tensor
 
 
 @dataclass(frozen=True)
-class Shape:
+class Contraction:
     """How the axes of a contraction are used: `columns` by the right operand alone, `rows` by the left one."""
 
     stage: Tensor
@@ -76,53 +76,55 @@ class TileLoops:
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
     """The schedule of a kernel with one contraction and element-wise stages around it, else None."""
-    shape = analyse(kernel, context)
-    if shape is None:
+    contraction = analyse(kernel, context)
+    if contraction is None:
         return None
     s = Schedule(kernel)
-    acc, out = stored_apart(s, shape.stage)
+    acc, out = stored_apart(s, contraction.stage)
     inline_elementwise(s)
     lanes = context.lanes(kernel)
-    cycles = least_cycles(shape, lanes * context.target.rate)
-    tile = register_tile(shape, lanes, context, largest_tile(shape, context, lanes, cycles))
-    loops = split_tiles(s, out, shape, tile)
+    cycles = least_cycles(contraction, lanes * context.target.rate)
+    tile = register_tile(contraction, lanes, context, largest_tile(contraction, context, lanes, cycles))
+    loops = split_tiles(s, out, contraction, tile)
     s.reorder(out, loops.columns, *loops.rows, *loops.inner, loops.vector, loops.lane)
-    place = tile_tasks(s, out, loops.columns, loops.rows, shape, cycles, context)
+    place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context)
     write_tiles(s, out, loops)
-    accumulate(s, acc, out, place, shape, tile, context)
+    accumulate(s, acc, out, place, contraction, tile, context)
     return s
 
 
-def register_tile(shape: Shape, lanes: int, context: Context, most: tuple[int, int] | None = None) -> RegisterTile:
+def register_tile(
+    contraction: Contraction, lanes: int, context: Context, most: tuple[int, int] | None = None
+) -> RegisterTile:
     """The tile of the least estimated time.
 
     Args:
         most: rows and vectors that it may have; as many as caches and registers hold if it is None.
     """
-    vectors = -(-size(shape.columns.extent) // lanes)
+    vectors = -(-size(contraction.columns.extent) // lanes)
     rows, vectors = tile_shape(
-        size(shape.rows[-1].extent) if shape.rows else 1,
+        size(contraction.rows[-1].extent) if contraction.rows else 1,
         vectors,
-        product([a.extent for a in shape.inner]),
+        product([a.extent for a in contraction.inner]),
         context.target.vector_registers,
         context.target.rate,
         context.target.loads_per_cycle,
         lanes,
-        most or (rows_in_cache(shape, context) if shape.rows else 1, vectors),
+        most or (rows_in_cache(contraction, context) if contraction.rows else 1, vectors),
     )
     return RegisterTile(rows, vectors, lanes)
 
 
-def split_tiles(s: Schedule, out: str, shape: Shape, tile: RegisterTile, row: str = "") -> TileLoops:
+def split_tiles(s: Schedule, out: str, contraction: Contraction, tile: RegisterTile, row: str = "") -> TileLoops:
     """Splits the axes of the stage that reads a contraction element by element into tiles.
 
     Args:
         row: the axis whose iterations are the rows of tiles, if it is a part of the last row axis.
     """
-    names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
-    columns, within = s.split(out, names[shape.columns.name], tile.columns)
+    names = {a.name: o.name for a, o in zip(contraction.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    columns, within = s.split(out, names[contraction.columns.name], tile.columns)
     vector, lane = s.split(out, within, tile.lanes)
-    rows = [names[r.name] for r in shape.rows]
+    rows = [names[r.name] for r in contraction.rows]
     inner: list[str] = []
     if rows:
         rows[-1], unrolled = s.split(out, row or rows[-1], tile.rows)
@@ -137,22 +139,24 @@ def write_tiles(s: Schedule, out: str, loops: TileLoops) -> None:
     s.vectorize(out, loops.lane)
 
 
-def accumulate(s: Schedule, acc: str, out: str, place: str, shape: Shape, tile: RegisterTile, context: Context) -> None:
+def accumulate(
+    s: Schedule, acc: str, out: str, place: str, contraction: Contraction, tile: RegisterTile, context: Context
+) -> None:
     """Computes the contraction where a tile of `out` begins, in registers: reduction loops, then rows, then the vectors
     of a row. A constant right operand is packed for that."""
     s.compute_at(acc, out, place, "register")
-    vector, lane = s.split(acc, shape.columns.name, tile.lanes)
-    reduced = [a.name for a in shape.inner]
-    s.reorder(acc, *reduced, *(r.name for r in shape.rows), vector, lane)
-    for row in shape.rows:
+    vector, lane = s.split(acc, contraction.columns.name, tile.lanes)
+    reduced = [a.name for a in contraction.inner]
+    s.reorder(acc, *reduced, *(r.name for r in contraction.rows), vector, lane)
+    for row in contraction.rows:
         s.unroll(acc, row.name)
     s.unroll(acc, vector)
     s.vectorize(acc, lane)
-    unroll_short(s, acc, shape, tile.rows * tile.vectors, context.target.unrolled_products)
-    _pack(s, shape, tile.columns)
+    unroll_short(s, acc, contraction, tile.rows * tile.vectors, context.target.unrolled_products)
+    _pack(s, contraction, tile.columns)
 
 
-def analyse(kernel: Kernel, context: Context) -> Shape | None:
+def analyse(kernel: Kernel, context: Context) -> Contraction | None:
     found = reductions(kernel)
     if len(found) != 1 or len(kernel.outputs) != 1:
         return None
@@ -161,10 +165,10 @@ def analyse(kernel: Kernel, context: Context) -> Shape | None:
         a.extent != b.extent for a, b in zip(stage.axes, kernel.outputs[0].axes, strict=True)
     ):
         return None
-    return shape_of(stage, kernel, context)
+    return contraction_of(stage, kernel, context)
 
 
-def shape_of(stage: Tensor, kernel: Kernel, context: Context) -> Shape | None:
+def contraction_of(stage: Tensor, kernel: Kernel, context: Context) -> Contraction | None:
     """How a stage is a contraction, if the register-tiled core can compute it."""
     operands = contraction_operands(stage)
     if operands is None or not stage.axes or stage.axes[-1].extent == 1:
@@ -179,7 +183,7 @@ def shape_of(stage: Tensor, kernel: Kernel, context: Context) -> Shape | None:
         if not packable and stride_of(right, columns, context.strides) != 1:
             continue
         assert stage.reduction is not None
-        return Shape(stage, left, right, columns, stage.axes[:-1], stage.reduction.axes)
+        return Contraction(stage, left, right, columns, stage.axes[:-1], stage.reduction.axes)
     return None
 
 
@@ -194,7 +198,7 @@ def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
     )
 
 
-def largest_tile(shape: Shape, context: Context, lanes: int, cycles: int) -> tuple[int, int]:
+def largest_tile(contraction: Contraction, context: Context, lanes: int, cycles: int) -> tuple[int, int]:
     """The most rows and vectors of a tile. Where one tile would be all of a kernel that is worth sharing, it is
     several, side by side.
 
@@ -202,15 +206,15 @@ def largest_tile(shape: Shape, context: Context, lanes: int, cycles: int) -> tup
         lanes: columns of a vector.
         cycles: of the kernel.
     """
-    vectors = -(-size(shape.columns.extent) // lanes)
-    rows, target = product([a.extent for a in shape.rows]), context.target
+    vectors = -(-size(contraction.columns.extent) // lanes)
+    rows, target = product([a.extent for a in contraction.rows]), context.target
     panels = 1
     if rows <= target.vector_registers and shared(target, cycles):
         panels = max(1, min(target.cores, vectors // 2))
-    return rows_in_cache(shape, context) if shape.rows else 1, -(-vectors // panels)
+    return rows_in_cache(contraction, context) if contraction.rows else 1, -(-vectors // panels)
 
 
-def rows_in_cache(shape: Shape, context: Context) -> int:
+def rows_in_cache(contraction: Contraction, context: Context) -> int:
     """How many rows of the left operand can be walked side by side without throwing one another out of the first cache.
 
     Lines whose addresses differ by a multiple of the size of one way fall into the same set, which holds one line a
@@ -219,11 +223,11 @@ def rows_in_cache(shape: Shape, context: Context) -> int:
     target = context.target
     if not target.l1_bytes:
         return 1 << 30
-    stride = stride_of(shape.left, shape.rows[-1], context.strides)
+    stride = stride_of(contraction.left, contraction.rows[-1], context.strides)
     if stride is None:
         return 1 << 30
     way = target.l1_bytes // target.l1_ways
-    apart = abs(stride) * dtypes.size(shape.left.tensor.dtype)
+    apart = abs(stride) * dtypes.size(contraction.left.tensor.dtype)
     return target.l1_ways * (way // gcd(way, apart)) if apart >= CACHE_LINE else 1 << 30
 
 
@@ -255,7 +259,7 @@ def tile_shape(
 
 
 def tile_tasks(
-    s: Schedule, out: str, column_outer: str, rows: list[str], shape: Shape, cycles: int, context: Context
+    s: Schedule, out: str, column_outer: str, rows: list[str], contraction: Contraction, cycles: int, context: Context
 ) -> str:
     """Orders the loops over tiles and makes the tasks; returns the axis of one tile.
 
@@ -269,7 +273,11 @@ def tile_tasks(
     """
     if not rows:
         return make_tasks(s, out, [column_outer], cycles, context, column_outer)
-    right = [r for r, a in zip(rows, shape.rows, strict=True) if any(a in i.symbols() for i in shape.right.indices)]
+    right = [
+        r
+        for r, a in zip(rows, contraction.rows, strict=True)
+        if any(a in i.symbols() for i in contraction.right.indices)
+    ]
     if right:
         # Of a batch, every product has its own weights.
         order = [*right, column_outer, *(r for r in rows if r not in right)]
@@ -279,7 +287,7 @@ def tile_tasks(
     target = context.target
     known = all(e.is_const for e in extents)
     many = shared(target, cycles) and product(extents) >= 2 * target.cores
-    if not known or not many or 2 * _bytes(shape.right) > target.l2_bytes:
+    if not known or not many or 2 * _bytes(contraction.right) > target.l2_bytes:
         return make_tasks(s, out, [column_outer, *rows], cycles, context, rows[-1])
     s.reorder(out, *rows[:-1], column_outer, rows[-1])
     lead = rows[0]
@@ -295,10 +303,10 @@ def tile_tasks(
     return order[-1]
 
 
-def least_cycles(shape: Shape, multiply_adds: float) -> int:
+def least_cycles(contraction: Contraction, multiply_adds: float) -> int:
     """What a contraction takes at least: so many multiply-adds in a cycle, or weights from the second cache."""
-    work = product([a.extent for a in (*shape.stage.axes, *shape.inner)]) / multiply_adds
-    return max(int(work), _bytes(shape.right) // SECOND_CACHE_RATE)
+    work = product([a.extent for a in (*contraction.stage.axes, *contraction.inner)]) / multiply_adds
+    return max(int(work), _bytes(contraction.right) // SECOND_CACHE_RATE)
 
 
 def _bytes(load: Load) -> int:
@@ -306,24 +314,24 @@ def _bytes(load: Load) -> int:
     return product(list(load.tensor.shape)) * dtypes.size(load.tensor.dtype)
 
 
-def unroll_short(s: Schedule, acc: str, shape: Shape, accumulators: int, budget: int) -> None:
+def unroll_short(s: Schedule, acc: str, contraction: Contraction, accumulators: int, budget: int) -> None:
     """Writes out the innermost reduction loops while the body holds at most `budget` multiply-adds."""
     total = accumulators
-    for axis in reversed(shape.inner):
+    for axis in reversed(contraction.inner):
         total *= size(axis.extent)
         if total > budget:
             return
         s.unroll(acc, axis.name)
 
 
-def _pack(s: Schedule, shape: Shape, nr: int) -> None:
+def _pack(s: Schedule, contraction: Contraction, nr: int) -> None:
     """Stores a constant right operand in panels of NR columns, in the order in which a tile reads them."""
-    right = shape.right.tensor
+    right = contraction.right.tensor
     if not any(p is right for p in s.kernel.params):
         return
     assert isinstance(right, Tensor)
-    at = next(d for d, i in enumerate(shape.right.indices) if shape.columns in i.symbols())
-    if shape.right.indices[at] != shape.columns.var:
+    at = next(d for d, i in enumerate(contraction.right.indices) if contraction.columns in i.symbols())
+    if contraction.right.indices[at] != contraction.columns.var:
         return
     rest = [(d, "") for d in range(len(right.shape)) if d != at]
     s.pack(right.name, {at: nr}, [(at, "o"), *rest, (at, "i")])

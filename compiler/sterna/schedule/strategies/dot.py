@@ -13,7 +13,14 @@ from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
-from sterna.schedule.strategies.contraction import Shape, analyse, largest_tile, least_cycles, tile_shape, tile_tasks
+from sterna.schedule.strategies.contraction import (
+    Contraction,
+    analyse,
+    largest_tile,
+    least_cycles,
+    tile_shape,
+    tile_tasks,
+)
 from sterna.te.expr import Load
 from sterna.te.tensor import Axis, Kernel
 
@@ -28,7 +35,7 @@ class _Fit:
     """
 
     intrinsic: Intrinsic
-    shape: Shape
+    contraction: Contraction
     group: Axis
     offset: bool
 
@@ -38,53 +45,53 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     fit = _fit(kernel, context)
     if fit is None:
         return None
-    shape, intrinsic = fit.shape, fit.intrinsic
+    contraction, intrinsic = fit.contraction, fit.intrinsic
     lanes, depth = intrinsic.lanes, intrinsic.group
     s = Schedule(kernel)
-    acc, out = stored_apart(s, shape.stage)
+    acc, out = stored_apart(s, contraction.stage)
     if fit.offset:
-        s.offset(acc, shape.left.tensor.name)
+        s.offset(acc, contraction.left.tensor.name)
     inline_elementwise(s)
     # A step adds up a group.
-    cycles = least_cycles(shape, lanes * depth * context.target.rate)
-    steps = -(-product([a.extent for a in shape.inner]) // depth)
+    cycles = least_cycles(contraction, lanes * depth * context.target.rate)
+    steps = -(-product([a.extent for a in contraction.inner]) // depth)
     mr, nv = tile_shape(
-        size(shape.rows[-1].extent) if shape.rows else 1,
-        -(-size(shape.columns.extent) // lanes),
+        size(contraction.rows[-1].extent) if contraction.rows else 1,
+        -(-size(contraction.columns.extent) // lanes),
         steps,
         context.target.vector_registers - intrinsic.spare,
         context.target.rate,
         context.target.loads_per_cycle,
         lanes,
-        largest_tile(shape, context, lanes, cycles),
+        largest_tile(contraction, context, lanes, cycles),
     )
     nr = nv * lanes
-    names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
-    column_outer, column_inner = s.split(out, names[shape.columns.name], nr)
+    names = {a.name: o.name for a, o in zip(contraction.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    column_outer, column_inner = s.split(out, names[contraction.columns.name], nr)
     column_vector, column_lane = s.split(out, column_inner, lanes)
-    rows = [names[r.name] for r in shape.rows]
+    rows = [names[r.name] for r in contraction.rows]
     inner: list[str] = []
     if rows:
         rows[-1], unrolled = s.split(out, rows[-1], mr)
         inner = [unrolled]
     s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
-    place = tile_tasks(s, out, column_outer, rows, shape, cycles, context)
+    place = tile_tasks(s, out, column_outer, rows, contraction, cycles, context)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, column_vector)
     s.vectorize(out, column_lane, whole=True)
     s.compute_at(acc, out, place, "register")
-    vector, lane = s.split(acc, shape.columns.name, lanes)
+    vector, lane = s.split(acc, contraction.columns.name, lanes)
     groups, group = s.split(acc, fit.group.name, depth)
     window = _shared_window(fit, context, mr * nv, nv)
-    reduced = [groups if a is fit.group else a.name for a in shape.inner if a is not window]
-    within = [a.name for a in (*shape.rows, window) if a is not None]
+    reduced = [groups if a is fit.group else a.name for a in contraction.inner if a is not window]
+    within = [a.name for a in (*contraction.rows, window) if a is not None]
     s.reorder(acc, *reduced, *within, vector, lane, group)
     for axis in within:
         s.unroll(acc, axis)
     s.unroll(acc, vector)
     s.tensorize(acc, lane, group, intrinsic.name)
-    pack_groups(s, shape.right, shape.columns, fit.group, nr, depth)
+    pack_groups(s, contraction.right, contraction.columns, fit.group, nr, depth)
     return s
 
 
@@ -93,11 +100,11 @@ def _shared_window(fit: _Fit, context: Context, accumulators: int, vectors: int)
     so that each group of activations is repeated once, if registers hold the weights of all its places beside. Where
     a repeated group is an operand in memory and nothing more, there is nothing to gain, and weights that are read in
     another order cost 3 % (ResNet-18)."""
-    left, shape = fit.shape.left, fit.shape
-    if not shape.rows or not fit.offset:
+    left, contraction = fit.contraction.left, fit.contraction
+    if not contraction.rows or not fit.offset:
         return None
-    step = stride_of(left, shape.rows[-1], context.strides)
-    for axis in shape.inner:
+    step = stride_of(left, contraction.rows[-1], context.strides)
+    for axis in contraction.inner:
         if axis is fit.group or step is None or stride_of(left, axis, context.strides) != step:
             continue
         places = size(axis.extent)
@@ -108,27 +115,27 @@ def _shared_window(fit: _Fit, context: Context, accumulators: int, vectors: int)
 
 
 def _fit(kernel: Kernel, context: Context) -> _Fit | None:
-    shape = analyse(kernel, context)
-    if shape is None or shape.stage.dtype != "int32" or shape.right.tensor not in kernel.params:
+    contraction = analyse(kernel, context)
+    if contraction is None or contraction.stage.dtype != "int32" or contraction.right.tensor not in kernel.params:
         return None
-    reduced = [a for a in shape.inner if stride_of(shape.left, a, context.strides) == 1]
-    if len(reduced) != 1 or any(shape.columns in i.symbols() for i in shape.left.indices):
+    reduced = [a for a in contraction.inner if stride_of(contraction.left, a, context.strides) == 1]
+    if len(reduced) != 1 or any(contraction.columns in i.symbols() for i in contraction.left.indices):
         return None
     (group,) = reduced
     # Both must be dimensions of the weights as they are, so that they can be packed.
-    if any(a.var not in shape.right.indices for a in (group, shape.columns)):
+    if any(a.var not in contraction.right.indices for a in (group, contraction.columns)):
         return None
     found = [INTRINSICS[name] for name in context.target.int_dot if size(group.extent) > 1]
-    found = [i for i in found if contains(i.operands[1], shape.right.dtype)]
-    as_it_is = [i for i in found if contains(i.operands[0], shape.left.dtype)]
-    otherwise = [i for i in found if {i.operands[0], shape.left.dtype} == {"int8", "uint8"}]
+    found = [i for i in found if contains(i.operands[1], contraction.right.dtype)]
+    as_it_is = [i for i in found if contains(i.operands[0], contraction.left.dtype)]
+    otherwise = [i for i in found if {i.operands[0], contraction.left.dtype} == {"int8", "uint8"}]
     fitting = as_it_is or otherwise
     if not fitting:
         return None
     # The first is the target's best; a narrower one that holds all columns wastes no lanes.
-    enough = [i for i in fitting if i.lanes >= size(shape.columns.extent)]
+    enough = [i for i in fitting if i.lanes >= size(contraction.columns.extent)]
     chosen = min(enough, key=lambda i: i.lanes, default=fitting[0])
-    return _Fit(chosen, shape, group, offset=not as_it_is)
+    return _Fit(chosen, contraction, group, offset=not as_it_is)
 
 
 def pack_groups(s: Schedule, right: Load, column: Axis, depth: Axis, nr: int, group: int) -> None:

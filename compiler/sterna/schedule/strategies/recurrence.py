@@ -60,7 +60,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
 
 def _kept(s: Schedule, scan: Scan, steps: Sequence[Tensor]) -> set[str]:
     """Stages that are stored: states, outputs, reductions, and what a reduction of the step reads."""
-    kept = {*s.outputs, *(name for state in scan.states for name in (state.start.name, state.next.name))}
+    kept = {*s.outputs, *(name for carry in scan.carries for name in (carry.start.name, carry.next.name))}
     kept |= {name for name, state in s.stages.items() if isinstance(state.body, Reduce)}
     inside = {t.name for t in steps}
     for t in steps:
@@ -146,7 +146,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         for axis in unrolled:
             s.unroll(name, axis)
         s.vectorize(name, lane)
-    states = {state.next.name for state in _scan(s).states}
+    states = {carry.next.name for carry in _scan(s).carries}
     for t in root.placed:
         s.compute_at(t.name, name, place, "state" if t.name in states else "register")
         _placed(s, t, columns, lanes)

@@ -22,7 +22,14 @@ from sterna.schedule.strategies.analysis import (
     size,
     stored_apart,
 )
-from sterna.schedule.strategies.contraction import Shape, accumulate, register_tile, shape_of, split_tiles, write_tiles
+from sterna.schedule.strategies.contraction import (
+    Contraction,
+    accumulate,
+    contraction_of,
+    register_tile,
+    split_tiles,
+    write_tiles,
+)
 from sterna.schedule.strategies.tasks import block_tasks
 from sterna.schedule.strategies.window import channel_steps, store_tiles
 from sterna.targets.target import Target
@@ -93,9 +100,9 @@ class _Chain:
 
     window: Tensor
     stored: Tensor
-    product: Shape
+    product: Contraction
     padded: Tensor | None = None
-    expansion: Shape | None = None
+    expansion: Contraction | None = None
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -123,7 +130,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     return s
 
 
-def _expand(s: Schedule, padded: Tensor, expansion: Shape, out: str, task: str, lanes: int, context: Context) -> None:
+def _expand(
+    s: Schedule, padded: Tensor, expansion: Contraction, out: str, task: str, lanes: int, context: Context
+) -> None:
     """The rows of the expansion that a task needs, padded: border and interior apart."""
     name = padded.name
     s.compute_at(name, out, task, "scratch")
@@ -142,7 +151,7 @@ def _analyse(kernel: Kernel, context: Context) -> _Chain | None:
     if not 2 <= len(found) <= 3 or len(kernel.outputs) != 1:
         return None
     *before, window, last = found
-    contraction = shape_of(last, kernel, context)
+    contraction = contraction_of(last, kernel, context)
     if contraction is None or len(contraction.rows) < _SPATIAL or not _same_elements(kernel.outputs[0], last):
         return None
     stored = contraction.left.tensor
@@ -155,7 +164,7 @@ def _analyse(kernel: Kernel, context: Context) -> _Chain | None:
         return None
     if not before:
         return _Chain(window, stored, contraction)
-    expansion = shape_of(before[0], kernel, context)
+    expansion = contraction_of(before[0], kernel, context)
     padded = data.tensor
     if expansion is None or len(expansion.rows) != len(padded.axes) - 1 or padded.shape[-1] != before[0].shape[-1]:
         return None

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import isqrt, log2
 
 from sterna.ir.integer import Int, ceil_div
+from sterna.schedule.decisions import Fuse, Split, StageSchedule
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.state import Fuse, Split, StageState
 from sterna.schedule.strategies.analysis import Context, product, reductions, size
 from sterna.targets.target import Target
 
@@ -106,7 +106,7 @@ def outermost_task(s: Schedule, out: str, axes: Sequence[str], place: str) -> st
     return fused if place == dynamic else place
 
 
-def extent_of(state: StageState, axis: str) -> Int:
+def extent_of(state: StageSchedule, axis: str) -> Int:
     """Iterations of an axis of a root stage."""
     for r in state.relations:
         if isinstance(r, Split) and axis in (r.outer, r.inner):

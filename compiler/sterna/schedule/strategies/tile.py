@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sterna.intrinsics import TILES, TileIntrinsic
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
-from sterna.schedule.strategies.contraction import Shape, analyse, least_cycles, tile_shape, tile_tasks
+from sterna.schedule.strategies.contraction import Contraction, analyse, least_cycles, tile_shape, tile_tasks
 from sterna.schedule.strategies.dot import pack_groups
 from sterna.te.tensor import Axis, Kernel
 
@@ -30,7 +30,7 @@ class _Plan:
     """
 
     intrinsic: TileIntrinsic
-    shape: Shape
+    contraction: Contraction
     depth: Axis
     step: int
     rows: int
@@ -44,89 +44,89 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     plan = _plan(kernel, context)
     if plan is None:
         return None
-    shape, intrinsic = plan.shape, plan.intrinsic
+    contraction, intrinsic = plan.contraction, plan.intrinsic
     lanes, (down, across) = intrinsic.lanes, plan.block
     s = Schedule(kernel)
-    acc, out = stored_apart(s, shape.stage)
+    acc, out = stored_apart(s, contraction.stage)
     inline_elementwise(s)
     nr = across * lanes
-    names = {a.name: o.name for a, o in zip(shape.stage.axes, s.stages[out].tensor.axes, strict=True)}
-    column_outer, column_inner = s.split(out, names[shape.columns.name], nr)
+    names = {a.name: o.name for a, o in zip(contraction.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    column_outer, column_inner = s.split(out, names[contraction.columns.name], nr)
     column_vector, column_lane = s.split(out, column_inner, context.target.lanes(32))
-    rows = [names[r.name] for r in shape.rows]
+    rows = [names[r.name] for r in contraction.rows]
     within = [rows.pop()] if plan.pitch else []
     height = plan.lines if plan.pitch else down * plan.rows
     rows[-1], row = s.split(out, rows[-1], height)
     s.reorder(out, column_outer, *rows, row, *within, column_vector, column_lane)
-    outer = replace(shape, rows=shape.rows[: len(rows)])
-    place = tile_tasks(s, out, column_outer, rows, outer, least_cycles(shape, _multiply_adds(intrinsic)), context)
+    outer = replace(contraction, rows=contraction.rows[: len(rows)])
+    place = tile_tasks(s, out, column_outer, rows, outer, least_cycles(contraction, _multiply_adds(intrinsic)), context)
     s.unroll(out, column_vector)
     s.vectorize(out, column_lane, whole=True)
     s.compute_at(acc, out, place, "scratch")
-    others = [a.name for a in shape.rows]
+    others = [a.name for a in contraction.rows]
     walked = others.pop()
     if plan.pitch:
         walked = s.fuse(acc, others.pop(), walked, plan.pitch)
     down_outer, tile_row = s.split(acc, walked, plan.rows)
-    across_outer, lane = s.split(acc, shape.columns.name, lanes)
+    across_outer, lane = s.split(acc, contraction.columns.name, lanes)
     steps, part = s.split(acc, plan.depth.name, plan.step)
     word, group = s.split(acc, part, intrinsic.group)
-    reduced = [steps if a is plan.depth else a.name for a in shape.inner]
+    reduced = [steps if a is plan.depth else a.name for a in contraction.inner]
     s.reorder(acc, *reduced, *others, down_outer, across_outer, tile_row, lane, word, group)
     for axis in (*others, down_outer, across_outer):
         s.unroll(acc, axis)
     s.tensorize(acc, tile_row, lane, word, group, intrinsic.name)
-    pack_groups(s, shape.right, shape.columns, plan.depth, nr, intrinsic.group)
+    pack_groups(s, contraction.right, contraction.columns, plan.depth, nr, intrinsic.group)
     return s
 
 
 def _plan(kernel: Kernel, context: Context) -> _Plan | None:
     if not context.target.int_tile:
         return None
-    shape = analyse(kernel, context)
-    if shape is None or shape.stage.dtype != "int32" or not shape.rows:
+    contraction = analyse(kernel, context)
+    if contraction is None or contraction.stage.dtype != "int32" or not contraction.rows:
         return None
     # Tiles are loaded from memory, as nothing else than they lie there.
-    if shape.left.tensor not in kernel.inputs or shape.right.tensor not in kernel.params:
+    if contraction.left.tensor not in kernel.inputs or contraction.right.tensor not in kernel.params:
         return None
-    extents = [a.extent for a in (*shape.stage.axes, *shape.inner)]
-    reduced = [a for a in shape.inner if stride_of(shape.left, a, context.strides) == 1]
-    along = stride_of(shape.left, shape.rows[-1], context.strides)
+    extents = [a.extent for a in (*contraction.stage.axes, *contraction.inner)]
+    reduced = [a for a in contraction.inner if stride_of(contraction.left, a, context.strides) == 1]
+    along = stride_of(contraction.left, contraction.rows[-1], context.strides)
     if len(reduced) != 1 or not along or along < 0 or any(not n.is_const for n in extents):
         return None
     (depth,) = reduced
-    if any(shape.columns in i.symbols() for i in shape.left.indices):
+    if any(contraction.columns in i.symbols() for i in contraction.left.indices):
         return None
     # Both must be dimensions of the weights as they are, so that they can be packed.
-    if any(a.var not in shape.right.indices for a in (depth, shape.columns)):
+    if any(a.var not in contraction.right.indices for a in (depth, contraction.columns)):
         return None
-    types = (shape.left.dtype, shape.right.dtype)
+    types = (contraction.left.dtype, contraction.right.dtype)
     intrinsic = next((TILES[n] for n in context.target.int_tile if TILES[n].operands == types), None)
     if intrinsic is None or (step := _step(size(depth.extent), intrinsic)) is None:
         return None
-    rows, columns = size(shape.rows[-1].extent), -(-size(shape.columns.extent) // intrinsic.lanes)
-    steps = product([a.extent for a in shape.inner]) // step
+    rows, columns = size(contraction.rows[-1].extent), -(-size(contraction.columns.extent) // intrinsic.lanes)
+    steps = product([a.extent for a in contraction.inner]) // step
     found: list[tuple[float, float, _Plan]] = []
-    for lines, pitch in ((1, 0), *_lines(shape, along, context)):
+    for lines, pitch in ((1, 0), *_lines(contraction, along, context)):
         places = (lines - 1) * pitch + rows
         tiles = -(-places // intrinsic.rows)
         for down, across in _blocks(intrinsic, tiles, columns):
             if down == tiles or not pitch:
                 cycles = _cycles(intrinsic, (tiles, columns), (down, across), steps) / lines
-                plan = _Plan(intrinsic, shape, depth, step, -(-places // tiles), (down, across), lines, pitch)
+                plan = _Plan(intrinsic, contraction, depth, step, -(-places // tiles), (down, across), lines, pitch)
                 found.append((cycles, (down + across) / (down * across), plan))
     # Of those that take as long the one with the fewest loads.
     cycles, _, plan = min(found, key=lambda each: each[:2])
-    return plan if cycles < _vector_cycles(shape, context) else None
+    return plan if cycles < _vector_cycles(contraction, context) else None
 
 
-def _lines(shape: Shape, along: int, context: Context) -> list[tuple[int, int]]:
+def _lines(contraction: Contraction, along: int, context: Context) -> list[tuple[int, int]]:
     """How many lines of the image tiles can walk through in one go, with how many places there are from one to the next
     (padding included, which is computed and left out)."""
-    if len(shape.rows) < 2:
+    if len(contraction.rows) < 2:
         return []
-    line, place = shape.rows[-2:]
-    down = stride_of(shape.left, line, context.strides)
+    line, place = contraction.rows[-2:]
+    down = stride_of(contraction.left, line, context.strides)
     if not down or down % along or down // along < size(place.extent):
         return []
     height = size(line.extent)
@@ -166,12 +166,12 @@ def _cycles(intrinsic: TileIntrinsic, tiles: tuple[int, int], block: tuple[int, 
     return total
 
 
-def _vector_cycles(shape: Shape, context: Context) -> float:
+def _vector_cycles(contraction: Contraction, context: Context) -> float:
     """The same by the target's dot products of vectors, or by multiply-adds where it has none."""
     target = context.target
     lanes = target.lanes(32)
-    rows, vectors = size(shape.rows[-1].extent), -(-size(shape.columns.extent) // lanes)
-    depth = -(-product([a.extent for a in shape.inner]) // (4 if target.int_dot else 1))
+    rows, vectors = size(contraction.rows[-1].extent), -(-size(contraction.columns.extent) // lanes)
+    depth = -(-product([a.extent for a in contraction.inner]) // (4 if target.int_dot else 1))
     down, across = tile_shape(
         rows, vectors, depth, target.vector_registers, target.rate, target.loads_per_cycle, lanes, (1 << 30, vectors)
     )

@@ -15,7 +15,7 @@ from sterna.ir.graph import Array, Value
 from sterna.ir.limits import check_table
 
 #: Of a step: from its place in time, and the output and the cell that it finds, to those that it leaves and its result.
-Step = Callable[[Value, list[Value]], tuple[list[Value], Value]]
+Cell = Callable[[Value, list[Value]], tuple[list[Value], Value]]
 
 #: Gates have three bits before the point.
 _GATE_SCALE = 2.0**-12
@@ -53,7 +53,7 @@ class LstmOperands:
         return (0, 1, 2, 3) if self.has(0) else (1, 2, 3)
 
 
-def integer_step(lstm: LstmOperands, x: Value, is_batched: bool) -> Step:
+def integer_step(lstm: LstmOperands, x: Value, is_batched: bool) -> Cell:
     """A step of the whole batch, (batch, units), for inputs (steps, batch, inputs)."""
     return _Integers(lstm, x, is_batched).step
 

@@ -58,14 +58,14 @@ Control = Choice | Repeat
 
 
 @dataclass(frozen=True)
-class Steps:
+class CallSequence:
     """Calls in order, and the control over them: outer before inner, and else by their first calls."""
 
     calls: tuple[Call, ...]
     control: tuple[Control, ...] = ()
 
-    def without(self, dropped: Callable[[Call], bool]) -> Steps:
-        """The steps without some of the calls; control over none goes too."""
+    def without(self, dropped: Callable[[Call], bool]) -> CallSequence:
+        """The sequence without some of the calls; control over none goes too."""
         kept = [not dropped(call) for call in self.calls]
         place = [0, *np.cumsum(kept, dtype=int).tolist()]
         moved: list[Control] = []
@@ -77,15 +77,15 @@ class Steps:
                 moved.append(replace(control, first=first, middle=place[control.middle], last=last))
             else:
                 moved.append(replace(control, first=first, last=last))
-        return Steps(tuple(call for call, keep in zip(self.calls, kept, strict=True) if keep), tuple(moved))
+        return CallSequence(tuple(call for call, keep in zip(self.calls, kept, strict=True) if keep), tuple(moved))
 
 
-def print_steps(steps: Steps) -> str:
+def print_sequence(sequence: CallSequence) -> str:
     """One line per call, indented by the control over it."""
     lines: list[str] = []
     open_: list[Control] = []
-    waiting = list(steps.control)
-    for n, call in enumerate(steps.calls):
+    waiting = list(sequence.control)
+    for n, call in enumerate(sequence.calls):
         while open_ and open_[-1].last <= n:
             open_.pop()
         while waiting and waiting[0].first == n:
@@ -107,8 +107,8 @@ def _repeat_text(control: Repeat) -> str:
     return f"repeat {', '.join(parts)}, at most {control.limit}"
 
 
-def build_steps(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]] = ()) -> Steps:
-    """The steps of an optimized graph with its regions.
+def linearize(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]] = ()) -> CallSequence:
+    """The calls of an optimized graph and of its regions, in the order in which they run.
 
     Args:
         joined: nodes that make one kernel (`passes.fuse`).
@@ -117,7 +117,7 @@ def build_steps(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]]
     lowering.graph(graph)
     for value, state in zip(graph.live_out, graph.live_in, strict=True):
         lowering.assign(value, state, ())
-    return Steps(tuple(lowering.calls), tuple(control for control in lowering.control if control is not None))
+    return CallSequence(tuple(lowering.calls), tuple(control for control in lowering.control if control is not None))
 
 
 class _Lowering:
@@ -221,4 +221,4 @@ def _all_names(graph: Graph) -> list[str]:
     return names
 
 
-__all__ = ["Choice", "Control", "Repeat", "Steps", "build_steps"]
+__all__ = ["CallSequence", "Choice", "Control", "Repeat", "linearize"]

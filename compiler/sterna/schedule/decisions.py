@@ -97,7 +97,7 @@ class Tensorized:
 
 
 @dataclass
-class StageState:
+class StageSchedule:
     """What the steps so far have decided about one stage.
 
     Args:
