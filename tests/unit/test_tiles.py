@@ -297,7 +297,7 @@ def test_configuration_and_registers() -> None:
     assert len(body.shapes) == 8
     assert sum(isinstance(s, P.Tiles) for s in P.walk(body)) == 1
     assert sorted(set(body.registers.values())) == list(range(8))
-    data = body.intrinsic.configuration(((16, 64), (3, 8)))
+    data = body.intrinsic.tiles.configuration(((16, 64), (3, 8)))
     assert len(data) == 64
     assert (data[0], data[16:20], data[48:50]) == (1, bytes([64, 0, 8, 0]), bytes([16, 3]))
     assert not any(data[20:48])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from sterna.intrinsics import Intrinsic, TileIntrinsic
+from sterna.intrinsics import Intrinsic
 from sterna.loops.program import Buffer
 from sterna.targets.target import Target
 
@@ -27,7 +27,7 @@ class Dialect(ABC):
     name: str
     #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
     vectors: bool
-    #: What `TileIntrinsic.name_in` knows the language by.
+    #: What `Intrinsic.name_in` knows the language by.
     tiles: str = ""
 
     def __init__(self, target: Target):
@@ -214,6 +214,7 @@ class Dialect(ABC):
 
     # ---- Tiles, of a dialect that has them ----
 
-    def tile_header(self, intrinsic: TileIntrinsic) -> None:
+    def tile_header(self, intrinsic: Intrinsic) -> None:
         """Remembers what the calls of the intrinsic's functions need."""
-        self.headers.add(str(intrinsic.settings["header"]))
+        assert intrinsic.tiles is not None
+        self.headers.add(intrinsic.tiles.header)

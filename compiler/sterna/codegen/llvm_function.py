@@ -180,7 +180,7 @@ class FunctionWriter:
         """The configuration of the tile registers, the body, and its end."""
         refuse_without_tiles(s.intrinsic, self.target)
         self.held = s
-        data = s.intrinsic.configuration(s.shapes)
+        data = s.configuration
         name, text = f"@tiles_{data.hex()}", "".join(f"\\{byte:02x}" for byte in data)
         self.values.declarations.add(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{text}", align 64')
         self._call_tiles(s.intrinsic.name_in("llvm", "configure"), f"ptr {name}")

@@ -148,7 +148,7 @@ class Printer:
         refuse_without_tiles(s.intrinsic, self.d.target)
         self.held = s
         self.d.tile_header(s.intrinsic)
-        self.line(depth, self.d.table("tiles", s.intrinsic.configuration(s.shapes)))
+        self.line(depth, self.d.table("tiles", s.configuration))
         self.line(depth, f"{s.intrinsic.name_in(self.d.tiles, 'configure')}(tiles);")
         self.stmt(s.body, depth)
         self.line(depth, f"{s.intrinsic.name_in(self.d.tiles, 'release')}();")

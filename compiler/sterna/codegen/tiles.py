@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sterna.errors import error
-from sterna.intrinsics import TileIntrinsic
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Int
 from sterna.loops import program as P
@@ -16,14 +16,14 @@ from sterna.te import expr as E
 
 @dataclass(frozen=True)
 class TileCall:
-    """A call of one of an intrinsic's functions: `operation` is its name among the `settings` of `TileIntrinsic`.
+    """A call of one of an intrinsic's functions: `operation` is its name for `Intrinsic.name_in`.
 
     Args:
         tiles: the registers that it takes first.
         memory: where a tile begins that is loaded or stored, None if it does neither; stride: bytes from row to row.
     """
 
-    intrinsic: TileIntrinsic
+    intrinsic: Intrinsic
     operation: str
     tiles: tuple[int, ...] = ()
     memory: tuple[Buffer, Int] | None = None
@@ -46,13 +46,12 @@ def tile_call(held: P.Tiles | None, s: Stmt) -> TileCall | None:
         stride = value.pitch * dtypes.size(value.dtype)
         return TileCall(held.intrinsic, "load", (number,), (value.tensor, value.indices[0]), stride)
     if isinstance(value, P.Apply):
-        assert isinstance(value.intrinsic, TileIntrinsic)
         tiles = (held.registers[e.variable] for e in value.operands if isinstance(e, P.Read))
         return TileCall(value.intrinsic, "multiply", tuple(tiles))
     return TileCall(held.intrinsic, "zero", (number,))
 
 
-def refuse_without_tiles(intrinsic: TileIntrinsic, target: Target) -> None:
+def refuse_without_tiles(intrinsic: Intrinsic, target: Target) -> None:
     """Refuses a target that lacks what a schedule multiplies tiles by: a variant of a bundle for a lesser machine.
 
     Raises:

@@ -6,14 +6,25 @@ one to the innermost loops of a stage, and a test holds every lowering to its be
 
 from __future__ import annotations
 
-from sterna.intrinsics.declaration import Intrinsic, TileIntrinsic, TileShape
+from sterna.intrinsics.declaration import ANY_MEMORY, Form, Intrinsic, Lowering, Place, TileShape, TileUnit
 from sterna.intrinsics.dot import DOT_PRODUCTS
 from sterna.intrinsics.tile import TILE_PRODUCTS
 
 #: Those that multiply vectors and those that multiply tiles, by the names that targets and schedules give them.
 DOTS: dict[str, Intrinsic] = {i.name: i for i in DOT_PRODUCTS}
-TILES: dict[str, TileIntrinsic] = {i.name: i for i in TILE_PRODUCTS}
+TILES: dict[str, Intrinsic] = {i.name: i for i in TILE_PRODUCTS}
 #: Every intrinsic.
 INTRINSICS: dict[str, Intrinsic] = {**DOTS, **TILES}
 
-__all__ = ["DOTS", "INTRINSICS", "TILES", "Intrinsic", "TileIntrinsic", "TileShape"]
+__all__ = [
+    "ANY_MEMORY",
+    "DOTS",
+    "INTRINSICS",
+    "TILES",
+    "Form",
+    "Intrinsic",
+    "Lowering",
+    "Place",
+    "TileShape",
+    "TileUnit",
+]

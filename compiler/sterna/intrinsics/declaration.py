@@ -1,45 +1,145 @@
-"""What an intrinsic is: a behaviour, and how the generators write it."""
+"""What an intrinsic is: a behaviour, where its operands are, and how the generators write it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from sterna.ir import dtypes
-from sterna.te.expr import Binary, Cast, Load, Reduce
-from sterna.te.tensor import Tensor
+from sterna.te.expr import Load, Reduce
+from sterna.te.tensor import Axis, Tensor
+
+#: (rows, bytes of a row) of a tile register; a register that is not used has none.
+TileShape = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class TileUnit:
+    """Registers of two dimensions, tiles, that some intrinsics take their operands from.
+
+    Args:
+        names: by language ("c", "llvm") the names of the functions `configure` (address), `release` (), `zero` (tile),
+            `load` and `store` (tile, address, bytes from row to row), where a tile is the number of its register.
+        header: what C includes for them.
+        registers: how many tiles there are, accumulators and operands alike.
+        configuration: the memory that `configure` reads, by the shapes of the registers.
+        load_cycles: from one load to the next.
+    """
+
+    names: Mapping[str, Mapping[str, str]]
+    header: str
+    registers: int
+    configuration: Callable[[Sequence[TileShape]], bytes]
+    load_cycles: int
+
+
+class Form(Enum):
+    """Where an intrinsic has its operands and its result."""
+
+    VECTORS = "vectors"
+    """in vector registers"""
+    TILES = "tiles"
+    """in registers of two dimensions"""
+    MEMORY = "memory"
+    """in memory, each element a constant step from the next along each dimension"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operand or the result of an intrinsic over memory lies.
+
+    Args:
+        memory: the name of a target's memory, or ANY_MEMORY.
+        strides: elements from one position to the next along each dimension; None: any number, which the lowering is
+            told.
+    """
+
+    memory: str
+    strides: tuple[int | None, ...]
+
+
+#: The memory of an operand that may lie wherever ordinary loads reach.
+ANY_MEMORY = "any"
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """How a language writes an intrinsic that a target's description declares.
+
+    Args:
+        text: with `$operand` for the address or value of each operand and of the result, `$operand_stride0` and so on
+            for strides. C: a statement, or of an intrinsic over vectors an expression. LLVM: instructions; those over
+            vectors compute %r.
+        header: what C includes for it.
+    """
+
+    text: str
+    header: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Intrinsic:
-    """An operation of the hardware that adds sums of products to accumulators.
+    """An operation of the hardware.
 
     Args:
         name: by which targets and schedules know it.
-        behaviour: a stage whose last axis are the lanes and whose body is the sum that each gets; the last axis that
-            is reduced is the group of neighbours in its operands, as they lie in registers. A dot product has no other
-            axes, and operands (lanes, group).
-        template: the macro `<template>(i)` of `intrinsics/c.j2` that defines the C function `i.function` (accumulator,
-            operands...), and the one of `intrinsics/llvm.j2` that gives the body of the LLVM function: instructions
-            that compute %r from %a0, %a1, %a2.
-        settings: what the macros need to know beside the behaviour.
-        needs: the features of a processor that has it, by the names that targets use; each member is enough.
+        behaviour: the stage that it computes. Of one over vectors the last axis of the stage are the lanes; an operand
+            is a vector of all its elements in order, and the last axis that is reduced is the group of neighbours in
+            the operands. One over tiles has the axes (row, lane), those reduced (word, group): the left operand is
+            (row, word and group), the right one (word, lane, group).
+        accumulates: whether the reduction is added to (or otherwise combined with) what the result was before.
+        template: of the package's own over vectors: the macro `<template>(i)` of `intrinsics/c.j2` that defines the C
+            function `i.function` (accumulator, operands...), and the one of `intrinsics/llvm.j2` that gives the body of
+            the LLVM function: instructions that compute %r from %a0, %a1, %a2.
+        settings: what the macros need to know beside the behaviour; of one over tiles, for each language the name of
+            the function `multiply` (accumulators, left, right).
+        lowerings: by language ("c", "llvm"), of one that a target's description declares.
         spare: vector registers that the lowering takes beside its operands.
+        needs: the features of a processor that has it, by the names that targets use; each member is enough.
+        shorter: axes of which a use may have fewer positions than the behaviour, as tiles are configured.
+        tiles: the registers of one over tiles.
+        places: of one over memory, where each operand and the result lie, by name; what is not there is a value.
+        cycles: from one to the next; latency: from one to the next one into the same accumulators.
     """
 
     name: str
     behaviour: Tensor
-    template: str
+    accumulates: bool = True
+    template: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    lowerings: Mapping[str, Lowering] = field(default_factory=dict)
     spare: int = 0
     needs: tuple[tuple[str, ...], ...] = ((),)
+    shorter: tuple[str, ...] = ()
+    tiles: TileUnit | None = None
+    places: Mapping[str, Place] = field(default_factory=dict)
+    cycles: float = 1.0
+    latency: float = 0.0
+
+    @property
+    def form(self) -> Form:
+        """Where its operands are."""
+        if self.tiles is not None:
+            return Form.TILES
+        return Form.MEMORY if self.places else Form.VECTORS
 
     @property
     def reduction(self) -> Reduce:
+        """The body of a behaviour that reduces."""
         body = self.behaviour.reduction
         assert body is not None
         return body
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes of the behaviour, those reduced last."""
+        return self.behaviour.all_axes
+
+    def size(self, axis: str) -> int:
+        """The (most) positions of an axis."""
+        return int(next(a.extent for a in self.axes if a.name == axis))
 
     @property
     def lanes(self) -> int:
@@ -47,89 +147,47 @@ class Intrinsic:
 
     @property
     def group(self) -> int:
-        """Products that are added up per lane."""
-        return int(self.reduction.axes[-1].extent)
+        """Elements that are added up per lane."""
+        return 1 if self.behaviour.reduction is None else int(self.reduction.axes[-1].extent)
 
     @property
     def dtype(self) -> str:
-        """The accumulators' element type."""
+        """The result's element type."""
         return self.behaviour.dtype
 
     @property
     def vector_bits(self) -> int:
-        """Width of the vector registers that it takes."""
-        return self.lanes * dtypes.bits(self.dtype)
+        """Width of the vector registers that it takes; none of those that have other registers, or no registers."""
+        return self.lanes * dtypes.bits(self.dtype) if self.form is Form.VECTORS else 0
 
     @property
-    def factors(self) -> tuple[Load, Load]:
-        """What is multiplied: an element of either operand, before it is widened."""
-        product = self.reduction.a
-        assert isinstance(product, Binary)
-        found = tuple(c.a if isinstance(c, Cast) else c for c in product.children())
-        assert all(isinstance(load, Load) for load in found)
-        return found  # type: ignore[return-value]
+    def reads(self) -> tuple[Load, ...]:
+        """For each operand the first place where the behaviour reads it, in their order."""
+        found: dict[str, Load] = {}
+        for load in self.behaviour.reads():
+            found.setdefault(load.tensor.name, load)
+        return tuple(found.values())
 
     @property
-    def operands(self) -> tuple[str, str]:
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The operands."""
+        tensors = tuple(load.tensor for load in self.reads)
+        assert all(isinstance(t, Tensor) for t in tensors)
+        return tensors  # type: ignore[return-value]
+
+    @property
+    def operands(self) -> tuple[str, ...]:
         """Element types of the operands."""
-        a, b = self.factors
-        return a.dtype, b.dtype
+        return tuple(t.dtype for t in self.inputs)
 
     @property
     def function(self) -> str:
         """The name of the function that generated code calls."""
-        return self.name.replace(".", "_")
-
-
-#: (rows, bytes of a row) of a tile register; a register that is not used has none.
-TileShape = tuple[int, int]
-
-
-@dataclass(frozen=True, eq=False)
-class TileIntrinsic(Intrinsic):
-    """One that multiplies matrices kept in registers of two dimensions, tiles.
-
-    The behaviour's axes are (row, lane), those reduced (word, group): the left operand is (row, word and group), the
-    right one (word, lane, group). Each may be of fewer rows or words than the hardware's most, as the tiles are
-    configured. `settings` has, for "c" and for "llvm", the names of the functions `configure` (address), `release` (),
-    `zero` (tile), `load` and `store` (tile, address, bytes from row to row) and `multiply` (accumulators, left, right),
-    where a tile is the number of its register.
-
-    Args:
-        registers: how many tiles there are, accumulators and operands alike.
-        configuration: the memory that `configure` reads, by the shapes of the registers.
-        multiply_cycles, load_cycles: from one such instruction to the next; latency: from a product to the next one
-            into the same accumulators.
-    """
-
-    registers: int = 8
-    configuration: Callable[[Sequence[TileShape]], bytes] = lambda shapes: b""
-    multiply_cycles: int = 16
-    load_cycles: int = 8
-    latency: int = 52
-
-    @property
-    def vector_bits(self) -> int:
-        """None: tiles have registers of their own."""
-        return 0
-
-    @property
-    def rows(self) -> int:
-        """The most rows of the accumulators and of the left operand."""
-        return int(self.behaviour.shape[0])
-
-    @property
-    def words(self) -> int:
-        """The most groups of a row of the left operand, which are the rows of the right one."""
-        return int(self.reduction.axes[0].extent)
-
-    @property
-    def depth(self) -> int:
-        """The most products that are added up per accumulator."""
-        return self.words * self.group
+        return self.name.replace(".", "_").replace("-", "_")
 
     def name_in(self, language: str, operation: str) -> str:
         """What a language ("c", "llvm") calls an operation on tiles."""
-        names = self.settings[language]
+        assert self.tiles is not None
+        names = self.settings[language] if operation == "multiply" else self.tiles.names[language]
         assert isinstance(names, Mapping)
         return str(names[operation])

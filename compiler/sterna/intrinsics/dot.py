@@ -20,15 +20,15 @@ def dot_product(lanes: int, group: int, left: str, right: str) -> Tensor:
 
 
 #: x86, AVX512_VNNI (512 bits) and AVX512_VNNI with AVX512VL (256 bits), or AVX_VNNI, whose encoding differs.
-_VNNI = (
-    Intrinsic("vpdpbusd.512", dot_product(16, 4, "uint8", "int8"), "vpdpbusd", {"bits": 512}, needs=(("avx512vnni",),)),
+_VNNI = tuple(
     Intrinsic(
-        "vpdpbusd.256",
-        dot_product(8, 4, "uint8", "int8"),
-        "vpdpbusd",
-        {"bits": 256},
-        needs=(("avx512vnni", "avx512vl"), ("avxvnni",)),
-    ),
+        f"vpdpbusd.{bits}",
+        dot_product(bits // 32, 4, "uint8", "int8"),
+        template="vpdpbusd",
+        settings={"bits": bits},
+        needs=needs,
+    )
+    for bits, needs in ((512, (("avx512vnni",),)), (256, (("avx512vnni", "avx512vl"), ("avxvnni",))))
 )
 
 
@@ -39,8 +39,8 @@ def _pairs(stem: str, bits: int, c: str, llvm: str, feature: str) -> tuple[Intri
         Intrinsic(
             f"{stem}.{bits}.{'u8' if left == 'uint8' else 's8'}",
             dot_product(bits // 32, 4, left, "int8"),
-            "pairs",
-            {"bits": bits, "signed": left == "int8", "c": c, "llvm": llvm},
+            template="pairs",
+            settings={"bits": bits, "signed": left == "int8", "c": c, "llvm": llvm},
             spare=4,
             needs=((feature,),),
         )
@@ -57,9 +57,15 @@ _MADD = (
 #: WebAssembly, fixed-width SIMD: i32x4.dot_i16x8_s.
 _WASM = _pairs("i32x4.dot_i16x8_s", 128, "__builtin_wasm_dot_s_i32x4_i16x8", "llvm.wasm.dot", "simd128")
 #: 64-bit ARM: FEAT_DotProd, and FEAT_I8MM for operands of two signednesses.
-_ARM = (
-    Intrinsic("sdot.128", dot_product(4, 4, "int8", "int8"), "arm", {"instruction": "sdot"}, needs=(("dotprod",),)),
-    Intrinsic("usdot.128", dot_product(4, 4, "uint8", "int8"), "arm", {"instruction": "usdot"}, needs=(("i8mm",),)),
+_ARM = tuple(
+    Intrinsic(
+        f"{instruction}.128",
+        dot_product(4, 4, left, "int8"),
+        template="arm",
+        settings={"instruction": instruction},
+        needs=((feature,),),
+    )
+    for instruction, left, feature in (("sdot", "int8", "dotprod"), ("usdot", "uint8", "i8mm"))
 )
 
 DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM)

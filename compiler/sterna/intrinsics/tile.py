@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from sterna.intrinsics.declaration import TileIntrinsic, TileShape
+from sterna.intrinsics.declaration import Intrinsic, TileShape, TileUnit
 from sterna.ir.integer import Int
 from sterna.te import expr as E
 from sterna.te.tensor import Tensor, compute, placeholder, reduce_axis, total
@@ -28,36 +28,40 @@ def _amx_configuration(shapes: Sequence[TileShape]) -> bytes:
     return struct.pack("<BB14x16H16B", 1, 0, *columns, *[0] * (16 - len(shapes)), *rows, *[0] * (16 - len(shapes)))
 
 
-_AMX_C = {
-    "configure": "_tile_loadconfig", "release": "_tile_release", "zero": "_tile_zero",
-    "load": "_tile_loadd", "store": "_tile_stored",
-}  # fmt: skip
-_AMX_LLVM = {
-    "configure": "llvm.x86.ldtilecfg", "release": "llvm.x86.tilerelease", "zero": "llvm.x86.tilezero",
-    "load": "llvm.x86.tileloadd64", "store": "llvm.x86.tilestored64",
-}  # fmt: skip
+#: Cycles: Intel 64 and IA-32 Architectures Optimization Reference Manual, throughput and latency of the instructions of
+#: AMX.
+_AMX = TileUnit(
+    names={
+        "c": {
+            "configure": "_tile_loadconfig", "release": "_tile_release", "zero": "_tile_zero",
+            "load": "_tile_loadd", "store": "_tile_stored",
+        },
+        "llvm": {
+            "configure": "llvm.x86.ldtilecfg", "release": "llvm.x86.tilerelease", "zero": "llvm.x86.tilezero",
+            "load": "llvm.x86.tileloadd64", "store": "llvm.x86.tilestored64",
+        },
+    },
+    header="immintrin.h", registers=8, configuration=_amx_configuration, load_cycles=8,
+)  # fmt: skip
 
 
-def _amx(left: str, right: str) -> TileIntrinsic:
+def _amx(left: str, right: str) -> Intrinsic:
     signs = "".join("s" if dtype == "int8" else "u" for dtype in (left, right))
     name = f"tdpb{signs}d"
-    return TileIntrinsic(
+    return Intrinsic(
         name,
         tile_product(16, 16, 16, 4, left, right),
-        "tiles",
-        {
-            "c": {**_AMX_C, "multiply": f"_tile_dpb{signs}d"},
-            "llvm": {**_AMX_LLVM, "multiply": f"llvm.x86.{name}"},
-            "header": "immintrin.h",
-        },
+        settings={"c": {"multiply": f"_tile_dpb{signs}d"}, "llvm": {"multiply": f"llvm.x86.{name}"}},
         needs=(("amx-tile", "amx-int8"),),
-        configuration=_amx_configuration,
+        shorter=("row", "w"),
+        tiles=_AMX,
+        cycles=16,
+        latency=52,
     )
 
 
 #: x86, AMX-INT8, for all signednesses of the operands (Intel 64 and IA-32 Architectures Software Developer's Manual,
-#: volume 2, TDPBSSD/TDPBSUD/TDPBUSD/TDPBUUD). Cycles: Intel 64 and IA-32 Architectures Optimization Reference Manual,
-#: throughput and latency of the instructions of AMX.
-TILE_PRODUCTS: tuple[TileIntrinsic, ...] = tuple(
+#: volume 2, TDPBSSD/TDPBSUD/TDPBUSD/TDPBUUD).
+TILE_PRODUCTS: tuple[Intrinsic, ...] = tuple(
     _amx(left, right) for left in ("uint8", "int8") for right in ("int8", "uint8")
 )

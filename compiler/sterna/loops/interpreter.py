@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import SternaError, internal_error
-from sterna.intrinsics import TileIntrinsic
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import Atom, Int, Symbol
+from sterna.ir.integer import Atom, Int, Symbol, as_int
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.interpreter import evaluate_stage, operation
 from sterna.te.position import IndexAtom
-from sterna.te.tensor import Tensor
+from sterna.te.tensor import COMBINING, Tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -171,29 +171,22 @@ class Run:
             result = operation(e, operands)
         return np.asarray(result).astype(dtypes.to_numpy(e.dtype), copy=False)
 
-    def apply(self, e: P.Apply, operands: list[Array]) -> Any:
-        """An intrinsic, by its behaviour."""
-        intrinsic = e.intrinsic
-        if isinstance(intrinsic, TileIntrinsic):
-            return self.apply_tiles(intrinsic, operands)
-        factors = (load.tensor.name for load in intrinsic.factors)
-        shape = (intrinsic.lanes, intrinsic.group)
-        arrays = {name: value.reshape(shape) for name, value in zip(factors, operands[1:], strict=True)}
-        return operands[0] + evaluate_stage(intrinsic.behaviour, arrays)
-
     @staticmethod
-    def apply_tiles(intrinsic: TileIntrinsic, operands: list[Array]) -> Any:
-        """A product of tiles, which may be smaller than the hardware's: then of what they have and zeros."""
-        sums, left, right = operands
-        rows, words = sums.size // intrinsic.lanes, right.size // (intrinsic.lanes * intrinsic.group)
-        shapes = ((rows, words * intrinsic.group), (words, intrinsic.lanes, intrinsic.group))
-        arrays = {}
-        for load, value, shape in zip(intrinsic.factors, (left, right), shapes, strict=True):
+    def apply(e: P.Apply, operands: list[Array]) -> Any:
+        """An intrinsic, by its behaviour; one of fewer positions than it has is one of zeros beyond them."""
+        axes = e.intrinsic.axes
+        last: dict[Atom, Int] = {
+            a: as_int(n - 1) for a, n in zip(axes, e.extents or [int(a.extent) for a in axes], strict=True)
+        }
+        values, arrays = operands[-len(e.intrinsic.inputs) :], {}
+        for load, value in zip(e.intrinsic.reads, values, strict=True):
             assert isinstance(load.tensor, Tensor)
-            whole = [int(n) for n in load.tensor.shape]
-            missing = [(0, n - have) for n, have in zip(whole, shape, strict=True)]
-            arrays[load.tensor.name] = np.pad(value.reshape(shape), missing)
-        return sums + evaluate_stage(intrinsic.behaviour, arrays)[:rows].reshape(-1)
+            have = [int(i.substitute(last)) + 1 for i in load.indices]
+            missing = [(0, int(n) - m) for n, m in zip(load.tensor.shape, have, strict=True)]
+            arrays[load.tensor.name] = np.pad(value.reshape(have), missing)
+        result = evaluate_stage(e.intrinsic.behaviour, arrays)
+        result = result[tuple(slice(0, int(last[a]) + 1) for a in e.intrinsic.behaviour.axes)].reshape(-1)
+        return combined(e.intrinsic, operands[0], result) if e.intrinsic.accumulates else result
 
     def load(self, e: E.Load) -> Any:
         buffer = e.tensor
@@ -234,3 +227,10 @@ class Run:
 
     def error(self, what: str) -> SternaError:
         return internal_error(f"{self.name}: {what}")
+
+
+def combined(intrinsic: Intrinsic, old: Array, new: Array) -> Array:
+    """What an intrinsic that accumulates leaves where something was before."""
+    a, b = (E.const(0, intrinsic.dtype) for _ in range(2))
+    both = E.Binary(intrinsic.dtype, op=COMBINING[intrinsic.reduction.combiner], a=a, b=b)
+    return np.asarray(operation(both, [old, new]))

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sterna.intrinsics import Form
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Extremum, Int, Symbol, as_int, of, reserved
 from sterna.loops import program as P
@@ -26,9 +27,9 @@ from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whol
 from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Function, Stmt, most, seq
 from sterna.loops.regions import infer_regions
-from sterna.loops.tensorize import ScatteredOperandError, tensorized, tile_statement
+from sterna.loops.tensorize import ScatteredOperandError, Uses, tile_statement, vector_statement
 from sterna.schedule.decisions import RaggedTail, Split, StageSchedule
-from sterna.schedule.products import factors
+from sterna.schedule.matching import match
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
 from sterna.te.expr import Reduce
@@ -140,7 +141,7 @@ class Lowering(Bodies):
             return self._store(cursor)
         leaf = cursor.leaf
         if s.tensorized is not None and leaf == s.tensorized.first:
-            return self._tile(cursor) if s.tensorized.row else self._tensorized(cursor)
+            return self._tensorized(cursor)
         if nest.settled(leaf):
             return self._placed(cursor)
         if leaf in s.reduction_leaves:
@@ -311,53 +312,77 @@ class Lowering(Bodies):
         return [P.Alloc(buffer)], {name: Place(buffer, (ZERO,))}
 
     def _tensorized(self, cursor: Cursor) -> Stmt:
-        """The innermost loops as an intrinsic. The first values of its accumulators are plain vectors."""
+        """The innermost loops as an intrinsic."""
+        t = cursor.nest.stage.tensorized
+        assert t is not None
+        if t.intrinsic.form is Form.TILES:
+            return self._tile(cursor)
+        if t.intrinsic.accumulates and cursor.phase is Phase.WHOLE:
+            return seq(*(self._tensorized(cursor.during(phase)) for phase in (Phase.INIT, Phase.UPDATE)))
+        return self._first_values(cursor) if cursor.phase is Phase.INIT else self._on_vectors(cursor)
+
+    def _first_values(self, cursor: Cursor) -> Stmt:
+        """What the accumulators of an intrinsic begin with: plain vectors."""
         nest, s = cursor.nest, cursor.nest.stage
         assert s.tensorized is not None
-        intrinsic, lane, group = s.tensorized.intrinsic, s.tensorized.lane, s.tensorized.group
-        lanes, depth = nest.extent(lane), nest.extent(group)
-        if not lanes.is_const or not depth.is_const:
-            self._refuse(f"{lane} or {group} of stage {s.name} has no constant size", "split by a constant")
+        intrinsic = s.tensorized.intrinsic
+        lane = s.tensorized.axes[len(intrinsic.behaviour.axes) - 1]
+        lanes = nest.extent(lane)
+        if not lanes.is_const:
+            self._refuse(f"{lane} of stage {s.name} has no constant size", "split by a constant")
         across = self._symbol(s, lane, intrinsic.lanes)
-        if cursor.phase is Phase.INIT:
-            nest.bound[lane] = of(across)
-            body = self._level(cursor.inward())
-            return P.For(across, lanes, "vectorized", body, intrinsic.lanes if lanes != intrinsic.lanes else None)
-        along = self._symbol(s, group, intrinsic.group)
-        nest.bound[lane], nest.bound[group] = of(across), of(along)
-        values = self._axis_values(nest)
-        found = factors(self.bodies[s.name])
-        assert found is not None
-        pair = found[::-1] if s.tensorized.swapped else found
-        scalars = [self._resolve(e, values) for e in pair]
+        nest.bound[lane] = of(across)
+        body = self._level(cursor.inward())
+        return P.For(across, lanes, "vectorized", body, intrinsic.lanes if lanes != intrinsic.lanes else None)
+
+    def _on_vectors(self, cursor: Cursor) -> Stmt:
+        """The statement of an intrinsic over vectors."""
+        s = cursor.nest.stage
+        assert s.tensorized is not None
+        sizes = [int(a.extent) for a in s.tensorized.intrinsic.axes]
+        uses = self._uses(cursor, sizes)
         try:
-            return tensorized(
-                self._write(s.name, tuple(values[a] for a in s.tensor.axes), E.const(0, s.tensor.dtype)),
-                scalars,
-                intrinsic,
-                (across, int(lanes)),
-                (along, int(depth)),
-            )
+            return vector_statement(uses)
         except ScatteredOperandError as problem:
-            self._refuse(f"{intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
+            self._refuse(
+                f"{uses.intrinsic.name} in stage {s.name}: {problem}",
+                "split by a constant, pack the operand, or reorder its axes",
+            )
 
     def _tile(self, cursor: Cursor) -> Stmt:
         """The innermost loops as a product of tiles: its accumulators are set to zero, added to, and stored."""
+        s = cursor.nest.stage
+        # Of one row too, an axis has a symbol of its own.
+        uses = self._uses(cursor, [2] * 4)
+        try:
+            return tile_statement(cursor.phase, self.tiles.get(s.name), uses)
+        except ScatteredOperandError as problem:
+            self._refuse(f"{uses.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
+
+    def _uses(self, cursor: Cursor, least: Sequence[int]) -> Uses:
+        """The innermost statement in the terms of the stage's intrinsic; `least`: the positions that the symbol of each
+        axis has room for, whatever a tail has."""
         nest, s, t = cursor.nest, cursor.nest.stage, cursor.nest.stage.tensorized
         assert t is not None
-        sizes = {axis: nest.extent(axis) for axis in t.axes}
-        # Of one row too, an axis has a symbol of its own.
-        symbols = [(self._symbol(s, axis, 2 if n == 1 else n), n) for axis, n in sizes.items()]
-        nest.bound.update({axis: of(symbol) for axis, (symbol, _) in zip(t.axes, symbols, strict=True)})
+        updates = cursor.phase in (Phase.WHOLE, Phase.UPDATE)
+        axes = []
+        for axis, room in zip(t.axes, least, strict=True):
+            extent = nest.extent(axis)
+            fits = extent.is_const and int(extent) <= room
+            axes.append((self._symbol(s, axis, room if fits else extent), extent))
+        nest.bound.update({axis: of(symbol) for axis, (symbol, _) in zip(t.axes, axes, strict=True)})
         nest.unfuse(lambda part, index, extent: index)
-        values = self._axis_values(nest, spatial_only=cursor.phase is not Phase.UPDATE)
+        values = self._axis_values(nest, spatial_only=not updates)
         memory = self._write(s.name, tuple(values[a] for a in s.tensor.axes), E.const(0, s.tensor.dtype))
-        found = (factors(self.bodies[s.name]) if cursor.phase is Phase.UPDATE else None) or ()
-        pair = [self._resolve(e, values) for e in (found[::-1] if t.swapped else found)]
-        try:
-            return tile_statement(cursor.phase, memory, self.tiles.get(s.name), pair, t.intrinsic, symbols)
-        except ScatteredOperandError as problem:
-            self._refuse(f"{t.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
+        assert isinstance(memory, P.Store)
+        places: tuple[tuple[E.Load, E.Expr], ...] = ()
+        if updates:
+            names = {symbol: own.name for (symbol, _), own in zip(axes, t.intrinsic.axes, strict=True)}
+            roles = {a: frozenset(names[v] for v in n.symbols() if v in names) for a, n in values.items()}
+            found = match(self.bodies[s.name], t.intrinsic, roles)
+            assert not isinstance(found, str), found
+            places = tuple((load, self._resolve(e, values)) for load, e in found.places)
+        return Uses(t.intrinsic, memory, places, tuple(axes))
 
     # -- storage
     def _allocate(self, s: StageSchedule, region: Region) -> Buffer:

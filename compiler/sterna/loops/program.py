@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sterna.intrinsics import Intrinsic, TileIntrinsic, TileShape
+from sterna.intrinsics import Intrinsic, TileShape
 from sterna.ir.integer import ZERO, Int, Symbol
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
@@ -129,10 +129,12 @@ class Broadcast(Expr):
 
 @dataclass(frozen=True)
 class Apply(Expr):
-    """What a hardware intrinsic makes of its operands: accumulators, then those of its behaviour, flat."""
+    """What a hardware intrinsic over vectors or tiles makes of its operands: accumulators, if it adds to them, then
+    those of its behaviour, flat; `extents` of its axes, where some have fewer positions than the behaviour."""
 
     intrinsic: Intrinsic = None  # type: ignore[assignment]
     operands: tuple[Expr, ...] = ()
+    extents: tuple[int, ...] = ()
     __hash__ = Expr.__hash__
 
     def text(self, show: Callable[[Expr], str]) -> str:
@@ -291,10 +293,16 @@ class Tiles(Stmt):
         shapes: rows and bytes of a row, by number of the register; registers: of every tile variable of the body.
     """
 
-    intrinsic: TileIntrinsic
+    intrinsic: Intrinsic
     shapes: tuple[TileShape, ...]
     registers: dict[Variable, int]
     body: Stmt
+
+    @property
+    def configuration(self) -> bytes:
+        """The memory that the hardware is configured by."""
+        assert self.intrinsic.tiles is not None
+        return self.intrinsic.tiles.configuration(self.shapes)
 
 
 @dataclass(frozen=True, eq=False)

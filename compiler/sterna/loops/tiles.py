@@ -14,7 +14,7 @@ from itertools import cycle, islice
 from typing import NoReturn
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.intrinsics import TileIntrinsic, TileShape
+from sterna.intrinsics import Form, TileShape, TileUnit
 from sterna.ir import dtypes
 from sterna.loops import program as P
 from sterna.te import expr as E
@@ -33,20 +33,21 @@ def place_tiles(function: P.Function) -> P.Function:
         for s in P.walk(function.body)
         if (value := P.value_of(s)) is not None
         for e in E.walk(value)
-        if isinstance(e, P.Apply) and isinstance(e.intrinsic, TileIntrinsic)
+        if isinstance(e, P.Apply) and e.intrinsic.form is Form.TILES
     }
     if not found:
         return function
-    if len({(i.registers, i.configuration) for i in found}) > 1:
+    units = [i.tiles for i in found if i.tiles is not None]
+    if any(unit is not units[0] for unit in units):
         _refuse(function.name, "tiles of two kinds", "use one kind in a kernel")
-    intrinsic = min(found, key=lambda i: i.name)
+    intrinsic, unit = min(found, key=lambda i: i.name), units[0]
     named = _Naming(function.name).block(function.body)
-    least = _Registers(function.name, intrinsic)
+    least = _Registers(function.name, unit)
     least.block(named)
     # Those that are left let loads go ahead of the products that read the register before.
     loads = dict.fromkeys(_shape(s.variable) for s in P.walk(named) if isinstance(s, P.Let) and s.variable.rows)
-    spare = islice(cycle(loads), intrinsic.registers - len(least.shapes))
-    places = _Registers(function.name, intrinsic, [*least.shapes, *spare])
+    spare = islice(cycle(loads), unit.registers - len(least.shapes))
+    places = _Registers(function.name, unit, [*least.shapes, *spare])
     places.block(named)
     return replace(function, body=P.Tiles(intrinsic, tuple(places.shapes), places.of, named))
 
@@ -142,7 +143,7 @@ class _Registers:
     """Hands out registers, from where a tile is declared or loaded to its last use in that block."""
 
     kernel: str
-    intrinsic: TileIntrinsic
+    unit: TileUnit
     shapes: list[TileShape] = field(default_factory=list)
     of: dict[P.Variable, int] = field(default_factory=dict)
     busy: set[int] = field(default_factory=set)
@@ -165,13 +166,13 @@ class _Registers:
     def take(self, v: P.Variable) -> None:
         shape = _shape(v)
         free = [n for n, s in enumerate(self.shapes) if s == shape and n not in self.busy]
-        if not free and len(self.shapes) < self.intrinsic.registers:
+        if not free and len(self.shapes) < self.unit.registers:
             free = [len(self.shapes)]
             self.shapes.append(shape)
         if not free:
             _refuse(
                 self.kernel,
-                f"{v.name} finds none of {self.intrinsic.registers} registers",
+                f"{v.name} finds none of {self.unit.registers} registers",
                 "use smaller blocks of tiles",
             )
         # In turns: the one taken longest ago.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sterna.intrinsics import Intrinsic, TileIntrinsic
+from sterna.intrinsics import Form, Intrinsic
 from sterna.ir.integer import Int
 from sterna.te.expr import Expr, Reduce
 from sterna.te.interpreter import evaluate_stage
@@ -65,17 +65,14 @@ class RaggedTail:
 
 @dataclass(frozen=True)
 class Tensorized:
-    """The innermost axes of a stage as one intrinsic: its lanes, and the group that each lane adds up; those of a
-    product of tiles are rows, lanes, words and groups.
+    """The innermost axes of a stage as one intrinsic.
 
     Args:
         axes: in the order of the intrinsic's behaviour, those reduced last.
-        swapped: the right factor of the stage is the intrinsic's left operand.
     """
 
     intrinsic: Intrinsic
     axes: tuple[str, ...]
-    swapped: bool
 
     @property
     def first(self) -> str:
@@ -83,17 +80,13 @@ class Tensorized:
         return self.axes[0]
 
     @property
-    def lane(self) -> str:
-        return self.axes[len(self.intrinsic.behaviour.axes) - 1]
-
-    @property
-    def group(self) -> str:
-        return self.axes[-1]
-
-    @property
     def row(self) -> str | None:
-        """The rows of a tile."""
-        return self.axes[0] if isinstance(self.intrinsic, TileIntrinsic) else None
+        """The rows of a tile, of one over tiles."""
+        return self.axes[0] if self.intrinsic.form is Form.TILES else None
+
+    def role(self, axis: str) -> str:
+        """The axis of the behaviour that an axis of the stage stands for."""
+        return self.intrinsic.axes[self.axes.index(axis)].name
 
 
 @dataclass
@@ -129,6 +122,18 @@ class StageSchedule:
     def split_of(self, outer: str) -> Split | RaggedTail:
         """The split, or the factored reduction, whose outer part an axis is."""
         return next(r for r in self.relations if isinstance(r, (Split, RaggedTail)) and r.outer == outer)
+
+    def leaves_of(self, axis: str) -> set[str]:
+        """The leaves that the value of an axis depends on."""
+        if axis in self.leaves:
+            return {axis}
+        found: set[str] = set()
+        for r in self.relations:
+            if isinstance(r, Split) and r.parent == axis:
+                found |= self.leaves_of(r.outer) | self.leaves_of(r.inner)
+            elif isinstance(r, Fuse) and axis in (r.first, r.second):
+                found |= self.leaves_of(r.fused)
+        return found
 
     @property
     def reduction_leaves(self) -> set[str]:

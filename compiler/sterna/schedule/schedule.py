@@ -16,7 +16,7 @@ Axes are named by strings: those of the stage's tensor expression, and those tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, NoReturn
@@ -24,11 +24,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.intrinsics import INTRINSICS, TileIntrinsic
+from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
+from sterna.ir.integer import ZERO, Atom, Int, as_int, ceil_div, of
 from sterna.schedule.decisions import Derived, Fuse, Packing, RaggedTail, Split, StageSchedule, Step, Tensorized
-from sterna.schedule.products import factors, matching
+from sterna.schedule.matching import match
+from sterna.schedule.products import factors
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.tensor import Axis, Kernel, Tensor
@@ -43,8 +44,12 @@ ANNOTATIONS = ("unrolled", "vectorized", "parallel", "tensorized")
 class Schedule:
     """A kernel and the steps applied to it. See the module's docstring."""
 
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, intrinsics: Mapping[str, Intrinsic] = INTRINSICS):
+        """
+        Args:
+            intrinsics: those that `tensorize` takes, by name: the package's own, or all that a target has.
+        """
+        self.kernel, self.intrinsics = kernel, intrinsics
         self.steps: tuple[Step, ...] = ()
         self.stages: dict[str, StageSchedule] = {}
         self.packings: dict[str, Packing] = {}
@@ -145,6 +150,9 @@ class Schedule:
         """Computes the innermost axes by a hardware intrinsic, whose name comes last; the stage must be what its
         behaviour says.
 
+        The axes are given in the order of the behaviour's, those reduced last. Each stands for one of the behaviour and
+        has as many iterations, and the stage's operations and types are the behaviour's.
+
         A dot product takes two: the `lane`, of as many iterations as it has lanes (fewer in a tail, whose other lanes
         are idle), and the `group`, reduced, of as many as it adds up per lane. Where a factor has a narrower type than
         the operand it is widened; a tail of the group reads zeros.
@@ -153,37 +161,47 @@ class Schedule:
         `group`. Its accumulators are tiles of the hardware while the reduction runs, and stored behind it. Where rows
         are left over, the last tile begins earlier and computes some of them again; lanes beyond the last are computed
         and left out, so the right factor must be packed with room for them.
+
+        Of an intrinsic over memory no axis may have a tail. What stands for an operand is an element of a tensor.
         """
         *axes, intrinsic = arguments
         s: StageSchedule = self._step("tensorize", stage, *arguments)
         for axis in axes:
             self._leaf(s, axis)
-        declared = INTRINSICS.get(intrinsic)
+        declared = self.intrinsics.get(intrinsic)
         if declared is None:
-            self._illegal(f"there is no intrinsic {intrinsic}", f"one of {', '.join(INTRINSICS)}")
-        shape = declared.behaviour
+            self._illegal(f"there is no intrinsic {intrinsic}", f"one of {', '.join(self.intrinsics)}")
         reduced = [axis in s.reduction_leaves for axis in axes]
-        wanted = [a.reduction for a in shape.all_axes]
-        if s.leaves[-len(axes) :] != axes or reduced != wanted:
-            names = ", ".join(f"{a.name} (reduced)" if a.reduction else a.name for a in shape.all_axes)
+        if s.leaves[-len(axes) :] != axes or reduced != [a.reduction for a in declared.axes]:
+            names = ", ".join(f"{a.name} (reduced)" if a.reduction else a.name for a in declared.axes)
             why = f"{', '.join(axes)} are not the innermost axes of {s.leaves}, to be {names}"
             self._illegal(why, "reorder")
-        splits = {axis: self._split_at(s, axis) for axis in axes}
-        for axis, of_shape in zip(axes, shape.all_axes, strict=True):
-            size, have = int(of_shape.extent), splits[axis]
-            less = isinstance(declared, TileIntrinsic) and of_shape.name in ("row", "w")
-            if have is None or not (have <= size if less else have == size):
-                self._illegal(f"{axis} does not have {size} iterations", f"split an axis by {size}")
-        swapped = matching(s.body, declared)
-        if swapped is None:
-            self._illegal(f"{stage} does not compute what {intrinsic} does", "tensorize a sum of products of its types")
+        for axis, own in zip(axes, declared.axes, strict=True):
+            most, have = int(own.extent), self._iterations(s, axis)
+            if have is None or not (have <= most if own.name in declared.shorter else have == most):
+                self._illegal(f"{axis} does not have {most} iterations", f"split an axis by {most}")
+        done = Tensorized(declared, tuple(axes))
+        roles: dict[Atom, frozenset[str]] = {
+            a: frozenset(done.role(leaf) for leaf in s.leaves_of(a.name) & {*axes}) for a in s.axes
+        }
+        found = match(s.body, declared, roles)
+        if isinstance(found, str):
+            why = f"{stage} does not compute what {intrinsic} does: {found}"
+            self._illegal(why, "tensorize a stage of its operations, types and axes")
+        if not declared.accumulates and (outer := s.reduction_leaves & {*s.leaves} - {*axes}):
+            why = f"{intrinsic} does not add to what is there, and {min(outer)} is reduced outside of it"
+            self._illegal(why, "reduce within it alone, or use one that accumulates")
         for axis in axes:
             s.annotations[axis] = "tensorized"
-        s.tensorized = Tensorized(declared, tuple(axes), swapped)
+        s.tensorized = done
 
     @staticmethod
-    def _split_at(s: StageSchedule, axis: str) -> int | None:
-        """Iterations of the inner part of a split, or of the outer one where a split inner part is split evenly."""
+    def _iterations(s: StageSchedule, axis: str) -> int | None:
+        """Iterations of the inner part of a split, of the outer one where a split inner part is split evenly, and of an
+        axis that is not split and has a constant number."""
+        own = next((a.extent for a in s.axes if a.name == axis), None)
+        if own is not None:
+            return int(own) if own.is_const else None
         factors = {r.inner: r.factor for r in s.relations if isinstance(r, Split)}
         if axis in factors:
             return factors[axis]
@@ -412,9 +430,9 @@ class Schedule:
 
     # -- as data
     @staticmethod
-    def apply(kernel: Kernel, steps: Iterable[Step]) -> Schedule:
+    def apply(kernel: Kernel, steps: Iterable[Step], intrinsics: Mapping[str, Intrinsic] = INTRINSICS) -> Schedule:
         """A schedule from saved steps."""
-        s = Schedule(kernel)
+        s = Schedule(kernel, intrinsics)
         for step in steps:
             if step.primitive not in PRIMITIVES:
                 raise SternaError(

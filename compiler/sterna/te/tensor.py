@@ -190,6 +190,10 @@ def total(a: Expr, *axes: Axis) -> Reduce:
     return reduce("sum", a, *axes)
 
 
+#: The operation of two values by combiner; not of argmin and argmax, which carry an index.
+COMBINING = {"sum": "add", "prod": "mul", "min": "minimum", "max": "maximum", "all": "and", "any": "or"}
+
+
 def identity(combiner: str, dtype: str) -> Expr:
     """The neutral element of a combiner."""
     if combiner in ("sum", "any"):
@@ -204,8 +208,7 @@ def identity(combiner: str, dtype: str) -> Expr:
 
 def combine(combiner: str, a: Expr, b: Expr) -> Expr:
     """One step of a combiner on values (not for argmin and argmax, which carry an index)."""
-    op = {"sum": "add", "prod": "mul", "min": "minimum", "max": "maximum", "all": "and", "any": "or"}[combiner]
-    return E.binary(op, a, b)
+    return E.binary(COMBINING[combiner], a, b)
 
 
 def _in_order(outputs: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], list[Scan]]:

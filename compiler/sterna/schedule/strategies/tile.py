@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sterna.intrinsics import TILES, TileIntrinsic
+from sterna.intrinsics import TILES, Intrinsic, TileUnit
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
 from sterna.schedule.strategies.contraction import Contraction, analyse, least_cycles, tile_shape, tile_tasks
@@ -29,7 +29,7 @@ class _Plan:
             to the next.
     """
 
-    intrinsic: TileIntrinsic
+    intrinsic: Intrinsic
     contraction: Contraction
     depth: Axis
     step: int
@@ -109,7 +109,7 @@ def _plan(kernel: Kernel, context: Context) -> _Plan | None:
     found: list[tuple[float, float, _Plan]] = []
     for lines, pitch in ((1, 0), *_lines(contraction, along, context)):
         places = (lines - 1) * pitch + rows
-        tiles = -(-places // intrinsic.rows)
+        tiles = -(-places // intrinsic.size("row"))
         for down, across in _blocks(intrinsic, tiles, columns):
             if down == tiles or not pitch:
                 cycles = _cycles(intrinsic, (tiles, columns), (down, across), steps) / lines
@@ -133,35 +133,35 @@ def _lines(contraction: Contraction, along: int, context: Context) -> list[tuple
     return [(lines, down // along) for lines in range(2, height + 1) if height % lines == 0]
 
 
-def _step(depth: int, intrinsic: TileIntrinsic) -> int | None:
+def _step(depth: int, intrinsic: Intrinsic) -> int | None:
     """How much of the depth a product takes, so that all take the same; None where that would be too little."""
     groups, rest = divmod(depth, intrinsic.group)
-    least = -(-depth // intrinsic.depth)
+    least = -(-depth // _depth(intrinsic))
     if rest:
         return None
     steps = next((n for n in range(least, 2 * least + 1) if groups % n == 0), None)
     return None if steps is None else depth // steps
 
 
-def _blocks(intrinsic: TileIntrinsic, tiles: int, columns: int) -> list[tuple[int, int]]:
+def _blocks(intrinsic: Intrinsic, tiles: int, columns: int) -> list[tuple[int, int]]:
     """Blocks whose accumulators and operands fit the registers: those of a row of right tiles and one left tile."""
-    found = []
-    for down in range(1, min(tiles, intrinsic.registers) + 1):
-        for across in range(1, min(columns, intrinsic.registers) + 1):
+    found, registers = [], _unit(intrinsic).registers
+    for down in range(1, min(tiles, registers) + 1):
+        for across in range(1, min(columns, registers) + 1):
             operands = 2 if down == 1 else across + 1
-            if down * across + operands <= intrinsic.registers:
+            if down * across + operands <= registers:
                 found.append((down, across))
     return found
 
 
-def _cycles(intrinsic: TileIntrinsic, tiles: tuple[int, int], block: tuple[int, int], steps: int) -> float:
+def _cycles(intrinsic: Intrinsic, tiles: tuple[int, int], block: tuple[int, int], steps: int) -> float:
     """Of one row of the image: bound by products, by loads, or by chains of sums; then tiles are stored and read."""
-    total = 0.0
-    (down, across), store = block, intrinsic.multiply_cycles + 2 * intrinsic.rows
+    total, unit = 0.0, _unit(intrinsic)
+    (down, across), store = block, intrinsic.cycles + 2 * intrinsic.size("row")
     for m, many_m in ((down, tiles[0] // down), (tiles[0] % down, 1)):
         for n, many_n in ((across, tiles[1] // across), (tiles[1] % across, 1)):
             if m and n:
-                busy = max(intrinsic.multiply_cycles * m * n, intrinsic.load_cycles * (m + n), intrinsic.latency)
+                busy = max(intrinsic.cycles * m * n, unit.load_cycles * (m + n), intrinsic.latency)
                 total += many_m * many_n * (steps * busy + intrinsic.latency + store * m * n)
     return total
 
@@ -179,6 +179,16 @@ def _vector_cycles(contraction: Contraction, context: Context) -> float:
     return rows * vectors / (down * across) * (depth * busy + 12 + 2 * down * across)
 
 
-def _multiply_adds(intrinsic: TileIntrinsic) -> float:
+def _multiply_adds(intrinsic: Intrinsic) -> float:
     """In a cycle, of whole tiles."""
-    return intrinsic.rows * intrinsic.lanes * intrinsic.depth / intrinsic.multiply_cycles
+    return intrinsic.size("row") * intrinsic.lanes * _depth(intrinsic) / intrinsic.cycles
+
+
+def _depth(intrinsic: Intrinsic) -> int:
+    """The most products that are added up per accumulator."""
+    return intrinsic.size("w") * intrinsic.group
+
+
+def _unit(intrinsic: Intrinsic) -> TileUnit:
+    assert intrinsic.tiles is not None
+    return intrinsic.tiles
