@@ -13,7 +13,7 @@ from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 
 _FLOAT = 4  # bytes
-#: Of the second cache, the scores that are worth a kernel of their own: fewer stay there from one kernel to the next.
+#: Of L2, the scores that are worth a kernel of their own: fewer stay there from one kernel to the next.
 SHARE_THAT_STAYS = 0.5
 
 
@@ -68,7 +68,7 @@ def _softmax(node: Node) -> bool:
 
 
 def _pays(scores: Value, target: Target) -> bool:
-    """Whether the scores do not stay in the second cache, and blocks of their rows do."""
+    """Whether the scores do not stay in L2, and blocks of their rows do."""
     large = most_elements(scores.shape) * _FLOAT > SHARE_THAT_STAYS * target.l2_bytes
     return large and block_rows(int(scores.shape[-1]), target, _FLOAT) >= LEAST_ROWS
 

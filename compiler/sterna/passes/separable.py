@@ -3,7 +3,7 @@
     conv 1 x 1, bias, clip -> pad -> depthwise conv, bias, clip -> conv 1 x 1, bias, residual
 
 The first convolution takes part if computing the rows twice that two blocks of rows touch costs less than writing the
-tensor beyond the second cache and reading it again; else the kernel begins with the depthwise one.
+tensor beyond L2 and reading it again; else the kernel begins with the depthwise one.
 """
 
 from __future__ import annotations

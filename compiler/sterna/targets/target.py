@@ -49,7 +49,8 @@ class Target:
             and vectors of every width.
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
         int_tile: intrinsics for products of tiles of small integers, by the same names.
-        pointer_bits, cores, l1_bytes, l1_ways, l2_bytes: sizes that strategies ask for; l1_bytes is 0 without a cache.
+        pointer_bits, cores, l1_bytes, l1_ways, l2_bytes: sizes that strategies ask for, of the level 1 data cache (L1)
+            and the level 2 cache (L2) of one core; l1_bytes is 0 without a cache.
         share_cycles: of a kernel, from which on other cores are worth calling: they take that long to come and to be
             waited for, a few times over.
         barriers: whether workers can wait for one another within a kernel.

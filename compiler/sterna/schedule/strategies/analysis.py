@@ -16,7 +16,7 @@ from sterna.te.layout import dense_strides
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import Axis, Kernel, Tensor
 
-#: Bytes of a cache line, on every machine with a first cache that there is a target for.
+#: Bytes of a cache line, on every machine with an L1 that there is a target for.
 CACHE_LINE = 64
 #: Terms of a sum that is worth cutting into several: fewer lose no digit that networks show.
 _LONG = 2048

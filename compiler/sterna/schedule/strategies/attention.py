@@ -1,8 +1,8 @@
 """Attention as one kernel: softmax(Q K + mask) V, a block of rows of queries at a time.
 
-The scores of a block, and what softmax makes of them, stay in the second cache; only the result is stored (T. Dao et
-al., FlashAttention, 2022, who also cut the rows; here whole rows of scores are kept: eight of them fit a second cache
-of 1 MB up to 4,096 keys). Both products are the register-tiled core, softmax is computed row by row between them.
+The scores of a block, and what softmax makes of them, stay in L2; only the result is stored (T. Dao et al.,
+FlashAttention, 2022, who also cut the rows; here whole rows of scores are kept: eight of them fit an L2 of 1 MB up to
+4,096 keys). Both products are the register-tiled core, softmax is computed row by row between them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sterna.schedule.strategies.tasks import block_tasks
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel, Tensor
 
-#: Of the second cache, what a block's scores and their softmax may take; keys and values pass through the rest.
+#: Of L2, what a block's scores and their softmax may take; keys and values pass through the rest.
 SHARE_OF_CACHE = 0.25
 #: Rows of a block, at least: about those of a register tile.
 LEAST_ROWS = 8

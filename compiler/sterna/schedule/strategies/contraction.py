@@ -26,7 +26,7 @@ from sterna.schedule.strategies.analysis import (
     stride_of,
 )
 from sterna.schedule.strategies.tasks import (
-    SECOND_CACHE_RATE,
+    L2_RATE,
     even_group,
     extent_of,
     make_tasks,
@@ -215,7 +215,7 @@ def largest_tile(contraction: Contraction, context: Context, lanes: int, cycles:
 
 
 def rows_in_cache(contraction: Contraction, context: Context) -> int:
-    """How many rows of the left operand can be walked side by side without throwing one another out of the first cache.
+    """How many rows of the left operand can be walked side by side without throwing one another out of L1.
 
     Lines whose addresses differ by a multiple of the size of one way fall into the same set, which holds one line a
     way. A tile reads one line of every row again and again; rows of 1,024 floats, say, all share a set.
@@ -263,9 +263,9 @@ def tile_tasks(
 ) -> str:
     """Orders the loops over tiles and makes the tasks; returns the axis of one tile.
 
-    Panels of columns come first, so that one stays in the first cache for all rows. Weights that stay in the second
-    cache are walked once for every block of rows instead: the block stays in a cache, too, and with the worker that
-    has computed it in the kernel before.
+    Panels of columns come first, so that one stays in L1 for all rows. Weights that stay in L2 are walked
+    once for every block of rows instead: then the block stays in a cache too, that of the worker that computed it in
+    the kernel before.
 
     Args:
         rows: the outer axes of the rows, the last one in tiles.
@@ -304,9 +304,9 @@ def tile_tasks(
 
 
 def least_cycles(contraction: Contraction, multiply_adds: float) -> int:
-    """What a contraction takes at least: so many multiply-adds in a cycle, or weights from the second cache."""
+    """What a contraction takes at least: so many multiply-adds in a cycle, or weights from L2."""
     work = product([a.extent for a in (*contraction.stage.axes, *contraction.inner)]) / multiply_adds
-    return max(int(work), _bytes(contraction.right) // SECOND_CACHE_RATE)
+    return max(int(work), _bytes(contraction.right) // L2_RATE)
 
 
 def _bytes(load: Load) -> int:

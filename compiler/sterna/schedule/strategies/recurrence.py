@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, contraction_operands, expanded_loads, product, size
-from sterna.schedule.strategies.tasks import SECOND_CACHE_RATE, shared
+from sterna.schedule.strategies.tasks import L2_RATE, shared
 from sterna.te.expr import Load, Reduce
 from sterna.te.scan import parts
 from sterna.te.tensor import Axis, Kernel, Scan, Tensor
@@ -168,7 +168,7 @@ def _panels(s: Schedule, stage: Tensor, products: Sequence[Tensor], vectors: int
     operands = {load.tensor for t in products for load in contraction_operands(t) or ()}
     weights = sum(product(list(p.shape)) * dtypes.size(p.dtype) for p in s.kernel.params if p in operands)
     work = sum(context.cycles(s.kernel, product([a.extent for a in t.all_axes[1:]])) for t in products)
-    step = max(work, weights // SECOND_CACHE_RATE)
+    step = max(work, weights // L2_RATE)
     return min(target.cores, vectors) if shared(target, 2 * step) else 1
 
 

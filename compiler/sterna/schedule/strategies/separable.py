@@ -1,10 +1,10 @@
 """Depthwise separable convolutions as one kernel: a window reduction over channels (depthwise), the matrix product that
 reads it (pointwise), and, if it is there, the matrix product whose padded result the window reads (an expansion).
 
-The tensors between never leave the second cache (M. Sandler et al., MobileNetV2: Inverted Residuals and Linear
-Bottlenecks, 2018, section 5.1, observe that they do not have to be stored). A task is a block of rows of the result. It
-first computes the rows of the expansion that its windows touch, then row by row the windows into a buffer of one row,
-which the first cache holds, and from there the product. Rows that two blocks touch are computed by both.
+The tensors between never leave L2 (M. Sandler et al., MobileNetV2: Inverted Residuals and Linear Bottlenecks, 2018,
+section 5.1, observe that they do not have to be stored). A task is a block of rows of the result. It first computes the
+rows of the expansion that its windows touch, then row by row the windows into a buffer of one row, which L1 holds, and
+from there the product. Rows that two blocks touch are computed by both.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from sterna.targets.target import Target
 from sterna.te.expr import Load
 from sterna.te.tensor import Kernel, Tensor
 
-#: Of the second cache, what the rows of a task may take; inputs and weights pass through the rest.
+#: Of L2, what the rows of a task may take; inputs and weights pass through the rest.
 SHARE_OF_CACHE = 0.75
 #: Tasks of an image, so that several threads have something to share: more where a task computes nothing twice.
 TASKS_OF_ALL, TASKS_OF_WINDOWS = 4, 16
-#: Of the second cache, what a depthwise result may take so that the product reads it from there, though other things
-#: come and go between.
+#: Of L2, what a depthwise result may take so that the product reads it from there, though other things come and go
+#: between.
 SHARE_THAT_STAYS = 0.25
-#: Cycles that a line costs more to write and to read again where it lies beyond the second cache. Measured on a server:
-#: 4 to 8 where others use the third cache too, 2 where nobody does.
+#: Cycles that a line costs more to write and to read again where it lies beyond L2. Measured on a server:
+#: 4 to 8 where others use L3 too, 2 where nobody does.
 LINE_CYCLES = 8
 CACHE_LINE = 64
 _SPATIAL = 2

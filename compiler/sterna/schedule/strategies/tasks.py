@@ -19,8 +19,8 @@ from sterna.targets.target import Target
 TASK_CYCLES = 1024
 #: The most tasks that are worth having: so many chunks the pool hands out.
 MOST_TASKS = 32
-#: Bytes that come from the second cache in a cycle.
-SECOND_CACHE_RATE = 32
+#: Bytes that come from L2 in a cycle.
+L2_RATE = 32
 
 
 def shared(target: Target, cycles: int) -> bool:
