@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from sterna.errors import SternaError
 from sterna.intrinsics import INTRINSICS
 from sterna.targets import features
 from sterna.targets.target import Target, host, load_target, target_names
-from sterna.toolchain.zig import zig
 
 
 @pytest.mark.parametrize("name", target_names())
@@ -82,20 +80,6 @@ def test_a_target_is_a_value() -> None:
 @pytest.mark.parametrize("name", target_names())
 def test_capabilities_are_what_the_features_give(name: str) -> None:
     assert features.contradictions(load_target(name)) == []
-
-
-@pytest.mark.parametrize("name", [n for n in target_names() if n not in ("host", "c99")])
-def test_zig_knows_the_same_features(name: str) -> None:
-    """What zig says of the processor: all that the runtime looks for, and nothing of that kind beside it."""
-    target = load_target(name)
-    command = zig("build-obj", "--show-builtin", "-target", target.triple, f"-mcpu={target.cpu}")
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    listed = re.search(r"featureSet\(&\.\{(.*?)\}\)", said, re.S)
-    assert listed is not None
-    has = {features.plain(word) for word in re.findall(r"\.(\w+)", listed[1])}
-    wanted = features.closure(map(features.plain, target.cpu_features))
-    assert wanted <= has
-    assert has & features.CHECKED <= wanted | (has if target.static else set())
 
 
 def test_what_a_target_loses_with_its_features(tmp_path: Path) -> None:

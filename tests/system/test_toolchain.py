@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import struct
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sterna.errors import SternaError
-from sterna.targets.target import Target, host, load_target
+from sterna.targets import features
+from sterna.targets.target import Target, host, load_target, target_names
 from sterna.toolchain import compilers, zig
 from sterna.toolchain.check import Elf, check_library, check_objects, read_elf
 from sterna.toolchain.compilers import compile_c, compile_many
@@ -250,3 +253,17 @@ def test_the_report_lists_every_tool() -> None:
     assert {"gcc", "clang", "node", "qemu-aarch64"} <= set(report)
     assert all(tool.gives and tool.fix for tool in report.values())
     assert all(tool.found or not tool.version for tool in report.values())
+
+
+@pytest.mark.parametrize("name", [n for n in target_names() if n not in ("host", "c99")])
+def test_zig_knows_the_same_features(name: str) -> None:
+    """What zig says of the processor: all that the runtime looks for, and nothing of that kind beside it."""
+    target = load_target(name)
+    command = zig.zig("build-obj", "--show-builtin", "-target", target.triple, f"-mcpu={target.cpu}")
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed = re.search(r"featureSet\(&\.\{(.*?)\}\)", said, re.S)
+    assert listed is not None
+    has = {features.plain(word) for word in re.findall(r"\.(\w+)", listed[1])}
+    wanted = features.closure(map(features.plain, target.cpu_features))
+    assert wanted <= has
+    assert has & features.CHECKED <= wanted | (has if target.static else set())

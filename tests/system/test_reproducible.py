@@ -1,0 +1,96 @@
+"""The same model gives the same: for every generator, from a saved schedule, in another process and directory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from sterna.api import compile_model
+from sterna.driver import Compiled, realize
+from sterna.loops.printer import print_function
+from sterna.schedule.schedule import Schedule
+from sterna.toolchain.check import read_elf
+from support.networks import mobilenet_v2
+from support.tools import ROOT
+from support.trained import sample
+
+
+def stages(generator: str) -> dict[str, str]:
+    seen: dict[str, str] = {}
+    model = sample("digits")
+    compile_model(model.file, shapes=model.shapes(), generator=generator, observe=seen.__setitem__)
+    return seen
+
+
+def test_one_loop_program_for_every_generator() -> None:
+    c, llvm = stages("c"), stages("llvm")
+    assert list(c) == list(llvm)
+    assert len(c["loops"]) > 1000
+    assert {stage for stage in c if c[stage] != llvm[stage]} == set()
+
+
+@lru_cache
+def compiled(name: str, target: str) -> Compiled:
+    if name == "mobilenet_v2":
+        return compile_model(mobilenet_v2(), target, generator="llvm")
+    model = sample(name)
+    return compile_model(model.file, target, shapes=model.shapes(), generator="llvm")
+
+
+@pytest.mark.parametrize("target", ["host", "arm64", "cortex-m4"])
+@pytest.mark.parametrize("name", ["digits", "mobilenet_v2"])
+def test_a_saved_schedule_gives_the_same_loops(name: str, target: str) -> None:
+    result = compiled(name, target)
+    for number, planned in enumerate(result.kernels):
+        call = result.calls[result.kernel_of.index(number)]
+        steps = Schedule.from_json(planned.schedule.to_json())
+        again = Schedule.apply(call.kernel, steps)
+        assert again.steps == planned.schedule.steps
+        assert again.to_json() == planned.schedule.to_json()
+        function = realize(call, again, planned.function.name).function
+        assert print_function(function) == print_function(planned.function)
+
+
+BUILD = """
+import sys
+from sterna.api import compile_to
+compile_to(sys.argv[1], sys.argv[2], sys.argv[3], generator=sys.argv[4])
+"""
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("target", ["host", "raspberrypi4", "browser", "cortex-m4", "c99"])
+def test_bundles_are_reproducible(target: str, generator: str, tmp_path: Path) -> None:
+    """Byte for byte, in another process and directory, with other hash seeds and nothing cached."""
+    bundles = []
+    for seed in ("1", "4321"):
+        work = tmp_path / f"somewhere{seed}"
+        work.mkdir()
+        bundle = work / seed / "bundle"
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "STERNA_NO_CACHE": "1"}
+        environment["PYTHONPATH"] = str(ROOT / "compiler")
+        arguments = [str(bundle), str(sample("digits").file), target, generator]
+        subprocess.run([sys.executable, "-c", BUILD, *arguments], cwd=work, env=environment, check=True)
+        bundles.append({p.name: p.read_bytes() for p in sorted(bundle.iterdir())})
+    first, second = bundles
+    assert list(first) == list(second)
+    assert [name for name in first if first[name] != second[name]] == []
+    local = str(tmp_path).encode(), str(ROOT).encode()
+    assert [name for name, data in first.items() if any(path in data for path in local)] == []
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "arm64"])
+def test_a_kernel_library_needs_nothing(target: str, generator: str) -> None:
+    """One exported symbol, none undefined, no library needed."""
+    model = sample("digits")
+    result = compile_model(model.file, target, shapes=model.shapes(), generator=generator)
+    elf = read_elf(result.library)
+    assert elf.undefined == ()
+    assert elf.exported == (f"sterna_{result.model}_library",)
+    assert elf.needed == ()
