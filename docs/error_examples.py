@@ -28,6 +28,7 @@ from onnx import TensorProto, helper
 
 import sterna
 from sterna.ir.integer import Symbol, as_int, of
+from sterna.ir.memory import OUTPUT
 from sterna.loops import program as P
 from sterna.runtime import building, hash64, library, recipe
 from sterna.te import expr as E
@@ -207,7 +208,7 @@ def beyond() -> Kernel:
 
 def reversed_in_place() -> P.Function:
     """Thread t writes x[7 - t] to x[t], of eight threads."""
-    x = P.dense_buffer("x", "float32", (as_int(8),), "output")
+    x = P.dense_buffer("x", "float32", (as_int(8),), OUTPUT)
     t = Symbol("t", 0, 7)
     last = E.Load("float32", tensor=x, indices=(7 - of(t),))
     body = P.For(t, as_int(8), "thread.x", P.Store(x, of(t), last))

@@ -16,6 +16,7 @@ from sterna.codegen.llvm import compile_module, module_text
 from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, Int, Symbol, as_int, minimum, of
+from sterna.ir.memory import INPUT, OUTPUT, SCRATCH, STACK
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
@@ -53,8 +54,8 @@ def test_partial_and_strided_accesses(
     dtype, lanes, active, step_in, step_out, first_in, first_out = copy
     count = lanes if active is None else active
     written = lanes if full_store else count
-    source = buffer("source", dtype, first_in + (count - 1) * step_in + 1, "input")
-    sink = buffer("sink", dtype, first_out + (written - 1) * step_out + 1, "output")
+    source = buffer("source", dtype, first_in + (count - 1) * step_in + 1, INPUT)
+    sink = buffer("sink", dtype, first_out + (written - 1) * step_out + 1, OUTPUT)
     load = E.Load(dtype, tensor=source, indices=(as_int(first_in),), lanes=lanes, stride=step_in, active=active)
     store = P.Store(sink, as_int(first_out), load, step_out, None if full_store else active)
     program = P.Function("copy", (source,), (), (sink,), ONE, 0, store)
@@ -74,7 +75,7 @@ def test_partial_and_strided_accesses(
 @pytest.mark.parametrize("lanes", [1, 4, 16])
 def test_index_values_blends_lanes_and_constants(lanes: int, scratch_directory: Path) -> None:
     i = Symbol("i", 0, 3)
-    sink = buffer("sink", "int32", 8 * lanes * 4, "output")
+    sink = buffer("sink", "int32", 8 * lanes * 4, OUTPUT)
     index = E.IndexValue("int32", index=of(i) * 10 - 7, lanes=lanes, stride=3 if lanes > 1 else 0)
     seven = E.Const("int32", value=7, lanes=lanes)
     stores = [P.Store(sink, of(i) * (8 * lanes), index), P.Store(sink, of(i) * (8 * lanes) + lanes, seven)]
@@ -101,7 +102,7 @@ def test_index_values_blends_lanes_and_constants(lanes: int, scratch_directory: 
 def test_positions(name: str, scratch_directory: Path) -> None:
     """Floor divisions and remainders of negative values, extrema, products of symbols, positions that are loaded."""
     i, j = Symbol("i", 0, 6), Symbol("j", 0, 4)
-    table = buffer("table", "int64", 7, "input")
+    table = buffer("table", "int64", 7, INPUT)
     gather = position(E.Load("int64", tensor=table, indices=(of(i),)), 5, from_end=True)
     shifted = of(i) * 5 - of(j) * 3 - 9
     positions: list[Int] = [
@@ -109,7 +110,7 @@ def test_positions(name: str, scratch_directory: Path) -> None:
         of(i) * of(j) + 2, gather * 2 + of(j),
     ]  # fmt: skip
     count = len(positions)
-    sink = buffer("sink", "int64", 7 * 5 * count, "output")
+    sink = buffer("sink", "int64", 7 * 5 * count, OUTPUT)
     stores = [
         P.Store(sink, of(i) * (5 * count) + of(j) * count + n, E.IndexValue("int64", index=p))
         for n, p in enumerate(positions)
@@ -138,8 +139,8 @@ def test_positions(name: str, scratch_directory: Path) -> None:
 
 def test_statements(scratch_directory: Path) -> None:
     """Variables, branches, named positions, stack and scratch storage, empty loops, parts of the tasks."""
-    source, sink = buffer("source", "float32", 64, "input"), buffer("sink", "float32", 8, "output")
-    stack, scratch = buffer("stack", "float32", 8, "stack"), buffer("spare", "float32", 8, "scratch", 128)
+    source, sink = buffer("source", "float32", 64, INPUT), buffer("sink", "float32", 8, OUTPUT)
+    stack, scratch = buffer("stack", "float32", 8, STACK), buffer("spare", "float32", 8, SCRATCH, 128)
     t, k, z, row = Symbol("t", 0, 7), Symbol("k", 0, 7), Symbol("z", 0, 7), Symbol("row", 0, 56)
     total_, read = P.Variable("total", "float32", 1), P.Variable("read", "float32", 1)
 
@@ -194,7 +195,7 @@ def test_statements(scratch_directory: Path) -> None:
 
 def test_outputs_may_lie_over_inputs(scratch_directory: Path) -> None:
     """The plan places results over operands: accesses to inputs and outputs keep their order."""
-    source, sink = (replace(buffer(n, "float32", 64, n), may_alias=True) for n in ("input", "output"))
+    source, sink = (replace(buffer(s.name, "float32", 64, s), may_alias=True) for s in (INPUT, OUTPUT))
     i = Symbol("i", 0, 15)
     value = E.Load("float32", tensor=source, indices=(of(i) * 4,), lanes=4)
     body = P.For(i, as_int(16), "serial", P.Store(sink, of(i) * 4, value + value))
@@ -207,7 +208,7 @@ def test_outputs_may_lie_over_inputs(scratch_directory: Path) -> None:
 
 
 def test_loops_left_by_passes_are_refused() -> None:
-    sink, i = buffer("sink", "float32", 4, "output"), Symbol("i", 0, 3)
+    sink, i = buffer("sink", "float32", 4, OUTPUT), Symbol("i", 0, 3)
     store = P.Store(sink, of(i), E.const(0.0, "float32"))
     program = P.Function("k", (), (), (sink,), ONE, 0, P.For(i, as_int(4), "unrolled", store))
     with pytest.raises(SternaError, match="E0901"):

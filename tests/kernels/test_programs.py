@@ -14,6 +14,7 @@ from sterna.codegen import c, llvm
 from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.integer import Symbol, as_int, of
+from sterna.ir.memory import INPUT, OUTPUT, Scope
 from sterna.loops import program as P
 from sterna.loops.build import ProgramBuilder, both, either, equal, negated, number, unflatten
 from sterna.loops.finish import finish
@@ -130,11 +131,11 @@ def written(name: str) -> tuple[P.Function, dict[str, np.ndarray], list[str]]:
     """(program, memory, names of outputs)."""
     make, inputs, outputs = PROGRAMS[name]
     memory, buffers = {}, []
-    for kind, arrays in (("input", inputs), ("output", outputs)):
+    for scope, arrays in ((INPUT, inputs), (OUTPUT, outputs)):
         group = []
         for n, array in enumerate(arrays):
             shape = tuple(as_int(size) for size in array.shape)
-            buffer = P.dense_buffer(f"{kind[0]}{n}", dtypes.from_numpy(array.dtype), shape, kind, n)  # type: ignore[arg-type]
+            buffer = P.dense_buffer(f"{scope.name[0]}{n}", dtypes.from_numpy(array.dtype), shape, scope, n)
             memory[buffer.name] = array.reshape(-1).copy()
             group.append(buffer)
         buffers.append(group)
@@ -225,7 +226,7 @@ def test_the_text_of_a_program_is_always_the_same() -> None:
 
 
 def test_names_that_nothing_reads_are_dropped() -> None:
-    p = ProgramBuilder("p", [_buffer("x", 4, "input")], [_buffer("y", 4, "output")])
+    p = ProgramBuilder("p", [_buffer("x", 4, INPUT)], [_buffer("y", 4, OUTPUT)])
     a = p.input(0)[0]
     _ = a + p.input(0)[p.let(E.cast(a, "int32"))]
     p.output[0] = 1.0
@@ -300,7 +301,7 @@ class _Random:
 
 
 def random_program(seed: int) -> P.Function:
-    p = ProgramBuilder(f"random{seed}", [_buffer("x", 6, "input")], [_buffer("y", 6, "output")])
+    p = ProgramBuilder(f"random{seed}", [_buffer("x", 6, INPUT)], [_buffer("y", 6, OUTPUT)])
     p.fill(p.output, 1.5)
     _Random(seed, p).statements(3)
     return p.function()
@@ -335,16 +336,16 @@ def test_random_programs_compiled(generator: str, tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- refusals
-def _buffer(name: str, size: int, scope: P.Scope, dtype: str = "float32") -> P.Buffer:
+def _buffer(name: str, size: int, scope: Scope, dtype: str = "float32") -> P.Buffer:
     return P.dense_buffer(name, dtype, (as_int(size),), scope)
 
 
 def _function(body: P.Stmt) -> P.Function:
-    y = _buffer("y", 4, "output")
+    y = _buffer("y", 4, OUTPUT)
     return P.Function("k", (), (), (y,), as_int(1), 0, body)
 
 
-Y = _buffer("y", 4, "output")
+Y = _buffer("y", 4, OUTPUT)
 YES = E.const(True, "bool")
 
 
@@ -363,10 +364,10 @@ def test_verify_refuses_what_may_leave_a_buffer() -> None:
 
 
 def test_verify_looks_into_computed_positions() -> None:
-    p = ProgramBuilder("p", [_buffer("x", 4, "input", "int32")], [_buffer("y", 4, "output")])
+    p = ProgramBuilder("p", [_buffer("x", 4, INPUT, "int32")], [_buffer("y", 4, OUTPUT)])
     p.output[p.input(0)[2]] = 1.0
     verify(finish(p.function()))  # guarded
-    far = E.Load("int32", tensor=_buffer("x", 4, "input", "int32"), indices=(as_int(7),))
+    far = E.Load("int32", tensor=_buffer("x", 4, INPUT, "int32"), indices=(as_int(7),))
     p.output[p.index(far, 4)] = 1.0
     with pytest.raises(SternaError, match=r"E0305.*x\[7\]"):
         verify(p.function())
@@ -387,7 +388,7 @@ def test_a_branch_needs_a_truth_value() -> None:
 
 
 def test_types_and_tasks_are_checked_as_the_program_is_written() -> None:
-    p = ProgramBuilder("p", [_buffer("x", 4, "input")], [_buffer("y", 4, "output")])
+    p = ProgramBuilder("p", [_buffer("x", 4, INPUT)], [_buffer("y", 4, OUTPUT)])
     with pytest.raises(TypeError):
         p.output[0] = E.const(1, "int32")
     with pytest.raises(IndexError):
@@ -424,7 +425,7 @@ def test_unrolled_copies_have_variables_of_their_own() -> None:
 
 def test_a_value_is_not_shared_across_a_write_to_its_position() -> None:
     """y[i[0]] is another element after i[0] has been written."""
-    i = _buffer("i", 1, "output", "int32")
+    i = _buffer("i", 1, OUTPUT, "int32")
     element = E.Load("float32", tensor=Y, indices=(_clamped(i),))
     body = P.seq(
         P.Store(Y, as_int(0), element + 1.0),

@@ -8,20 +8,21 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, Symbol, as_int, of
+from sterna.ir.memory import INPUT, OUTPUT, Scope
 from sterna.loops import program as P
 from sterna.te import expr as E
 
 
-def buffer(name: str, dtype: str, elements: int, scope: str, slot: int = 0) -> P.Buffer:
-    return P.Buffer(name, dtype, (as_int(elements),), (as_int(1),), elements, scope, 0, slot)  # type: ignore[arg-type]
+def buffer(name: str, dtype: str, elements: int, scope: Scope, slot: int = 0) -> P.Buffer:
+    return P.Buffer(name, dtype, (as_int(elements),), (as_int(1),), elements, scope, slot=slot)
 
 
 def elementwise(
     name: str, inputs: Sequence[str], out: str, n: int, lanes: int, value: Callable[..., E.Expr]
 ) -> P.Function:
     """out[i] = value(in0[i], in1[i] ...), `lanes` at a time."""
-    sources = [buffer(f"in{m}", dtype, n, "input", m) for m, dtype in enumerate(inputs)]
-    sink = buffer("out", out, n, "output")
+    sources = [buffer(f"in{m}", dtype, n, INPUT, m) for m, dtype in enumerate(inputs)]
+    sink = buffer("out", out, n, OUTPUT)
     i = Symbol("i", 0, n // lanes - 1)
     at = of(i) * lanes
     loads = [E.Load(b.dtype, tensor=b, indices=(at,), lanes=lanes) for b in sources]

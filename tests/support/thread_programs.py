@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
+from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.loops import program as P
 from sterna.te import expr as E
 
@@ -17,8 +18,12 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 TASKS = 2
 
 
+#: What the threads of a task share.
+SHARED = Memory("shared", "block", bytes=1 << 16)
+
+
 def shared(name: str, elements: int) -> P.Buffer:
-    return P.dense_buffer(name, "int32", (as_int(elements),), "shared")
+    return P.dense_buffer(name, "int32", (as_int(elements),), SHARED)
 
 
 def load(buffer: P.Buffer, index: Int) -> E.Expr:
@@ -32,7 +37,7 @@ def function(threads: int, body: Callable[[P.Buffer, P.Buffer, Int], P.Stmt]) ->
         body: makes the task's statements from x, y and the first element that is the task's.
     """
     size = as_int(threads * TASKS)
-    x, y = (P.dense_buffer(n, "int32", (size,), s) for n, s in (("x", "input"), ("y", "output")))
+    x, y = (P.dense_buffer(n, "int32", (size,), s) for n, s in (("x", INPUT), ("y", OUTPUT)))
     task = Symbol("task", 0, TASKS - 1)
     loop = P.For(task, as_int(TASKS), "parallel", body(x, y, of(task) * threads))
     return P.Function("threads", (x,), (), (y,), as_int(TASKS), 0, loop)
@@ -151,6 +156,6 @@ def drawn(draw: Draw) -> P.Function:
 def memory(program: P.Function) -> dict[str, np.ndarray]:
     """Memory for a program's input and output."""
     return {
-        b.name: np.arange(1, b.elements + 1, dtype=np.int32) * (b.scope == "input")
+        b.name: np.arange(1, b.elements + 1, dtype=np.int32) * (b.scope is INPUT)
         for b in (*program.inputs, *program.outputs)
     }

@@ -130,5 +130,6 @@ def test_scopes_say_who_sees_them_and_how() -> None:
     of = BUILT_IN
     assert {s.name for s in of.values() if s.private} == {"stack", "register", "tile"}
     assert {s.name for s in of.values() if s.is_argument} == {"input", "output", "param"}
-    assert {s.name for s in of.values() if s.is_variables} == {"register", "tile"}
+    assert {s.name for s in of.values() if s.is_variables or s.is_tiles} == {"register", "tile"}
+    assert {s.name for s in of.values() if s.is_allocated and not s.is_argument} == {"state"}
     assert all(s.loadable for s in of.values())

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sterna.errors import SternaError
 from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
+from sterna.ir.memory import INPUT, OUTPUT
 from sterna.loops import program as P
 from sterna.loops.interpreter import run_function
 from sterna.loops.printer import print_function
@@ -23,7 +24,7 @@ from sterna.loops.verify import verify
 from sterna.te import expr as E
 from sterna.te.position import position
 from support import thread_programs
-from support.thread_programs import function, load, memory, over_threads, shared
+from support.thread_programs import SHARED, function, load, memory, over_threads, shared
 
 N = 8
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
@@ -207,7 +208,7 @@ def test_what_data_decide_is_refused() -> None:
 def test_open_sizes_are_the_same_for_all_threads() -> None:
     """Where threads differ by constants, what an open dimension adds does not matter."""
     dim, row = Symbol("rows", 1, 100), Symbol("row", 0, 99)
-    x, y = (P.dense_buffer(n, "int32", (as_int(100 * N),), s) for n, s in (("x", "input"), ("y", "output")))
+    x, y = (P.dense_buffer(n, "int32", (as_int(100 * N),), s) for n, s in (("x", INPUT), ("y", OUTPUT)))
     place = of(row) * N
 
     def element(t: Int) -> P.Stmt:
@@ -235,13 +236,13 @@ def test_copies_are_within_bounds_and_of_one_type() -> None:
     far = replace(program, body=P.seq(program.body, replace(copy, elements=9, to=as_int(N), at=ZERO)))
     with pytest.raises(SternaError, match="tile"):
         verify(far)
-    other = P.dense_buffer("other", "float32", (as_int(N),), "shared")
+    other = P.dense_buffer("other", "float32", (as_int(N),), SHARED)
     with pytest.raises(SternaError, match="a copy from int32 to float32"):
         verify(replace(program, body=P.Copy(other, ZERO, copy.source, ZERO, 1)))
 
 
 def test_a_copy_without_threads_is_a_loop() -> None:
-    x, y = (P.dense_buffer(n, "int32", (as_int(N),), s) for n, s in (("x", "input"), ("y", "output")))
+    x, y = (P.dense_buffer(n, "int32", (as_int(N),), s) for n, s in (("x", INPUT), ("y", OUTPUT)))
     program = verify_threads(verify(P.Function("copy", (x,), (), (y,), as_int(1), 0, P.Copy(y, as_int(2), x, ZERO, 5))))
     arrays = {"x": np.arange(N, dtype=np.int32), "y": np.zeros(N, np.int32)}
     run_function(program, arrays)

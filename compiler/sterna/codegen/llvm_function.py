@@ -14,6 +14,7 @@ from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
+from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function, Stmt, Variable
 from sterna.targets.target import Target
@@ -26,6 +27,8 @@ _CALL = {
     64: {"n_workers": 4, "in": 8, "out": 16, "params": 24, "scratch": 32, "dims": 40, "barrier": 56, "pool": 64},
     32: {"n_workers": 4, "in": 8, "out": 12, "params": 16, "scratch": 20, "dims": 24, "barrier": 32, "pool": 36},
 }
+#: What the address of a buffer of the call record begins with.
+_MEMBERS = {INPUT: "in", OUTPUT: "out", PARAM: "params"}
 
 
 class FunctionWriter:
@@ -90,7 +93,7 @@ class FunctionWriter:
             v = s.variable
             self.slots[v] = self._in_entry(f"alloca {kind(v.dtype, v.lanes)}")
         elif isinstance(s, P.Alloc):
-            if s.buffer.scope == "stack":
+            if s.buffer.scope.is_array:
                 size = s.buffer.elements * dtypes.size(s.buffer.dtype)
                 align = max(8, self.target.vector_bits // 8)
                 self.pointers[s.buffer] = self._in_entry(f"alloca [{size} x i8], align {align}")
@@ -404,12 +407,12 @@ class FunctionWriter:
         """The address of a buffer of the call record, read at entry and once."""
         if (known := self.pointers.get(buffer)) is not None:
             return known
-        member = {"input": "in", "output": "out", "param": "params", "scratch": "scratch"}.get(buffer.scope)
+        member = _MEMBERS.get(buffer.scope, "scratch" if buffer.scope.has_offsets else None)
         if member is None:
             raise internal_error(f"kernel {self.function.name}: {buffer.scope} storage {buffer.name} has no memory")
         k, invariant = self.index_kind, ", !invariant.load " + self.metadata("!{}")
         pointer = self._member("ptr", member)
-        if buffer.scope in ("param", "scratch"):
+        if member not in ("in", "out"):
             pointer = self._in_entry(f"getelementptr i8, ptr {pointer}, {k} {buffer.slot}") if buffer.slot else pointer
         else:
             place = self._in_entry(f"getelementptr ptr, ptr {pointer}, {k} {buffer.slot}") if buffer.slot else pointer
@@ -437,7 +440,7 @@ class FunctionWriter:
         groups: list[list[Buffer]] = [[b for b in record if b.may_alias], *([b] for b in record if not b.may_alias)]
         scratch: dict[int, list[Buffer]] = {}  # copies of a buffer in unrolled loops use the same place in turn
         for s in P.walk(self.function.body):
-            if isinstance(s, P.Alloc) and s.buffer.scope == "scratch":
+            if isinstance(s, P.Alloc) and s.buffer.scope.has_offsets:
                 scratch.setdefault(s.buffer.slot, []).append(s.buffer)
         groups += scratch.values()
         domain = self.metadata("distinct !{}")

@@ -15,9 +15,10 @@ Reach = Literal["thread", "subgroup", "block", "device", "host"]
 #: How elements move: by loads and stores of any expression, or only by `Copy` statements and by intrinsics that name
 #: the memory.
 Access = Literal["load", "copy"]
-#: Where the bytes come from: the call record has their address; lowering gives every buffer an offset; the generator
-#: declares an array; or there are no bytes, but variables, so that every index is constant.
-Kind = Literal["argument", "offset", "array", "variables"]
+#: Where the bytes come from: the call record has their address; a recurrence has made room already; lowering chooses an
+#: offset; the generator declares an array. Or there are no bytes, but named values, or tiles of the hardware, so that
+#: every index is constant.
+Kind = Literal["argument", "recurrence", "offset", "array", "variables", "tiles"]
 
 REACHES: tuple[Reach, ...] = get_args(Reach)
 ACCESSES: tuple[Access, ...] = get_args(Access)
@@ -53,6 +54,11 @@ class Scope:
         return self.kind == "argument"
 
     @property
+    def is_allocated(self) -> bool:
+        """Whether there is room already, so that no statement makes it."""
+        return self.kind in ("argument", "recurrence")
+
+    @property
     def has_offsets(self) -> bool:
         """Whether lowering chooses where in it a buffer lies."""
         return self.kind == "offset"
@@ -64,8 +70,13 @@ class Scope:
 
     @property
     def is_variables(self) -> bool:
-        """Whether a buffer becomes named values, one for every index."""
+        """Whether a buffer becomes named values, one for every index or vector of them."""
         return self.kind == "variables"
+
+    @property
+    def is_tiles(self) -> bool:
+        """Whether a buffer becomes tiles of the hardware, one for every index."""
+        return self.kind == "tiles"
 
     def __str__(self) -> str:
         return self.name
@@ -82,9 +93,11 @@ STACK = Scope("stack", kind="array")
 #: Named scalars or vectors.
 REGISTER = Scope("register", kind="variables")
 #: One tile of the hardware per index.
-TILE = Scope("tile", kind="variables")
+TILE = Scope("tile", kind="tiles")
+#: Where the next state of a recurrence belongs, which outlives the step.
+STATE = Scope("state", "block", kind="recurrence")
 
-BUILT_IN: dict[str, Scope] = {s.name: s for s in (INPUT, OUTPUT, PARAM, SCRATCH, STACK, REGISTER, TILE)}
+BUILT_IN: dict[str, Scope] = {s.name: s for s in (INPUT, OUTPUT, PARAM, SCRATCH, STACK, REGISTER, TILE, STATE)}
 
 
 @dataclass(frozen=True, kw_only=True)

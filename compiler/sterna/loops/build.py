@@ -26,6 +26,7 @@ from typing import Union
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int, IntLike, Symbol, as_int, maximum, minimum, of
+from sterna.ir.memory import INPUT, PARAM, SCRATCH, STACK
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr, ExprLike
@@ -127,8 +128,8 @@ class ProgramBuilder:
         given = [b for b in dict.fromkeys(inputs) if b is not None]  # one operand may stand in several places
         return P.Function(
             self.name,
-            tuple(b for b in given if b.scope == "input"),
-            tuple(b for b in given if b.scope == "param"),
+            tuple(b for b in given if b.scope is INPUT),
+            tuple(b for b in given if b.scope is PARAM),
             outputs,
             self.n_tasks,
             self.scratch_bytes,
@@ -234,9 +235,9 @@ class ProgramBuilder:
         sizes = tuple(as_int(size) for size in shape)
         count = most_elements(sizes) * dtypes.size(dtype)
         if count <= STACK_BYTES:
-            buffer = P.dense_buffer(self._name(name), dtype, sizes, "stack")
+            buffer = P.dense_buffer(self._name(name), dtype, sizes, STACK)
         else:
-            buffer = P.dense_buffer(self._name(name), dtype, sizes, "scratch", self.scratch_bytes)
+            buffer = P.dense_buffer(self._name(name), dtype, sizes, SCRATCH, self.scratch_bytes)
             self.scratch_bytes += -(-count // ALIGNMENT) * ALIGNMENT
         self.emit(P.Alloc(buffer))
         return Array(self, buffer)

@@ -132,7 +132,7 @@ class Run:
         lanes = s.value.lanes
         first, count = self.position(s.index), lanes if s.active is None else s.active
         value = np.broadcast_to(self.value(s.value), lanes)
-        if s.buffer.scope == "tile":
+        if s.buffer.scope.is_tiles:
             self.tiles[s.buffer, first] = value
             return
         array = self.array(s.buffer)
@@ -191,7 +191,7 @@ class Run:
     def load(self, e: E.Load) -> Any:
         buffer = e.tensor
         assert isinstance(buffer, P.Buffer)
-        if buffer.scope == "tile":
+        if buffer.scope.is_tiles:
             return self.tiles[buffer, self.position(e.indices[0])]
         if e.rows:
             array, first = self.array(buffer), self.position(e.indices[0])

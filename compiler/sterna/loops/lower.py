@@ -20,6 +20,7 @@ from typing import Any
 from sterna.intrinsics import Form
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Extremum, Int, Symbol, as_int, of, reserved
+from sterna.ir.memory import INPUT, OUTPUT, PARAM, REGISTER, SCRATCH, TILE, Scope
 from sterna.loops import program as P
 from sterna.loops.bodies import Bodies, Place, loop_name
 from sterna.loops.inline import producers_first
@@ -66,8 +67,8 @@ class Lowering(Bodies):
         self.tiles: dict[str, Buffer] = {}  # of stages whose accumulators are tiles
         self.n_tasks = ONE
         self.layouts = layouts
-        self.inputs = tuple(self._argument(t, "input", slot) for slot, t in enumerate(self.kernel.inputs))
-        self.outputs = tuple(self._argument(t, "output", slot) for slot, t in enumerate(self.kernel.outputs))
+        self.inputs = tuple(self._argument(t, INPUT, slot) for slot, t in enumerate(self.kernel.inputs))
+        self.outputs = tuple(self._argument(t, OUTPUT, slot) for slot, t in enumerate(self.kernel.outputs))
         self.params = self._params()
 
     def run(self) -> Function:
@@ -109,11 +110,11 @@ class Lowering(Bodies):
         return seq(*parts)
 
     # -- arguments
-    def _argument(self, t: Tensor, scope: P.Scope, slot: int) -> Buffer:
+    def _argument(self, t: Tensor, scope: Scope, slot: int) -> Buffer:
         at = self.layouts.get(t.name) or dense_layout(t.shape)
         size = reserved(at.size)
         buffer = Buffer(t.name, t.dtype, t.shape, at.strides, at.elements, scope, at.origin, slot, size=size)
-        if scope != "output" or t.body is not None:
+        if t.body is not None or scope is not OUTPUT:
             self.places[t.name] = Place(buffer, tuple(ZERO for _ in t.shape))
         return buffer
 
@@ -123,7 +124,7 @@ class Lowering(Bodies):
             stored = self.schedule.stored_tensor(p)
             elements = most_elements(stored.shape)
             strides = dense_strides(stored.shape)
-            buffer = Buffer(stored.name, stored.dtype, stored.shape, strides, elements, "param", ZERO, offset)
+            buffer = Buffer(stored.name, stored.dtype, stored.shape, strides, elements, PARAM, ZERO, offset)
             self.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
             buffers.append(buffer)
             offset += -(-elements * dtypes.size(stored.dtype) // ALIGNMENT) * ALIGNMENT
@@ -278,7 +279,7 @@ class Lowering(Bodies):
                 continue
             s = self.stages[name]
             region = regions[name]
-            if s.scope != "state":
+            if s.scope is None or not s.scope.is_allocated:
                 buffer = self._allocate(s, region)
                 parts.append(P.Alloc(buffer))
                 self.places[name] = Place(buffer, region.least)
@@ -293,7 +294,7 @@ class Lowering(Bodies):
         assert isinstance(body, Reduce)
         if s.tensorized is not None and s.tensorized.row:
             self.tiles[s.name] = tiles = replace(
-                self.places[s.name].buffer, name=self._unique(f"{s.name}_tile"), scope="tile"
+                self.places[s.name].buffer, name=self._unique(f"{s.name}_tile"), scope=TILE
             )
             return [P.Alloc(tiles)], {}
         if body.index is None:
@@ -308,7 +309,7 @@ class Lowering(Bodies):
                 f"{body.combiner} with axis {inner[0]} inside the reduction", "reorder the reduced axes innermost"
             )
         name = f"{nest.stage.name}_best"
-        buffer = Buffer(self._unique(name), body.a.dtype, (ONE,), (ONE,), 1, "register")
+        buffer = Buffer(self._unique(name), body.a.dtype, (ONE,), (ONE,), 1, REGISTER)
         return [P.Alloc(buffer)], {name: Place(buffer, (ZERO,))}
 
     def _tensorized(self, cursor: Cursor) -> Stmt:
@@ -386,19 +387,19 @@ class Lowering(Bodies):
 
     # -- storage
     def _allocate(self, s: StageSchedule, region: Region) -> Buffer:
-        scope: Any = s.scope  # of a stage that is placed
-        return self._storage(s.name, s.tensor.dtype, region.extent, scope)
+        assert s.scope is not None  # of a stage that is placed
+        return self._storage(s.name, s.tensor.dtype, region.extent, s.scope)
 
-    def _storage(self, name: str, dtype: str, shape: Sequence[Int], scope: P.Scope) -> Buffer:
+    def _storage(self, name: str, dtype: str, shape: Sequence[Int], scope: Scope) -> Buffer:
         """A buffer of the most that dimensions with bounds need; in scratch if it is too large for the stack."""
         try:
             elements = most_elements(shape)
         except ValueError as problem:
             self._refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
         nbytes, slot = elements * dtypes.size(dtype), 0
-        if scope == "stack" and nbytes > STACK_LIMIT:
-            scope = "scratch"
-        if scope == "scratch":
+        if scope.is_array and nbytes > STACK_LIMIT:
+            scope = SCRATCH
+        if scope.has_offsets:
             slot = self.scratch
             self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
         return Buffer(self._unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)

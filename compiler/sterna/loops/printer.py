@@ -52,7 +52,7 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
     elif isinstance(s, P.Assign):
         lines.append(f"{pad}{s.variable.name} = {print_expr(s.value)}")
     elif isinstance(s, P.Alloc):
-        at = f" at {s.buffer.slot}" if s.buffer.scope == "scratch" else ""
+        at = f" at {s.buffer.slot}" if s.buffer.scope.has_offsets else ""
         lines.append(f"{pad}{s.buffer.scope} {s.buffer.name}: {s.buffer.dtype}[{s.buffer.elements}]{at}")
     elif isinstance(s, P.Store):
         place = position_text(s.index, s.value.lanes, s.stride, s.active, s.rows, s.pitch)

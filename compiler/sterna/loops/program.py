@@ -12,16 +12,11 @@ from typing import Literal
 
 from sterna.intrinsics import Intrinsic, TileShape
 from sterna.ir.integer import ZERO, Int, Symbol
+from sterna.ir.memory import Scope
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
 from sterna.te.layout import dense_strides, most_elements
 
-#: input, output, param: memory of the call record. scratch: per worker, in a kernel with barriers of all.
-#: shared: of the threads of a task. stack: at most 1 KB. register: named scalars or vectors, all indices constant.
-#: tile: one tile of the hardware per index, all constant.
-Scope = Literal["input", "output", "param", "scratch", "shared", "stack", "register", "tile"]
-#: Scopes that only one thread sees; what lies elsewhere its neighbours see, too.
-PRIVATE: tuple[Scope, ...] = ("stack", "register", "tile")
 LoopKind = Literal["serial", "unrolled", "vectorized", "parallel", "thread.x", "thread.y", "thread.z"]
 #: Loops whose iterations are threads of a task, one along each axis.
 THREADS: tuple[LoopKind, ...] = ("thread.x", "thread.y", "thread.z")
@@ -39,7 +34,7 @@ class Buffer:
         origin: element at which the tensor's first element lies (a tensor inside a padded buffer starts later).
         elements: the most that the whole buffer can have; every access lies in 0 <= index < elements.
         size: elements of the whole buffer as an expression, where it depends on dimensions.
-        slot: position in the call record's `in` or `out`, or byte offset in `params` or `scratch`.
+        slot: position in the call record's `in` or `out`, or byte offset in `params`, `scratch` or a memory.
         may_alias: an output may take the memory of this input, or this output that of an input.
     """
 

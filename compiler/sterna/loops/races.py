@@ -256,7 +256,7 @@ class _Task:
             clashes = (pending.writes, *((pending.reads,) if access.writes else ()))
             if any(c.buffer is access.buffer and self.meet(c, access, same_thread=True) for c in clashes):
                 self.found.append(f"{access.buffer.name} is used before {_copy(pending.statement)} is waited for")
-        if access.buffer.scope not in P.PRIVATE:
+        if not access.buffer.scope.private:
             self.interval.append(access)
             self.all.append(access)
 
@@ -279,7 +279,7 @@ class _Task:
         for buffer, accesses in by_buffer.items():
             if any(a.writes for a in accesses) and self.threads_meet(accesses):
                 self.found.append(f"two threads of a task touch the same element of {buffer.name}, one writes it")
-        self.interval = [a for p in self.pending for a in (p.reads, p.writes) if a.buffer.scope not in P.PRIVATE]
+        self.interval = [a for p in self.pending for a in (p.reads, p.writes) if not a.buffer.scope.private]
 
     def threads_meet(self, accesses: Sequence[_Access]) -> bool:
         return any(_race(*part) for part in self.elements(accesses))
@@ -354,7 +354,7 @@ class _Task:
         """Compares what tasks touch; memory of their own is that of a worker."""
         by_buffer: dict[Buffer, list[_Access]] = {}
         for access in self.all:
-            if access.buffer.scope in ("input", "output"):
+            if access.buffer.scope.across_tasks:
                 by_buffer.setdefault(access.buffer, []).append(access)
         for buffer, accesses in by_buffer.items():
             if any(a.writes for a in accesses) and self.tasks_meet(accesses):

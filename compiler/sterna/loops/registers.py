@@ -45,7 +45,7 @@ def promote_registers(function: P.Function) -> P.Function:
             widest[variable] = max(widest.get(variable, 0), a.active)
 
     def load(node: Expr) -> Expr | None:
-        if not isinstance(node, E.Load) or not isinstance(node.tensor, P.Buffer) or node.tensor.scope != "register":
+        if not isinstance(node, E.Load) or not isinstance(node.tensor, P.Buffer) or not node.tensor.scope.is_variables:
             return None
         start = int(node.indices[0])
         variable = variables[node.tensor][start]
@@ -70,12 +70,12 @@ def promote_registers(function: P.Function) -> P.Function:
         return rewrite_index(index, value_of)
 
     def visit(s: P.Stmt) -> P.Stmt:
-        if isinstance(s, P.Alloc) and s.buffer.scope == "register":
+        if isinstance(s, P.Alloc) and s.buffer.scope.is_variables:
             named = dict.fromkeys(v for _, v in sorted(variables.get(s.buffer, {}).items(), key=lambda item: item[0]))
             return P.Seq(tuple(P.Declare(v) for v in named))
         if isinstance(s, P.Store):
             value = value_of(s.value)
-            if s.buffer.scope != "register":
+            if not s.buffer.scope.is_variables:
                 return replace(s, value=value, index=place_of(s.index))
             variable = variables[s.buffer][int(s.index)]
             if variable.lanes < value.lanes:
@@ -109,10 +109,10 @@ def _start(cut: dict[int, P.Variable], variable: P.Variable) -> int:
 
 def _accesses(function: P.Function) -> Iterator[_Access]:
     for s in P.walk(function.body):
-        if isinstance(s, P.Store) and s.buffer.scope == "register":
+        if isinstance(s, P.Store) and s.buffer.scope.is_variables:
             yield replace(_access(function, s.buffer, s.index, s.value.lanes, s.stride, s.active), store=True)
         for load in P.own_loads(s):
-            if isinstance(load.tensor, P.Buffer) and load.tensor.scope == "register":
+            if isinstance(load.tensor, P.Buffer) and load.tensor.scope.is_variables:
                 yield _access(function, load.tensor, load.indices[0], load.lanes, load.stride, load.active)
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
+from sterna.ir.memory import SCRATCH, STACK, Scope
 from sterna.loops import program as P
 from sterna.loops.bodies import Place
 from sterna.loops.lower import Lowering
@@ -124,13 +125,13 @@ class ScanLowering(Lowering):
         shape = (as_int(1 if self._in_place(carry) else 2), *carry.next.shape[1:])
         return self._storage(f"{carry.next.name}_state", carry.next.dtype, shape, self._scope())
 
-    def _scope(self) -> P.Scope:
+    def _scope(self) -> Scope:
         """Of what outlives a nest."""
-        return "scratch" if self.shared else "stack"
+        return SCRATCH if self.shared else STACK
 
     def _allocate(self, s: StageSchedule, region: Region) -> Buffer:
         buffer = super()._allocate(s, region)
-        if self.shared and buffer.scope == "scratch":
+        if self.shared and buffer.scope.has_offsets:
             self._refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
         return buffer
 

@@ -120,7 +120,7 @@ class _Thread(Run):
 
     def allocate(self, buffer: P.Buffer) -> None:
         super().allocate(buffer)
-        if buffer.scope not in P.PRIVATE:
+        if not buffer.scope.private:
             self.shared[buffer] = self.local.pop(buffer)
 
     def array(self, buffer: P.Buffer) -> Array:
@@ -143,7 +143,7 @@ def thread_counts(body: P.Stmt) -> dict[P.LoopKind, int]:
 
 
 def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
-    counts, shared = thread_counts(body), {b: a for b, a in outer.local.items() if b.scope not in P.PRIVATE}
+    counts, shared = thread_counts(body), {b: a for b, a in outer.local.items() if not b.scope.private}
     threads = [_Thread(outer, dict(zip(counts, place, strict=True)), shared) for place in np.ndindex(*counts.values())]
     active = [(thread, thread.steps(body)) for thread in threads]
     waiting: list[tuple[_Thread, Iterator[P.Barrier | None]]] = []

@@ -65,15 +65,15 @@ class _Naming:
         loaded: dict[Expr, P.Variable] = {}
         members = P.members(stmt)
         for n, s in enumerate(members):
-            if isinstance(s, P.Alloc) and s.buffer.scope == "tile":
+            if isinstance(s, P.Alloc) and s.buffer.scope.is_tiles:
                 out.extend(P.Declare(v) for v in self.declared(s.buffer, members[n + 1 :]))
-            elif isinstance(s, P.Store) and s.buffer.scope == "tile":
+            elif isinstance(s, P.Store) and s.buffer.scope.is_tiles:
                 out.extend(self.assigned(s, loaded))
             elif isinstance(s, P.Store) and s.rows:
                 out.append(replace(s, value=self.read(s.value)))
             else:
                 out.append(P.map_children(s, self.block) if P.children(s) else s)
-            if not isinstance(s, P.Store) or s.buffer.scope != "tile":
+            if not isinstance(s, P.Store) or not s.buffer.scope.is_tiles:
                 written = s.buffer if isinstance(s, P.Store) else None
                 # A loop or a branch may write anything.
                 kept = {} if P.children(s) else {e: v for e, v in loaded.items() if _buffer(e) is not written}

@@ -10,6 +10,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ir.limits import memory_of
+from sterna.ir.memory import INPUT, OUTPUT
 from sterna.loops.interpreter import run_function
 from sterna.loops.program import Buffer, dense_buffer
 from sterna.ops.operator import Operator
@@ -89,11 +90,11 @@ def _run(
             buffers.append(None)
             continue
         kind = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
-        buffers.append(dense_buffer(f"x{n}", dtypes.storage(kind.dtype), kind.shape, "input", n))
+        buffers.append(dense_buffer(f"x{n}", dtypes.storage(kind.dtype), kind.shape, INPUT, n))
         flat = np.ascontiguousarray(dtypes.stored(array)).reshape(-1)
         memory[f"x{n}"] = flat if flat.size else np.zeros(1, flat.dtype)
     results = [
-        dense_buffer(f"y{n}", dtypes.storage(kind.dtype), kind.shape, "output", n) for n, kind in enumerate(outputs)
+        dense_buffer(f"y{n}", dtypes.storage(kind.dtype), kind.shape, OUTPUT, n) for n, kind in enumerate(outputs)
     ]
     memory |= {b.name: np.zeros(b.elements, dtypes.to_numpy(b.dtype)) for b in results}
     run_function(operator.write(buffers, attributes, results), memory)

@@ -9,9 +9,10 @@ from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike, OpenSizeError, as_int
+from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
 from sterna.ir.sizes import sizes_wanted
 from sterna.loops.build import ProgramBuilder
-from sterna.loops.program import Buffer, Function, Scope, dense_buffer
+from sterna.loops.program import Buffer, Function, dense_buffer
 from sterna.ops import operators
 from sterna.passes.fuse import Group
 from sterna.passes.views import Storage, Views, shifted
@@ -144,14 +145,14 @@ def _program_call(node: Node, views: Views) -> Call:
         if value in operands:
             continue
         if value.data is None:
-            operands[value] = _buffer(f"x{len(inputs)}", value, "input", len(inputs), views)
+            operands[value] = _buffer(f"x{len(inputs)}", value, INPUT, len(inputs), views)
             inputs.append(value)
         else:
             stored = dtypes.storage(value.dtype)
-            operands[value] = b = dense_buffer(f"c{len(constants)}", stored, value.shape, "param", offset)
+            operands[value] = b = dense_buffer(f"c{len(constants)}", stored, value.shape, PARAM, offset)
             offset += -(-b.elements * dtypes.size(b.dtype) // ALIGNMENT) * ALIGNMENT
             constants.append(dtypes.stored(value.data))
-    results = [_buffer(f"y{n}", value, "output", n, views) for n, value in enumerate(node.outputs)]
+    results = [_buffer(f"y{n}", value, OUTPUT, n, views) for n, value in enumerate(node.outputs)]
     for b in (*operands.values(), *results):
         text.append(f"{b.name}: {b.dtype}{[str(n) for n in b.shape]} {b.origin} {b.strides} {b.elements}")
     given = [None if v is None else operands[v] for v in node.inputs]
@@ -257,11 +258,11 @@ def copy_call(x: Value, y: Value, sources: tuple[str, ...], views: Views, assign
 
 def row_call(row: Value, number: Value, rows: Value, sources: tuple[str, ...], views: Views) -> Call:
     """Stores a tensor as the row of another that an iteration's number names."""
-    places = [_buffer("x0", row, "input", 0, views), _buffer("x1", number, "input", 1, views)]
-    whole = _buffer("y0", rows, "output", 0, views)
+    places = [_buffer("x0", row, INPUT, 0, views), _buffer("x1", number, INPUT, 1, views)]
+    whole = _buffer("y0", rows, OUTPUT, 0, views)
     dense = dense_strides(row.shape)
     if row.is_constant:
-        places = [dense_buffer("c0", dtypes.storage(row.dtype), row.shape, "param", 0), replace(places[1], slot=0)]
+        places = [dense_buffer("c0", dtypes.storage(row.dtype), row.shape, PARAM, 0), replace(places[1], slot=0)]
     if places[0].strides == dense and whole.strides == dense_strides(rows.shape):
         places[0] = replace(places[0], shape=(row.type.elements,), strides=(ONE,))
         whole = replace(whole, shape=(rows.shape[0], row.type.elements), strides=(row.type.elements, ONE))

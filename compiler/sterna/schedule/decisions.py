@@ -10,6 +10,7 @@ import numpy as np
 
 from sterna.intrinsics import Form, Intrinsic
 from sterna.ir.integer import Int
+from sterna.ir.memory import Scope
 from sterna.te.expr import Expr, Reduce
 from sterna.te.interpreter import evaluate_stage
 from sterna.te.tensor import Axis, Tensor
@@ -105,7 +106,7 @@ class StageSchedule:
     annotations: dict[str, str] = field(default_factory=dict)
     attach: tuple[str, str] | None = None
     inlined: bool = False
-    scope: str | None = None
+    scope: Scope | None = None
     whole: set[str] = field(default_factory=set)
     tensorized: Tensorized | None = None
     partitioned: tuple[str, ...] = ()

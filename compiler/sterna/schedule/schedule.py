@@ -2,7 +2,7 @@
 
     s = Schedule(kernel)
     s.split("out", "w", 14)
-    s.compute_at("conv", "out", "w.o", scope="register")
+    s.compute_at("conv", "out", "w.o", scope=REGISTER)
     s.vectorize("out", "c.i")
     s.steps            # tuple[Step]; to_json / from_json; Schedule.apply(kernel, steps) gives the same schedule again
 
@@ -27,6 +27,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, as_int, ceil_div, of
+from sterna.ir.memory import REGISTER, SCRATCH, STACK, STATE, Memory, Scope
 from sterna.schedule.decisions import Derived, Fuse, Packing, RaggedTail, Split, StageSchedule, Step, Tensorized
 from sterna.schedule.matching import match
 from sterna.schedule.products import factors
@@ -34,8 +35,8 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.tensor import Axis, Kernel, Tensor
 
-#: "state": where the next state of a recurrence belongs, which outlives the step.
-SCOPES = ("register", "stack", "scratch", "state")
+#: Where any target lets a stage be placed; memories of its own come on top.
+SCOPES: dict[str, Scope] = {scope.name: scope for scope in (REGISTER, STACK, SCRATCH, STATE)}
 #: Types that `narrow` stores constants in.
 NARROW = ("float16", "bfloat16")
 ANNOTATIONS = ("unrolled", "vectorized", "parallel", "tensorized")
@@ -44,12 +45,16 @@ ANNOTATIONS = ("unrolled", "vectorized", "parallel", "tensorized")
 class Schedule:
     """A kernel and the steps applied to it. See the module's docstring."""
 
-    def __init__(self, kernel: Kernel, intrinsics: Mapping[str, Intrinsic] = INTRINSICS):
+    def __init__(
+        self, kernel: Kernel, intrinsics: Mapping[str, Intrinsic] = INTRINSICS, memories: Sequence[Memory] = ()
+    ):
         """
         Args:
             intrinsics: those that `tensorize` takes, by name: the package's own, or all that a target has.
+            memories: of the target, which steps may name as scopes.
         """
         self.kernel, self.intrinsics = kernel, intrinsics
+        self.scopes: dict[str, Scope] = {**SCOPES, **{memory.name: memory for memory in memories}}
         self.steps: tuple[Step, ...] = ()
         self.stages: dict[str, StageSchedule] = {}
         self.packings: dict[str, Packing] = {}
@@ -231,18 +236,21 @@ class Schedule:
             self._illegal("only an element-wise intermediate stage can be inlined", "use compute_at")
         s.inlined = True
 
-    def compute_at(self, stage: str, consumer: str, axis: str, scope: str = "stack") -> None:
-        """Computes what one iteration of the consumer's axis needs, at its start, into storage of the given scope."""
-        s = self._step("compute_at", stage, consumer, axis, scope)
+    def compute_at(self, stage: str, consumer: str, axis: str, scope: Scope | str = STACK) -> None:
+        """Computes what one iteration of the consumer's axis needs, at its start, into storage of the given scope: by
+        itself or, as in saved steps, by its name."""
+        name = str(scope)
+        s = self._step("compute_at", stage, consumer, axis, name)
         self._leaf(self._stage(consumer), axis)
-        if scope not in SCOPES:
-            self._illegal(f"unknown scope {scope}", f"one of {', '.join(SCOPES)}")
+        if name not in self.scopes:
+            self._illegal(f"unknown scope {name}", f"one of {', '.join(self.scopes)}")
+        found = self.scopes[name]
         if stage in self.outputs:
             self._illegal("an output is computed for itself", "use cache_write")
         carries = () if self.kernel.scan is None else self.kernel.scan.carries
-        if (scope == "state") != any(stage == carry.next.name for carry in carries):
-            self._illegal(f"{stage} in scope {scope}", "the next state of a recurrence, and no other stage, is a state")
-        s.attach, s.scope = (consumer, axis), scope
+        if found.is_allocated != any(stage == carry.next.name for carry in carries):
+            self._illegal(f"{stage} in scope {name}", "the next state of a recurrence, and no other stage, is a state")
+        s.attach, s.scope = (consumer, axis), found
 
     def cache_read(self, tensor: str, consumer: str) -> str:
         """Makes the consumer read a copy of a tensor; returns the new stage, to be placed by compute_at."""
@@ -430,9 +438,14 @@ class Schedule:
 
     # -- as data
     @staticmethod
-    def apply(kernel: Kernel, steps: Iterable[Step], intrinsics: Mapping[str, Intrinsic] = INTRINSICS) -> Schedule:
-        """A schedule from saved steps."""
-        s = Schedule(kernel, intrinsics)
+    def apply(
+        kernel: Kernel,
+        steps: Iterable[Step],
+        intrinsics: Mapping[str, Intrinsic] = INTRINSICS,
+        memories: Sequence[Memory] = (),
+    ) -> Schedule:
+        """A schedule from saved steps, for a target with these intrinsics and memories."""
+        s = Schedule(kernel, intrinsics, memories)
         for step in steps:
             if step.primitive not in PRIMITIVES:
                 raise SternaError(

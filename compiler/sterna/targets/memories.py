@@ -15,8 +15,6 @@ from sterna.targets.features import Contradiction
 from sterna.targets.tables import entries_of, line_of
 
 TABLE = "memories"
-#: Scopes of schedules beside those that buffers have.
-_RESERVED = (*BUILT_IN, "state")
 #: Names become parts of names in C.
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _KEYS = tuple(f for f in fields(Memory) if f.name != "kind")
@@ -42,9 +40,9 @@ def _nonsense(memory: Memory, earlier: tuple[Memory, ...]) -> Iterator[Contradic
     if not _NAME.fullmatch(memory.name):
         fix = "a lower-case letter, then at most 31 of a to z, 0 to 9 and _"
         yield Contradiction("name", "it cannot be called that", fix)
-    elif memory.name in _RESERVED:
+    elif memory.name in BUILT_IN:
         problem = f"{memory.name} is a scope that every target has"
-        yield Contradiction("name", problem, f"a name other than {', '.join(_RESERVED)}")
+        yield Contradiction("name", problem, f"a name other than {', '.join(BUILT_IN)}")
     elif any(memory.name == other.name for other in earlier):
         yield Contradiction("name", "there are two of that name", "give each memory a name of its own")
     if not 1 <= memory.bytes <= _MOST_BYTES:

@@ -10,6 +10,7 @@ import numpy as np
 from sterna.codegen.dialect import Dialect
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
+from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops.program import KERNEL_FAILED, Buffer
 from sterna.targets.target import Target
 from sterna.te.text import INFIX, RELATION
@@ -72,11 +73,11 @@ class CFamily(Dialect):
     # -- the frame of a kernel, whose parameters are those of `sterna_kernel.h`
     def bind(self, buffer: Buffer) -> str:
         address = {
-            "input": f"call->in[{buffer.slot}]",
-            "param": f"(call->params + {buffer.slot})",
-            "output": f"call->out[{buffer.slot}]",
+            INPUT: f"call->in[{buffer.slot}]",
+            PARAM: f"(call->params + {buffer.slot})",
+            OUTPUT: f"call->out[{buffer.slot}]",
         }[buffer.scope]
-        pointer = f"{'' if buffer.scope == 'output' else 'const '}{C_TYPE[buffer.dtype]} *"
+        pointer = f"{'' if buffer.scope is OUTPUT else 'const '}{C_TYPE[buffer.dtype]} *"
         return f"{pointer}{'' if buffer.may_alias else 'restrict '}{buffer.name} = ({pointer}){address};"
 
     def dimension(self, slot: int) -> str:
@@ -84,7 +85,7 @@ class CFamily(Dialect):
 
     def allocate(self, buffer: Buffer, shared: bool) -> str:
         t = C_TYPE[buffer.dtype]
-        if buffer.scope == "scratch":
+        if buffer.scope.has_offsets:
             return f"{t} *{'' if shared else 'restrict '}{buffer.name} = ({t} *)(call->scratch + {buffer.slot});"
         return f"{t} {buffer.name}[{buffer.elements}];"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily
 from sterna.ir import dtypes
+from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops.program import KERNEL_FAILED, Buffer
 
 #: OpenCL's own functions of floats, by operation.
@@ -30,17 +31,17 @@ class OpenCL(CFamily):
     # -- the frame of a kernel
     def bind(self, buffer: Buffer) -> str:
         address = {
-            "input": f"in{buffer.slot}",
-            "param": f"(params + {buffer.slot})",
-            "output": f"out{buffer.slot}",
+            INPUT: f"in{buffer.slot}",
+            PARAM: f"(params + {buffer.slot})",
+            OUTPUT: f"out{buffer.slot}",
         }[buffer.scope]
-        return self._pointer(buffer, "" if buffer.scope == "output" else "const ", address, buffer.may_alias)
+        return self._pointer(buffer, "" if buffer.scope is OUTPUT else "const ", address, buffer.may_alias)
 
     def dimension(self, slot: int) -> str:
         return f"({self.index_type})dims[{slot}]"
 
     def allocate(self, buffer: Buffer, shared: bool) -> str:
-        if buffer.scope == "scratch":
+        if buffer.scope.has_offsets:
             return self._pointer(buffer, "", f"(scratch + {buffer.slot})", shared)
         return super().allocate(buffer, shared)
 

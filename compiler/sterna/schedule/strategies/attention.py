@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from sterna.ir import dtypes
+from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, cheap, inline_elementwise, reductions, size, stored_apart
 from sterna.schedule.strategies.contraction import (
@@ -72,9 +73,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     task = block_tasks(s, out, before, block, context)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, tiles, found.values, tile, context)
-    s.compute_at(found.shares.name, out, task, "scratch")
+    s.compute_at(found.shares.name, out, task, SCRATCH)
     place_rows(s, found.shares.name, kept, context, lanes)
-    s.compute_at(found.scores.name, out, task, "scratch")
+    s.compute_at(found.scores.name, out, task, SCRATCH)
     tile = register_tile(found.queries, lanes, context)
     loops = split_tiles(s, found.scores.name, found.queries, tile)
     s.reorder(

@@ -13,6 +13,7 @@ from math import gcd
 
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int
+from sterna.ir.memory import REGISTER
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     CACHE_LINE,
@@ -144,7 +145,7 @@ def accumulate(
 ) -> None:
     """Computes the contraction where a tile of `out` begins, in registers: reduction loops, then rows, then the vectors
     of a row. A constant right operand is packed for that."""
-    s.compute_at(acc, out, place, "register")
+    s.compute_at(acc, out, place, REGISTER)
     vector, lane = s.split(acc, contraction.columns.name, tile.lanes)
     reduced = [a.name for a in contraction.inner]
     s.reorder(acc, *reduced, *(r.name for r in contraction.rows), vector, lane)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sterna.intrinsics import INTRINSICS, Intrinsic
+from sterna.ir.memory import REGISTER
 from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
@@ -80,7 +81,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         s.unroll(out, axis)
     s.unroll(out, column_vector)
     s.vectorize(out, column_lane, whole=True)
-    s.compute_at(acc, out, place, "register")
+    s.compute_at(acc, out, place, REGISTER)
     vector, lane = s.split(acc, contraction.columns.name, lanes)
     groups, group = s.split(acc, fit.group.name, depth)
     window = _shared_window(fit, context, mr * nv, nv)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sterna.ir import dtypes
+from sterna.ir.memory import REGISTER, STATE
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, contraction_operands, expanded_loads, product, size
 from sterna.schedule.strategies.tasks import L2_RATE, shared
@@ -148,7 +149,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         s.vectorize(name, lane)
     states = {carry.next.name for carry in _scan(s).carries}
     for t in root.placed:
-        s.compute_at(t.name, name, place, "state" if t.name in states else "register")
+        s.compute_at(t.name, name, place, STATE if t.name in states else REGISTER)
         _placed(s, t, columns, lanes)
         if isinstance(t.body, Reduce) and columns is not None:
             _pack(s, t, nr, packed)

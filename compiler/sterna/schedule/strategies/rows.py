@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sterna.ir.memory import REGISTER, SCRATCH, STACK
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -150,7 +151,7 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
     body = state.body
     spatial = [a.name for a in state.tensor.axes]
     if not isinstance(body, Reduce):
-        s.compute_at(name, out, axis, "scratch" if product([state.tensor.axes[-1].extent]) > 256 else "stack")
+        s.compute_at(name, out, axis, SCRATCH if product([state.tensor.axes[-1].extent]) > 256 else STACK)
         if lanes > 1 and spatial and size(state.tensor.axes[-1].extent) > 1:
             _, lane = s.split(name, spatial[-1], lanes)
             s.vectorize(name, lane)
@@ -160,9 +161,9 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
         if sums > 1:
             _, part = s.split(name, summed, sums)
             partial = s.rfactor(name, part, outermost=True)
-            s.compute_at(partial, out, axis, "register")
+            s.compute_at(partial, out, axis, REGISTER)
             results_in_vectors(s, partial, spatial[-1], lanes)
-        s.compute_at(name, out, axis, "register")
+        s.compute_at(name, out, axis, REGISTER)
         results_in_vectors(s, name, spatial[-1], lanes)
         return
     last = body.axes[-1] if body.axes else None
@@ -188,11 +189,11 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
         while width > 1:
             _factored(s, name, "lane", width, out, axis, width)
             width //= 2
-        s.compute_at(name, out, axis, "register")
+        s.compute_at(name, out, axis, REGISTER)
         for leaf in list(s.stages[name].leaves):
             s.unroll(name, leaf)
         return
-    s.compute_at(name, out, axis, "register")
+    s.compute_at(name, out, axis, REGISTER)
     for leaf in spatial:
         s.unroll(name, leaf)
 
@@ -202,7 +203,7 @@ def _factored(s: Schedule, name: str, reduced: str, width: int, out: str, place:
     short = size(next(a.extent for a in s.stages[name].axes if a.name == reduced)) <= 4 * lanes
     _, inner = s.split(name, reduced, width)
     partial = s.rfactor(name, inner)
-    s.compute_at(partial, out, place, "register")
+    s.compute_at(partial, out, place, REGISTER)
     _, lane = s.split(partial, "lane", lanes)
     loops = [x for x in s.stages[partial].leaves if x in s.stages[partial].reduction_leaves]
     s.reorder(partial, *loops, *[x for x in s.stages[partial].leaves if x not in loops])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sterna.ir import dtypes
 from sterna.ir.integer import of
+from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -123,7 +124,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     task = block_tasks(s, out, before, block, context)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, tiles, chain.product, tile, context)
-    s.compute_at(chain.stored.name, out, row, "scratch")
+    s.compute_at(chain.stored.name, out, row, SCRATCH)
     store_tiles(s, chain.stored.name, chain.window, chain.window.name, lanes, context)
     if chain.padded is not None and chain.expansion is not None:
         _expand(s, chain.padded, chain.expansion, out, task, lanes, context)
@@ -135,7 +136,7 @@ def _expand(
 ) -> None:
     """The rows of the expansion that a task needs, padded: border and interior apart."""
     name = padded.name
-    s.compute_at(name, out, task, "scratch")
+    s.compute_at(name, out, task, SCRATCH)
     s.partition(name, *(a.name for a in padded.axes[:-1]))
     tile = register_tile(expansion, lanes, context)
     loops = split_tiles(s, name, expansion, tile)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sterna.intrinsics import TILES, Intrinsic, TileUnit
+from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
 from sterna.schedule.strategies.contraction import Contraction, analyse, least_cycles, tile_shape, tile_tasks
@@ -62,7 +63,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     place = tile_tasks(s, out, column_outer, rows, outer, least_cycles(contraction, _multiply_adds(intrinsic)), context)
     s.unroll(out, column_vector)
     s.vectorize(out, column_lane, whole=True)
-    s.compute_at(acc, out, place, "scratch")
+    s.compute_at(acc, out, place, SCRATCH)
     others = [a.name for a in contraction.rows]
     walked = others.pop()
     if plan.pitch:

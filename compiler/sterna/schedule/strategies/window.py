@@ -7,6 +7,7 @@ weights are loaded once.
 from __future__ import annotations
 
 from sterna.ir import dtypes
+from sterna.ir.memory import REGISTER
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     CACHE_LINE,
@@ -65,7 +66,7 @@ def store_tiles(s: Schedule, out: str, stage: Tensor, acc: str, lanes: int, cont
     s.reorder(out, vector, *rows, tiles, unrolled, lane)
     s.unroll(out, unrolled)
     s.vectorize(out, lane)
-    s.compute_at(acc, out, tiles, "register")
+    s.compute_at(acc, out, tiles, REGISTER)
     _accumulate(s, acc, stage, lanes, tile)
 
 
@@ -109,9 +110,9 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     if sums > 1:
         _, part = s.split(acc, summed, sums)
         partial = s.rfactor(acc, part, outermost=True)
-        s.compute_at(partial, out, place, "register")
+        s.compute_at(partial, out, place, REGISTER)
         _accumulate(s, partial, stage, lanes, sums * wide)
-    s.compute_at(acc, out, place, "register")
+    s.compute_at(acc, out, place, REGISTER)
     _accumulate(s, acc, stage, lanes, tile * wide)
     return s
 
