@@ -32,7 +32,7 @@ from sterna.runtime import hash64
 from sterna.toolchain.wasm import custom_section, with_custom_section
 from support.hostile import NAMES
 from support.small_models import SmallModel
-from targets.test_runtime_js import labels
+from support.string_models import labels
 
 MOST_SECONDS = 10
 MOST_BYTES = 2 << 30

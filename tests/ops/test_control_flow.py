@@ -20,16 +20,9 @@ from sterna.frontends.onnx import read
 from sterna.passes.pipeline import optimize
 from sterna.runtime import load
 from sterna.targets.target import load_target
+from support.control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHILE, model, numbers
 
 Feeds = Mapping[str, Any]
-
-
-def model(graph: str) -> str:
-    return f'<ir_version: 8, opset_import: ["" : 17]>\n{graph}'
-
-
-def numbers(*shape: int) -> np.ndarray:
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
 def compiled(text: str, generator: str = "llvm", target: str = "host") -> Compiled:
@@ -75,15 +68,6 @@ def decided(result: Compiled) -> list[str]:
 
 
 # ---------------------------------------------------------------- If
-CHOICE = """
-    agraph (bool hot, float[3, 4] x, float[4, 4] y) => (float[3, 4] z, float[3, 4] w)
-    <float[4, 4] weight = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}>
-    {
-      before = Tanh(x)
-      z, w = If (hot) <
-        then_branch = one () => (float[3, 4] a, float[3, 4] b) { a = MatMul(before, weight)  b = Identity(x) },
-        else_branch = two () => (float[3, 4] c, float[3, 4] d) { p = MatMul(x, y)  c = Sub(p, before)  d = Relu(c) }>
-    }"""
 
 
 def test_if(tmp_path: Path) -> None:
@@ -93,15 +77,6 @@ def test_if(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- Loop
-TRIPS = """
-    agraph (int64 trips, float[4, 4] first, float[4, 4] x) => (float[4, 4] last)
-    <bool on = {1}, float[4, 4] weight = {1, 2, 3, 4, -5, -6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}>
-    {
-      scaled = Mul(x, weight)
-      last = Loop (trips, on, first) <body = step
-        (int64 i, bool going, float[4, 4] s) => (bool going, float[4, 4] t)
-        { f = Cast <to = 1> (i)  p = MatMul(s, scaled)  q = Add(p, f)  t = Tanh(q) }>
-    }"""
 
 
 BY_RATE = """
@@ -143,16 +118,6 @@ def test_a_loop_whose_number_of_iterations_is_an_input(tmp_path: Path) -> None:
     assert decided(result) == ["Repeat"]
 
 
-WHILE = """
-    agraph (bool start, float[4] first, float bound) => (float[4] last, int64 made)
-    <int64 none = {9223372036854775807}, int64 zero = {0}, int64 one = {1}>
-    {
-      last, made = Loop (none, start, first, zero) <body = step
-        (int64 i, bool going, float[4] s, int64 n) => (bool more, float[4] t, int64 m)
-        { t = Add(s, s)  m = Add(n, one)  sum = ReduceSum <keepdims = 0> (t)  more = Less(sum, bound) }>
-    }"""
-
-
 def test_a_loop_with_a_condition(tmp_path: Path) -> None:
     first = np.ones(4, np.float32)
     runs = [
@@ -172,16 +137,6 @@ def test_a_loop_without_trips_or_condition_of_its_own(tmp_path: Path) -> None:
         { t = Add(s, s)  top = ReduceMax <keepdims = 0> (t)  more = Less(top, ten) }>
     }"""
     check(text, tmp_path, [{"first": np.array([1, 3], np.float32)}, {"first": np.array([1, 300], np.float32)}])
-
-
-ROWS = """
-    agraph ({inputs}float[2] first, float[2] x) => (float[2] last, float[{rows}, 2] rows)
-    <bool on = {{1}}{trips}>
-    {{
-      last, rows = Loop (trips, on, first) <body = step
-        (int64 i, bool going, float[2] s) => (bool more, float[2] t, float[2] row)
-        {{ f = Cast <to = 1> (i)  p = Mul(s, x)  t = Add(p, f)  row = Sub(t, s)  more = {more} }}>
-    }}"""
 
 
 def test_more_iterations_than_are_written_out(tmp_path: Path) -> None:
@@ -291,26 +246,6 @@ def test_a_part_whose_bounds_are_made_of_the_number_of_the_iteration(tmp_path: P
     assert decided(result) == ["Repeat"]
 
 
-GROWING = """
-    agraph (int64 trips, float[9, 4] x, float[4] first) => (float[4] last)
-    <bool on = {1}, int64[1] zero = {0}, int64[1] one = {1}, float[4, 1] turn = {1, -1, 0.5, 2}>
-    {
-      last = Loop (trips, on, first) <body = step
-        (int64 i, bool going, float[4] s) => (bool going, float[4] t)
-        {
-          j = Unsqueeze(i, zero)
-          end = Add(j, one)
-          past = Slice(x, zero, end, zero)
-          scored = Mul(past, s)
-          scores = MatMul(scored, turn)
-          share = Softmax <axis = 0> (scores)
-          weighted = Mul(past, share)
-          sum = ReduceSum <keepdims = 0> (weighted, zero)
-          t = Tanh(sum)
-        }>
-    }"""
-
-
 def test_sizes_that_grow_with_the_iterations(tmp_path: Path) -> None:
     """Attention over everything so far: its size is that of the iteration."""
     feeds = {"x": numbers(9, 4), "first": numbers(4)}
@@ -329,22 +264,6 @@ def test_a_body_that_only_written_out_iterations_can_have(tmp_path: Path) -> Non
     }"""
     text = text.replace("float[1] first = {0}", "float[1] first = {0}, int64[1] one = {1}")
     check(text, tmp_path, [{"x": numbers(30)}], generators=["llvm"])
-
-
-DATA_SIZED = """
-    agraph (bool hot, int64 trips, float[3, 4] x) => (float z, float[3, 4] last)
-    <bool on = {1}>
-    {
-      z = If (hot) <
-        then_branch = one () => (float a) {
-          p = NonZero(x)  q = Transpose(p)  r = GatherND(x, q)  a = ReduceSum <keepdims = 0> (r) },
-        else_branch = two () => (float b) {
-          u = NonZero(x)  w = Transpose(u)  v = GatherND(x, w)  e = Exp(v)  b = ReduceSum <keepdims = 0> (e) }>
-      last = Loop (trips, on, x) <body = step
-        (int64 i, bool going, float[3, 4] s) => (bool going, float[3, 4] t)
-        { c = NonZero(s)  d = Transpose(c)  f = GatherND(s, d)  g = ReduceSum <keepdims = 0> (f)  h = Sub(s, g)
-          t = Relu(h) }>
-    }"""
 
 
 def test_sizes_of_the_data_in_branches_and_loops(tmp_path: Path) -> None:

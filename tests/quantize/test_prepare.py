@@ -11,11 +11,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from models.test_qdq import network, quantized
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.quantize.prepare import OPSET, prepared
+from support.quantized_networks import network, quantized
 from support.small_models import SmallModel, residual_network
 from support.trained import trained
 

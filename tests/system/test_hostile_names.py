@@ -21,8 +21,8 @@ from sterna.cli import program
 from sterna.names import identifiers, is_file_name, is_identifier, model_name
 from sterna.package.npm import npm_package
 from support.hostile import NAMES, broken_model, dims, model
+from support.javascript import npm_packages
 from support.tools import need, run
-from targets.test_runtime_js import npm_packages
 
 ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")  # what nobody sees, or what acts
 ids = [f"{n:02}" for n in range(len(NAMES))]

@@ -15,11 +15,11 @@ from onnx import TensorProto, helper, parser
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 
 import sterna
-from models.test_data_sizes import detections, detector
-from ops.test_control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHILE, numbers
-from ops.test_control_flow import model as written
 from sterna.api import compile_to
 from sterna.debug.golden import GoldenSet, golden_files
+from support.control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHILE, numbers
+from support.control_flow import model as written
+from support.data_sized import detections, detector
 from support.tools import ROOT, need, run
 from support.trained import digits, trained
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,41 +13,18 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 from PIL import Image
 
-from models.test_tflite_metadata import described, means_of_channels, with_labels
 from sterna.api import compile_to
 from sterna.cli import program
 from sterna.frontends.tflite.metadata import BUFFER
 from sterna.runtime import load
-from sterna.web.server import HOST, make_server
+from support.browser_models import TARGETS, TOLERANCE, TRIED, golden_bundle
+from support.javascript import chromium, served
 from support.tflite_builder import Scale
-from support.tools import ROOT, need, run
+from support.tflite_metadata import described, means_of_channels, with_labels
+from support.tools import ROOT, need
 from support.trained import digits, sample
-from targets.test_browser_models import TARGETS, TOLERANCE, TRIED, golden_bundle
-from targets.test_runtime_js import npm_packages
 
-SCRIPT = ROOT / "runtime_js" / "test" / "chromium.js"
 pytestmark = pytest.mark.family("wasm32")
-
-
-@contextmanager
-def served(**roots: Path) -> Iterator[str]:
-    """The address of a server for the runtime and further directories."""
-    fixed = {"sterna": ROOT / "runtime_js" / "src", "test": ROOT / "runtime_js" / "test"}
-    with make_server({**fixed, **roots}, port=0) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://{HOST}:{server.server_address[1]}/"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def chromium(*arguments: str | Path) -> str:
-    """What the script prints."""
-    need("chromium", "the browser that pages are tested in")
-    npm_packages()
-    return run(need("node", "drives the browser"), SCRIPT, *arguments, timeout=280)
 
 
 @pytest.mark.parametrize("generator", ["c", "llvm"])

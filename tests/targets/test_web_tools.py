@@ -17,10 +17,9 @@ from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package.npm import npm_package
 from sterna.web.server import HOST, make_server
+from support.javascript import RUNTIME, chromium, npm_packages, served
 from support.tools import ROOT, need, run
 from support.trained import digits
-from targets.test_chromium import chromium, served
-from targets.test_runtime_js import RUNTIME, npm_packages
 
 
 @pytest.fixture(scope="module")
