@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -24,10 +24,24 @@ from sterna.te.tensor import combine, identity
 
 @dataclass(frozen=True)
 class Place:
-    """Storage of a stage within the scope being emitted."""
+    """Storage of a stage within the scope being emitted.
+
+    Args:
+        least: the indices of the stage's first element there.
+        slot: where the storage has one dimension more than the stage, in front: the position in it.
+    """
 
     buffer: Buffer
     least: tuple[Int, ...]
+    slot: Int | None = None
+
+    def offset(self, indices: Sequence[Int]) -> Int:
+        """Of an element of the stage, in the buffer."""
+        inside = tuple(i - least for i, least in zip(indices, self.least, strict=True))
+        if self.slot is None:
+            return self.buffer.offset(inside)
+        # A stage of one element has an axis all the same, which its storage beside the slot has not.
+        return self.buffer.offset((self.slot, *inside)[: len(self.buffer.shape)])
 
 
 class Bodies:
@@ -115,8 +129,7 @@ class Bodies:
 
     def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
         place = self.places[stage]
-        index = place.buffer.offset(tuple(i - least for i, least in zip(indices, place.least, strict=True)))
-        return P.Store(place.buffer, index, value)
+        return P.Store(place.buffer, place.offset(indices), value)
 
     def _resolve(self, body: Expr, values: Mapping[Atom, Int]) -> Expr:
         """The body with axes replaced by their values and loads turned to flat offsets of buffers."""
@@ -129,13 +142,11 @@ class Bodies:
                 return None
             place = self.places.get(node.tensor.name)
             if place is None:
-                self._refuse(
+                self.refuse(
                     f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader"
                 )
-            indices = tuple(
-                rewrite_index(i, resolve) - least for i, least in zip(node.indices, place.least, strict=True)
-            )
-            return replace(node, tensor=place.buffer, indices=(place.buffer.offset(indices),))
+            indices = tuple(rewrite_index(i, resolve) for i in node.indices)
+            return replace(node, tensor=place.buffer, indices=(place.offset(indices),))
 
         def resolve(expr: Expr) -> Expr:
             return E.rewrite(expr, rule)
@@ -143,19 +154,19 @@ class Bodies:
         return resolve(E.substitute_index(body, values))
 
     # -- names
-    def _symbol(self, s: StageSchedule, axis: str, extent: Int | int) -> Symbol:
+    def symbol(self, s: StageSchedule, axis: str, extent: Int | int) -> Symbol:
         hi = as_int(extent).bounds()[1]
-        return Symbol(self._unique(loop_name(s, axis)), 0, None if hi is None else max(hi - 1, 0))
+        return Symbol(self.unique(loop_name(s, axis)), 0, None if hi is None else max(hi - 1, 0))
 
-    def _unique(self, name: str) -> str:
+    def unique(self, name: str) -> str:
         n = self.names.get(name, 0)
         self.names[name] = n + 1
         return name if n == 0 else f"{name}_x{n}"  # registers and copies of unrolled loops get other letters
 
     def _uncovered(self, stage: str, axis: str) -> NoReturn:
-        self._refuse(f"axis {axis} of stage {stage} is not covered by its loops", "keep both parts of a split")
+        self.refuse(f"axis {axis} of stage {stage} is not covered by its loops", "keep both parts of a split")
 
-    def _refuse(self, why: str, fix: str) -> NoReturn:
+    def refuse(self, why: str, fix: str) -> NoReturn:
         raise SternaError(
             Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix)
         )

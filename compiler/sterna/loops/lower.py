@@ -1,44 +1,19 @@
-"""From a schedule to loops: bounds inference, tails, storage.
-
-Nests are emitted recursively, outer axes first, with every extent known:
-
-- *Tails.* Where a split leaves a remainder, the loop over full tiles is followed by the same nest once more with the
-  inner extent of the remainder: no guard in any iteration. Where the outer axis is the parallel one, or was fused, the
-  choice is made once per tile by an `If`. A remainder whose size is known only at run time is done in tiles of 8, 4, 2
-  and 1 iterations (and so on), where each is done or not: vectors and registers keep constant sizes on every machine.
-- *Bounds.* A stage placed by `compute_at` is computed for the region that its readers need within one iteration of
-  that axis: the least index (a symbolic integer in the outer loops' variables) and a constant extent per dimension.
-- *Storage.* That region gets a buffer of its extents; indices into it are relative to the least index.
-"""
+"""From a schedule to a loop program: the function's arguments, and the nests of the stages that no other contains."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
-from sterna.intrinsics import Form
 from sterna.ir import dtypes
-from sterna.ir.integer import ONE, ZERO, Extremum, Int, Symbol, as_int, of, reserved
-from sterna.ir.memory import INPUT, OUTPUT, PARAM, REGISTER, SCRATCH, TILE, Scope
-from sterna.loops import program as P
-from sterna.loops.bodies import Bodies, Place, loop_name
-from sterna.loops.inline import producers_first
-from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whole
-from sterna.loops.partition import parts_of
-from sterna.loops.program import Buffer, Function, Stmt, most, seq
-from sterna.loops.regions import infer_regions
-from sterna.loops.tensorize import ScatteredOperandError, Uses, tile_statement, vector_statement
-from sterna.schedule.decisions import RaggedTail, Split, StageSchedule
-from sterna.schedule.matching import match
+from sterna.ir.integer import ZERO, reserved
+from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
+from sterna.loops.bodies import Place
+from sterna.loops.nests import ALIGNMENT, Nests
+from sterna.loops.program import Buffer, Function, Stmt, seq
+from sterna.loops.scan import Recurrence, sinks
 from sterna.schedule.schedule import Schedule
-from sterna.te import expr as E
-from sterna.te.expr import Reduce
 from sterna.te.layout import Layout, dense_layout, dense_strides, most_elements
 from sterna.te.tensor import Tensor
-
-STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
-ALIGNMENT = 64
 
 
 def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Function:
@@ -50,361 +25,46 @@ def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Fu
     Raises:
         SternaError: E0303, a schedule whose loops cannot be built.
     """
-    if schedule.kernel.scan is not None:
-        from sterna.loops.scan import ScanLowering  # noqa: PLC0415 (it extends this module)
+    kernel = schedule.kernel
+    nests = Nests(schedule, schedule.outputs if kernel.scan is None else sinks(schedule, kernel.scan))
+    given = layouts or {}
+    inputs = tuple(_argument(nests, t, INPUT, slot, given) for slot, t in enumerate(kernel.inputs))
+    outputs = tuple(_argument(nests, t, OUTPUT, slot, given) for slot, t in enumerate(kernel.outputs))
+    params = _params(nests)
+    roots = [nests.stages[name].tensor for name in nests.order if nests.stages[name].attach is None]
+    parts = _straight(nests, roots) if kernel.scan is None else Recurrence(nests, kernel.scan).statements(roots)
+    return Function(kernel.name, inputs, params, outputs, nests.n_tasks, nests.scratch, seq(*parts))
 
-        return ScanLowering(schedule, layouts or {}).run()
-    return Lowering(schedule, layouts or {}).run()
+
+def _straight(nests: Nests, roots: Sequence[Tensor]) -> list[Stmt]:
+    """One stage after the other."""
+    if stray := [t.name for t in roots if t.name not in nests.schedule.outputs]:
+        nests.refuse(f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at")
+    parts = [nests.all_of(t) for t in roots]
+    if nests.n_tasks != 1 and len(parts) > 1:
+        nests.refuse("a kernel of several outputs with a parallel loop", "leave it serial")
+    return parts
 
 
-class Lowering(Bodies):
-    """The work of `lower`; `loops.scan` extends it to recurrences."""
+def _argument(nests: Nests, t: Tensor, scope: Scope, slot: int, layouts: Mapping[str, Layout]) -> Buffer:
+    at = layouts.get(t.name) or dense_layout(t.shape)
+    size = reserved(at.size)
+    buffer = Buffer(t.name, t.dtype, t.shape, at.strides, at.elements, scope, at.origin, slot, size=size)
+    if t.body is not None or scope is not OUTPUT:
+        nests.places[t.name] = Place(buffer, tuple(ZERO for _ in t.shape))
+    return buffer
 
-    def __init__(self, schedule: Schedule, layouts: Mapping[str, Layout]):
-        super().__init__(schedule)
-        self.scratch = 0
-        self.order = producers_first(self.bodies, self._sinks())
-        self.tiles: dict[str, Buffer] = {}  # of stages whose accumulators are tiles
-        self.n_tasks = ONE
-        self.layouts = layouts
-        self.inputs = tuple(self._argument(t, INPUT, slot) for slot, t in enumerate(self.kernel.inputs))
-        self.outputs = tuple(self._argument(t, OUTPUT, slot) for slot, t in enumerate(self.kernel.outputs))
-        self.params = self._params()
 
-    def run(self) -> Function:
-        parts = self._nests([n for n in self.order if self.stages[n].attach is None])
-        return Function(
-            self.kernel.name, self.inputs, self.params, self.outputs, self.n_tasks, self.scratch, seq(*parts)
+def _params(nests: Nests) -> tuple[Buffer, ...]:
+    """The constants as the schedule stores them, one after the other."""
+    schedule, buffers, offset = nests.schedule, [], 0
+    for p in (*nests.kernel.params, *(d.stage for d in schedule.derived.values())):
+        stored = schedule.stored_tensor(p)
+        elements = most_elements(stored.shape)
+        buffer = Buffer(
+            stored.name, stored.dtype, stored.shape, dense_strides(stored.shape), elements, PARAM, ZERO, offset
         )
-
-    def _nests(self, roots: list[str]) -> list[Stmt]:
-        """Every stage that is not placed inside another."""
-        if stray := [n for n in roots if n not in self.schedule.outputs]:
-            self._refuse(
-                f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at"
-            )
-        nests = [self._stage(self.stages[name], whole(self.stages[name].tensor)) for name in roots]
-        if self.n_tasks != 1 and len(nests) > 1:
-            self._refuse("a kernel of several outputs with a parallel loop", "leave it serial")
-        return nests
-
-    def _stage(self, s: StageSchedule, region: Region) -> Stmt:
-        """The loops that compute a region of a stage: one nest, or one for every part of a partitioned stage."""
-        if not s.partitioned:
-            return self._level(Cursor(Nest(s, region)))
-        body = self.bodies[s.name]
-        parts: list[Stmt] = []
-        for part in parts_of(body, s.tensor, s.partitioned):
-            clipped = part.within(region)
-            if clipped is None:
-                continue
-            lets, least = [], list(clipped.least)
-            for d, first in enumerate(least):
-                if any(isinstance(atom, Extremum) for atom in first.atoms()):
-                    symbol = Symbol(self._unique(loop_name(s, f"{s.tensor.axes[d].name}.first")), *first.bounds())
-                    lets.append(P.LetIndex(symbol, first))
-                    least[d] = of(symbol)
-            self.bodies[s.name] = part.body
-            parts.append(seq(*lets, self._level(Cursor(Nest(s, replace(clipped, least=tuple(least)))))))
-        self.bodies[s.name] = body
-        return seq(*parts)
-
-    # -- arguments
-    def _argument(self, t: Tensor, scope: Scope, slot: int) -> Buffer:
-        at = self.layouts.get(t.name) or dense_layout(t.shape)
-        size = reserved(at.size)
-        buffer = Buffer(t.name, t.dtype, t.shape, at.strides, at.elements, scope, at.origin, slot, size=size)
-        if t.body is not None or scope is not OUTPUT:
-            self.places[t.name] = Place(buffer, tuple(ZERO for _ in t.shape))
-        return buffer
-
-    def _params(self) -> tuple[Buffer, ...]:
-        buffers, offset = [], 0
-        for p in (*self.kernel.params, *(d.stage for d in self.schedule.derived.values())):
-            stored = self.schedule.stored_tensor(p)
-            elements = most_elements(stored.shape)
-            strides = dense_strides(stored.shape)
-            buffer = Buffer(stored.name, stored.dtype, stored.shape, strides, elements, PARAM, ZERO, offset)
-            self.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
-            buffers.append(buffer)
-            offset += -(-elements * dtypes.size(stored.dtype) // ALIGNMENT) * ALIGNMENT
-        return tuple(buffers)
-
-    def _sinks(self) -> list[str]:
-        """Stages that are computed although no other may read them."""
-        return self.schedule.outputs
-
-    # -- one nest
-    def _level(self, cursor: Cursor) -> Stmt:
-        """The loops from the cursor's leaf inward."""
-        nest, s = cursor.nest, cursor.nest.stage
-        if cursor.at_end:
-            return self._store(cursor)
-        leaf = cursor.leaf
-        if s.tensorized is not None and leaf == s.tensorized.first:
-            return self._tensorized(cursor)
-        if nest.settled(leaf):
-            return self._placed(cursor)
-        if leaf in s.reduction_leaves:
-            if cursor.phase is Phase.WHOLE:
-                saved = dict(self.places)
-                prologue, places = self._prologue(nest)
-                self.places.update(places)
-                phases = (Phase.INIT, Phase.UPDATE, *([Phase.STORE] if s.name in self.tiles else []))
-                parts = [self._level(cursor.during(phase)) for phase in phases]
-                self.places = saved
-                return seq(*prologue, *parts)
-            if cursor.phase.skips_reduction:
-                return self._level(cursor.inward())
-        extent = nest.extent(leaf)
-        kind: Any = s.annotations.get(leaf, "serial")
-        ragged = nest.remainder(leaf)
-        if kind == "parallel":
-            self.n_tasks = extent
-        if extent == 1 and kind != "parallel" and not (kind == "vectorized" and self._width(nest, leaf, extent)):
-            return self._bind(cursor, ZERO)
-        if kind == "unrolled" and not extent.is_const:
-            kind = "serial"
-        if ragged is not None and kind != "parallel":
-            main: Stmt | None = None
-            if ragged.full != ZERO:
-                symbol = self._symbol(s, leaf, ragged.full)
-                main = self._bind(cursor.within(nest.full_tile(leaf)), of(symbol))
-                main = main if ragged.full == 1 else P.For(symbol, ragged.full, kind, main)
-            return seq(main, self._tail(cursor, leaf, ragged))
-        width = self._width(nest, leaf, extent) if kind == "vectorized" else None
-        # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
-        symbol = self._symbol(s, leaf, extent if width is None else width)
-        return P.For(symbol, extent, kind, self._bind(cursor, of(symbol)), width)
-
-    @staticmethod
-    def _width(nest: Nest, leaf: str, extent: Int) -> int | None:
-        """The lanes of vectors that a tail must share: those of a factored reduction, or what the schedule says."""
-        if leaf in nest.stage.whole:
-            factor = next(r.factor for r in nest.stage.relations if isinstance(r, Split) and r.inner == leaf)
-            return factor if extent != factor else None
-        if not any(isinstance(r, RaggedTail) for r in nest.stage.relations):
-            return None
-        nominal = nest.nominal_extent(leaf)
-        return int(nominal) if nominal != extent else None
-
-    def _bind(self, cursor: Cursor, value: Int) -> Stmt:
-        """The body of a leaf's loop: what follows from its value, tails to choose, stages placed here, inner loops."""
-        nest = cursor.nest
-        nest.bound[cursor.leaf] = value
-        lets: list[Stmt] = []
-
-        def name(part: str, index: Int, extent: Int) -> Int:
-            symbol = self._symbol(nest.stage, part, extent)
-            lets.append(P.LetIndex(symbol, index))
-            return of(symbol)
-
-        nest.unfuse(name)
-        return seq(*lets, self._decided(cursor))
-
-    def _decided(self, cursor: Cursor) -> Stmt:
-        """The rest of the nest once for every way in which a tile can be a full one or a tail."""
-        nest = cursor.nest
-        undecided = nest.undecided()
-        if undecided is None:
-            return self._placed(cursor)
-        outer, index, remainder = undecided
-        if remainder.full == ZERO:
-            return self._tail(cursor, outer, remainder)
-        first = nest.full_tile(outer)
-        symbol = self._symbol(nest.stage, outer, remainder.full)
-        first.bound[outer] = of(symbol)
-        name = None if remainder.full == 1 else P.LetIndex(symbol, index)
-        return P.If(
-            index,
-            remainder.full,
-            seq(name, self._decided(cursor.within(first))),
-            self._tail(cursor, outer, remainder),
-        )
-
-    def _tail(self, cursor: Cursor, outer: str, remainder: Remainder) -> Stmt:
-        """What remains after the full tiles of a split: one smaller tile, if its size may depend on a dimension. Where
-        it may not (lanes, unrolled loops), tiles of sizes that are powers of two, each of them or not."""
-        nest = cursor.nest
-        split, s = nest.stage.split_of(outer), nest.stage
-        if s.tensorized is not None and split.inner == s.tensorized.row:
-            # Whole tiles: the last one begins earlier.
-            assert isinstance(split, Split)
-            tile = Tile(as_int(split.factor), nest.extent(split.parent) - split.factor)
-            return self._tail_tile(cursor, outer, tile, remainder.full)
-        if remainder.rest.is_const or not nest.fixed(split.inner):
-            return self._tail_tile(cursor, outer, Tile(remainder.rest), remainder.full)
-        parts: list[Stmt] = []
-        size = 1 << (most(remainder.rest).bit_length() - 1)
-        while size:
-            left = remainder.rest % (2 * size)
-            if most(left) >= size:
-                part, lets = nest.fork(), []
-                tile = Tile(as_int(size))
-                if isinstance(split, RaggedTail):
-                    part.bound[split.part] = remainder.rest // (2 * size) * (2 * size)
-                else:
-                    start = _multiple(nest.extent(split.parent), split.factor, 2 * size)
-                    if not start.is_const:
-                        symbol = Symbol(self._unique(loop_name(nest.stage, f"{outer}.at")), *start.bounds())
-                        lets.append(P.LetIndex(symbol, start))
-                        start = of(symbol)
-                    tile = Tile(as_int(size), start)
-                body = self._tail_tile(cursor.within(part), outer, tile, remainder.full)
-                parts.append(P.If(as_int(size - 1), left, seq(*lets, body)))
-            size //= 2
-        return seq(*parts)
-
-    def _tail_tile(self, cursor: Cursor, outer: str, tile: Tile, value: Int) -> Stmt:
-        last = cursor.nest.fork()
-        last.tiles[outer] = tile
-        if outer == cursor.leaf:
-            return self._bind(cursor.within(last), value)
-        last.bound[outer] = value
-        return self._decided(cursor.within(last))
-
-    def _placed(self, cursor: Cursor) -> Stmt:
-        """Stages placed at this axis, then the rest of the nest."""
-        nest = cursor.nest
-        here = [n for n in self.order if self.stages[n].attach == (nest.stage.name, cursor.leaf)]
-        if not here or cursor.phase.skips_reduction:
-            return self._level(cursor.inward())
-        saved = dict(self.places)
-        regions = infer_regions(nest, self.stages, self.bodies, self.order)
-        if isinstance(regions, str):
-            self._uncovered(nest.stage.name, regions)
-        parts: list[Stmt] = []
-        for name in here:
-            if name not in regions:  # nothing in this part of its reader
-                continue
-            s = self.stages[name]
-            region = regions[name]
-            if s.scope is None or not s.scope.is_allocated:
-                buffer = self._allocate(s, region)
-                parts.append(P.Alloc(buffer))
-                self.places[name] = Place(buffer, region.least)
-            parts.append(self._stage(s, region))
-        parts.append(self._level(cursor.inward()))
-        self.places = saved
-        return seq(*parts)
-
-    def _prologue(self, nest: Nest) -> tuple[list[Stmt], dict[str, Place]]:
-        """What a reduction keeps beside its result: argmin and argmax the extreme value so far, others their tiles."""
-        body, s = self.bodies[nest.stage.name], nest.stage
-        assert isinstance(body, Reduce)
-        if s.tensorized is not None and s.tensorized.row:
-            self.tiles[s.name] = tiles = replace(
-                self.places[s.name].buffer, name=self._unique(f"{s.name}_tile"), scope=TILE
-            )
-            return [P.Alloc(tiles)], {}
-        if body.index is None:
-            return [], {}
-        inner = [
-            x
-            for x in nest.stage.leaves[min(nest.stage.leaves.index(r) for r in nest.stage.reduction_leaves) :]
-            if x not in nest.stage.reduction_leaves
-        ]
-        if inner:
-            self._refuse(
-                f"{body.combiner} with axis {inner[0]} inside the reduction", "reorder the reduced axes innermost"
-            )
-        name = f"{nest.stage.name}_best"
-        buffer = Buffer(self._unique(name), body.a.dtype, (ONE,), (ONE,), 1, REGISTER)
-        return [P.Alloc(buffer)], {name: Place(buffer, (ZERO,))}
-
-    def _tensorized(self, cursor: Cursor) -> Stmt:
-        """The innermost loops as an intrinsic."""
-        t = cursor.nest.stage.tensorized
-        assert t is not None
-        if t.intrinsic.form is Form.TILES:
-            return self._tile(cursor)
-        if t.intrinsic.accumulates and cursor.phase is Phase.WHOLE:
-            return seq(*(self._tensorized(cursor.during(phase)) for phase in (Phase.INIT, Phase.UPDATE)))
-        return self._first_values(cursor) if cursor.phase is Phase.INIT else self._on_vectors(cursor)
-
-    def _first_values(self, cursor: Cursor) -> Stmt:
-        """What the accumulators of an intrinsic begin with: plain vectors."""
-        nest, s = cursor.nest, cursor.nest.stage
-        assert s.tensorized is not None
-        intrinsic = s.tensorized.intrinsic
-        lane = s.tensorized.axes[len(intrinsic.behaviour.axes) - 1]
-        lanes = nest.extent(lane)
-        if not lanes.is_const:
-            self._refuse(f"{lane} of stage {s.name} has no constant size", "split by a constant")
-        across = self._symbol(s, lane, intrinsic.lanes)
-        nest.bound[lane] = of(across)
-        body = self._level(cursor.inward())
-        return P.For(across, lanes, "vectorized", body, intrinsic.lanes if lanes != intrinsic.lanes else None)
-
-    def _on_vectors(self, cursor: Cursor) -> Stmt:
-        """The statement of an intrinsic over vectors."""
-        s = cursor.nest.stage
-        assert s.tensorized is not None
-        sizes = [int(a.extent) for a in s.tensorized.intrinsic.axes]
-        uses = self._uses(cursor, sizes)
-        try:
-            return vector_statement(uses)
-        except ScatteredOperandError as problem:
-            self._refuse(
-                f"{uses.intrinsic.name} in stage {s.name}: {problem}",
-                "split by a constant, pack the operand, or reorder its axes",
-            )
-
-    def _tile(self, cursor: Cursor) -> Stmt:
-        """The innermost loops as a product of tiles: its accumulators are set to zero, added to, and stored."""
-        s = cursor.nest.stage
-        # Of one row too, an axis has a symbol of its own.
-        uses = self._uses(cursor, [2] * 4)
-        try:
-            return tile_statement(cursor.phase, self.tiles.get(s.name), uses)
-        except ScatteredOperandError as problem:
-            self._refuse(f"{uses.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
-
-    def _uses(self, cursor: Cursor, least: Sequence[int]) -> Uses:
-        """The innermost statement in the terms of the stage's intrinsic; `least`: the positions that the symbol of each
-        axis has room for, whatever a tail has."""
-        nest, s, t = cursor.nest, cursor.nest.stage, cursor.nest.stage.tensorized
-        assert t is not None
-        updates = cursor.phase in (Phase.WHOLE, Phase.UPDATE)
-        axes = []
-        for axis, room in zip(t.axes, least, strict=True):
-            extent = nest.extent(axis)
-            fits = extent.is_const and int(extent) <= room
-            axes.append((self._symbol(s, axis, room if fits else extent), extent))
-        nest.bound.update({axis: of(symbol) for axis, (symbol, _) in zip(t.axes, axes, strict=True)})
-        nest.unfuse(lambda part, index, extent: index)
-        values = self._axis_values(nest, spatial_only=not updates)
-        memory = self._write(s.name, tuple(values[a] for a in s.tensor.axes), E.const(0, s.tensor.dtype))
-        assert isinstance(memory, P.Store)
-        places: tuple[tuple[E.Load, E.Expr], ...] = ()
-        if updates:
-            names = {symbol: own.name for (symbol, _), own in zip(axes, t.intrinsic.axes, strict=True)}
-            roles = {a: frozenset(names[v] for v in n.symbols() if v in names) for a, n in values.items()}
-            found = match(self.bodies[s.name], t.intrinsic, roles)
-            assert not isinstance(found, str), found
-            places = tuple((load, self._resolve(e, values)) for load, e in found.places)
-        return Uses(t.intrinsic, memory, places, tuple(axes))
-
-    # -- storage
-    def _allocate(self, s: StageSchedule, region: Region) -> Buffer:
-        assert s.scope is not None  # of a stage that is placed
-        return self._storage(s.name, s.tensor.dtype, region.extent, s.scope)
-
-    def _storage(self, name: str, dtype: str, shape: Sequence[Int], scope: Scope) -> Buffer:
-        """A buffer of the most that dimensions with bounds need; in scratch if it is too large for the stack."""
-        try:
-            elements = most_elements(shape)
-        except ValueError as problem:
-            self._refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
-        nbytes, slot = elements * dtypes.size(dtype), 0
-        if scope.is_array and nbytes > STACK_LIMIT:
-            scope = SCRATCH
-        if scope.has_offsets:
-            slot = self.scratch
-            self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        return Buffer(self._unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
-
-
-def _multiple(n: Int, factor: int, size: int) -> Int:
-    """Where what remains of n after whole tiles and then whole pieces of `size` begins."""
-    return n // size * size if factor % size == 0 else n // factor * factor + n % factor // size * size
+        nests.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
+        buffers.append(buffer)
+        offset += -(-elements * dtypes.size(stored.dtype) // ALIGNMENT) * ALIGNMENT
+    return tuple(buffers)

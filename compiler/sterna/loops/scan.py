@@ -21,144 +21,130 @@ from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import SCRATCH, STACK, Scope
 from sterna.loops import program as P
 from sterna.loops.bodies import Place
-from sterna.loops.lower import Lowering
-from sterna.loops.nest import Cursor, Nest, Region, whole
+from sterna.loops.nest import Region
+from sterna.loops.nests import Nests
 from sterna.loops.program import Buffer, Stmt, seq
-from sterna.schedule.decisions import StageSchedule
+from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
-from sterna.te.expr import Expr, Reduce
+from sterna.te.expr import Reduce
 from sterna.te.scan import parts
 from sterna.te.tensor import Carry, Scan, Tensor
 
 
-class ScanLowering(Lowering):
-    """Lowering of kernels with a recurrence."""
+def sinks(schedule: Schedule, scan: Scan) -> list[str]:
+    """Stages that are computed although no other may read them."""
+    return [*(c.start.name for c in scan.carries), *schedule.outputs, *(c.next.name for c in scan.carries)]
 
-    @property
-    def scan(self) -> Scan:
-        assert self.kernel.scan is not None
-        return self.kernel.scan
 
-    def _sinks(self) -> list[str]:
-        starts = [carry.start.name for carry in self.scan.carries]
-        return [*starts, *super()._sinks(), *(carry.next.name for carry in self.scan.carries)]
+class Recurrence:
+    """The statements of a kernel with a recurrence, made of the nests of its stages."""
 
-    def _nests(self, roots: list[str]) -> list[Stmt]:
-        stages = [(self.stages[n].tensor, self.bodies[n]) for n in self.order]
-        before, steps, after = ([t for t in group if t.name in roots] for group in parts(self.scan, stages))
+    def __init__(self, nests: Nests, scan: Scan):
+        self.nests, self.scan = nests, scan
+        self.outputs = nests.schedule.outputs
+
+    def statements(self, roots: Sequence[Tensor]) -> list[Stmt]:
+        """`roots`: the stages that no other contains, producers first."""
+        nests, given = self.nests, {t.name for t in roots}
+        stages = [(nests.stages[n].tensor, nests.bodies[n]) for n in nests.order]
+        before, steps, after = ([t for t in group if t.name in given] for group in parts(self.scan, stages))
         self._check(after)
-        self.shared = any("parallel" in self.stages[t.name].annotations.values() for t in steps)
+        nests.shared = any("parallel" in nests.stages[t.name].annotations.values() for t in steps)
         slots = {carry.next.name: self._slots(carry) for carry in self.scan.carries}
         stmts: list[Stmt] = [P.Alloc(buffer) for buffer in slots.values()]
         starts = {carry.start.name: slots[carry.next.name] for carry in self.scan.carries}
         for t in before:
             if (buffer := starts.get(t.name)) is not None:
-                self.places[t.name] = _slot(buffer, ZERO, ZERO)
-            elif t.name not in self.schedule.outputs:
+                nests.places[t.name] = Place(buffer, tuple(ZERO for _ in t.axes), ZERO)
+            elif t.name not in self.outputs:
                 stmts.append(self._room(t, Region(tuple(ZERO for _ in t.axes), t.shape)))
-            stmts.append(self._stage(self.stages[t.name], whole(t)))
+            stmts.append(nests.all_of(t))
         loop = self._loop(steps, slots)
         stmts = [s if isinstance(s, P.Alloc) else self._tasks(s) for s in stmts]
-        stmts += [P.Barrier(), loop] if self.shared else [loop]
+        stmts += [P.Barrier(), loop] if nests.shared else [loop]
         last = ZERO if self.scan.reverse else self.scan.length - 1
         self._at(last, self.scan.length, slots)
-        for t in after:
-            stmts.append(self._tasks(self._stage(self.stages[t.name], whole(t))))
-        return stmts
+        return [*stmts, *(self._tasks(nests.all_of(t)) for t in after)]
 
     def _tasks(self, nest: Stmt) -> Stmt:
         """A nest as a loop over as many tasks as the kernel has: the first ones do its own, or the first all of it."""
-        if not self.shared:
+        if not self.nests.shared:
             return nest
-        task = Symbol(self._unique("task"), 0, int(self.n_tasks) - 1)
+        n_tasks = self.nests.n_tasks
+        task = Symbol(self.nests.unique("task"), 0, int(n_tasks) - 1)
         if not isinstance(nest, P.For) or nest.kind != "parallel":
-            return P.For(task, self.n_tasks, "parallel", P.If(of(task), ONE, nest))
-        if nest.extent == self.n_tasks:
+            return P.For(task, n_tasks, "parallel", P.If(of(task), ONE, nest))
+        if nest.extent == n_tasks:
             return nest
         own = seq(P.LetIndex(nest.symbol, of(task)), nest.body)
-        return P.For(task, self.n_tasks, "parallel", P.If(of(task), nest.extent, own))
-
-    def _write(self, stage: str, indices: tuple[Int, ...], value: Expr) -> Stmt:
-        if any(stage == carry.start.name for carry in self.scan.carries):
-            # A state of one element has an axis too, which its storage beside time has not.
-            indices = (ZERO, *indices)[: len(self.places[stage].buffer.shape)]
-        return super()._write(stage, indices, value)
+        return P.For(task, n_tasks, "parallel", P.If(of(task), nest.extent, own))
 
     def _loop(self, steps: Sequence[Tensor], slots: dict[str, Buffer]) -> Stmt:
         """The loop over time."""
-        length = self.scan.length
-        symbol = self._symbol(self.stages[self.scan.carries[0].next.name], "time", length)
+        nests, length = self.nests, self.scan.length
+        symbol = nests.symbol(nests.stages[self.scan.carries[0].next.name], "time", length)
         count = ZERO if length == 1 else of(symbol)
         time = length - 1 - count if self.scan.reverse else count
         self._at(time, count + 1, slots)
         for carry in self.scan.carries:
-            self.places[carry.previous.name] = _slot(slots[carry.next.name], time, count)
+            nests.places[carry.previous.name] = _slot(slots[carry.next.name], time, count)
         body: list[Stmt] = []
         counts = [1]
         for t in steps:
-            if t.name not in slots and t.name not in self.schedule.outputs:
+            if t.name not in slots and t.name not in self.outputs:
                 least = (time, *(ZERO for _ in t.axes[1:]))
                 body.append(self._room(t, Region(least, (ONE, *t.shape[1:]))))
-            nest = Nest(self.stages[t.name], whole(t))
-            nest.bound[t.axes[0].name] = time
-            self.n_tasks = ONE
-            body.append(self._level(Cursor(nest)))
-            counts.append(int(self.n_tasks) if self.shared else 1)
-        self.n_tasks = as_int(max(counts))
-        if self.shared:
+            nests.n_tasks = ONE
+            body.append(nests.at_time(t, time))
+            counts.append(int(nests.n_tasks) if nests.shared else 1)
+        nests.n_tasks = as_int(max(counts))
+        if nests.shared:
             body = [x for s in body for x in ((s,) if isinstance(s, P.Alloc) else (self._tasks(s), P.Barrier()))]
         return seq(*body) if length == 1 else P.For(symbol, length, "serial", seq(*body))
 
     def _at(self, time: Int, count: Int, slots: dict[str, Buffer]) -> None:
         """Every next state is that of a time, which is in the slot of so many steps."""
         for name, buffer in slots.items():
-            self.places[name] = _slot(buffer, time, count)
+            self.nests.places[name] = _slot(buffer, time, count)
 
     def _room(self, t: Tensor, region: Region) -> Stmt:
         """Storage of a stage that others of the step read."""
-        buffer = self._storage(t.name, t.dtype, region.extent, self._scope())
-        self.places[t.name] = Place(buffer, region.least)
+        buffer = self.nests.storage(t.name, t.dtype, region.extent, self._scope())
+        self.nests.places[t.name] = Place(buffer, region.least)
         return P.Alloc(buffer)
 
     def _slots(self, carry: Carry) -> Buffer:
         """Storage of a state: (slots, *its shape)."""
         shape = (as_int(1 if self._in_place(carry) else 2), *carry.next.shape[1:])
-        return self._storage(f"{carry.next.name}_state", carry.next.dtype, shape, self._scope())
+        return self.nests.storage(f"{carry.next.name}_state", carry.next.dtype, shape, self._scope())
 
     def _scope(self) -> Scope:
         """Of what outlives a nest."""
-        return SCRATCH if self.shared else STACK
-
-    def _allocate(self, s: StageSchedule, region: Region) -> Buffer:
-        buffer = super()._allocate(s, region)
-        if self.shared and buffer.scope.has_offsets:
-            self._refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
-        return buffer
+        return SCRATCH if self.nests.shared else STACK
 
     def _in_place(self, carry: Carry) -> bool:
         """Whether the state is read only to compute the same element of the next one."""
-        for name in self.order:
-            for load in E.loads(self.bodies[name]):
+        bodies, stages = self.nests.bodies, self.nests.stages
+        for name in self.nests.order:
+            for load in E.loads(bodies[name]):
                 if load.tensor.name != carry.previous.name:
                     continue
-                stage = self.stages[name].tensor
-                own = name == carry.next.name and not isinstance(self.bodies[name], Reduce)
-                if not own or load.indices[1:] != tuple(a.var for a in stage.axes[1:]):
+                own = name == carry.next.name and not isinstance(bodies[name], Reduce)
+                if not own or load.indices[1:] != tuple(a.var for a in stages[name].tensor.axes[1:]):
                     return False
         return True
 
     def _check(self, after: Sequence[Tensor]) -> None:
         """Of a recurrence only the last states remain."""
-        last = ZERO if self.scan.reverse else self.scan.length - 1
+        length = self.scan.length
+        last = ZERO if self.scan.reverse else length - 1
         finals = {carry.next.name for carry in self.scan.carries}
-        sequences = {t.name for t in self.kernel.stages if t.axes and t.axes[0].extent == self.scan.length} - finals
+        sequences = {t.name for t in self.nests.kernel.stages if t.axes and t.axes[0].extent == length} - finals
         for t in after:
-            for load in E.loads(self.bodies[t.name]):
+            for load in E.loads(self.nests.bodies[t.name]):
                 name = load.tensor.name
-                if (name in finals and load.indices[0] != last) or (
-                    name in sequences and name not in self.schedule.outputs
-                ):
-                    self._refuse(
+                if (name in finals and load.indices[0] != last) or (name in sequences and name not in self.outputs):
+                    self.nests.refuse(
                         f"{t.name} reads {name} at other times than the last", "make the sequence an output of its own"
                     )
 
