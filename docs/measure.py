@@ -16,7 +16,7 @@ from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 from sterna.frontends.onnx.file import ELEMENT_TYPES
 from sterna.ir import dtypes
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 
 EACH = 6  # test cases that are tried, of every rank of the first operand
 

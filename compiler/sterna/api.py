@@ -17,11 +17,12 @@ from sterna.advice import Compile, Option
 from sterna.arguments import MOST_THREADS, Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
-from sterna.driver import WEIGHTS, Compiled, Observe, Options, Origin, Progress, compile_graph
+from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import Model, format_of, read_model
 from sterna.ir.limits import memory_for
 from sterna.names import model_name
+from sterna.options import WEIGHTS
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.targets.target import Target, load_target

@@ -16,6 +16,8 @@ from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
 from sterna.passes import attention
 from sterna.passes.attention import find_attention
+from sterna.passes.fuse import fuse
+from sterna.passes.partition import Partition
 from sterna.passes.views import plan_views
 from sterna.targets.target import Target, host, load_target
 from support.compiling import build, check, compiled, input_value
@@ -69,7 +71,9 @@ class Attention:
 
 def joined(graph: Graph, target: Target = SERVER) -> list[list[str]]:
     """The operators of each kernel that is found."""
-    return [[node.op for node in nodes] for nodes in find_attention(graph, plan_views(graph), target)]
+    views = plan_views(graph)
+    partition = Partition(graph, views, fuse(graph, views))
+    return [[node.op for node in nodes] for nodes in find_attention(partition, target)]
 
 
 # ---------------------------------------------------------------- what is found

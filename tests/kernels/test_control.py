@@ -21,7 +21,7 @@ from sterna.ir.verifier import verify
 from sterna.ops import Builder, infer
 from sterna.ops.control import CONDITION, NUMBER, branches, loop
 from sterna.passes.linearize import Repeat
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 from sterna.runtime import load
 from sterna.targets.target import load_target
 

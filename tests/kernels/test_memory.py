@@ -21,8 +21,8 @@ from sterna.ops import Builder
 from sterna.passes.fuse import fuse
 from sterna.passes.kernels import Call, build_calls
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
-from sterna.passes.pipeline import optimize
 from sterna.passes.views import Storage, Views, plan_views
+from sterna.pipeline import optimize
 from support.compiling import build, check, compiled, input_value
 from support.networks import NETWORKS
 from support.random_kernels import network

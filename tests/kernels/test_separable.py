@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sterna.debug.interpret import interpret
-from sterna.ir.graph import Graph, Value
+from sterna.ir.graph import Graph, Node, Value
 from sterna.ops import Builder
+from sterna.passes.fuse import fuse
+from sterna.passes.partition import Partition
 from sterna.passes.separable import find_separable
 from sterna.passes.views import plan_views
 from sterna.schedule.strategies import separable
@@ -77,9 +79,15 @@ class Block:
         return Graph("block", tuple(self.inputs), outputs, tuple(self.builder.nodes))
 
 
+def chains(graph: Graph, target: Target = SERVER) -> tuple[tuple[Node, ...], ...]:
+    """The nodes of each kernel that is found."""
+    views = plan_views(graph)
+    return find_separable(Partition(graph, views, fuse(graph, views)), target)
+
+
 def joined(graph: Graph, target: Target = SERVER) -> list[list[str]]:
     """The operators of each kernel that is found."""
-    return [[node.op for node in nodes] for nodes in find_separable(graph, plan_views(graph), target)]
+    return [[node.op for node in nodes] for nodes in chains(graph, target)]
 
 
 EXPANSION = ["conv", "add", "clip", "pad"]
@@ -122,7 +130,7 @@ def test_a_product_between_two_windows_goes_with_one() -> None:
     x = b.conv(b.pad(x, (1, 1), (1, 1)), 3, 3, 1, 128)
     graph = b.graph(b.conv(x, 1, 1, 128, 128))
     for target in (SERVER, replace(SERVER, l2_bytes=1 << 19)):
-        found = find_separable(graph, plan_views(graph), target)
+        found = chains(graph, target)
         nodes = [node for chain in found for node in chain]
         assert len(found) == 2
         assert len(set(nodes)) == len(nodes)

@@ -11,7 +11,10 @@ import pytest
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
-from sterna.passes.pipeline import optimize
+from sterna.options import Options
+from sterna.passes.context import context_of
+from sterna.pipeline import optimize
+from sterna.targets.target import load_target
 from support.compiling import input_value
 
 RANDOM = np.random.default_rng(4)
@@ -88,7 +91,8 @@ def both(tail: Callable[[Builder, Value], Value], zero: int = -128, is_output: b
     first = bytes_of(b, layer(b, padded(b, x)), zero)
     results = (tail(b, first), *([first] if is_output else []))
     graph = Graph("g", (x,), results, tuple(b.nodes), tuple(f"y{n}" for n in range(len(results))))
-    return optimize(graph), optimize(graph, unsigned_bytes=True, check=True)
+    dots = context_of(Options(load_target("x86-64-v4-vnni")))
+    return optimize(graph), optimize(graph, dots, check=True)
 
 
 def signed(graph: Graph) -> int:

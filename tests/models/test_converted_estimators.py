@@ -37,7 +37,7 @@ from sklearn.datasets import load_iris
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 
 skl2onnx = pytest.importorskip("skl2onnx", reason="needs skl2onnx: converts the estimators")
 types = skl2onnx.common.data_types

@@ -11,7 +11,7 @@ import pytest
 
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 from support.networks import NETWORKS
 
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"

@@ -14,10 +14,11 @@ from onnx import parser
 
 from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
-from sterna.driver import Compiled, Options, compile_graph, open_dimensions
+from sterna.driver import Compiled, Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.ir.sizes import open_dimensions
+from sterna.pipeline import optimize
 from sterna.runtime import load
 from sterna.targets.target import load_target
 from support.control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHILE, model, numbers

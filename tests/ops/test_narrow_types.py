@@ -16,7 +16,7 @@ from sterna.frontends.onnx import read
 from sterna.ir import dtypes
 from sterna.ops.evaluate import evaluate
 from sterna.ops.narrow import FORMATS
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 from support.compiling import build
 
 RANDOM = np.random.default_rng(0)

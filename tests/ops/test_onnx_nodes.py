@@ -17,7 +17,7 @@ from onnx import helper
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 
 QUICK = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 

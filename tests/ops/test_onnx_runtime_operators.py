@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 
 Operands = Sequence[np.ndarray | None]
 

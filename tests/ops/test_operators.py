@@ -21,7 +21,7 @@ from sterna.ir.printer import print_graph
 from sterna.ir.verifier import verify
 from sterna.ops import Builder, Case, Onnx, Operator, infer, operators
 from sterna.ops.evaluate import evaluate
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, placeholder
 

@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 from support.compiling import build
 
 X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)

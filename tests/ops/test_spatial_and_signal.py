@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 
 RANDOM = np.random.default_rng(3)
 Arrays = dict[str, np.ndarray]

@@ -17,7 +17,7 @@ from sterna.api import compile_to
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 from sterna.runtime import Bundle, load
 from sterna.runtime.strings import FILE
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, parser
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.passes.pipeline import optimize
+from sterna.pipeline import optimize
 
 
 def check(text: str, feeds: dict[str, np.ndarray]) -> None:

@@ -10,12 +10,15 @@ import numpy as np
 
 from sterna.bundle.writer import write_bundle
 from sterna.codegen import c
-from sterna.driver import Compiled, Library, Options, build_library, compile_graph, pack_params, realize
+from sterna.driver import Compiled, Library, Options, compile_graph
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value, tensor_type
+from sterna.libraries import build_library
 from sterna.ops import Builder
 from sterna.passes.kernels import Call
 from sterna.passes.memory_plan import plan_memory
+from sterna.passes.pack import pack_params
+from sterna.passes.plan_kernels import realize
 from sterna.passes.views import Views
 from sterna.runtime import Bundle, load
 from sterna.schedule.schedule import Schedule

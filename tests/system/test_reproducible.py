@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_model
-from sterna.driver import Compiled, realize
+from sterna.driver import Compiled
 from sterna.loops.printer import print_function
+from sterna.passes.plan_kernels import realize
 from sterna.schedule.schedule import Schedule
 from sterna.toolchain.check import read_elf
 from support.networks import mobilenet_v2

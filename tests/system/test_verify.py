@@ -13,13 +13,16 @@ import pytest
 from click.testing import CliRunner
 
 import sterna.debug.verify as verification
-import sterna.driver
 from sterna.cli import program
 from sterna.debug import reference
 from sterna.debug.random_inputs import random_inputs
 from sterna.debug.verify import compare, verify_model
 from sterna.errors import SternaError
+from sterna.passes.context import PassContext
+from sterna.passes.stages import Outline, Packed, Sequenced
+from sterna.pipeline import PIPELINE, graph_pass
 from sterna.runtime.inputs import TensorSpec
+from support.planted import plant, put
 
 DEMO = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo"
 MODEL = DEMO / "digits.onnx"
@@ -66,15 +69,14 @@ def test_what_rounding_explains_is_no_difference() -> None:
 
 def spoil_weights(monkeypatch: pytest.MonkeyPatch, layer: str) -> None:
     """The weights of one layer are zero in the bundle."""
-    real = sterna.driver.pack_params
 
-    def spoiled(calls: Any, *rest: Any) -> tuple[bytes, Any]:
-        data, where = real(calls, *rest)
+    def spoiled(packed: Packed) -> Packed:
+        calls = packed.sequence.calls
         n = next(n for n, call in enumerate(calls) if layer in call.sources and call.constants)
-        at, size = where[n]
-        return data[:at] + bytes(size) + data[at + size :], where
+        at, size = packed.params_at[n]
+        return replace(packed, params=packed.params[:at] + bytes(size) + packed.params[at + size :])
 
-    monkeypatch.setattr(sterna.driver, "pack_params", spoiled)
+    plant(monkeypatch, "pack", spoiled)
 
 
 @pytest.mark.parametrize("layer", ["conv1", "conv2", "dense"])
@@ -103,13 +105,12 @@ def test_the_command_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_pass_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass that changes the slope of every relu from 0 to 1, by making it an identity."""
-    from sterna.passes import pipeline
 
     def forget_relu(graph: Any) -> Any:
         nodes = tuple(replace(n, op="identity", attributes={}) if n.op == "relu" else n for n in graph.nodes)
         return replace(graph, nodes=nodes)
 
-    monkeypatch.setattr(pipeline, "PASSES", (("forget-relu", forget_relu), *pipeline.PASSES))
+    put(monkeypatch, (graph_pass("forget-relu", forget_relu), *PIPELINE))
     first = verify_model(MODEL, against="interpreter").first
     assert first is not None
     assert (first.stage, first.check.name) == ("forget-relu", "relu1.out")
@@ -133,13 +134,17 @@ def test_an_import_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_memory_plan_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = sterna.driver.plan_memory
+    entry = next(each for each in PIPELINE if each.name == "memory")
 
-    def plan(graph: Any, calls: Any, views: Any, keep_all: bool = False, control: Any = ()) -> Any:
-        good = real(graph, calls, views, keep_all=keep_all, control=control)
-        return good if keep_all else replace(good, offsets={v: 1024 * n for n, v in enumerate(good.offsets)})
+    def plan(sequenced: Sequenced, context: PassContext) -> Outline:
+        good: Outline = entry.run(sequenced, context)
+        if context.options.debug:
+            return good
+        offsets = {v: 1024 * n for n, v in enumerate(good.plan.offsets)}
+        return replace(good, plan=replace(good.plan, offsets=offsets))
 
-    monkeypatch.setattr(sterna.driver, "plan_memory", plan)
+    unseen = replace(entry, run=plan, verify=None)
+    put(monkeypatch, tuple(unseen if each is entry else each for each in PIPELINE))
     report = verify_model(MODEL, against="interpreter")
     assert not report.ok, "the second convolution writes into what it still reads"
     assert report.first is not None

@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
-import sterna.driver
 from sterna.cli import program
 from sterna.debug.trades import WINOGRAD
 from sterna.debug.verify import Report, verify_model
+from sterna.passes import pack
+from support.planted import plant
 
 
 def network(batch: int | str = 2) -> onnx.ModelProto:
@@ -83,7 +84,7 @@ def test_nothing_is_traded_without_an_option() -> None:
 
 def test_rounding_otherwise_than_asked_for_is_a_bug(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Weights that are cut off, not rounded: of the narrow bundle only."""
-    real = sterna.driver.pack_params
+    real = pack.pack_params
 
     def cut(calls: Any, kernels: Any, kernel_of: Any) -> Any:
         def shorter(n: int) -> Any:
@@ -95,7 +96,7 @@ def test_rounding_otherwise_than_asked_for_is_a_bug(monkeypatch: pytest.MonkeyPa
 
         return real([shorter(n) for n in range(len(calls))], kernels, kernel_of)
 
-    monkeypatch.setattr(sterna.driver, "pack_params", cut)
+    monkeypatch.setattr(pack, "pack_params", cut)
     report = verified(network(), weights="bf16")
     assert not report.ok
     (trade,) = report.trades
@@ -131,12 +132,8 @@ def test_winograd_is_judged_by_its_bound(monkeypatch: pytest.MonkeyPatch, tmp_pa
     result = CliRunner().invoke(program, ["verify", str(tmp_path / "m.onnx"), "-g", "llvm", "--winograd"])
     assert result.exit_code == 0
     assert "convolutions by Winograd agree with the plain convolutions" in result.stdout
-    from sterna.passes import pipeline, winograd
 
-    real = winograd.winograd
-
-    def wrong(graph: Any) -> Any:
-        made = real(graph)
+    def wrong(made: Any) -> Any:
         scaled = {
             value: replace(value, data=value.data * np.float32(1.01))
             for value in made.constants()
@@ -145,7 +142,7 @@ def test_winograd_is_judged_by_its_bound(monkeypatch: pytest.MonkeyPatch, tmp_pa
         nodes = tuple(replace(n, inputs=tuple(scaled.get(v, v) for v in n.inputs)) for n in made.nodes)
         return replace(made, nodes=nodes)
 
-    monkeypatch.setattr(pipeline, "winograd", wrong)
+    plant(monkeypatch, "winograd", wrong)
     report = verified(model, winograd=True)
     assert not report.ok
     assert report.trades[0].error > WINOGRAD

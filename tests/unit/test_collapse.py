@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sterna.ir.integer import of
 from sterna.passes.fuse import fuse
 from sterna.passes.kernels import build_calls
-from sterna.passes.pipeline import optimize
 from sterna.passes.views import plan_views
+from sterna.pipeline import optimize
 from sterna.te.collapse import collapse
 from sterna.te.expr import cast, index_value
 from sterna.te.interpreter import run_kernel

@@ -16,9 +16,10 @@ PACKAGE = ROOT / "compiler" / "sterna"
 
 #: Every module and package, each after all that it may import. The root of the package is for users, not for its parts.
 LAYERS = (
-    "version", "escape", "names", "advice", "error_codes", "errors", "arguments", "private", "cache", "ir", "te",
-    "intrinsics", "targets", "schedule", "loops", "ops", "frontends", "passes", "export", "toolchain", "codegen",
-    "runtime", "driver", "bundle", "api", "debug", "package", "quantize", "web", "demo", "cli", "__init__", "__main__",
+    "version", "escape", "names", "advice", "error_codes", "errors", "arguments", "private", "cache", "timing", "ir",
+    "te", "intrinsics", "targets", "options", "schedule", "loops", "ops", "frontends", "passes", "export",
+    "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "driver", "bundle", "api", "debug",
+    "package", "quantize", "web", "demo", "cli", "__init__", "__main__",
 )  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from sterna.passes.hoist_elementwise import hoist_elementwise
 from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
-from sterna.passes.pipeline import PASSES, optimize
 from sterna.passes.winograd import winograd
+from sterna.pipeline import PIPELINE, STAGES, optimize
 from support.networks import mobilenet_v2, resnet18, resnet50
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -246,7 +246,8 @@ def test_outputs_have_storage_of_their_own() -> None:
 
 
 def test_stages_have_names_of_their_own() -> None:
-    assert len({name for name, _ in PASSES}) == len(PASSES)
+    assert len({each.name for each in PIPELINE}) == len(PIPELINE)
+    assert len(set(STAGES)) == len(STAGES)
 
 
 @pytest.mark.parametrize("folded", [True, False], ids=["folded", "batch-norm"])

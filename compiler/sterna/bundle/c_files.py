@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.render import render_template
-from sterna.driver import Compiled
+from sterna.compiled import Compiled
 from sterna.escape import comment
 from sterna.ir import dtypes
 from sterna.ir.graph import Quantized, Value

@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from sterna.bundle.ownership import entry
-from sterna.driver import Compiled, call_multiply_adds, dimensions
+from sterna.compiled import Compiled
 from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
-from sterna.ir.sizes import all_definitions
+from sterna.ir.sizes import all_definitions, dimensions
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import Choice, Control
+from sterna.passes.stages import call_multiply_adds
 from sterna.runtime import hash64
 from sterna.te.layout import most_elements
 from sterna.toolchain.compilers import toolchain

@@ -11,7 +11,7 @@ from sterna.bundle.c_files import model_header, params_source, static_model
 from sterna.bundle.directory import write_files
 from sterna.bundle.graph_json import graph_json
 from sterna.bundle.ownership import GRAPH, GRAPH_SECTION, HEADER, with_manifest
-from sterna.driver import Compiled
+from sterna.compiled import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
 from sterna.runtime.strings import FILE as STRINGS

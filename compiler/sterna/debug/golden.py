@@ -22,10 +22,11 @@ from sterna.debug.random_inputs import random_inputs, specs_of
 from sterna.debug.reference import reference_for
 from sterna.debug.trades import WINOGRAD
 from sterna.debug.verify import TOLERANCE, trial_sizes
-from sterna.driver import Options, compile_graph, dimensions
+from sterna.driver import Options, compile_graph
 from sterna.frontends.formats import Model, read_model
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
+from sterna.ir.sizes import dimensions
 from sterna.runtime import load
 from sterna.runtime.golden import STRING, GoldenSet, is_float
 from sterna.runtime.inputs import Array

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 from sterna.bundle.writer import write_bundle
+from sterna.compiled import Compiled
 from sterna.debug.comparison import TensorCheck, compare
 from sterna.debug.random_inputs import random_inputs
-from sterna.driver import Compiled
 from sterna.runtime import load
 
 

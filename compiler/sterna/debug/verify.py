@@ -25,13 +25,15 @@ from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs, specs_of
 from sterna.debug.reference import REFERENCES, Reference, reference_for
 from sterna.debug.trades import Trade, judge_trades
-from sterna.driver import Compiled, Options, compile_graph, multiplies_unsigned_bytes, open_dimensions
+from sterna.driver import Compiled, Options, compile_graph
 from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
+from sterna.ir.sizes import open_dimensions
 from sterna.names import model_name
-from sterna.passes.pipeline import optimize
+from sterna.passes.context import context_of
+from sterna.pipeline import graph_passes
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.runtime.inputs import Array, match_inputs, only_input
@@ -305,10 +307,10 @@ class _Search:
     def changed_by_pass(self) -> Difference | None:
         """The first tensor that differs after the first pass that changes an output."""
         stages: list[tuple[str, Graph]] = []
-        optimize(
-            self.graph, lambda stage, graph: stages.append((stage, graph)),
-            unsigned_bytes=multiplies_unsigned_bytes(self.options.target),
-        )  # fmt: skip
+        context, graph = context_of(self.options), self.graph
+        for each in graph_passes(context):
+            graph = each.run(graph, context)
+            stages.append((each.name, graph))
         before: dict[str, Array] = {}
         interpret(self.graph, self.inputs, lambda value, array: before.update({value.name: array}))
         for stage, graph in stages:

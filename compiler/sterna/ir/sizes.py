@@ -59,6 +59,17 @@ def all_definitions(graph: Graph) -> dict[Symbol, Node]:
     return found
 
 
+def dimensions(graph: Graph) -> tuple[Symbol, ...]:
+    """The symbols that sizes are made of: those of the inputs, then those that the graph computes, in order."""
+    return (*open_dimensions(graph), *all_definitions(graph))
+
+
+def open_dimensions(graph: Graph) -> tuple[Symbol, ...]:
+    """The symbols that the sizes of a graph's inputs are made of, in order of appearance."""
+    found = (s for v in graph.inputs for n in v.shape for s in sorted(n.symbols(), key=lambda s: s.name))
+    return tuple(dict.fromkeys(found))
+
+
 def needed_nodes(nodes: Sequence[Node], outputs: Iterable[Value]) -> tuple[Node, ...]:
     """The nodes that some values need: those that compute them, and the sizes in their types."""
     needed = set(outputs)

@@ -5,8 +5,9 @@ matmul, scale, mask -> softmax -> matmul
 
 from __future__ import annotations
 
-from sterna.ir.graph import Graph, Node, Value
-from sterna.passes.fuse import Group, fuse
+from sterna.ir.graph import Node, Value
+from sterna.passes.fuse import Group
+from sterna.passes.partition import Partition
 from sterna.passes.views import Views
 from sterna.schedule.strategies.attention import LEAST_ROWS, block_rows
 from sterna.targets.target import Target
@@ -17,34 +18,21 @@ _FLOAT = 4  # bytes
 SHARE_THAT_STAYS = 0.5
 
 
-def find_attention(graph: Graph, views: Views, target: Target) -> tuple[tuple[Node, ...], ...]:
-    """The nodes of each such kernel, in order; those in regions, too."""
+def find_attention(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:
+    """The nodes of each such kernel, in order."""
+    if not any(node.op == "softmax" for node in partition.graph.nodes):
+        return ()
     found: tuple[tuple[Node, ...], ...] = ()
-    if any(node.op == "softmax" for node in graph.nodes):
-        users, outputs = graph.users(), set(graph.outputs)
-        made = {group.outputs[0]: group for group in fuse(graph, views) if len(group.outputs) == 1}
-        position = {node: n for n, node in enumerate(graph.nodes)}
-
-        def alone(value: Value | None, reader: Node) -> Group | None:
-            """The group that makes a value which only one node reads, and which lies nowhere else."""
-            if value is None or value in outputs or value in views.parents or users.get(value) != [reader]:
-                return None
-            return made.get(value)
-
-        for group in made.values():
-            product = _product(group, views)
-            middle = alone(product.inputs[0], product) if product is not None else None
-            if middle is None or len(middle.nodes) != 1 or not _softmax(middle.nodes[0]):
-                continue
-            (softmax,) = middle.nodes
-            first = alone(softmax.inputs[0], softmax)
-            scores = _product(first, views) if first is not None else None
-            if first is not None and scores is not None and _pays(scores.output, target):
-                nodes = (*first.nodes, softmax, *group.nodes)
-                found += (tuple(sorted(nodes, key=position.__getitem__)),)
-    for node in graph.nodes:
-        for region in node.regions:
-            found += find_attention(region, views, target)
+    for group in partition.made.values():
+        product = _product(group, partition.views)
+        middle = partition.alone(product.inputs[0], product) if product is not None else None
+        if middle is None or len(middle.nodes) != 1 or not _softmax(middle.nodes[0]):
+            continue
+        (softmax,) = middle.nodes
+        first = partition.alone(softmax.inputs[0], softmax)
+        scores = _product(first, partition.views) if first is not None else None
+        if first is not None and scores is not None and _pays(scores.output, target):
+            found += (partition.in_order((*first.nodes, softmax, *group.nodes)),)
     return found
 
 

@@ -7,7 +7,6 @@ in. A chain of element-wise nodes may end in a reduction. At most one node of a 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from sterna.ir.graph import Graph, Node, Value
@@ -28,41 +27,40 @@ class Group:
     outputs: tuple[Value, ...]
 
 
-def fuse(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]] = ()) -> tuple[Group, ...]:
-    """The groups, each after those it reads from.
+def fuse_all(graph: Graph, views: Views) -> dict[Graph, tuple[Group, ...]]:
+    """The groups of a graph and of every region in it."""
+    groups = {graph: fuse(graph, views)}
+    for node in graph.nodes:
+        for region in node.regions:
+            groups |= fuse_all(region, views)
+    return groups
 
-    Args:
-        joined: nodes that make one group, whatever they are; one value leaves each.
+
+def fuse(graph: Graph, views: Views) -> tuple[Group, ...]:
+    """The groups, each after those it reads from.
 
     Pads and concatenations stay alone: they are matters of storage. So does control flow: its regions are graphs of
     their own.
     """
-    return _Fusion(graph, views, joined).run()
+    return _Fusion(graph, views).run()
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, views: Views, joined: Collection[tuple[Node, ...]]):
+    def __init__(self, graph: Graph, views: Views):
         self.graph, self.views = graph, views
-        self.joined = {nodes[0]: nodes for nodes in joined}
         self.producers = graph.producers()
         self.users = graph.users()
         self.outputs = set(graph.outputs)
         self.position = {node: n for n, node in enumerate(graph.nodes)}
-        self.taken: set[Node] = {*views.removed, *(node for nodes in joined for node in nodes)}
+        self.taken: set[Node] = set(views.removed)
 
     def run(self) -> tuple[Group, ...]:
         groups: list[tuple[int, Group]] = []
         for node in self.graph.nodes:
-            members = [*self.joined.get(node, ())]
-            if not members and (node in self.taken or all(value.type.elements == 0 for value in node.outputs)):
+            if node in self.taken or all(value.type.elements == 0 for value in node.outputs):
                 continue
-            members = members or [node]
-            if (
-                node not in self.joined
-                and node not in self.views.written
-                and len(node.outputs) == 1
-                and self.kind(node) is not Fusion.OPAQUE
-            ):
+            members = [node]
+            if node not in self.views.written and len(node.outputs) == 1 and self.kind(node) is not Fusion.OPAQUE:
                 members = self.grow(node)
             self.taken.update(members)
             members.sort(key=self.position.__getitem__)

@@ -7,7 +7,7 @@ its copy goes, so that a loop copies no state that it computes in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from sterna.escape import terminal
 from sterna.ir.graph import Graph, Names, Node, Value, constant
 from sterna.ops.control import CONDITION, IF, Loop
-from sterna.passes.fuse import fuse
+from sterna.passes.fuse import Group
 from sterna.passes.kernels import Call, calls_of, copy_call, row_call
 from sterna.passes.views import Views
 from sterna.te.layout import most_elements
@@ -107,13 +107,13 @@ def _repeat_text(control: Repeat) -> str:
     return f"repeat {', '.join(parts)}, at most {control.limit}"
 
 
-def linearize(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]] = ()) -> CallSequence:
+def linearize(graph: Graph, views: Views, groups: Mapping[Graph, tuple[Group, ...]]) -> CallSequence:
     """The calls of an optimized graph and of its regions, in the order in which they run.
 
     Args:
-        joined: nodes that make one kernel (`passes.fuse`).
+        groups: the nodes of each kernel, of the graph and of every region.
     """
-    lowering = _Lowering(graph, views, joined)
+    lowering = _Lowering(graph, views, groups)
     lowering.graph(graph)
     for value, state in zip(graph.live_out, graph.live_in, strict=True):
         lowering.assign(value, state, ())
@@ -121,14 +121,14 @@ def linearize(graph: Graph, views: Views, joined: Collection[tuple[Node, ...]] =
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, views: Views, joined: Collection[tuple[Node, ...]]):
-        self.views, self.joined = views, joined
+    def __init__(self, graph: Graph, views: Views, groups: Mapping[Graph, tuple[Group, ...]]):
+        self.views, self.groups = views, groups
         self.calls: list[Call] = []
         self.control: list[Control | None] = []
         self.names = Names(_all_names(graph))
 
     def graph(self, graph: Graph) -> None:
-        for group in fuse(graph, self.views, [nodes for nodes in self.joined if nodes[0] in graph.nodes]):
+        for group in self.groups[graph]:
             (node, *_rest) = group.nodes
             if not node.regions:
                 self.calls += calls_of(group, self.views)

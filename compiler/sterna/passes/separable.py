@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sterna.ir.graph import Graph, Node, Value
+from sterna.ir.graph import Node, Value
 from sterna.ir.integer import as_int
-from sterna.passes.fuse import Group, fuse
-from sterna.passes.views import Views
+from sterna.passes.fuse import Group
+from sterna.passes.partition import Partition
 from sterna.schedule.strategies.separable import Sizes
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
@@ -22,36 +22,26 @@ _FLOAT = 4  # bytes
 _RANK = 4  # rows and columns of images, channels last
 
 
-def find_separable(graph: Graph, views: Views, target: Target) -> tuple[tuple[Node, ...], ...]:
-    """The nodes of each such kernel, in order; those in regions, too."""
-    found = _Finder(graph, views, target).run()
-    for node in graph.nodes:
-        for region in node.regions:
-            found += find_separable(region, views, target)
-    return found
+def find_separable(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:
+    """The nodes of each such kernel, in order."""
+    if not any(_depthwise(node) for node in partition.graph.nodes):
+        return ()
+    return _Finder(partition, target).run()
 
 
 class _Finder:
-    def __init__(self, graph: Graph, views: Views, target: Target):
-        self.graph, self.views, self.target = graph, views, target
-        self.users, self.producers = graph.users(), graph.producers()
-        self.outputs = set(graph.outputs)
-        self.position = {node: n for n, node in enumerate(graph.nodes)}
-        self.made: dict[Value, Group] = {}
+    def __init__(self, partition: Partition, target: Target):
+        self.partition, self.target = partition, target
 
     def run(self) -> tuple[tuple[Node, ...], ...]:
-        if not any(_depthwise(node) for node in self.graph.nodes):
-            return ()
-        groups = fuse(self.graph, self.views)
-        self.made = {group.outputs[0]: group for group in groups if len(group.outputs) == 1}
         # A product between two windows can go with either: it goes where more is gained.
-        ranked = sorted((c for group in groups for c in self.chains(group)), key=lambda c: -c[0])
+        ranked = sorted((c for group in self.partition.groups for c in self.chains(group)), key=lambda c: -c[0])
         found: list[tuple[Node, ...]] = []
         taken: set[Node] = set()
         for gain, nodes in ranked:
             if gain > 0 and taken.isdisjoint(nodes):
                 taken.update(nodes)
-                found.append(tuple(sorted(nodes, key=self.position.__getitem__)))
+                found.append(self.partition.in_order(nodes))
         return tuple(found)
 
     def chains(self, last: Group) -> Iterator[tuple[float, tuple[Node, ...]]]:
@@ -59,36 +49,32 @@ class _Finder:
         product = _convolution(last)
         if product is None or not _pointwise(product):
             return
-        middle = self.alone(product.operands[0], product)
+        middle = self.partition.alone(product.operands[0], product)
         window = _convolution(middle) if middle is not None else None
         if middle is None or window is None or not _depthwise(window) or len(middle.nodes) < 2:
             return
         wide = window.operands[0]
-        side_by_side = self.views.storage(wide).strides[-1] == 1  # channels, as they lie where a kernel finds them
+        # Channels, as they lie where a kernel finds them.
+        side_by_side = self.partition.views.storage(wide).strides[-1] == 1
         for before in dict.fromkeys((self.expansion(wide, window), ())):
             if not before and not side_by_side:
                 continue
             sizes = _sizes(window, wide, sum(_products(node) for node in before if node.op == "conv"))
             yield sizes.gain(self.target, self.target.lanes(32)), (*before, *middle.nodes, *last.nodes)
 
-    def alone(self, value: Value, reader: Node) -> Group | None:
-        """The group that makes a value which only one node reads, and which lies nowhere else."""
-        group = self.made.get(value)
-        used = self.users.get(value) == [reader] and value not in self.outputs
-        return group if used and value not in self.views.parents else None
-
     def expansion(self, padded: Value, window: Node) -> tuple[Node, ...]:
         """The nodes that make what a window slides over, if that is a padded product made for it alone."""
-        pad = self.producers.get(padded)
+        parts = self.partition
+        pad = parts.producers.get(padded)
         if pad is None or pad.op != "pad" or pad.attributes["mode"] != "constant":
             return ()
         before, after = ([as_int(n) for n in pad.attributes[end]] for end in ("before", "after"))
         if any(not n.is_const for n in (*before, *after)) or any(n != 0 for n in (*before[::3], *after[::3])):
             return ()
         (x,) = pad.operands
-        group = self.made.get(x)
-        single = self.users.get(padded) == [window] and self.users.get(x) == [pad]
-        if group is None or not single or padded in self.views.parents or {x, padded} & self.outputs:
+        group = parts.made.get(x)
+        single = parts.users.get(padded) == [window] and parts.users.get(x) == [pad]
+        if group is None or not single or padded in parts.views.parents or {x, padded} & parts.outputs:
             return ()
         product = _convolution(group)
         return (*group.nodes, pad) if product is not None and _pointwise(product) else ()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir.graph import Array, Graph, Node, Value, captured
+from sterna.passes.context import PassContext
 from sterna.passes.rewriting import Rewriting, constant_data
 
 _OFFSET = 128
@@ -23,6 +24,11 @@ _MOVES = frozenset(("max_pool", "pad", "reshape", "slice", "transpose"))
 #: Types in which 128 more and 128 less is nothing, to the bit.
 _EXACT = frozenset(("float32", "int32"))
 _PRODUCTS = frozenset(("conv_integer", "matmul_integer"))
+
+
+def applies(context: PassContext) -> bool:
+    """Whether the target has such instructions and no others. Every tensor of a debug bundle is as the model has it."""
+    return context.multiplies_unsigned_bytes and not context.options.debug
 
 
 def unsigned_activations(graph: Graph) -> Graph:

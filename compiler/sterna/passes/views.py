@@ -69,6 +69,13 @@ class Views:
     removed: set[Node] = field(default_factory=set)
     written: dict[Node, tuple[bool, ...]] = field(default_factory=dict)
 
+    def computing(self, pads: Collection[Node]) -> Views:
+        """The decisions with pads that a kernel computes among other things: they are no matter of storage, and nothing
+        but that kernel makes or reads what would have lain within their results."""
+        within = {value for pad in pads for value in pad.operands}
+        parents = {value: view for value, view in self.parents.items() if value not in within}
+        return Views(parents, set(self.removed), {node: w for node, w in self.written.items() if node not in pads})
+
     def storage(self, value: Value) -> Storage:
         """Where a value lies, followed to the value that owns the buffer."""
         view = self.parents.get(value)
@@ -85,27 +92,22 @@ class Views:
         return Storage(parent.root, parent.origin, strides)
 
 
-def plan_views(graph: Graph, computed: Collection[Node] = ()) -> Views:
+def plan_views(graph: Graph) -> Views:
     """The views of a graph and of its regions.
-
-    Args:
-        computed: pads that a kernel computes among other things, so that they are no matter of storage.
 
     What a loop carries lies in one place, which its result is seen from outside: the kernels of the body read it there,
     and the value for the next iteration is copied there, or made there (`passes.memory_plan`).
     """
     views = Views()
-    _plan(graph, views, computed)
+    _plan(graph, views)
     return views
 
 
-def _plan(graph: Graph, views: Views, computed: Collection[Node]) -> None:
+def _plan(graph: Graph, views: Views) -> None:
     producers = graph.producers()
     outputs = set(graph.outputs)
     waiting = _Waiting(graph)
     for node in reversed(graph.nodes):
-        if node in computed:
-            continue
         if node.op == "pad" and node.attributes["mode"] == "constant" and _has_fixed_origin(node):
             (x,) = node.operands
             views.written[node] = (
@@ -132,7 +134,7 @@ def _plan(graph: Graph, views: Views, computed: Collection[Node]) -> None:
                 offsets = (0,) * parts.inside.type.rank
                 views.parents[parts.inside] = Window(parts.result, offsets, (1,) * len(offsets))
         for region in node.regions:
-            _plan(region, views, computed)
+            _plan(region, views)
 
 
 class _Waiting:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir.graph import Array, Graph, Node, Value
+from sterna.passes.context import PassContext
 from sterna.passes.rewriting import Rewriting
 
 #: Channels from which on, on both sides, the transforms cost less than they save.
@@ -26,6 +27,11 @@ _FILTER = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 _INPUT = ((0, 2, -1), (1, 2, 1), (2, 1, -1), (1, 3, -1))
 #: Rows of A^T: elements and their signs, the first of them positive.
 _OUTPUT = (((0, 1), (1, 1), (2, 1)), ((1, 1), (2, -1), (3, -1)))
+
+
+def applies(context: PassContext) -> bool:
+    """Whether results that are rounded otherwise were asked for."""
+    return context.options.winograd
 
 
 def winograd(graph: Graph) -> Graph:

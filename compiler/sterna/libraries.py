@@ -1,0 +1,79 @@
+"""The last stages of a compilation: the kernels' source, and their libraries for the target and its variants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sterna.codegen.generators import KernelSet, generator_for, source
+from sterna.compiled import Compiled, Library
+from sterna.loops.program import Function
+from sterna.options import Options
+from sterna.passes.context import PassContext
+from sterna.passes.stages import Packed, Written
+from sterna.timing import timed
+from sterna.toolchain.link import link_library
+
+#: Calls of a kernel that its comment names.
+_MOST_NAMED = 8
+
+
+def write_source(packed: Packed, context: PassContext) -> Written:
+    """The kernels as the source that the bundle keeps."""
+    comments: list[list[str]] = [[] for _ in packed.kernels]
+    for call, k in zip(packed.sequence.calls, packed.kernel_of, strict=True):
+        if len(comments[k]) < _MOST_NAMED:
+            comments[k].append(", ".join(call.sources) or call.name)
+    functions = [kernel.function for kernel in packed.kernels]
+    text = source(KernelSet(context.model, functions, comments), context.target)
+    return Written(**vars(packed), source=text, comments=tuple(map(tuple, comments)))
+
+
+def build_libraries(written: Written, context: PassContext) -> Compiled:
+    """Everything a bundle is written from, with a library for the target and for each of its variants.
+
+    Raises:
+        SternaError: E0203 the generator does not generate for a target, E04xx the toolchain failed.
+    """
+    options, functions = context.options, [kernel.function for kernel in written.kernels]
+    libraries = []
+    for target in (context.target, *(v for v in options.variants if v != context.target)):
+        if target.library:
+            own = target is context.target
+            name = target.library if own else "{0}.{2}.{1}".format(*target.library.rsplit(".", 1), target.name)
+            data = build_library(
+                functions, written.comments, context.model, replace(options, target=target), written.params
+            )
+            libraries.append(Library(name, target, data))
+    return Compiled(
+        graph=written.graph,
+        options=options,
+        model=context.model,
+        views=written.views,
+        calls=written.sequence.calls,
+        kernels=written.kernels,
+        kernel_of=written.kernel_of,
+        plan=written.plan,
+        params=written.params,
+        params_at=written.params_at,
+        states_at=written.states_at,
+        source=written.source,
+        libraries=tuple(libraries),
+        control=written.sequence.control,
+    )
+
+
+def build_library(
+    functions: Sequence[Function],
+    comments: Sequence[Sequence[str]],
+    model: str,
+    options: Options,
+    params: bytes = b"",
+) -> bytes:
+    """The kernel library, by the generator that was asked for."""
+    target = options.target
+    generator = generator_for(options.generator, target)
+    with timed(f"{options.generator} for {target.name}"):
+        objects = generator.objects(KernelSet(model, functions, comments), target, options.compiler)
+    with timed(f"link {target.library}"):
+        return link_library(objects, target, model, params=params if options.single_file else None)

@@ -1,0 +1,33 @@
+"""What a pass may ask besides what it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sterna.intrinsics import DOTS
+from sterna.options import Options
+from sterna.targets.target import Target
+
+
+@dataclass(frozen=True)
+class PassContext:
+    """What a model is compiled for, and how.
+
+    Args:
+        model: the model's name as a C identifier.
+    """
+
+    target: Target
+    options: Options
+    model: str = "model"
+
+    @property
+    def multiplies_unsigned_bytes(self) -> bool:
+        """Whether dot products of bytes take unsigned ones by signed ones, and nothing else."""
+        dots = self.target.int_dot
+        return bool(dots) and all(DOTS[name].operands == ("uint8", "int8") for name in dots)
+
+
+def context_of(options: Options, model: str = "model") -> PassContext:
+    """The context of a model that is compiled with these options."""
+    return PassContext(options.target, options, model)

@@ -1,0 +1,36 @@
+"""Joins groups that one kernel computes better than several: what they hand each other is never stored.
+
+A recognizer finds the nodes of such kernels and decides whether that pays on the target. What it finds replaces the
+groups; pads among them are no matter of storage any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sterna.ir.graph import Graph, Node
+from sterna.passes.attention import find_attention
+from sterna.passes.context import PassContext
+from sterna.passes.fuse import Group
+from sterna.passes.partition import Partition
+from sterna.passes.separable import find_separable
+from sterna.passes.stages import Grouped
+from sterna.targets.target import Target
+
+Chains = tuple[tuple[Node, ...], ...]
+
+#: What finds the nodes of kernels, in order and disjoint, in one graph; those of its regions are asked for apart.
+RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (find_separable, find_attention)
+
+
+def join(grouped: Grouped, context: PassContext) -> Grouped:
+    """The groups, with those of one kernel as one."""
+    groups: dict[Graph, tuple[Group, ...]] = {}
+    computed: set[Node] = set()
+    for graph, apart in grouped.groups.items():
+        partition = Partition(graph, grouped.views, apart)
+        chains = tuple(chain for find in RECOGNIZERS for chain in find(partition, context.target))
+        groups[graph] = partition.joined(chains) if chains else apart
+        computed |= {node for chain in chains for node in chain if node in grouped.views.written}
+    views = grouped.views.computing(computed) if computed else grouped.views
+    return Grouped(grouped.graph, views, groups)

@@ -1,0 +1,142 @@
+"""From calls to the loop programs of the distinct kernels: scheduled, lowered, finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from sterna.advice import Advice
+from sterna.errors import SternaError, error
+from sterna.ir import dtypes
+from sterna.ir.integer import Symbol
+from sterna.ir.sizes import dimensions, sizes_wanted
+from sterna.loops.checks import with_checks
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.loops.program import Function, used_dims
+from sterna.passes.context import PassContext
+from sterna.passes.kernels import Call
+from sterna.passes.stages import Finished, Lowered, Outline, Planned, Scheduled
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context, propose
+from sterna.targets.target import Target
+from sterna.te.tensor import Kernel
+from sterna.timing import timed
+
+
+def round_weights(outline: Outline, target: Target, dtype: str) -> Outline:
+    """The model with the weights that would be stored in that type rounded to it, and still float32."""
+    calls = tuple(_rounded(call, target, dtype) for call in outline.sequence.calls)
+    return replace(outline, sequence=replace(outline.sequence, calls=calls))
+
+
+def schedule_kernels(outline: Outline, context: PassContext) -> Scheduled:
+    """A schedule for each distinct kernel, as the strategies propose it."""
+    index: dict[str, int] = {}
+    schedules: list[Schedule | None] = []
+    kernel_of: list[int] = []
+    for call in outline.sequence.calls:
+        if call.key not in index:
+            index[call.key] = len(schedules)
+            with timed(_name(len(schedules), call)):
+                schedules.append(propose_schedule(call, context.target, context.options.stored_weights))
+        kernel_of.append(index[call.key])
+    return Scheduled(**vars(outline), schedules=tuple(schedules), kernel_of=tuple(kernel_of))
+
+
+def lower_kernels(scheduled: Scheduled, context: PassContext) -> Lowered:
+    """The loops of each distinct kernel.
+
+    Raises:
+        SternaError: E0113, one over open dimensions cannot be shown to stay within its tensors.
+    """
+    dims = dimensions(scheduled.graph)
+    lowered = []
+    for n, (call, schedule) in enumerate(zip(scheduled.firsts, scheduled.schedules, strict=True)):
+        with timed(_name(n, call)), _proved(call, dims):
+            lowered.append(lower_call(call, schedule))
+    return Lowered(**vars(scheduled), lowered=tuple(lowered))
+
+
+def finish_kernels(lowered: Lowered, context: PassContext) -> Finished:
+    """The loop programs that generators render. Errors: as `lower_kernels`."""
+    dims = dimensions(lowered.graph)
+    kernels = []
+    planned = zip(lowered.firsts, lowered.schedules, lowered.lowered, strict=True)
+    for n, (call, schedule, function) in enumerate(planned):
+        with timed(_name(n, call)), _proved(call, dims):
+            kernels.append(Planned(schedule, finish_call(call, function, _name(n, call), dims)))
+    outline = {name: getattr(lowered, name) for name in ("graph", "views", "sequence", "plan")}
+    return Finished(**outline, kernels=tuple(kernels), kernel_of=lowered.kernel_of)
+
+
+def propose_schedule(call: Call, target: Target, weights: str = "") -> Schedule | None:
+    """What the strategies propose for a kernel; None for one that is a loop program already."""
+    if not isinstance(call.kernel, Kernel):
+        return None
+    return propose(call.kernel, Context(target, {n: layout.strides for n, layout in call.layouts.items()}, weights))
+
+
+def realize(call: Call, schedule: Schedule | None, name: str, dims: Sequence[Symbol] = ()) -> Planned:
+    """The loop program that a schedule gives for a kernel; the same steps give the same program."""
+    return Planned(schedule, finish_call(call, lower_call(call, schedule), name, dims))
+
+
+def lower_call(call: Call, schedule: Schedule | None) -> Function:
+    """A kernel's loops before vectors, unrolling and registers."""
+    if isinstance(call.kernel, Function):
+        return call.kernel
+    assert schedule is not None
+    return lower(schedule, call.layouts)
+
+
+def finish_call(call: Call, lowered: Function, name: str, dims: Sequence[Symbol] = ()) -> Function:
+    """A kernel's loop program as generators render it.
+
+    Args:
+        dims: of the graph, in the order in which kernels are given them.
+    """
+    if call.in_place:
+        lowered = replace(
+            lowered,
+            inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
+            outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
+        )
+    function = with_checks(finish(lowered), call.kernel)
+    used = used_dims(function)
+    return replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used))
+
+
+def _name(number: int, call: Call) -> str:
+    return f"k{number}_{call.kernel.name}"
+
+
+@contextmanager
+def _proved(call: Call, dims: Sequence[Symbol]) -> Iterator[None]:
+    """What cannot be proved of a kernel over open dimensions is the user's to mend, by other sizes."""
+    try:
+        yield
+    except SternaError as problem:
+        if not dims or "E0305" not in problem.codes:
+            raise
+        title = f"{call.kernel.name} over open dimensions: it cannot be shown to stay within its tensors at every size"
+        where = f'from "{", ".join(call.sources) or call.name}"'
+        shapes = (n for value in (*call.inputs, *call.outputs) for n in value.shape)
+        fix = Advice("least sizes greater than 0, or ", sizes_wanted(shapes) or "other sizes")
+        raise error("E0113", title, where, problem.diagnostics[0].title, fix=fix) from problem
+
+
+def _rounded(call: Call, target: Target, dtype: str) -> Call:
+    schedule = propose_schedule(call, target, dtype)
+    if schedule is None or not schedule.narrowed:
+        return call
+    kind = dtypes.to_numpy(dtype)
+    with np.errstate(over="ignore"):
+        constants = tuple(
+            array.astype(kind).astype(array.dtype) if param.name in schedule.narrowed else array
+            for array, param in zip(call.constants, schedule.kernel.params, strict=True)
+        )
+    return replace(call, constants=constants)

@@ -1,0 +1,245 @@
+"""The way of a model through the compiler, as one list: from a graph to the contents of a bundle.
+
+`PIPELINE` is where the driver, `--dump-after`, `--time-passes`, verification and `sterna verify --bisect` have their
+stages from. The first passes are from graph to graph; those behind them hand on the records of `passes.stages`, and the
+last one gives what a bundle is written from.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sterna.ir.graph import Graph, has_regions, with_regions, with_unique_names
+from sterna.ir.printer import print_graph
+from sterna.ir.verifier import verify
+from sterna.libraries import build_libraries, write_source
+from sterna.ops import infer
+from sterna.options import WEIGHTS, Options
+from sterna.passes import check_sizes as sizes
+from sterna.passes import dumps
+from sterna.passes import unsigned_activations as unsigned
+from sterna.passes import verify as checks
+from sterna.passes import winograd as minimal_filtering
+from sterna.passes.context import PassContext, context_of
+from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
+from sterna.passes.eliminate_dead_code import eliminate_dead_code
+from sterna.passes.eliminate_identities import eliminate_identities
+from sterna.passes.fold_batch_norm import fold_batch_norm
+from sterna.passes.fold_constants import fold_constants
+from sterna.passes.fuse import fuse_all
+from sterna.passes.hoist_elementwise import hoist_elementwise
+from sterna.passes.join import join
+from sterna.passes.layout import layout
+from sterna.passes.linearize import linearize
+from sterna.passes.materialize_outputs import materialize_outputs
+from sterna.passes.memory_plan import plan_memory
+from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
+from sterna.passes.pack import pack
+from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weights, schedule_kernels
+from sterna.passes.remove_empty_tensors import remove_empty_tensors
+from sterna.passes.stages import Grouped, Outline, Sequenced, Viewed
+from sterna.passes.views import plan_views
+from sterna.targets.target import load_target
+from sterna.timing import timed
+
+GraphPass = Callable[[Graph], Graph]
+Dump = tuple[str, Callable[[Any], str]]
+
+#: A target that no pass is for.
+PLAIN = "c99"
+#: Set to 1, what every pass made is verified; the tests do.
+VERIFY = "STERNA_VERIFY_PASSES"
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A stage of the compiler.
+
+    Args:
+        name: unique among all.
+        run: from what the pass before it made to what this one makes.
+        dumps: what `--dump-after` can show of that: names, and how they are printed.
+        verify: raises E0901 where that is malformed; given the pass's name for the message.
+        applies: whether the model and target have it at all; where not, everything stays as it is.
+        says: for a progress bar, what begins with it; given what the pass before it made.
+        over_graphs: it gives a graph for a graph, which computes the same.
+    """
+
+    name: str
+    run: Callable[[Any, PassContext], Any]
+    dumps: tuple[Dump, ...] = ()
+    verify: Callable[[Any, str], object] | None = None
+    applies: Callable[[PassContext], bool] = lambda context: True
+    says: Callable[[Any], str] | None = None
+    over_graphs: bool = False
+
+
+def verify_graph(graph: Graph, stage: str) -> None:
+    """Raises E0901 for a graph that is malformed."""
+    verify(graph, infer, stage)
+
+
+def graph_pass(
+    name: str,
+    run: GraphPass,
+    applies: Callable[[PassContext], bool] = lambda context: True,
+    says: str | None = None,
+    whole: bool = False,
+) -> Pass:
+    """A pass over graphs, which runs over every region as over a graph of its own; `whole`: not over regions."""
+    over = run if whole else lambda graph: everywhere(run, graph)
+    words = None if says is None else lambda graph: says
+    dump = (name, print_graph)
+    return Pass(name, lambda graph, context: over(graph), (dump,), verify_graph, applies, words, over_graphs=True)
+
+
+def _views(graph: Graph, context: PassContext) -> Viewed:
+    return Viewed(graph, plan_views(graph))
+
+
+def _fuse(viewed: Viewed, context: PassContext) -> Grouped:
+    return Grouped(viewed.graph, viewed.views, fuse_all(viewed.graph, viewed.views))
+
+
+def _linearize(grouped: Grouped, context: PassContext) -> Sequenced:
+    return Sequenced(grouped.graph, grouped.views, linearize(grouped.graph, grouped.views, grouped.groups))
+
+
+def _memory(sequenced: Sequenced, context: PassContext) -> Outline:
+    graph, views, sequence = sequenced.graph, sequenced.views, sequenced.sequence
+    plan = plan_memory(graph, sequence.calls, views, keep_all=context.options.debug, control=sequence.control)
+    return Outline(graph, views, sequence.without(lambda call: plan.needless(call, views)), plan)
+
+
+def _round_weights(outline: Outline, context: PassContext) -> Outline:
+    return round_weights(outline, context.target, WEIGHTS[context.options.weights])
+
+
+def _rounds_weights(context: PassContext) -> bool:
+    return context.options.widened and bool(WEIGHTS[context.options.weights])
+
+
+PIPELINE: tuple[Pass, ...] = (
+    graph_pass("remove-empty-tensors", remove_empty_tensors, says="optimizing the graph"),
+    graph_pass("fold-constants", fold_constants),
+    graph_pass("eliminate-identities", eliminate_identities),
+    graph_pass("layout", layout),
+    graph_pass("fold-batch-norm", fold_batch_norm),
+    graph_pass("hoist-elementwise", hoist_elementwise),
+    graph_pass("simplify", eliminate_identities),
+    graph_pass("multiply-by-reciprocals", multiply_by_reciprocals),
+    graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
+    # Once equal nodes have become one: the sums of this one are not worth keeping.
+    graph_pass("winograd", minimal_filtering.winograd, minimal_filtering.applies),
+    graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),
+    graph_pass("eliminate-dead-code", eliminate_dead_code),
+    graph_pass("materialize-outputs", materialize_outputs, whole=True),
+    Pass("check-sizes", sizes.check_sizes, applies=sizes.applies),
+    Pass("views", _views, (("views", dumps.views_text),), checks.verify_views),
+    Pass("fuse", _fuse, (("fuse", dumps.groups_text),), checks.verify_groups),
+    Pass("join", join, (("join", dumps.groups_text),), checks.verify_groups),
+    Pass(
+        "linearize", _linearize, (("linearize", dumps.sequence_text), ("te", dumps.kernels_text)),
+        checks.verify_sequence,
+    ),
+    Pass("memory", _memory, (("memory", dumps.memory_text),), checks.verify_memory),
+    Pass("round-weights", _round_weights, (("round-weights", dumps.constants_text),), applies=_rounds_weights),
+    Pass(
+        "schedule", schedule_kernels, (("schedule", dumps.schedules_text),), checks.verify_schedules,
+        says=lambda outline: "scheduling and lowering kernels",
+    ),
+    Pass("lower", lower_kernels, (("lower", dumps.lowered_text),), checks.verify_lowered),
+    Pass("loops", finish_kernels, (("loops", dumps.loops_text),), checks.verify_finished),
+    Pass(
+        "pack", pack, (("pack", dumps.params_text),), checks.verify_packed,
+        says=lambda finished: "packing weights",
+    ),
+    Pass(
+        "source", write_source, (("source", lambda written: str(written.source)),),
+        says=lambda packed: "generating code",
+    ),
+    Pass("libraries", build_libraries, says=lambda written: f"compiling {len(written.kernels)} kernels"),
+)  # fmt: skip
+
+#: What `--dump-after` can show, in order.
+STAGES = ("import", *(name for each in PIPELINE for name, _ in each.dumps))
+
+Watch = Callable[[Pass, Any], None]
+
+
+def walk(
+    graph: Graph,
+    context: PassContext,
+    last: str = "",
+    watch: Watch | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Any:
+    """What the pipeline makes of a graph.
+
+    Args:
+        last: the pass after which to stop; "": at the end.
+        watch: called with every pass, those that do not apply included, and what is there after it.
+        progress: called with a few words at the start of every longer step.
+    """
+    checked = os.environ.get(VERIFY, "") not in ("", "0")
+    state: Any = graph
+    for each in PIPELINE:
+        if each.says is not None and progress is not None:
+            progress(each.says(state))
+        if each.applies(context):
+            with timed(each.name):
+                state = each.run(state, context)
+            if checked and each.verify is not None:
+                each.verify(state, each.name)
+        if watch is not None:
+            watch(each, state)
+        if each.name == last:
+            break
+    return state
+
+
+def outline_of(graph: Graph, options: Options) -> Outline:
+    """A model as its bundle will run it, before its kernels are scheduled."""
+    outline = walk(graph, context_of(options), "memory")
+    assert isinstance(outline, Outline)
+    return outline
+
+
+def optimize(graph: Graph, context: PassContext | None = None, check: bool = False) -> Graph:
+    """Runs every pass over graphs.
+
+    Args:
+        context: without one, the passes that every model has.
+        check: verify the graph after each pass.
+
+    Raises:
+        SternaError: E0901, a pass left a malformed graph (only with `check`).
+    """
+    context = context or context_of(Options(load_target(PLAIN)))
+    for each in graph_passes(context):
+        graph = each.run(graph, context)
+        if check:
+            verify_graph(graph, each.name)
+    return graph
+
+
+def graph_passes(context: PassContext) -> tuple[Pass, ...]:
+    """The passes over graphs that apply."""
+    return tuple(each for each in PIPELINE if each.over_graphs and each.applies(context))
+
+
+def everywhere(run: GraphPass, graph: Graph) -> Graph:
+    """A pass over a graph and every region in it, each as a graph of its own whose captured values are given."""
+    if not has_regions(graph):
+        return run(graph)
+    return with_unique_names(run(_inside(run, graph)))
+
+
+def _inside(run: GraphPass, graph: Graph) -> Graph:
+    nodes = tuple(
+        with_regions(node, tuple(run(_inside(run, region)) for region in node.regions)) for node in graph.nodes
+    )
+    return replace(graph, nodes=nodes)
