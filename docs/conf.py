@@ -37,7 +37,7 @@ CONTENTS = {
         "docs/security",
     ),
     "When it does not work": ("docs/troubleshooting", "docs/errors"),
-    "Reference": ("docs/python", "docs/c", "docs/javascript", "docs/operators", "docs/bundle"),
+    "Reference": ("docs/python", "docs/c", "docs/javascript", "docs/operators", "docs/frontends", "docs/bundle"),
     "Background": ("docs/architecture", "docs/performance"),
     "Examples": ("examples/c/README", "examples/bundlers/README"),
     "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),

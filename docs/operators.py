@@ -16,15 +16,8 @@ from onnx import defs
 
 from sterna.codegen.generators import GENERATORS
 from sterna.errors import SternaError
-from sterna.frontends.onnx import structure
-from sterna.frontends.onnx.nodes import ML, schema
-from sterna.frontends.onnx.operators import MICROSOFT, translators
-from sterna.frontends.onnx.sequences import OPERATORS as SEQUENCES
-from sterna.frontends.tflite.control import CONTROL_OPERATORS
-from sterna.frontends.tflite.operators import custom_translators
-from sterna.frontends.tflite.operators import translators as tflite_translators
-from sterna.frontends.tflite.schema import OPERATOR_NAMES
-from sterna.frontends.tflite.variables import RESOURCE_OPERATORS
+from sterna.frontends.formats import frontends
+from sterna.frontends.frontend import Support
 from sterna.ir import dtypes
 from sterna.ir.graph import tensor_type
 from sterna.ops import Operator, operators
@@ -69,41 +62,28 @@ reference kernels lack (HARD_SWISH and L2_NORMALIZATION with 16 bits) are refuse
 """
 
 
-def tflite_rows() -> list[str]:
-    """A row per builtin operator."""
-    rows = []
-    for number, name in sorted(OPERATOR_NAMES.items(), key=lambda item: item[1]):
-        if name in ("CUSTOM", "DELEGATE") or name.startswith(("PLACEHOLDER", "STABLEHLO")) or number < 0:
-            continue
-        how = "not supported"
-        if name in tflite_translators():
-            how = "translated"
-        elif name in CONTROL_OPERATORS:
-            how = "control flow"
-        elif name in RESOURCE_OPERATORS:
-            how = "variables"
-        rows.append(f"| {name} | {how} |")
-    return rows
+def covered(format_: str) -> list[Support]:
+    """The operators that a format itself has, as its front end says."""
+    return [each for each in frontends()[format_].operators() if not each.custom]
 
 
-def onnx_rows(domain: str) -> list[str]:
-    """A row per operator of a domain."""
-    names = sorted({s.name for s in defs.get_all_schemas_with_history() if s.domain == domain})
-    direct = {(m.domain, m.op): operator.name for operator in operators().values() for m in operator.onnx}
+def custom(format_: str) -> str:
+    """Those of others that are supported, without their domain."""
+    return ", ".join(each.operator.rpartition(".")[2] for each in frontends()[format_].operators() if each.custom)
+
+
+def onnx_rows() -> list[str]:
+    """A row per operator of ONNX and ONNX-ML."""
     rows = []
-    for name in names:
-        versions = sorted(
-            {s.since_version for s in defs.get_all_schemas_with_history() if (s.domain, s.name) == (domain, name)}
-        )
+    history = defs.get_all_schemas_with_history()
+    for operator in covered("onnx"):
+        domain, _, name = operator.operator.rpartition(".")
+        versions = sorted({s.since_version for s in history if (s.domain, s.name) == (domain, name)})
         versions = [v for v in versions if v <= OPSET]
         if not versions:
             continue
-        declared = schema(name, OPSET if not domain else versions[-1], domain)
-        if declared is None or (not domain and declared.deprecated):
-            continue
-        how = _how(domain, name, direct, declared)
-        cells = [f"{domain}.{name}" if domain else name, ", ".join(map(str, versions)), how]
-        if how in ("not supported", "compile time"):
+        cells = [operator.operator, ", ".join(map(str, versions)), operator.how]
+        if operator.how in ("not supported", "compile time"):
             cells += ["", "", ""]
         else:
             cells += [
@@ -121,20 +101,6 @@ def _axes(domain: str, name: str) -> str:
         return ""
     axes, rank = found
     return "any" if len(axes) == rank else f"{', '.join(map(str, axes))} of {rank}" if axes else "none"
-
-
-def _how(domain: str, name: str, direct: dict[tuple[str, str], str], declared: defs.OpSchema) -> str:
-    if (domain, name) in translators():
-        known = direct.get((domain, name))
-        written = translators()[domain, name].__qualname__.startswith("_direct")
-        return f"core `{known}`" if known and written else "translated"
-    if domain == "" and name in structure.CONTROL:
-        return "control flow"
-    if domain == "" and name in SEQUENCES:
-        return "compile time"
-    if declared.has_function or declared.has_context_dependent_function:
-        return "function"
-    return "not supported"
 
 
 def types_of(operator: Operator) -> str:
@@ -188,14 +154,13 @@ def core_rows(table: Iterable[Operator]) -> list[str]:
 
 
 def page() -> str:
-    rows = [*onnx_rows(""), *onnx_rows(ML)]
-    microsoft = sorted(name for domain, name in translators() if domain == MICROSOFT)
-    lite = tflite_rows()
+    rows = onnx_rows()
+    lite = [f"| {each.operator} | {each.how} |" for each in covered("tflite")]
     parts = [
         HEAD.format(count=len(rows), opset=OPSET) + "\n".join(rows),
-        "Of `com.microsoft`, which ONNX Runtime's optimizer and quantizer emit: " + ", ".join(microsoft) + ".",
+        "Of `com.microsoft`, which ONNX Runtime's optimizer and quantizer emit: " + custom("onnx") + ".",
         TFLITE.format(count=len(lite), supported=sum("not supported" not in row for row in lite)) + "\n".join(lite),
-        "Custom operators: " + ", ".join(sorted(custom_translators())) + ".",
+        "Custom operators: " + custom("tflite") + ".",
         "## Core operators\nTypes are those of the first operand.\n\n"
         "| operator | what it computes | types | fusion | settings |\n| --- | --- | --- | --- | --- |\n"
         + "\n".join(core_rows(operators().values())),

@@ -42,6 +42,7 @@ from sterna.debug.interpret import interpret
 from sterna.driver import Compiled, Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
+from sterna.frontends.frontend import ReadOptions
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, has_regions
 from sterna.runtime import load
@@ -114,7 +115,7 @@ def _compile(content: bytes, folder: Path) -> _Bad | None:
     dims = {_OPEN.decode(): (1, 9)} if _OPEN in content else None
     is_run = choice % RUN == 0
     target = _host() if is_run else _target(TARGETS[choice // 64 % len(TARGETS)])
-    graph = read_model(file, None, dims, static=target.static)
+    graph = read_model(file, ReadOptions(dims=dims, static=target.static))
     weights = ("fp32", "fp32", "fp32", "fp16", "bf16")[choice // 1024 % 5]
     options = Options(target, "llvm", weights="fp32" if is_run else weights, winograd=choice // 8192 % 4 == 0)
     compiled = compile_graph(graph, "fuzzed", options)

@@ -17,6 +17,7 @@ from sterna.runtime import Bundle, NodeTime, TensorSpec, load
 from sterna.version import __version__
 
 if TYPE_CHECKING:
+    from sterna import frontends
     from sterna.api import compile, compile_to
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "compile",
     "compile_to",
+    "frontends",
     "load",
 ]
 
@@ -35,6 +37,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ("compile", "compile_to"):
         return getattr(import_module("sterna.api"), name)
+    if name == "frontends":
+        return import_module("sterna.frontends")
     from difflib import get_close_matches  # noqa: PLC0415 (only for a mistake)
 
     close = get_close_matches(name, __all__, 1) if not name.startswith("__") else []

@@ -19,7 +19,17 @@ from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph
 from sterna.errors import SternaError, error
-from sterna.frontends.formats import Model, format_of, read_model
+from sterna.frontends.formats import (
+    Model,
+    accepted,
+    format_of,
+    instead_of_bytes,
+    instead_of_stream,
+    read_model,
+    reads_object,
+)
+from sterna.frontends.frontend import ReadOptions
+from sterna.frontends.source import Source
 from sterna.ir.limits import memory_for
 from sterna.names import model_name
 from sterna.options import WEIGHTS
@@ -51,7 +61,7 @@ def compile(
     """Compiles a model for this machine and loads it.
 
     Args:
-        model: path of an ONNX or TensorFlow Lite file, or a loaded ONNX model.
+        model: path of a model file of any format that is read, or a loaded ONNX model.
         target: name of a target that this machine can run, path of a .toml file, or a `Target`. For other machines use
             `compile_to`.
         shapes: input name -> sizes, where the model leaves them open. Tensors of a sequence `x` are `x[0]`, `x[1]`...;
@@ -64,8 +74,8 @@ def compile(
         compiler: for the C generator: "zig", "clang", "gcc" or a path.
         weights: "fp32", as they are, or "fp16" or "bf16": rounded to 16 bits and widened where they are read.
         winograd: convolutions of 3 x 3 in fewer products (F(2 x 2, 3 x 3)), which are rounded otherwise.
-        signature: which of a TensorFlow Lite model's signatures to compile, with its names of inputs and outputs; None:
-            the first graph, with the tensors' own names.
+        signature: which of the model's signatures to compile, where its format (TensorFlow Lite) has some, with its
+            names of inputs and outputs; None: the first graph, with the tensors' own names.
         debug: every tensor between kernels can be read after a run, at the price of memory.
         max_constant_bytes: what constants that are computed may take while the model is compiled, 1 GiB unless it is
             said otherwise; a model that asks for more is refused.
@@ -199,7 +209,7 @@ def _request(
         SternaError: E0203, all arguments that are not what they must be; E0201 or E0202, there is no such target.
     """
     arguments = Arguments("E0203")
-    arguments.model(model)
+    arguments.model(model, reads_object, accepted, instead_of_bytes, instead_of_stream)
     arguments.target(target, Target)
     shapes, dims = arguments.shapes(shapes), arguments.dims(dims)
     arguments.choice("generator", generator, GENERATORS)
@@ -234,21 +244,23 @@ def _compiled(request: _Request, observe: Observe | None = None, progress: Progr
         progress("reading the model")
     static, signature = options.target.static, request.signature
     with memory_for(request.max_constant_bytes):
-        graph = read_model(model, request.shapes, request.dims, static=static, signature=signature)
-        name = model_name(os.fspath(model) if isinstance(model, (str, os.PathLike)) else graph.name)
+        source = Source.of(model)
+        graph = read_model(source, ReadOptions(request.shapes or {}, request.dims or {}, static, signature))
+        name = model_name(graph.name if source.path is None else str(source.path))
         compiled = compile_graph(graph, name, options, observe, progress)
-    return replace(compiled, origin=_origin(model))
+    return replace(compiled, origin=_origin(source))
 
 
-def _origin(model: Model) -> Origin | None:
-    """What a bundle says of the file that it was made from."""
-    if not isinstance(model, (str, os.PathLike)):
+def _origin(source: Source) -> Origin | None:
+    """What a bundle says of the file that it was made from, or of the files of a folder, one after the other."""
+    if source.path is None:
         return None
-    with Path(model).open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return Origin(format_of(model), digest.hexdigest())
+    digest = hashlib.sha256()
+    for path in source.files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return Origin(format_of(source), digest.hexdigest())
 
 
 def _elsewhere(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -87,12 +87,32 @@ class Arguments:
         if value is not None and not callable(value):
             self.wrong(name, value, "a function is needed")
 
-    def model(self, value: Any) -> None:
-        """A path, or a loaded ONNX model."""
+    def model(
+        self,
+        value: Any,
+        is_model: Callable[[object], bool],
+        accepted: Callable[[], str],
+        instead_of_bytes: Callable[[bytes], str],
+        instead_of_stream: Callable[[], str],
+    ) -> None:
+        """A path, or an object that is a model.
+
+        Args:
+            accepted: all that may be given, in words; the others say what to give in place of a file's bytes and of a
+                stream.
+        """
         if isinstance(value, (str, os.PathLike)):
             self.path("model", value)
-        elif not _is_proto(value):
-            self.wrong("model", value, "a path or an onnx.ModelProto is needed", _model_fix(value))
+        elif isinstance(value, (bytes, bytearray, memoryview)):
+            is_path = len(value) < 4096 and os.path.exists(bytes(value))  # noqa: PTH110 (bytes)
+            fix = f"model={os.fsdecode(bytes(value))!r}" if is_path else instead_of_bytes(bytes(value))
+            self.wrong("model", value, f"{accepted()} is needed", fix)
+        elif hasattr(value, "read"):
+            named = isinstance(getattr(value, "name", None), str)
+            fix = f"model={value.name!r}, its path" if named else instead_of_stream()
+            self.wrong("model", value, f"{accepted()} is needed", fix)
+        elif not is_model(value):
+            self.wrong("model", value, f"{accepted()} is needed")
 
     def target(self, value: Any, described: type) -> None:
         """A target's name, a path of a description, or a target of that type."""
@@ -162,29 +182,8 @@ def shown(value: Any) -> str:
     return "bytes" if isinstance(value, (bytes, bytearray, memoryview)) else f"{article} {kind}"
 
 
-def _is_proto(value: Any) -> bool:
-    """Whether a value is a loaded ONNX model, without importing ONNX to say no."""
-    return type(value).__name__ == "ModelProto" and hasattr(value, "SerializeToString")
-
-
 def _path_fix(value: Any) -> str | None:
     if isinstance(value, bytes):
         return "os.fsdecode(path)"
     name = getattr(value, "name", None)
     return f'"{name}", its path' if isinstance(name, str) and hasattr(value, "fileno") else None
-
-
-def _model_fix(value: Any) -> str | None:
-    """What to give in place of what was given."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        start = bytes(value[:8])
-        if start[4:8] == b"TFL3":
-            return "write the model to a .tflite file and give its path"
-        if len(value) < 4096 and os.path.exists(bytes(value)):  # noqa: PTH110 (bytes)
-            return f"model={os.fsdecode(bytes(value))!r}"
-        return "onnx.load_from_string(model), or the path of a file"
-    if isinstance(getattr(value, "name", None), str) and hasattr(value, "read"):
-        return f"model={value.name!r}, its path"
-    if hasattr(value, "read"):
-        return "onnx.load(model), or the path of a file"
-    return None

@@ -51,7 +51,8 @@ CODES: dict[str, Code] = {
     ),
     "E0004": Code(
         "a package that this needs is not installed",
-        "Images need pillow, and `sterna verify` compares with the runtime of the model's format. Both are optional.",
+        "Images need pillow, `sterna verify` compares with the runtime of the model's format, and some formats are "
+        "read with packages of their own. All of these are optional.",
         "Install the package with the command in the message, or use what needs no package: arrays in `.npy` files, "
         "`--against interpreter`.",
     ),
@@ -92,7 +93,8 @@ CODES: dict[str, Code] = {
     # E01xx model and front end
     "E0101": Code(
         "the model file cannot be read, or is not a model",
-        "The path is wrong, the download is incomplete, or the file is of a format that Sterna does not read.",
+        "The path is wrong, the download is incomplete, or the file is of a format that Sterna does not read. The "
+        "content decides, and where it fits several formats the ending of the name.",
         "Sterna reads ONNX (`.onnx`), TensorFlow Lite (`.tflite`), XGBoost (`.json`, `.ubj`) and LightGBM (`.txt`). "
         "Export the model to one of these.",
     ),
@@ -113,7 +115,8 @@ CODES: dict[str, Code] = {
         "the model uses operators that are not supported",
         "The model has operators that Sterna does not implement. All of them are listed, with the nodes that use them.",
         "See [operators.md](operators.md) for what is supported. Often an exporter has an option that writes other "
-        "operators; custom operators can be moved out of the model, before or behind it.",
+        "operators; custom operators can be moved out of the model, before or behind it, or be given a translation "
+        "([frontends.md](frontends.md)).",
     ),
     "E0105": Code(
         "an input has a dimension of unknown size",

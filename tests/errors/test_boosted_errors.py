@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sterna.cli import program
-from sterna.debug.describe_boosted import describe_boosted
 from sterna.errors import SternaError
-from sterna.frontends.boosted import library_of, read
+from sterna.frontends.boosted import read
+from sterna.frontends.formats import describe_model, format_of, read_model
+from sterna.frontends.frontend import ReadOptions
 
 TREE = {
     "tree_param": {"size_leaf_vector": "1"}, "left_children": [1, -1, -1], "right_children": [2, -1, -1],
@@ -60,7 +61,7 @@ end of trees
 def refusal(path: Path, content: bytes | str, **options: Any) -> SternaError:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(SternaError) as caught:
-        read(path, **options)
+        read(path, format_of(path), **options)
     assert all(d.where[0] == path.name for d in caught.value.diagnostics)
     return caught.value
 
@@ -84,8 +85,8 @@ def test_both_files_are_read(tmp_path: Path) -> None:
     ):  # fmt: skip
         path = tmp_path / name
         path.write_bytes(content)
-        assert library_of(path) == ("lightgbm" if name == "a.txt" else "xgboost")
-        graph = read(path, dims={"batch": (1, 9)})
+        assert format_of(path) == ("lightgbm" if name == "a.txt" else "xgboost")
+        graph = read_model(path, ReadOptions(dims={"batch": (1, 9)}))
         assert [v.name for v in graph.inputs] == ["X"]
         assert graph.output_names == ("prediction",)
 
@@ -93,7 +94,7 @@ def test_both_files_are_read(tmp_path: Path) -> None:
 def test_inspect(tmp_path: Path) -> None:
     path = tmp_path / "model.txt"
     path.write_text(LIGHTGBM)
-    facts = describe_boosted(path)
+    facts = describe_model(path)
     assert facts.format == "LightGBM, regression or ranking"
     assert (str(facts.inputs[0]), str(facts.outputs[0])) == ("float32[batch, 3]", "float64[batch]")
     shown = CliRunner().invoke(program, ["inspect", str(path)])
@@ -186,4 +187,4 @@ def test_damaged_files(tmp_path: Path, data: st.DataObject) -> None:
     path = tmp_path / "model"
     path.write_bytes(content)
     with contextlib.suppress(SternaError):
-        read(path)
+        read_model(path)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sterna
-from sterna.debug.reference import run_lightgbm, run_xgboost
+from sterna.frontends.boosted.reference import run_lightgbm, run_xgboost
 from support.trained import trained
 
 lightgbm = pytest.importorskip("lightgbm")

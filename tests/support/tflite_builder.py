@@ -10,7 +10,7 @@ import flatbuffers
 import numpy as np
 import pytest
 
-from sterna.debug.reference import NO_REFERENCE_KERNEL
+from sterna.frontends.tflite.reference import NO_REFERENCE_KERNEL
 
 litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
 schema = pytest.importorskip("ai_edge_litert.schema_py_generated", reason="ai-edge-litert is not installed")

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 import sterna
 from sterna.api import compile_to
 from sterna.cli import program
-from sterna.debug.reference import REFERENCES, RUNTIMES
 from sterna.errors import SternaError
+from sterna.frontends.formats import frontends, references
 from sterna.targets.target import load_target
 from support.tflite_builder import ModelWriter, Scale
 
@@ -156,8 +156,9 @@ def test_options_are_guessed() -> None:
 
 def test_doctor_lists_what_is_used() -> None:
     tools = {tool["name"]: tool for tool in as_json("doctor")["tools"]}
-    assert set(RUNTIMES.values()) <= tools.keys(), "the references of verify"
-    assert len(RUNTIMES) == len(REFERENCES) - 2
+    runtimes = [each.runtime for each in frontends().values() if each.runtime is not None]
+    assert {runtime.distributions[0] for runtime in runtimes} <= tools.keys(), "the references of verify"
+    assert len(runtimes) == len(references()) - 2
     assert not tools.keys() & {"nvcc", "qemu-riscv64"}, "nothing uses them"
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from sterna.cli import demo, program
-from sterna.debug.reference import run_onnxruntime
+from sterna.frontends.onnx.reference import run_onnxruntime
 
 ROOT = Path(__file__).resolve().parents[2]
 

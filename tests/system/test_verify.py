@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 import sterna.debug.verify as verification
 from sterna.cli import program
-from sterna.debug import reference
 from sterna.debug.random_inputs import random_inputs
 from sterna.debug.verify import compare, verify_model
 from sterna.errors import SternaError
+from sterna.frontends import frontend
 from sterna.passes.context import PassContext
 from sterna.passes.stages import Outline, Packed, Sequenced
 from sterna.pipeline import PIPELINE, graph_pass
@@ -48,8 +48,12 @@ def test_agreement_with_the_interpreter() -> None:
 
 
 def test_the_interpreter_stands_in_for_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "_version", lambda distribution: None)
-    assert verify_model(MODEL).reference == "the interpreter"
+    monkeypatch.setattr(frontend, "installed_version", lambda *distributions: None)
+    report = verify_model(MODEL)
+    assert (report.reference, report.missing) == ("the interpreter", "onnxruntime is not installed")
+    shown = CliRunner().invoke(program, ["verify", str(MODEL)]).output
+    assert "agrees with the interpreter" in shown
+    assert "onnxruntime is not installed" in shown
 
 
 def test_what_rounding_explains_is_no_difference() -> None:

@@ -11,6 +11,7 @@ from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.export.onnx import to_onnx
 from sterna.frontends.formats import read_model
+from sterna.frontends.frontend import ReadOptions
 from sterna.ir.graph import Graph, State, Value, tensor_type
 from sterna.ops import Builder, operators
 from sterna.ops.operator import Case
@@ -114,7 +115,7 @@ def test_between_convolutions_no_transpose_is_left() -> None:
 def test_tensorflow_lite_models_compute_the_same(name: str) -> None:
     model = trained(name)
     case = model.cases[0]
-    exported = to_onnx(read_model(model.file, model.shapes()))
+    exported = to_onnx(read_model(model.file, ReadOptions(model.shapes())))
     onnx.checker.check_model(exported, full_check=True)
     for found, want in zip(by_onnxruntime(exported, case.inputs), case.outputs, strict=True):
         assert np.abs(found - want).max() <= model.tolerance(want)

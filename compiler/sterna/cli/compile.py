@@ -21,13 +21,14 @@ from sterna.debug.rounding import rounding_errors
 from sterna.driver import STAGES, Compiled
 from sterna.errors import SternaError
 from sterna.escape import rich as escape
+from sterna.frontends.formats import titles
 from sterna.ir.graph import Value
 from sterna.names import model_name
 
 _STEPS = 8  # those of api.compile_model, and the last one here
 
 
-@click.command("compile")
+@click.command("compile", help=f"Compile a MODEL ({titles()}) into a bundle: kernels, weights and the graph.")
 @click.argument("model", type=click.Path(path_type=Path))
 @options.model_options
 @click.option(
@@ -69,7 +70,6 @@ def command(
     dumps: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Compile a MODEL (ONNX, TensorFlow Lite, XGBoost, LightGBM) into a bundle: kernels, weights and the graph."""
     seen: dict[str, str] = {}
 
     def observe(stage: str, text: str) -> None:

@@ -10,23 +10,16 @@ import click
 from sterna.cli.failures import print_errors
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
-from sterna.debug.reference import RUNTIMES, installed
 from sterna.errors import SternaError
 from sterna.escape import rich as escape
+from sterna.frontends.formats import frontends
+from sterna.frontends.frontend import installed_version
 from sterna.private import cache_state
 from sterna.runtime import library
 from sterna.targets.target import load_target
 from sterna.toolchain.doctor import Tool, toolchain_report
 from sterna.version import __version__
 
-#: Packages that are not part of the toolchain: name -> (what it gives, how to get it).
-_OPTIONAL = {
-    **{
-        name: (f"the reference of `sterna verify` for models of {format_}", f"pip install {name}")
-        for format_, name in RUNTIMES.items()
-    },
-    "pillow": ("images as inputs of `sterna run`", 'pip install "sterna[image]"'),
-}
 _NEEDED = ("ziglang", "llvmlite")
 
 
@@ -37,7 +30,7 @@ def command(as_json: bool) -> int:
 
     The exit status is 1 if models cannot be compiled or run on this machine.
     """
-    tools = toolchain_report() + [_package(name) for name in _OPTIONAL]
+    tools = toolchain_report() + _optional()
     runtime, problem = _runtime()
     host = load_target("host")
     cache, no_cache = cache_state()
@@ -82,10 +75,22 @@ def _runtime() -> tuple[str | None, SternaError | None]:
     return f"{version}, {path.stat().st_size:,} bytes, {path}", None
 
 
-def _package(name: str) -> Tool:
-    gives, fix = _OPTIONAL[name]
-    version = installed(name)
-    return Tool(name, version is not None, version or "", gives, fix)
+def _optional() -> list[Tool]:
+    """Packages that are not part of the toolchain."""
+    tools = []
+    for frontend in frontends().values():
+        for extra in frontend.extras:
+            tools.append(Tool(extra.module, extra.is_installed, "", f"reads models of {frontend.title}", extra.install))
+        if frontend.runtime is not None:
+            gives = f"the reference of `sterna verify` for models of {frontend.title}"
+            tools.append(_package(gives, *frontend.runtime.distributions))
+    return [*tools, _package("images as inputs of `sterna run`", "pillow", install='pip install "sterna[image]"')]
+
+
+def _package(gives: str, name: str, *others: str, install: str = "") -> Tool:
+    """A distribution, or one of others that bring the same."""
+    version = installed_version(name, *others)
+    return Tool(name, version is not None, version or "", gives, install or f"pip install {name}")
 
 
 def _json(tool: Tool) -> dict[str, Any]:

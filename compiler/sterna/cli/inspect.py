@@ -15,22 +15,12 @@ from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option, signature_option
 from sterna.cli.output import Signature, console, files, print_json, size, table
 from sterna.cli.output import signature as signature_text
-from sterna.debug.describe import (
-    BundleFacts,
-    ModelFacts,
-    Totals,
-    bundle_totals,
-    describe_bundle,
-    describe_model,
-    dimension_text,
-)
-from sterna.debug.describe_boosted import describe_boosted
-from sterna.debug.describe_tflite import describe_tflite
+from sterna.debug.describe import BundleFacts, ModelFacts, Totals, bundle_totals, describe_bundle, dimension_text
 from sterna.debug.sbom import bundle_bill, installation_bill
-from sterna.debug.totals import with_totals
+from sterna.debug.totals import model_facts
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
-from sterna.frontends.formats import format_of
+from sterna.frontends.formats import find
 from sterna.runtime.meaning import Quantization
 
 _SUPPORT = {
@@ -42,9 +32,6 @@ _SUPPORT = {
 }
 #: Tensors of either side of the signature, files and operators that are shown unasked.
 _TENSORS, _FILES, _OPERATORS = 3, 4, 12
-_DESCRIBED = {
-    "onnx": describe_model, "tflite": describe_tflite, "xgboost": describe_boosted, "lightgbm": describe_boosted,
-}  # fmt: skip
 
 
 @click.command("inspect")
@@ -62,7 +49,7 @@ def command(path: Path | None, signature: str | None, nodes: bool, memory: bool,
         _print_bill(path)
     elif path is None:
         raise error("E0006", "there is no PATH", fix="give a bundle's directory or a model file")
-    elif path.is_dir():
+    elif path.is_dir() and find(path) is None:
         if signature is not None:
             raise error("E0002", f"{path} is a bundle, which has one signature", fix="leave --signature out")
         bundle = describe_bundle(path)
@@ -76,7 +63,7 @@ def command(path: Path | None, signature: str | None, nodes: bool, memory: bool,
     elif path.exists():
         if memory:
             raise error("E0002", f"{path} is a model, which has no arena", fix=f"sterna compile {path}, and its bundle")
-        model = with_totals(_described(path, signature), path, signature)
+        model = model_facts(path, signature)
         if as_json:
             print_json(_model_json(model))
         else:
@@ -89,15 +76,6 @@ def _print_bill(path: Path | None) -> None:
     if path is not None and path.is_file():
         raise error("E0006", f"{path} is not the directory of a bundle", fix="compile the model first")
     click.echo(cyclonedx.text(installation_bill() if path is None else bundle_bill(path)), nl=False)
-
-
-def _described(path: Path, signature: str | None) -> ModelFacts:
-    kind = format_of(path)
-    if signature is None:
-        return _DESCRIBED[kind](path)
-    if kind != "tflite":
-        raise error("E0106", f'the model has no signature "{signature}"', fix="leave --signature out")
-    return describe_tflite(path, signature)
 
 
 # ---- Bundles ----
@@ -243,7 +221,7 @@ def _print_model(facts: ModelFacts, nodes: bool) -> None:
     if facts.open_inputs:
         dims = " ".join(f"--dim {name}=SIZE" for name in facts.open_dims)
         shapes = " ".join(f"--shape {name}=SIZES" for name in facts.open_inputs)
-        must = "to give" if facts.format == "ONNX" else "that can be given"  # else those the file stands ready with
+        must = "that can be given" if facts.sizes_ready else "to give"
         out.print(
             f"  sizes {must} when compiling: {escape(f'{dims}  or  {shapes}' if dims else shapes)}", soft_wrap=True
         )

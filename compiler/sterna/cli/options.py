@@ -136,6 +136,6 @@ class Number(click.FloatRange):
 
 signature_option = click.option(
     "--signature", metavar="NAME",
-    help="Signature of a TensorFlow Lite model. Default: its first graph.",
+    help="Signature of the model, where its format has some (TensorFlow Lite). Default: its first graph.",
 )  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")

@@ -16,9 +16,10 @@ from sterna.cli.failures import errors_json, print_errors
 from sterna.cli.output import console, print_json, steps, table
 from sterna.debug.comparison import Difference, TensorCheck
 from sterna.debug.trades import Trade
-from sterna.debug.verify import REFERENCES, TOLERANCE, Report, verify_model
+from sterna.debug.verify import TOLERANCE, Report, verify_model
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.escape import rich as escape
+from sterna.frontends.formats import AUTO, find, references
 from sterna.runtime import load
 from sterna.runtime.golden import ReplayedOutput
 from sterna.runtime.inputs import read_archive
@@ -32,6 +33,14 @@ _STAGES = {
 }
 
 
+class _Reference(click.Choice[str]):
+    """A runtime of a format that is known when the command runs, registered ones too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        self.choices = references()
+        return super().convert(value, param, ctx)
+
+
 @click.command("verify")
 @click.argument("model", type=click.Path(path_type=Path))
 @options.model_options
@@ -42,7 +51,7 @@ _STAGES = {
     help="Largest difference allowed, relative to the output's largest magnitude.",
 )  # fmt: skip
 @click.option(
-    "--against", type=click.Choice(REFERENCES), default="auto", show_default=True,
+    "--against", type=_Reference(references()), default=AUTO, show_default=True,
     help="The reference; auto is the runtime of the model's format, if it is installed.",
 )  # fmt: skip
 @options.signature_option
@@ -74,7 +83,7 @@ def command(
     """
     if golden:
         return _replayed(model, _golden_options(context, tolerance), threads, as_json)
-    if model.is_dir():
+    if model.is_dir() and find(model) is None:
         fix = f"sterna verify {model} --golden, for a bundle compiled with --golden N; or give the model's file"
         raise error("E0006", f"{model} is a directory, not a model", fix=fix)
     arrays = read_archive(inputs) if inputs is not None else None
@@ -178,6 +187,8 @@ def _print(report: Report, model: Path) -> None:
         f"(error {report.error:.1e} of the largest output, tolerance {report.tolerance:g})",
         soft_wrap=True,
     )
+    if report.missing:
+        out.print(f"  {escape(report.missing)}", soft_wrap=True)
     for trade in report.trades:
         verdict = "agree with" if trade.ok else "[bold red]do not agree with[/]"
         out.print(
@@ -225,6 +236,7 @@ def _json(report: Report) -> dict[str, Any]:
     return {
         "ok": report.ok,
         "reference": report.reference,
+        "missing": report.missing or None,
         "tolerance": report.tolerance,
         "error": _finite(report.error),
         "outputs": [_check_json(check) for check in report.outputs],

@@ -1,49 +1,19 @@
-"""Facts about a bundle or a model, without compiling or running it."""
+"""Facts about a bundle or a model, without compiling or running it; those of a model come from its front end."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import onnx
-from onnx import inliner
-
 from sterna.advice import Compile
 from sterna.bundle.ownership import GRAPH, SINGLE, listed
 from sterna.bundle.reader import damaged_files, read_graph
-from sterna.errors import Diagnostic, SternaError, error
-from sterna.frontends.onnx import structure
-from sterna.frontends.onnx.file import element_type, load
-from sterna.frontends.onnx.nodes import opsets, schema
-from sterna.frontends.onnx.operators import translators
-from sterna.ir import dtypes
+from sterna.errors import error
+from sterna.frontends.description import Description
 from sterna.runtime.dims import Bounds, Dimension
-
-
-@dataclass(frozen=True)
-class ModelTensor:
-    """An input or output as the model declares it: sizes, names, or "?" for what is open; None: not even the rank."""
-
-    name: str
-    dtype: str
-    dims: tuple[int | str, ...] | None
-
-    def __str__(self) -> str:
-        return f"{self.dtype}[{'...' if self.dims is None else ', '.join(map(str, self.dims))}]"
-
-
-@dataclass(frozen=True)
-class OperatorUse:
-    """An operator of the model. `support` is "yes", "expanded" (into others, as ONNX defines it), "folded",
-    "unrolled" or "no"."""
-
-    name: str
-    nodes: int
-    support: str
 
 
 @dataclass(frozen=True)
@@ -65,122 +35,16 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class ModelFacts:
+class ModelFacts(Description):
     """What a model file holds.
 
     Args:
-        format: the format's name.
-        signatures: names of a TensorFlow Lite model's signatures.
-        file_bytes: of the file, without external data.
+        file_bytes: of the file, or of all files of a folder, without external data.
         totals: what it becomes when it is compiled for this machine; None where that cannot be said.
     """
 
-    file: str
-    producer: str
-    opsets: dict[str, int]
-    inputs: tuple[ModelTensor, ...]
-    outputs: tuple[ModelTensor, ...]
-    operators: tuple[OperatorUse, ...]
-    nodes: int
-    weights: int
-    weight_bytes: int
-    problems: tuple[Diagnostic, ...]
-    format: str = "ONNX"
-    signatures: tuple[str, ...] = ()
     file_bytes: int = 0
     totals: Totals | None = None
-
-    @property
-    def open_dims(self) -> tuple[str, ...]:
-        """Named dimensions of the inputs that `--dim` can set."""
-        names = (d for tensor in self.inputs for d in tensor.dims or () if isinstance(d, str) and d != "?")
-        return tuple(dict.fromkeys(names))
-
-    @property
-    def open_inputs(self) -> tuple[str, ...]:
-        """Inputs with dimensions that must be given."""
-        return tuple(t.name for t in self.inputs if t.dims is None or any(isinstance(d, str) for d in t.dims))
-
-
-def describe_model(path: str | os.PathLike[str]) -> ModelFacts:
-    """The facts of an ONNX file.
-
-    Raises:
-        SternaError: E0101, it is not a model.
-    """
-    proto, _ = load(path)
-    where = Path(path).name
-    problems: list[Diagnostic] = []
-    versions: dict[str, int] = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in proto.opset_import}
-    try:
-        versions = opsets(proto.opset_import)
-        proto = inliner.inline_local_functions(proto) if proto.functions else proto
-    except SternaError as mistake:
-        problems += mistake.diagnostics
-    except Exception as problem:  # the inliner's errors have no common type
-        problems.append(Diagnostic("E0103", f"{where}: the model's functions cannot be expanded: {problem}"))
-    graph = proto.graph
-    stored = {tensor.name for tensor in graph.initializer}
-    fed = [value for value in graph.input if value.name not in stored]
-    positions, broken = structure.order(graph, stored | {value.name for value in fed}, where)
-    problems += broken
-    problems += structure.unsupported(graph, positions, versions, translators().keys(), where)
-    counts = Counter((("" if n.domain == "ai.onnx" else n.domain), n.op_type) for n in graph.node)
-    uses = (
-        OperatorUse(f"{domain}.{op}" if domain else op, count, _support(domain, op, versions))
-        for (domain, op), count in counts.most_common()
-    )
-    elements = [(t.data_type, _product(t.dims)) for t in graph.initializer]
-    return ModelFacts(
-        where,
-        " ".join(filter(None, (proto.producer_name, proto.producer_version))),
-        {domain or "ai.onnx": version for domain, version in versions.items()},
-        tuple(map(_tensor, fed)),
-        tuple(map(_tensor, graph.output)),
-        tuple(uses),
-        len(graph.node),
-        sum(count for _, count in elements),
-        sum(count * _bytes(code) for code, count in elements),
-        tuple(problems),
-    )
-
-
-def _support(domain: str, op: str, versions: dict[str, int]) -> str:
-    if (domain, op) in translators():
-        return "yes"
-    if domain == "" and op in structure.CONTROL:
-        return "folded" if op == "If" else "unrolled"
-    declared = schema(op, versions.get(domain, 0), domain)
-    expandable = declared is not None and (declared.has_function or declared.has_context_dependent_function)
-    return "expanded" if expandable else "no"
-
-
-def _tensor(value: onnx.ValueInfoProto) -> ModelTensor:
-    kind = value.type.tensor_type
-    if not value.type.HasField("tensor_type"):
-        return ModelTensor(value.name, (value.type.WhichOneof("value") or "unknown").removesuffix("_type"), None)
-    try:
-        dtype = element_type(kind.elem_type)
-    except SternaError:
-        dtype = "unsupported"
-    if not kind.HasField("shape"):
-        return ModelTensor(value.name, dtype, None)
-    dims = (d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or "?" for d in kind.shape.dim)
-    return ModelTensor(value.name, dtype, tuple(dims))
-
-
-def _product(dims: Any) -> int:
-    result = 1
-    for size in dims:
-        result *= max(0, int(size))
-    return result
-
-
-def _bytes(code: int) -> int:
-    try:
-        return dtypes.size(element_type(code))
-    except SternaError:
-        return 0
 
 
 @dataclass(frozen=True)

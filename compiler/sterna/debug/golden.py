@@ -19,11 +19,12 @@ from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Inputs, Run, compare, with_spread
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs, specs_of
-from sterna.debug.reference import reference_for
 from sterna.debug.trades import WINOGRAD
 from sterna.debug.verify import TOLERANCE, trial_sizes
 from sterna.driver import Options, compile_graph
-from sterna.frontends.formats import Model, read_model
+from sterna.frontends.formats import Model, read_model, reference_for
+from sterna.frontends.frontend import ReadOptions
+from sterna.frontends.source import Source
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
 from sterna.ir.sizes import dimensions
@@ -48,23 +49,23 @@ def golden_sets(
     are to be rounded, this machine with the same weights rounded before and stored in fp32. An output that rounding
     alone moves further than others may has a tolerance of its own.
     """
-    graph = read_model(model, shapes, dims, signature=signature)
+    source, reading = Source.of(model), ReadOptions(shapes or {}, dims or {}, signature=signature)
+    graph = read_model(source, reading)
     symbols = dimensions(graph)
     trials: Sequence[Mapping[str, int]] = trial_sizes(symbols) if symbols else [{}]
-    reference = reference_for(model, "auto", signature)
+    reference = reference_for(source, options=reading)
     sets = []
     for n in range(count):
         trial = trials[n % len(trials)]
-        sized = read_model(model, shapes, {**(dims or {}), **trial}, signature=signature) if trial else graph
+        sized = read_model(source, replace(reading, dims={**reading.dims, **trial})) if trial else graph
         inputs = random_inputs(specs_of(sized), seed=n, words=sized.strings)
         again = None
         if weights != "fp32":
             run: Run = partial(_run_rounded, sized, weights)
-        elif reference is None:
+        elif reference.run is None:
             run = partial(interpret, sized)
         else:
-            run = partial(_run_reference, partial(reference.run, model))
-            again = reference.again and partial(reference.again, model)
+            run, again = partial(_run_reference, reference.run), reference.again
         outputs = run(inputs)
         same = tuple(compare(name, array, array) for name, array in outputs.items() if is_float(array))
         checks = with_spread(same, run, inputs, outputs, again)
@@ -73,7 +74,7 @@ def golden_sets(
         sets.append(GoldenSet(inputs, outputs, {name: most for name, most in own.items() if most > TOLERANCE}))
     if weights != "fp32":
         return f"this machine with weights rounded to {weights}", sets
-    return ("the interpreter" if reference is None else reference.name), sets
+    return reference.name, sets
 
 
 def _run_reference(run: Any, inputs: Inputs) -> dict[str, Array]:

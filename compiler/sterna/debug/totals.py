@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import fields
 
 from sterna.debug.describe import ModelFacts, Totals
 from sterna.driver import Options, outline_of
 from sterna.errors import SternaError
-from sterna.frontends.formats import read_model
+from sterna.frontends.description import Description
+from sterna.frontends.formats import Model, describe_model, read_model
+from sterna.frontends.frontend import ReadOptions
+from sterna.frontends.source import Source
 from sterna.targets.target import load_target
 
 
-def with_totals(facts: ModelFacts, path: Path, signature: str | None = None) -> ModelFacts:
-    """The facts with what a run takes on this machine, at size 1 of named dimensions that the model leaves open.
+def model_facts(model: Model, signature: str | None = None) -> ModelFacts:
+    """What a model holds, and what a run takes on this machine, at size 1 of named dimensions that must be given.
 
-    Nothing is added where sizes without names are open, or where the model cannot be compiled.
+    No totals are added where sizes without names are open, or where the model cannot be compiled.
+
+    Raises:
+        SternaError: it cannot be read.
     """
-    facts = replace(facts, file_bytes=path.stat().st_size if path.is_file() else 0)
-    if facts.problems:
-        return facts
-    sizes = dict.fromkeys(facts.open_dims, 1) if facts.format == "ONNX" else {}
+    source = Source.of(model)
+    described = describe_model(source, ReadOptions(signature=signature))
+    facts = {each.name: getattr(described, each.name) for each in fields(described)}
+    size = sum(path.stat().st_size for path in source.files)
+    return ModelFacts(**facts, file_bytes=size, totals=_totals(source, described, signature))
+
+
+def _totals(source: Source, described: Description, signature: str | None) -> Totals | None:
+    if described.problems:
+        return None
+    sizes = {} if described.sizes_ready else dict.fromkeys(described.open_dims, 1)
     try:
-        graph = read_model(path, None, sizes, signature=signature)
+        graph = read_model(source, ReadOptions(dims=sizes, signature=signature))
         outline = outline_of(graph, Options(load_target("host")))
     except SternaError:
-        return facts
+        return None
     plan, count = outline.plan, outline.multiply_adds.bounds()[1]
-    made = Totals(len(outline.sequence.calls), plan.arena_bytes, plan.live_bytes, count or 0, sizes)
-    return replace(facts, totals=made)
+    return Totals(len(outline.sequence.calls), plan.arena_bytes, plan.live_bytes, count or 0, sizes)

@@ -8,7 +8,6 @@ before it was still right) or the import?
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,18 +15,19 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 from sterna.advice import Advice, Option
 from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Checks, Difference, Inputs, Run, TensorCheck, compare, with_spread, worst
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs, specs_of
-from sterna.debug.reference import REFERENCES, Reference, reference_for
 from sterna.debug.trades import Trade, judge_trades
 from sterna.driver import Compiled, Options, compile_graph
 from sterna.errors import error
-from sterna.frontends.formats import Model, read_model
+from sterna.frontends import frontend
+from sterna.frontends.formats import AUTO, Model, read_model, reference_for, references
+from sterna.frontends.frontend import ReadOptions, Reference
+from sterna.frontends.source import Source
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
 from sterna.ir.sizes import open_dimensions
@@ -53,6 +53,7 @@ class Report:
         outputs: of the model without options that trade accuracy, beside those of the reference.
         first: the first tensor that differs, if one of them does.
         trades: those options, each beside the same without.
+        missing: why the runtime of the model's format is not the reference; empty where it is or was not asked for.
     """
 
     reference: str
@@ -60,6 +61,7 @@ class Report:
     outputs: tuple[TensorCheck, ...]
     first: Difference | None = None
     trades: tuple[Trade, ...] = ()
+    missing: str = ""
 
     @property
     def ok(self) -> bool:
@@ -86,7 +88,7 @@ def verify_model(
     inputs: Mapping[str, Array] | None = None,
     seed: int = 0,
     tolerance: float = TOLERANCE,
-    against: str = "auto",
+    against: str = AUTO,
     signature: str | None = None,
     progress: Say | None = None,
 ) -> Report:
@@ -97,42 +99,43 @@ def verify_model(
         inputs: arrays by name; without them random ones, made from `seed`. Where dimensions stay open, the model is
             compiled once and tried at several sizes.
         tolerance: of the largest difference, relative to the output's largest magnitude.
-        against: the runtime of the model's format ("onnxruntime", "litert", "xgboost" or "lightgbm"), "interpreter",
-            or "auto": the former if it is installed.
-        signature: which of a TensorFlow Lite model's signatures; None: its first graph.
+        against: the runtime of the model's format (`frontends.formats.references` has all), "interpreter", or "auto":
+            the former if it is installed.
+        signature: which of the model's signatures, where its format has some; None: its first graph.
         progress: called with a few words at the start of every longer step.
         The others are those of `sterna.compile`.
 
     Raises:
         SternaError: the model cannot be compiled, E06xx an input does not fit, E0004 or E0009 there is no reference.
     """
-    if against not in REFERENCES:
-        raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(REFERENCES)}")
+    if against not in references():
+        raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(references())}")
     say = progress or (lambda words: None)
     machine = target if isinstance(target, Target) else load_target(target)
     check_processor(machine)
     if (reason := why_not_here(machine)) is not None:
         fix = Advice("verify with ", Option("target", "host"))
         raise error("E0507", f"the target {machine.name} cannot be run here: {reason}", fix=fix)
-    reference = reference_for(model, against, signature)
+    source, reading = Source.of(model), ReadOptions(shapes or {}, dims or {}, signature=signature)
+    reference = reference_for(source, against, reading)
     say("reading the model")
-    graph = read_model(model, shapes, dims, signature=signature)
+    graph = read_model(source, reading)
     asked = Options(machine, generator, compiler, threads, weights=weights, winograd=winograd)
     plain = replace(asked, weights="fp32", winograd=False)
-    name = "model" if isinstance(model, onnx.ModelProto) else model_name(os.fspath(model))
+    name = "model" if source.path is None else model_name(str(source.path))
     if (symbols := open_dimensions(graph)) and inputs is None:
         trials = trial_sizes(symbols)
         feeds = [random_inputs(specs_of(graph, trial), seed, graph.strings) for trial in trials]
-        with_sizes = partial(read_model, model, shapes, signature=signature)
-        report = _Check(model, graph, name, plain, tolerance, reference, say).at_sizes(
-            feeds, [partial(with_sizes, {**(dims or {}), **trial}) for trial in trials]
+        sized = [replace(reading, dims={**reading.dims, **trial}) for trial in trials]
+        report = _Check(graph, name, plain, tolerance, reference, say).at_sizes(
+            feeds, [partial(read_model, source, each) for each in sized]
         )
     else:
         specs = specs_of(graph)
         names = [spec.name for spec in specs]
         given = random_inputs(specs, seed, graph.strings) if inputs is None else only_input(dict(inputs), names)
         feeds = [dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))]
-        report = _Check(model, graph, name, plain, tolerance, reference, say).at_one_size(feeds[0])
+        report = _Check(graph, name, plain, tolerance, reference, say).at_one_size(feeds[0])
     if not report.ok or asked == plain:
         return report
     say("comparing what was traded")
@@ -155,27 +158,26 @@ def trial_sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
 class _Check:
     """A model without trades of accuracy beside its reference."""
 
-    model: Model
     graph: Graph
     name: str
     options: Options
     tolerance: float
-    reference: Reference | None
+    reference: Reference
     say: Say
 
     def at_one_size(self, fed: Inputs) -> Report:
         """One run; where an output differs, the first tensor that does is looked for."""
         (got,) = self.runs([fed])
-        self.say(f"running {_name(self.reference)}")
+        self.say(f"running {self.reference.name}")
         run = self.wanted(lambda: self.graph)
         wanted = run(fed)
         checks = self.checks(got, fed, wanted, run)
-        report = Report(_name(self.reference), self.tolerance, checks)
+        report = Report(self.reference.name, self.tolerance, checks, missing=self.reference.missing)
         if report.ok:
             return report
         search = _Search(self.graph, self.name, self.options, fed, wanted, self.tolerance, self.say)
-        reference = self.reference
-        first = search.first(checks, None if reference is None else lambda names: reference.run(self.model, fed, names))
+        tensors = None if self.reference.run is None else partial(self.reference.run, fed)
+        first = search.first(checks, tensors)
         return replace(report, first=first)
 
     def at_sizes(self, feeds: Sequence[Inputs], graphs: Sequence[Callable[[], Graph]]) -> Report:
@@ -185,7 +187,7 @@ class _Check:
         for fed, got, graph in zip(feeds, self.runs(feeds), graphs, strict=True):
             run = self.wanted(graph)
             found.append(self.checks(got, fed, run(fed), run))
-        return Report(_name(self.reference), self.tolerance, worst(found, self.tolerance))
+        return Report(self.reference.name, self.tolerance, worst(found, self.tolerance), missing=self.reference.missing)
 
     def runs(self, feeds: Sequence[Inputs]) -> list[dict[str, Array]]:
         """The outputs of the compiled model, each time from its first state."""
@@ -201,9 +203,7 @@ class _Check:
 
     def wanted(self, graph: Callable[[], Graph]) -> Run:
         """What gives the outputs that are right."""
-        if self.reference is None:
-            return partial(interpret, graph())
-        return partial(_reference_run, self.reference, self.model)
+        return partial(interpret, graph()) if self.reference.run is None else partial(_outputs, self.reference.run)
 
     def checks(self, got: Mapping[str, Array], fed: Inputs, wanted: Mapping[str, Array], run: Run) -> Checks:
         """Every output beside the reference's, with what rounding explains where that is needed."""
@@ -211,16 +211,11 @@ class _Check:
         if all(check.within(self.tolerance) for check in checks):
             return checks
         self.say("looking how far rounding leads")
-        again = self.reference.again if self.reference is not None else None
-        return with_spread(checks, run, fed, wanted, again and partial(again, self.model))
+        return with_spread(checks, run, fed, wanted, self.reference.again)
 
 
-def _reference_run(reference: Reference, model: Model, inputs: Inputs) -> dict[str, Array]:
-    return reference.run(model, inputs, ())
-
-
-def _name(reference: Reference | None) -> str:
-    return "the interpreter" if reference is None else reference.name
+def _outputs(run: frontend.Run, inputs: Inputs) -> dict[str, Array]:
+    return run(inputs, ())
 
 
 def _bundle(compiled: Compiled, directory: Path) -> Bundle:
@@ -347,4 +342,4 @@ def _bundle_names(graph: Graph) -> dict[Value, str]:
     return dict(zip(graph.outputs, graph.output_names, strict=True))
 
 
-__all__ = ["REFERENCES", "TOLERANCE", "Difference", "Report", "TensorCheck", "compare", "verify_model"]
+__all__ = ["TOLERANCE", "Difference", "Report", "TensorCheck", "compare", "verify_model"]

@@ -2,7 +2,7 @@
 
 from sterna.ops.builder import Builder
 from sterna.ops.operator import Application, Attribute, Case, Fusion, Onnx, Operator
-from sterna.ops.table import infer, operator, operators
+from sterna.ops.table import add_operator, infer, operator, operators
 
 __all__ = [
     "Application",
@@ -12,6 +12,7 @@ __all__ = [
     "Fusion",
     "Onnx",
     "Operator",
+    "add_operator",
     "infer",
     "operator",
     "operators",

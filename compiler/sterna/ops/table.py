@@ -63,7 +63,7 @@ _MODULES = (
 
 @cache
 def operators() -> Mapping[str, Operator]:
-    """Every operator, by name; not to be changed."""
+    """Every operator that comes with Sterna, by name; not to be changed."""
     table: dict[str, Operator] = {}
     for module in _MODULES:
         for operator in module.OPERATORS:
@@ -73,13 +73,30 @@ def operators() -> Mapping[str, Operator]:
     return MappingProxyType(table)
 
 
+#: Operators that users declare.
+_DECLARED: dict[str, Operator] = {}
+
+
+def add_operator(declaration: Operator) -> Operator:
+    """Makes a user's own operator known, so that translations can build it: `t.op(name, ...)`. A later declaration of
+    the same name takes its place.
+
+    Raises:
+        SternaError: E0203, Sterna has an operator of that name.
+    """
+    if declaration.name in operators():
+        raise error("E0203", f"there is a core operator {declaration.name} already", fix="give it another name")
+    _DECLARED[declaration.name] = declaration
+    return declaration
+
+
 def operator(name: str) -> Operator:
     """The declaration of an operator.
 
     Raises:
         SternaError: E0104, there is none of that name.
     """
-    found = operators().get(name)
+    found = operators().get(name) or _DECLARED.get(name)
     if found is None:
         raise error("E0104", f"there is no core operator {name}")
     return found
@@ -97,4 +114,4 @@ def infer(node: Node) -> tuple[TensorType, ...]:
     return operator(node.op).types(types, node.attributes)
 
 
-__all__ = ["infer", "operator", "operators"]
+__all__ = ["add_operator", "infer", "operator", "operators"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sterna.ir.graph import Graph, Node, Value
-from sterna.ops import operators
+from sterna.ops import operator
 from sterna.ops.operator import Fusion
 from sterna.passes.views import Views
 from sterna.te.layout import most_elements
@@ -70,7 +70,7 @@ class _Fusion:
         return tuple(g for _, g in groups)
 
     def kind(self, node: Node) -> Fusion:
-        return Fusion.OPAQUE if node.regions else operators()[node.op].fusion
+        return Fusion.OPAQUE if node.regions else operator(node.op).fusion
 
     def grow(self, first: Node) -> list[Node]:
         good = members = [first]
@@ -105,7 +105,7 @@ class _Fusion:
                 elif not heavy and len(self.leaving(members)) == 1 and len(self.users.get(value, ())) == 1:
                     small = most_elements(user.output.shape) <= most_elements(members[-1].output.shape)
                     if (kind is Fusion.INJECTIVE and small) or (
-                        kind is Fusion.REDUCTION and "reduction" in operators()[user.op].tags
+                        kind is Fusion.REDUCTION and "reduction" in operator(user.op).tags
                     ):
                         candidates.append(user)
         return min(candidates, key=self.position.__getitem__, default=None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sterna.ir.graph import Graph, Node, Value
-from sterna.ops import operators
+from sterna.ops import operator
 from sterna.ops.operator import Fusion
 from sterna.passes.rewriting import Rewriting
 
@@ -41,13 +41,13 @@ def _reshapes_before(rewriting: Rewriting, node: Node, alone: Callable[[Value], 
     such kernel, or where others read what is between."""
     if node.regions or len(node.inputs) != 1 or len(node.outputs) != 1:
         return []
-    if operators()[node.op].fusion is not Fusion.BROADCAST or node.output.type != node.operands[0].type:
+    if operator(node.op).fusion is not Fusion.BROADCAST or node.output.type != node.operands[0].type:
         return []
     chain: list[Node] = []
     value = rewriting.value(node.operands[0])
     while alone(value) and (before := rewriting.made_by(value)) is not None:
         if before.op != "reshape":
-            return chain if not before.regions and operators()[before.op].fusion is not Fusion.OPAQUE else []
+            return chain if not before.regions and operator(before.op).fusion is not Fusion.OPAQUE else []
         chain.insert(0, before)
         value = before.operands[0]
     return []

@@ -13,7 +13,7 @@ from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
 from sterna.ir.sizes import sizes_wanted
 from sterna.loops.build import ProgramBuilder
 from sterna.loops.program import Buffer, Function, dense_buffer
-from sterna.ops import operators
+from sterna.ops import operator
 from sterna.passes.fuse import Group
 from sterna.passes.views import Storage, Views, shifted
 from sterna.te import expr as E
@@ -66,7 +66,7 @@ def calls_of(group: Group, views: Views) -> list[Call]:
     try:
         if first in views.written:
             return _storage_calls(first, views)
-        if operators()[first.op].program is not None:
+        if operator(first.op).program is not None:
             return [_program_call(first, views)]
         return [_compute_call(group, views)]
     except OpenSizeError as problem:
@@ -120,7 +120,7 @@ def _compute_call(group: Group, views: Views) -> Call:
     b = _Builder(views)
     for n, node in enumerate(group.nodes):
         operands = [None if v is None else b.operand(v) for v in node.inputs]
-        results = operators()[node.op].compute(operands, node.attributes, [v.type for v in node.outputs], f"s{n}")
+        results = operator(node.op).compute(operands, node.attributes, [v.type for v in node.outputs], f"s{n}")
         for value, tensor in zip(node.outputs, results, strict=True):
             b.tensors[value] = tensor
         attributes = ", ".join(f"{k}={v}" for k, v in sorted(node.attributes.items()))
@@ -158,7 +158,7 @@ def _program_call(node: Node, views: Views) -> Call:
     given = [None if v is None else operands[v] for v in node.inputs]
     attributes = ", ".join(f"{k}={v}" for k, v in sorted(node.attributes.items()))
     text.append(f"{node.op}({', '.join('-' if b is None else b.name for b in given)}; {attributes})")
-    function = operators()[node.op].write(given, node.attributes, results)
+    function = operator(node.op).write(given, node.attributes, results)
     return Call(
         node.outputs[0].name,
         node.sources,

@@ -8,18 +8,17 @@ with a bias behind it is a Gemm. What the model computes does not change, but fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import helper, inliner, numpy_helper, shape_inference, version_converter
+from onnx import helper, inliner, shape_inference, version_converter
 from onnx.reference import ReferenceEvaluator
 
 from sterna.errors import error
 from sterna.export.onnx import to_onnx
-from sterna.frontends.formats import Model, format_of, read_model
-from sterna.frontends.onnx.file import load, to_array
+from sterna.frontends.formats import Model, as_onnx, read_model
 from sterna.frontends.onnx.structure import listed, node_names
+from sterna.frontends.source import Source
 from sterna.ir.graph import Array
 from sterna.quantize.model import STANDARD, Editing, settings
 
@@ -53,23 +52,17 @@ def prepared(model: Model) -> onnx.ModelProto:
 
 
 def _as_onnx(model: Model) -> onnx.ModelProto:
-    kind = format_of(model)
-    if kind == "tflite":
-        graph = read_model(model)
-        if graph.quantization or any(v.dtype in ("int8", "uint8") and v.type.rank > 1 for v in graph.constants()):
-            title = "the model is quantized already: it has integer weights"
-            raise error("E0701", title, str(model), fix="give the float model")
-        return to_onnx(graph)
-    if kind != "onnx":
-        raise error("E0705", f"no part of the model can be quantized: it is one of {kind}, of trees", str(model))
-    proto, folder = load(model)
-    result = onnx.ModelProto()
-    result.CopyFrom(proto)
-    for tensor in result.graph.initializer:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            data = to_array(tensor, Path(folder) if folder else None, f'the weight "{tensor.name}"')
-            tensor.CopyFrom(numpy_helper.from_array(np.asarray(data, order="C"), tensor.name))
-    return result
+    source = Source.of(model)
+    proto: onnx.ModelProto | None = as_onnx(source)
+    if proto is not None:
+        return proto
+    graph = read_model(source)
+    if graph.quantization or any(v.dtype in ("int8", "uint8") and v.type.rank > 1 for v in graph.constants()):
+        title = "the model is quantized already: it has integer weights"
+        raise error("E0701", title, source.name, fix="give the float model")
+    if any(node.op == "tree_ensemble" for node in graph.nodes):
+        raise error("E0705", "no part of the model can be quantized: it is one of trees", source.name)
+    return to_onnx(graph)
 
 
 def _refuse_integers(model: onnx.ModelProto) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -15,6 +13,7 @@ from sterna.advice import Advice, Option
 from sterna.errors import error
 from sterna.frontends.formats import Model
 from sterna.frontends.onnx.qdq import MOVING
+from sterna.frontends.source import Source
 from sterna.ir.graph import Array
 from sterna.quantize.calibration import METHODS, Extremes, Histogram, Range, entropy, percentile
 from sterna.quantize.correction import CORRECTED, ChannelMeans
@@ -83,7 +82,7 @@ def quantize_model(
     """Quantizes a float model.
 
     Args:
-        model: path of an ONNX or TensorFlow Lite file, or a loaded ONNX model.
+        model: path of a model file, or a loaded ONNX model.
         data: an .npz file, a folder of them, or arrays by name; `samples.read_samples` describes their form.
         progress: called with a few words at the start of every longer step.
 
@@ -94,17 +93,18 @@ def quantize_model(
     settings = settings or Settings()
     settings.check()
     with ExitStack() as stack:
-        name = Path(os.fspath(model)).name if isinstance(model, (str, os.PathLike)) else model.graph.name or "model"
-        return _Quantizer(name, settings, progress or (lambda words: None), stack).run(model, data)
+        return _Quantizer(settings, progress or (lambda words: None), stack).run(model, data)
 
 
 class _Quantizer:
-    def __init__(self, name: str, settings: Settings, say: Say, stack: ExitStack):
-        self.name, self.settings, self.say, self.stack = name, settings, say, stack
+    def __init__(self, settings: Settings, say: Say, stack: ExitStack):
+        self.settings, self.say, self.stack = settings, say, stack
 
     def run(self, given: Model, data: Data) -> Quantized:
         self.say("reading the model")
-        self.model = prepared(given)
+        source = Source.of(given)
+        self.model = prepared(source)
+        self.name = source.name if source.path is not None else self.model.graph.name or "model"
         self.samples = read_samples(data, model_inputs(self.model))
         self.e = Editing(self.model)
         self.plan = self.planned()

@@ -11,6 +11,7 @@ import onnx
 
 from sterna.api import compile as compile_bundle
 from sterna.frontends.formats import read_model
+from sterna.frontends.frontend import ReadOptions
 from sterna.ir.graph import Array
 from sterna.quantize.model import with_outputs
 from sterna.runtime import Bundle
@@ -49,7 +50,8 @@ class Runner:
 
 def tensor_types(model: onnx.ModelProto, tensors: Sequence[str], feed: Mapping[str, Array]) -> dict[str, str]:
     """The element types of tensors of a model for a sample."""
-    graph = read_model(with_outputs(model, tensors), {name: array.shape for name, array in feed.items()})
+    shapes = {name: array.shape for name, array in feed.items()}
+    graph = read_model(with_outputs(model, tensors), ReadOptions(shapes))
     found = dict(zip(graph.output_names, (value.dtype for value in graph.outputs), strict=True))
     return {**{value.name: value.dtype for value in graph.inputs}, **found}
 

@@ -21,48 +21,36 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
 
-_START = 4096  # bytes in which the kind of a file shows
 _PARSERS = {"xgboost": xgboost.parse, "lightgbm": lightgbm.parse}
 
 
-def library_of(path: str | os.PathLike[str]) -> str:
-    """Which library wrote a file: `xgboost`, `lightgbm`, or none of them (empty)."""
-    try:
-        with Path(path).open("rb") as file:
-            start = file.read(_START)
-    except OSError:
-        return ""
-    if start.startswith(b"tree\nversion="):
-        return "lightgbm"
-    return "xgboost" if start[:1] == b"{" and b"learner" in start else ""
-
-
-def read(model: str | os.PathLike[str], shapes: Shapes | None = None, dims: Dims | None = None) -> Graph:
+def read(model: str | os.PathLike[str], library: str, shapes: Shapes | None = None, dims: Dims | None = None) -> Graph:
     """A model of XGBoost or LightGBM as a graph of core operators.
 
     Args:
+        library: which of them wrote the file: `xgboost` or `lightgbm`.
         shapes: `{"X": (rows, features)}`.
         dims: `{"batch": rows}`, or the least and the greatest number; without either it is 1.
 
     Raises:
         SternaError: E0101, E0103, E0104, E0106, E0108, E0109 or E0112.
     """
-    boosted = load(model)
+    boosted = load(model, library)
     try:
         return graph_of(boosted, shapes, dims)
     except SternaError as mistake:
         raise mistake.within(Path(model).name) from None
 
 
-def load(model: str | os.PathLike[str]) -> Boosted:
-    """What a file says.
+def load(model: str | os.PathLike[str], library: str) -> Boosted:
+    """What a file of a library says.
 
     Raises:
         SternaError: E0101, E0103 or E0104.
     """
     where = Path(model).name
     try:
-        return _PARSERS[library_of(model)](Path(model).read_bytes())
+        return _PARSERS[library](Path(model).read_bytes())
     except OSError as problem:
         raise error("E0101", f"{where} cannot be read", str(problem)) from None
     except SternaError as mistake:

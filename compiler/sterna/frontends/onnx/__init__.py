@@ -1,5 +1,17 @@
 """The ONNX front end, operator sets 1 to the newest that the installed `onnx` package knows."""
 
-from sterna.frontends.onnx.reader import read
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sterna.frontends.onnx.reader import read
 
 __all__ = ["read"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "read":  # with what it needs only when a model is read
+        return import_module("sterna.frontends.onnx.reader").read
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

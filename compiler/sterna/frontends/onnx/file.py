@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from onnx import TensorProto, numpy_helper
 
 from sterna.errors import SternaError, error
+from sterna.frontends.source import known_as
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
 from sterna.ops.builder import too_large
@@ -22,19 +23,6 @@ from sterna.ops.builder import too_large
 OLDEST_OPSET = 1
 _LONGEST_SHOWN = 100  # characters of a name in messages
 LARGEST_FILE = 2**31 - 1  # what a protobuf message can be; larger models keep their weights in external data
-
-_FORMATS = (
-    (0, b"\x89HDF", "a Keras or HDF5 file"),
-    (4, b"TFL3", "a TensorFlow Lite model"),
-    (0, b"PK\x03\x04", "an archive, as PyTorch and Keras write"),
-    (0, b"\x7fELF", "a program"),
-    (0, b"\x80\x02", "a Python pickle"),
-    (0, b"\x80\x04", "a Python pickle"),
-    (0, b"\x93NUMPY", "a NumPy array"),
-    (0, b"\x89PNG", "an image"),
-    (0, b"{", "a JSON text"),
-    (0, b"version https://git-lfs", "a Git LFS pointer, not the file itself (`git lfs pull` fetches it)"),
-)
 
 #: ONNX's element types -> ours.
 ELEMENT_TYPES: dict[int, str] = {
@@ -109,15 +97,36 @@ def load(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelPro
         raise error("E0101", f"{path} cannot be read: {problem.strerror or problem}") from None
     if not content:
         raise error("E0101", f"{where} is empty")
-    for offset, magic, meaning in _FORMATS:
-        if content[offset : offset + len(magic)] == magic:
-            raise error("E0101", f"{where} is {meaning}, not an ONNX model", fix="export the model to ONNX")
+    if (known := known_as(content)) is not None:
+        meaning, fix = known
+        raise error("E0101", f"{where} is {meaning}, not an ONNX model", fix=fix or "export the model to ONNX")
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(content)
     except DecodeError:
         raise error("E0101", f"{where} is not an ONNX model, or is damaged", fix="export or copy it again") from None
     return _checked(proto, where), path.parent
+
+
+def name_of(model: str | os.PathLike[str] | onnx.ModelProto, proto: onnx.ModelProto) -> str:
+    """How messages call a model that was loaded."""
+    return proto.graph.name or "the model" if isinstance(model, onnx.ModelProto) else Path(model).name
+
+
+def self_contained(model: str | os.PathLike[str] | onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of a model that keeps no weights in other files.
+
+    Raises:
+        SternaError: E0101, E0110 or E0112.
+    """
+    proto, folder = load(model)
+    result = onnx.ModelProto()
+    result.CopyFrom(proto)
+    for tensor in result.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            data = to_array(tensor, folder, f'the weight "{tensor.name}"')
+            tensor.CopyFrom(numpy_helper.from_array(np.asarray(data, order="C"), tensor.name))
+    return result
 
 
 def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:

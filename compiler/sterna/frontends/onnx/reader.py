@@ -29,7 +29,7 @@ from sterna.frontends.onnx import (
     structure,
 )
 from sterna.frontends.onnx.branching import Branching
-from sterna.frontends.onnx.file import load, to_array
+from sterna.frontends.onnx.file import load, name_of, to_array
 from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
 from sterna.frontends.onnx.looping import Looping
 from sterna.frontends.onnx.nodes import Source, broken, decode, opsets
@@ -78,7 +78,7 @@ def read(
         SternaError: E0101 to E0114.
     """
     proto, folder = load(model)
-    where = Path(os.fspath(model)).name if not isinstance(model, onnx.ModelProto) else (proto.graph.name or "the model")
+    where = name_of(model, proto)
     proto, own = functions.expanded(proto, where)
     versions = opsets(proto.opset_import)
     structure.check_imports(proto, versions, where)

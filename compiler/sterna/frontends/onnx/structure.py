@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 import onnx
 
 from sterna.errors import Diagnostic, SternaError
+from sterna.frontends.custom import how_to_register
 from sterna.frontends.onnx.functions import all_nodes
 from sterna.frontends.onnx.nodes import ML, schema
 
@@ -169,7 +170,7 @@ def unsupported(
     for (domain, op), nodes in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         label = f"{domain}.{op}" if domain else op
         count = f"{len(nodes)} node" + ("s" if len(nodes) > 1 else "")
-        fix = _FIXES.get(domain)
+        fix = _FIXES.get(domain) or how_to_register("onnx", f"{domain}::{op}" if domain else op)
         problems.append(
             Diagnostic("E0104", f"the operator {label} is not supported ({count})", (f"{where}, {listed(nodes)}",), fix)
         )

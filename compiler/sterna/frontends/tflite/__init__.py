@@ -1,6 +1,17 @@
 """The TensorFlow Lite front end."""
 
-from sterna.frontends.tflite.reader import read
-from sterna.frontends.tflite.schema import is_tflite
+from __future__ import annotations
 
-__all__ = ["is_tflite", "read"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sterna.frontends.tflite.reader import read
+
+__all__ = ["read"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "read":  # with what it needs only when a model is read
+        return import_module("sterna.frontends.tflite.reader").read
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

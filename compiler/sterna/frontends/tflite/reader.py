@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
+from sterna.frontends.custom import how_to_register
 from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.tflite import control
@@ -21,7 +22,7 @@ from sterna.frontends.tflite.calls import check_calls
 from sterna.frontends.tflite.constants import COMPLEX, check_quantization, constant_array, element_type
 from sterna.frontends.tflite.inputs import input_types
 from sterna.frontends.tflite.metadata import describe
-from sterna.frontends.tflite.operators import custom_translators, translator_of, translators
+from sterna.frontends.tflite.operators import is_translated, translator_of
 from sterna.frontends.tflite.schema import ModelInfo, OperatorInfo, SignatureInfo, SubgraphInfo, TensorInfo, load
 from sterna.frontends.tflite.translation import Translation
 from sterna.frontends.tflite.variables import RESOURCE_OPERATORS, Handles, Variables, assigned_in, handle_of
@@ -71,7 +72,8 @@ def problems_of(graph: SubgraphInfo, where: str) -> list[Diagnostic]:
     for op, places in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         count = f"{len(places)} node" + ("s" if len(places) > 1 else "")
         shown = "; ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
-        problems.append(Diagnostic("E0104", f"the operator {op} is not supported ({count})", (f"{where}, {shown}",)))
+        title, fix = f"the operator {op} is not supported ({count})", how_to_register("tflite", op)
+        problems.append(Diagnostic("E0104", title, (f"{where}, {shown}",), fix))
     for tensor in graph.tensors:
         if tensor.quantization is not None:
             for mistake in check_quantization(tensor, tensor.quantization):
@@ -81,9 +83,8 @@ def problems_of(graph: SubgraphInfo, where: str) -> list[Diagnostic]:
 
 def is_supported(operator: OperatorInfo) -> bool:
     """Whether there is a translator."""
-    if operator.is_custom:
-        return operator.op in custom_translators()
-    return operator.op in (*translators(), *RESOURCE_OPERATORS, *control.CONTROL_OPERATORS)
+    written_here = not operator.is_custom and operator.op in (*RESOURCE_OPERATORS, *control.CONTROL_OPERATORS)
+    return written_here or is_translated(operator)
 
 
 def signature_of(info: ModelInfo, name: str) -> SignatureInfo:

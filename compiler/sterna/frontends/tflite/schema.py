@@ -145,16 +145,6 @@ def load(path: str | os.PathLike[str]) -> ModelInfo:
     return parse(content, place.name)
 
 
-def is_tflite(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says that it is a TensorFlow Lite model, by its content or, if it cannot be read, its name."""
-    place = Path(path)
-    try:
-        with place.open("rb") as file:
-            return file.read(8)[4:] == MAGIC or place.suffix.lower() == ".tflite"
-    except OSError:
-        return place.suffix.lower() == ".tflite"
-
-
 def parse(content: bytes, where: str) -> ModelInfo:
     """The model in a file's bytes; `where` names it in messages."""
     if content[4:8] != MAGIC:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from sterna.frontends.custom import translations
 from sterna.frontends.onnx.nodes import ML
 from sterna.frontends.onnx.operators import (
     arithmetic,
@@ -50,9 +52,21 @@ _MODULES = (
 MICROSOFT = "com.microsoft"
 
 
-@cache
 def translators() -> Mapping[tuple[str, str], Translator]:
-    """(domain, operator) -> its translator: those written by hand, and the operators declared to be ONNX's own."""
+    """(domain, operator) -> its translator: those that users registered, then Sterna's own."""
+    registered = {operator_key(name): translate for name, translate in translations("onnx").items()}
+    return ChainMap(registered, dict(own_translators())) if registered else own_translators()
+
+
+def operator_key(name: str) -> tuple[str, str]:
+    """(domain, operator) of a name as users register it, `domain::operator`."""
+    domain, _, op = name.rpartition("::")
+    return ("" if domain == "ai.onnx" else domain), op
+
+
+@cache
+def own_translators() -> Mapping[tuple[str, str], Translator]:
+    """Translators written by hand, and the operators declared to be ONNX's own."""
     table: dict[tuple[str, str], Translator] = {}
     for operator in operators().values():
         for mapping in operator.onnx:

@@ -7,6 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from sterna.errors import error
+from sterna.frontends.custom import translations
 from sterna.frontends.tflite.operators import (
     activations,
     arithmetic,
@@ -38,6 +39,11 @@ _MODULES = (
 )
 
 
+def is_translated(node: OperatorInfo) -> bool:
+    """Whether there is a translator of an operator."""
+    return node.op in translations("tflite") or node.op in (custom_translators() if node.is_custom else translators())
+
+
 @cache
 def translators() -> Mapping[str, Translator]:
     """Builtin operators; not to be changed."""
@@ -56,6 +62,8 @@ def translator_of(node: OperatorInfo, is_complex: bool) -> Translator:
     Raises:
         SternaError: E0111, it does not take complex tensors.
     """
+    if (registered := translations("tflite").get(node.op)) is not None:
+        return registered
     table = custom_translators() if node.is_custom else translators()
     if not is_complex:
         return table[node.op]

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from sterna.debug.describe import ModelFacts, ModelTensor, OperatorUse
-from sterna.frontends.boosted import Boosted, graph_of, load
+from sterna.frontends.boosted.model import Boosted
+from sterna.frontends.boosted.reader import graph_of, load
+from sterna.frontends.description import Description, ModelTensor, OperatorUse
 from sterna.ir.graph import Value
 
 
-def describe_boosted(path: str | os.PathLike[str]) -> ModelFacts:
-    """The facts of a file of boosted trees; every tree counts as a node.
+def describe(path: str | os.PathLike[str], library: str) -> Description:
+    """The facts of a file of boosted trees of a library (`reader.read`); every tree counts as a node.
 
     Raises:
         SternaError: E0101, E0103 or E0104, it is not a model that can be read.
     """
-    boosted = load(path)
+    boosted = load(path, library)
     forest, linear = boosted.forest, boosted.linear
     if forest is not None:
         count, name = len(forest.roots), "decision tree"
@@ -27,7 +28,7 @@ def describe_boosted(path: str | os.PathLike[str]) -> ModelFacts:
         count, name = 1, "linear booster"
         numbers = [] if linear is None else [np.asarray(linear)]
     graph = graph_of(boosted)
-    return ModelFacts(
+    return Description(
         Path(path).name,
         "",
         {},
@@ -39,6 +40,7 @@ def describe_boosted(path: str | os.PathLike[str]) -> ModelFacts:
         sum(table.nbytes for table in numbers),
         (),
         format=f"{boosted.kind}, {_task(boosted)}",
+        sizes_ready=True,
     )
 
 

@@ -7,13 +7,13 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from sterna.debug.describe import ModelFacts, ModelTensor, OperatorUse
+from sterna.frontends.description import Description, ModelTensor, OperatorUse
 from sterna.frontends.tflite.inputs import declared_dims
 from sterna.frontends.tflite.reader import is_supported, named_tensors, problems_of, signature_of
 from sterna.frontends.tflite.schema import ModelInfo, TensorInfo, load
 
 
-def describe_tflite(path: str | os.PathLike[str], signature: str | None = None) -> ModelFacts:
+def describe(path: str | os.PathLike[str], signature: str | None = None) -> Description:
     """The facts of a TensorFlow Lite file, all of its graphs counted.
 
     Args:
@@ -33,7 +33,7 @@ def describe_tflite(path: str | os.PathLike[str], signature: str | None = None) 
     inputs = named_tensors(shown, shown.inputs, () if chosen is None else chosen.inputs)
     outputs = named_tensors(shown, shown.outputs, () if chosen is None else chosen.outputs)
     weights = [_weights(tensor) for graph in info.subgraphs for tensor in graph.tensors if tensor.content is not None]
-    return ModelFacts(
+    return Description(
         where,
         info.description,
         {},
@@ -46,6 +46,7 @@ def describe_tflite(path: str | os.PathLike[str], signature: str | None = None) 
         tuple(problems),
         format="TensorFlow Lite",
         signatures=_signatures(info),
+        sizes_ready=True,
     )
 
 
