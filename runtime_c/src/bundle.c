@@ -43,6 +43,7 @@ static sterna_status finish(const graph *graph, const sterna_library *library, s
     return fail(error, STERNA_BAD_ARGUMENT, "the parameters are not aligned to %u bytes", ALIGNMENT);
   sterna_status status = graph_check_file("params.bin", &graph->params, model->params, model->params_bytes, error);
   if (status == STERNA_OK) status = graph_build(graph, library, model, error);
+  if (status == STERNA_OK) status = sterna_reset_state(model);
   if (status == STERNA_OK && model->workers > 1)
     status = pool_open(&model->heap, model->workers, model->scratch, (size_t)model->scratch_bytes, &model->pool, error);
   return status;

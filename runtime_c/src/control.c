@@ -1,14 +1,12 @@
-/* Which nodes run, and how often: choices and loops over ranges of nodes, as the list `control` of graph.json has them.
- * Conditions and numbers of iterations lie in the memory of values. docs/bundle.md describes the format. */
+/* Choices and loops over ranges of nodes, as the list `control` of graph.json has them; run.c does what they say.
+ * docs/bundle.md describes the format. */
 #include <string.h>
 
 #include "internal.h"
 #include "json.h"
 
-#define MAX_NESTED 32u              /* controls inside each other: the depth of the recursion below */
+#define MAX_NESTED 32u              /* controls inside each other: the depth of the recursion in run.c */
 #define MAX_ITERATIONS UINT32_MAX   /* a limit of a loop */
-
-/* ---- Reading ---- */
 
 /* A value of one element whose memory decides; missing is right too. */
 static bool read_scalar(const char *text, size_t at, const char *dtype, sterna_model *model, const value **out) {
@@ -83,58 +81,3 @@ sterna_status control_open(const char *text, size_t list, sterna_model *model, s
   model->n_controls = n;
   return STERNA_OK;
 }
-
-/* ---- Running ---- */
-
-static const void *element(const sterna_model *model, const value *v) {
-  return value_address(model, v) + (uint64_t)v->origin * v->element_bytes;
-}
-
-static bool holds(const sterna_model *model, const value *condition) {
-  return condition == NULL || *(const uint8_t *)element(model, condition) != 0;
-}
-
-static sterna_status run_range(sterna_model *model, uint32_t first, uint32_t last, uint32_t next);
-
-static sterna_status run_choice(sterna_model *model, const control *c) {
-  uint32_t next = (uint32_t)(c - model->controls) + 1;
-  if (holds(model, c->condition)) return run_range(model, c->first, c->middle, next);
-  while (next < c->next && model->controls[next].first < c->middle) next = model->controls[next].next;
-  return run_range(model, c->middle, c->last, next);
-}
-
-static sterna_status run_loop(sterna_model *model, const control *c) {
-  uint64_t count = c->count;
-  if (c->trips != NULL) {
-    int64_t trips;
-    memcpy(&trips, element(model, c->trips), sizeof trips);
-    count = trips > 0 ? (uint64_t)trips : 0;
-  }
-  for (uint64_t i = 0; i < count && holds(model, c->condition); i++) {
-    if (i == c->limit)
-      return fail(&model->error, STERNA_KERNEL_FAILED, "the loop over nodes %u to %u makes more than its %llu iterations",
-                  (unsigned)c->first, (unsigned)c->last - 1, (unsigned long long)c->limit);
-    if (c->number != NULL) memcpy(value_address(model, c->number) + (uint64_t)c->number->origin * sizeof i, &i, sizeof i);
-    sterna_status status = run_range(model, c->first, c->last, (uint32_t)(c - model->controls) + 1);
-    if (status != STERNA_OK) return status;
-  }
-  return STERNA_OK;
-}
-
-/* Nodes first to last - 1; `next` is the first control that lies in them, if one does. */
-static sterna_status run_range(sterna_model *model, uint32_t first, uint32_t last, uint32_t next) {
-  sterna_status status = STERNA_OK;
-  while (first < last && status == STERNA_OK) {
-    if (next < model->n_controls && model->controls[next].first == first) {
-      const control *c = &model->controls[next];
-      status = c->is_loop ? run_loop(model, c) : run_choice(model, c);
-      first = c->last;
-      next = c->next;
-    } else {
-      status = run_node(model, first++);
-    }
-  }
-  return status;
-}
-
-sterna_status control_run(sterna_model *model) { return run_range(model, 0, model->n_nodes, 0); }

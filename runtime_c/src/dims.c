@@ -235,12 +235,12 @@ sterna_status dims_link(const char *text, size_t list, sterna_model *model, ster
 static sterna_status check(sterna_model *model, uint32_t first, uint32_t last, sterna_error *error) {
   for (uint32_t i = 0; i < model->n_values; i++) {
     uint32_t stage = model->values[i].stage;
-    sterna_status status = stage >= first && stage <= last ? graph_check_value(model, i, error) : STERNA_OK;
+    sterna_status status = stage >= first && stage <= last ? check_value(model, i, error) : STERNA_OK;
     if (status != STERNA_OK) return status;
   }
   for (uint32_t i = 0; i < model->n_nodes; i++) {
     uint32_t stage = model->nodes[i].stage;
-    sterna_status status = stage >= first && stage <= last ? graph_check_tasks(model, i, error) : STERNA_OK;
+    sterna_status status = stage >= first && stage <= last ? check_tasks(model, i, error) : STERNA_OK;
     if (status != STERNA_OK) return status;
   }
   return STERNA_OK;

@@ -50,29 +50,6 @@ static bool read_shape(sterna_model *model, const char *text, size_t dims_at, si
   return true;
 }
 
-/* Sizes and strides: a dense size that fits, and no element outside the buffer. */
-static bool shape_fits(value *v) {
-  uint64_t elements = 1, last = (uint64_t)v->origin; /* the element furthest from the buffer's start */
-  bool dense = v->origin == 0;
-  uint32_t rank = v->tensor.rank;
-  for (uint32_t i = 0; i < rank; i++) {
-    uint64_t dim = (uint64_t)v->dims[i], reach;
-    if (!multiply_fits(elements, dim, &elements)) return false;
-    if (dim > 0 && (!multiply_fits(dim - 1, (uint64_t)v->strides[i], &reach) || !add_fits(last, reach, &last))) return false;
-  }
-  uint64_t step = 1;
-  for (uint32_t i = rank; i-- > 0; step *= (uint64_t)v->dims[i])
-    if (v->dims[i] > 1 && (uint64_t)v->strides[i] != step) dense = false;
-  uint64_t bytes, end;
-  if (!multiply_fits(elements, v->element_bytes, &bytes) || bytes > PTRDIFF_MAX) return false;
-  v->tensor.bytes = (size_t)bytes;
-  if (elements == 0) return true; /* wherever it lies */
-  if (!add_fits(last, 1, &end) || !multiply_fits(end, v->element_bytes, &end) || end > v->bytes) return false;
-  if (v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT)
-    return dense && (v->stage != 0 || v->bytes == bytes);
-  return true;
-}
-
 /* Scales and zero points: one of each, or as many as there are indices along an axis. */
 static bool read_quantization(sterna_model *model, const char *text, size_t at, sterna_tensor *tensor) {
   size_t member[3];
@@ -100,15 +77,6 @@ static bool read_quantization(sterna_model *model, const char *text, size_t at, 
   return true;
 }
 
-static const char classes[][8] = {"input", "output", "arena", "param", "state"};
-
-sterna_status graph_check_value(sterna_model *model, uint32_t index, sterna_error *error) {
-  value *v = &model->values[index];
-  if (shape_fits(v)) return STERNA_OK;
-  BAD("value %u (\"%s\"): dims and strides do not fit its %llu bytes of %s", (unsigned)index, v->tensor.name,
-      (unsigned long long)v->bytes, classes[v->storage]);
-}
-
 static sterna_status read_value(const char *text, size_t at, sterna_model *model, value *v, sterna_error *error) {
   uint32_t index = (uint32_t)(v - model->values);
   size_t member[6], storage[5];
@@ -124,22 +92,22 @@ static sterna_status read_value(const char *text, size_t at, sterna_model *model
       !dims_read(model, text, storage[3], &v->origin, &v->stage))
     BAD("value %u (\"%s\"): storage is incomplete", index, name);
   size_t class = 0;
-  while (class < COUNT(classes) && !json_string_is(text, storage[0], classes[class])) class++;
-  if (class == COUNT(classes)) BAD("value %u (\"%s\"): unknown storage class", index, name);
+  while (class < N_CLASSES && !json_string_is(text, storage[0], storage_names[class])) class++;
+  if (class == N_CLASSES) BAD("value %u (\"%s\"): unknown storage class", index, name);
   v->storage = (storage_class)class;
   v->signature = UINT32_MAX;
   uint64_t limit = v->storage == CLASS_PARAM ? model->params_bytes : model->arena_bytes;
   bool in_block = v->storage != CLASS_INPUT && v->storage != CLASS_OUTPUT;
-  if (!in_block && v->offset != 0) BAD("value %u (\"%s\"): offset is not 0 in class %s", index, name, classes[class]);
+  if (!in_block && v->offset != 0) BAD("value %u (\"%s\"): offset is not 0 in class %s", index, name, storage_names[class]);
   if (in_block && (!range_fits(v->offset, v->bytes, limit) || v->offset % v->element_bytes != 0))
     BAD("value %u (\"%s\"): bytes %llu to %llu+%llu do not lie in the %llu bytes of %s", index, name,
         (unsigned long long)v->offset, (unsigned long long)v->offset, (unsigned long long)v->bytes,
-        (unsigned long long)limit, classes[class]);
+        (unsigned long long)limit, storage_names[class]);
   if (!read_shape(model, text, member[2], storage[4], v))
     BAD("value %u (\"%s\"): dims or strides are not a list of at most %d sizes each", index, name, STERNA_MAX_RANK);
   if (!read_quantization(model, text, member[5], &v->tensor))
     BAD("value %u (\"%s\"): quantization is not as many scales as zero points", index, name);
-  return graph_check_value(model, index, error);
+  return check_value(model, index, error);
 }
 
 /* ---- The signature ---- */
@@ -224,16 +192,6 @@ static binding *binding_of(const sterna_model *model, const value *v) {
   return v->storage == CLASS_OUTPUT ? &model->outputs[v->signature] : NULL;
 }
 
-sterna_status graph_check_tasks(sterna_model *model, uint32_t index, sterna_error *error) {
-  node *n = &model->nodes[index];
-  bool good = n->stage != 0 ? n->wanted_tasks <= n->max_tasks : n->wanted_tasks == n->max_tasks && n->max_tasks > 0;
-  if (!good)
-    return fail(error, STERNA_BAD_LIBRARY, "node %u (\"%s\") has %llu tasks; its kernel in the library has %u",
-                (unsigned)index, n->name, (unsigned long long)n->wanted_tasks, (unsigned)n->max_tasks);
-  n->tasks = (uint32_t)n->wanted_tasks;
-  return STERNA_OK;
-}
-
 /* Reads one side of a node's call record. Where a pointer is an input's or output's, it holds for now the one before it
  * that is, so that collect_slots finds all of them. */
 static sterna_status read_slots(const char *text, size_t list, bool is_output, sterna_model *model, node *n, void **slot,
@@ -287,7 +245,7 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
   if (!dims_read(model, text, member[6], &n->wanted_tasks, &n->stage))
     BAD("node %u (\"%s\"): tasks is not a number", index, n->name);
   n->max_tasks = kernel->n_tasks;
-  sterna_status status = graph_check_tasks(model, index, error);
+  sterna_status status = check_tasks(model, index, error);
   if (status != STERNA_OK) return status;
   uint32_t n_in = json_count(text, member[2]), n_out = json_count(text, member[3]);
   void **slots = heap_take(&model->heap, (uint64_t)n_in + n_out, sizeof *slots);
@@ -406,6 +364,5 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
       !collect_slots(&model->heap, model->outputs, model->n_outputs))
     return STERNA_RESOURCES;
   status = read_states(graph, model, error);
-  if (status == STERNA_OK) status = sterna_reset_state(model);
   return status == STERNA_OK ? control_open(text, graph->control_at, model, error) : status;
 }

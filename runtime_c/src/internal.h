@@ -32,17 +32,16 @@
 #define dims_link sterna_dims_link
 #define dims_compute sterna_dims_compute
 #define dims_forget sterna_dims_forget
-#define graph_check_value sterna_graph_check_value
-#define graph_check_tasks sterna_graph_check_tasks
 #define graph_open sterna_graph_open
 #define graph_build sterna_graph_build
 #define graph_check_file sterna_graph_check_file
 #define control_open sterna_control_open
-#define control_run sterna_control_run
 #define library_is_whole sterna_library_is_whole
-#define run_node sterna_run_node
 #define may_change sterna_may_change
 #define value_address sterna_value_address
+#define storage_names sterna_storage_names
+#define check_value sterna_check_value
+#define check_tasks sterna_check_tasks
 
 #define ALIGNMENT 64u /* of the arena, of scratch, of blocks of parameters: a cache line and a 512-bit vector */
 
@@ -133,7 +132,7 @@ void pool_no_barrier(void *unused);
 
 /* ---- A loaded model ---- */
 
-typedef enum storage_class { CLASS_INPUT, CLASS_OUTPUT, CLASS_ARENA, CLASS_PARAM, CLASS_STATE } storage_class;
+typedef enum storage_class { CLASS_INPUT, CLASS_OUTPUT, CLASS_ARENA, CLASS_PARAM, CLASS_STATE, N_CLASSES } storage_class;
 
 typedef struct value {
   sterna_tensor tensor;
@@ -223,8 +222,20 @@ struct sterna_model {
   void *user;
 };
 
+/* ---- values.c: values and nodes at their present sizes ---- */
+
+/* Names of the storage classes, as graph.json has them. */
+extern const char storage_names[N_CLASSES][8];
+/* STERNA_BAD_ARGUMENT for no model, and for one that is running: the caller is its callback. */
+sterna_status may_change(sterna_model *model);
 /* Says so. The message is the only thing that a question changes. */
 sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t index, uint32_t count);
+/* The first byte of a value's buffer. */
+uint8_t *value_address(const sterna_model *model, const value *v);
+/* Whether a value lies within its buffer at its present sizes; sets its number of bytes. */
+sterna_status check_value(sterna_model *model, uint32_t index, sterna_error *error);
+/* Whether the kernel has as many tasks as the node; sets the number. */
+sterna_status check_tasks(sterna_model *model, uint32_t index, sterna_error *error);
 
 /* ---- dims.c: sizes that stay open until the model runs ---- */
 
@@ -240,20 +251,10 @@ sterna_status dims_compute(sterna_model *model, uint32_t symbol, int64_t size);
 /* Computed sizes are again the most that they may be, as before a run. */
 void dims_forget(sterna_model *model);
 
-/* ---- model.c ---- */
-
-sterna_status run_node(sterna_model *model, uint32_t index);
-/* STERNA_BAD_ARGUMENT for no model, and for one that is running: the caller is its callback. */
-sterna_status may_change(sterna_model *model);
-/* The first byte of a value's buffer. */
-uint8_t *value_address(const sterna_model *model, const value *v);
-
 /* ---- control.c: which nodes run, and how often ---- */
 
 /* Reads the list of control, which may be missing. The model's values and nodes are known. */
 sterna_status control_open(const char *text, size_t list, sterna_model *model, sterna_error *error);
-/* Runs all nodes. */
-sterna_status control_run(sterna_model *model);
 
 /* ---- manifest.c and graph.c: from graph.json to the tables above ---- */
 
@@ -278,10 +279,6 @@ typedef struct graph {
 sterna_status graph_open(graph *graph, const void *text, size_t bytes, sterna_model *model, sterna_error *error);
 /* Fills in the model's tables; model->params and params_bytes are known. Every number is checked here. */
 sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error);
-/* Whether a value lies within its buffer at its present sizes; sets its number of bytes. */
-sterna_status graph_check_value(sterna_model *model, uint32_t index, sterna_error *error);
-/* Whether the kernel has as many tasks as the node; sets the number. */
-sterna_status graph_check_tasks(sterna_model *model, uint32_t index, sterna_error *error);
 /* Compares a file's contents with its entry. */
 sterna_status graph_check_file(const char *name, const file_entry *entry, const void *data, uint64_t bytes,
                                sterna_error *error);

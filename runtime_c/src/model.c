@@ -1,4 +1,4 @@
-/* A loaded model: its tensors and nodes. */
+/* What a loaded model says of its tensors and nodes, and the memory of its inputs and outputs. */
 #include <string.h>
 
 #include "internal.h"
@@ -15,60 +15,7 @@ void sterna_set_on_node(sterna_model *model, sterna_on_node on_node, void *user)
   model->user = user;
 }
 
-sterna_status may_change(sterna_model *model) {
-  if (model == NULL) return STERNA_BAD_ARGUMENT;
-  return model->running ? fail(&model->error, STERNA_BAD_ARGUMENT, "on_node called what changes a model within its run") : STERNA_OK;
-}
-
-sterna_status run_node(sterna_model *model, uint32_t index) {
-  const node *n = &model->nodes[index];
-  uint64_t start = model->on_node != NULL ? port_now() : 0;
-  int32_t status = 0;
-  if (model->pool != NULL && n->tasks > 1)
-    status = pool_run(model->pool, n);
-  else if (n->tasks > 0)
-    status = n->function(&n->call, 0, n->tasks);
-  if (status < 0)
-    return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)index,
-                n->name, model->kernel_names[n->kernel], (long)status);
-  if (n->computes != 0) {
-    sterna_status computed = dims_compute(model, n->computes - 1, *(const int64_t *)*n->size);
-    if (computed != STERNA_OK) return computed;
-  }
-  if (model->on_node != NULL) model->on_node(model->user, index, n->name, port_now() - start);
-  return STERNA_OK;
-}
-
-sterna_status sterna_run(sterna_model *model) {
-  if (may_change(model) != STERNA_OK) return STERNA_BAD_ARGUMENT;
-  dims_forget(model);
-  model->running = true;
-  sterna_status status = control_run(model);
-  model->running = false;
-  model->has_run = status == STERNA_OK;
-  if (status != STERNA_OK) dims_forget(model); /* one size may be of this run and another of none */
-  return status;
-}
-
-sterna_status sterna_reset_state(sterna_model *model) {
-  if (may_change(model) != STERNA_OK) return STERNA_BAD_ARGUMENT;
-  for (uint32_t i = 0; i < model->n_states; i++) {
-    const state *s = &model->states[i];
-    const value *v = &model->values[s->value];
-    if (s->initial != NULL)
-      memcpy(model->arena + v->offset, s->initial, (size_t)v->bytes);
-    else
-      memset(model->arena + v->offset, 0, (size_t)v->bytes);
-  }
-  return STERNA_OK;
-}
-
 /* ---- Information ---- */
-
-sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t index, uint32_t count) {
-  sterna_error *error = &((sterna_model *)(uintptr_t)model)->error;
-  return fail(error, STERNA_BAD_ARGUMENT, "%s %u: the model has %u", what, (unsigned)index, (unsigned)count);
-}
 
 sterna_status sterna_value_info(const sterna_model *model, uint32_t index, sterna_tensor *tensor) {
   if (index >= model->n_values) return out_of_range(model, "value", index, model->n_values);
@@ -155,20 +102,6 @@ sterna_status sterna_bind_output(sterna_model *model, uint32_t index, void *memo
 }
 
 /* ---- Intermediate tensors ---- */
-
-uint8_t *value_address(const sterna_model *model, const value *v) {
-  switch (v->storage) {
-    case CLASS_INPUT:
-      return model->inputs[v->signature].bound;
-    case CLASS_OUTPUT:
-      return model->outputs[v->signature].bound;
-    case CLASS_ARENA:
-    case CLASS_STATE:
-      return model->arena + v->offset;
-    default: /* only ever read: no node writes to a parameter */
-      return model->params != NULL ? (uint8_t *)((uintptr_t)model->params + (uintptr_t)v->offset) : NULL;
-  }
-}
 
 sterna_status sterna_value_copy(sterna_model *model, uint32_t index, void *memory, size_t bytes) {
   if (index >= model->n_values) return out_of_range(model, "value", index, model->n_values);

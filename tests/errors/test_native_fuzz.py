@@ -69,7 +69,7 @@ DEFECTS = {
     # A size that turns negative failed the run and left dims of one size beside bytes of another.
     "no roll back": ("dims.c", "*f->target = f->before;", ";", "calls"),
     # The bytes of a tensor may reach one element behind its buffer.
-    "off by one": ("graph.c", "if (!add_fits(last, 1, &end)", "end = last; if (0", "loader"),
+    "off by one": ("values.c", "if (!add_fits(last, 1, &end)", "end = last; if (0", "loader"),
 }
 
 

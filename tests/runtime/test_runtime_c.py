@@ -167,17 +167,37 @@ def test_alignment_is_one_number() -> None:
     assert len(numbers) == 1
 
 
-@posix_only
-def test_a_static_library_keeps_to_its_name_space(tmp_path: Path) -> None:
-    gcc = need("gcc", "compiles the objects")
-    nm = need("nm", "lists their symbols")
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Every source of the runtime, compiled."""
+    gcc, folder = need("gcc", "compiles the objects"), tmp_path_factory.mktemp("objects")
     for source in sources():
-        run(gcc, "-std=c99", "-O2", *INCLUDES, "-c", source, cwd=tmp_path)
-    listing = run(nm, "-g", "--defined-only", *sorted(tmp_path.glob("*.o")))
+        run(gcc, "-std=c99", "-O2", *INCLUDES, "-c", source, cwd=folder)
+    return sorted(folder.glob("*.o"))
+
+
+@posix_only
+def test_a_static_library_keeps_to_its_name_space(objects: list[Path]) -> None:
+    listing = run(need("nm", "lists their symbols"), "-g", "--defined-only", *objects)
     names = re.findall(r"^[0-9a-f]+ (\w) (\w+)$", listing, re.M)
     assert len(names) > 40
     assert [name for _, name in names if not name.lstrip("_").startswith("sterna_")] == []
     assert [name for kind, name in names if kind in "BCDGS"] == [], "no mutable globals"
+
+
+@posix_only
+def test_sources_form_layers(objects: list[Path]) -> None:
+    """No file calls one that calls it, directly or through others."""
+    nm = need("nm", "lists their symbols")
+    symbols = {path.stem: re.findall(r"^ *[0-9a-f]* (\w) (\w+)$", run(nm, "-g", path), re.M) for path in objects}
+    home = {name: file for file, names in symbols.items() for kind, name in names if kind != "U"}
+    calls = {
+        file: {home[name] for kind, name in names if kind == "U" and name in home} for file, names in symbols.items()
+    }
+    assert {"manifest", "graph"} <= calls["bundle"]
+    while leaves := {file for file, called in calls.items() if not called}:
+        calls = {file: called - leaves for file, called in calls.items() if file not in leaves}
+    assert calls == {}, "files that call one another in a circle, or call such files"
 
 
 @pytest.fixture(scope="module")

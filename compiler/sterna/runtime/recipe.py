@@ -12,7 +12,7 @@ from pathlib import Path
 
 SOURCES = (
     *("bundle", "control", "cpu", "dims", "graph", "hash", "heap", "json", "library", "manifest", "model", "pool"),
-    "status",
+    *("run", "status", "values"),
 )
 """The files of runtime_c/src, without the extension."""
 
