@@ -222,6 +222,11 @@ def row_sums() -> Kernel:
     return Kernel("row_sums", (x,), (), (compute("y", (10,), lambda i: total(x[i, k], k)),))
 
 
+#: A schedule that places a stage in a memory.
+PLACED = (
+    's = Schedule(kernel, memories=[Memory("pad", {})])\ns.compute_at("mid", "y", "i", "pad")\n'
+    "program = finish(lower(s))"
+)
 EXAMPLES: dict[str, Example] = {
     "E0001": Example("$ sterna compile digits.onnx --taget browser"),
     "E0002": Example("$ sterna compile digits.onnx --dim batch"),
@@ -294,6 +299,9 @@ EXAMPLES: dict[str, Example] = {
     ),
     "E0203": Example("$ sterna compile digits.onnx --target raspberrypi4 --all-variants"),
     "E0204": Example("$ sterna compile digits.onnx --output digits.onnx"),
+    "E0205": Example(
+        PLACED.format('"block", bytes=64, address_space=3') + "\nc.generate([program], load_target('c99'), 'doubled')"
+    ),
     "E0301": Example('Schedule.apply(kernel, [Step("levitate", "y", ("i",))])'),
     "E0302": Example('Schedule(kernel).split("y", "j", 4)'),
     "E0303": Example("lower(Schedule(kernel))"),
@@ -303,6 +311,8 @@ EXAMPLES: dict[str, Example] = {
     ),
     "E0305": Example("finish(lower(Schedule(beyond())))  # y[i] = x[i + 1]"),
     "E0306": Example("verify_threads(reversed_in_place())  # every thread reads what another one writes"),
+    "E0307": Example(PLACED.format('"block", bytes=2')),
+    "E0308": Example(PLACED.format('"block", "copy", bytes=4096')),
     "E0401": Example(
         "building.build(sources)  # of a checkout, where ziglang is not installed", nothing, without_ziglang
     ),

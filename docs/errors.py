@@ -27,11 +27,13 @@ from error_examples import DIGITS, EXAMPLES, Example
 
 import sterna
 from sterna.cli import program
+from sterna.codegen import c
 from sterna.error_codes import CODES, GROUPS
 from sterna.errors import SternaError
 from sterna.export.onnx import to_onnx
 from sterna.frontends.formats import read_model
 from sterna.ir.limits import memory_for
+from sterna.ir.memory import Memory
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
@@ -110,7 +112,7 @@ def _of_python(lines: str) -> str:
         "kernel": error_examples.doubled(), "row_sums": error_examples.row_sums, "beyond": error_examples.beyond,
         "reversed_in_place": error_examples.reversed_in_place, "verify_threads": verify_threads,
         "building": building, "library": library, "sources": error_examples.ROOT / "runtime_c",
-        "compile_c": compile_c, "load_target": load_target, "link_library": link_library,
+        "Memory": Memory, "c": c, "compile_c": compile_c, "load_target": load_target, "link_library": link_library,
         "memory_for": memory_for, "to_onnx": to_onnx, "read_model": read_model, "x": np.zeros((1, 1, 8, 8), np.float32),
     }  # fmt: skip
     if "bundle" in lines:

@@ -218,6 +218,12 @@ CODES: dict[str, Code] = {
         "The output's place is a file, is not writable, or has files of yours with our names; or the disk is full.",
         "Move the files that the message names, give another folder with `-o`, or free space. Nothing was changed.",
     ),
+    "E0205": Code(
+        "a generator cannot write what a kernel needs of the hardware",
+        "A schedule uses threads of a task, or a memory in an address space of its own, and the code generator has no "
+        "words for them.",
+        "Name another generator or target, or schedule the kernel without.",
+    ),
     # E03xx schedules
     "E0301": Code(
         "a saved schedule names a primitive that does not exist",
@@ -250,6 +256,19 @@ CODES: dict[str, Code] = {
         "it, that all threads reach every barrier, and that every asynchronous copy is waited for. Here it cannot.",
         "Put a barrier between the write and the use, take barriers out of conditions, and wait for copies. For a "
         "model, please report it as a bug.",
+    ),
+    "E0307": Code(
+        "what a schedule places in a memory does not fit there",
+        "A schedule stages operands or results of a kernel through a memory that the target declares, and all that has "
+        "to be there at one time takes more bytes than the memory has.",
+        "Split the axes into smaller tiles, place the stage at a more inner axis, or leave it in another memory.",
+    ),
+    "E0308": Code(
+        "a loop program reaches into a memory that only copies and instructions reach",
+        'The target says `access = "copy"` of the memory: elements move by `Copy` statements, and instructions that '
+        "name the memory work on them. An expression loads from it here, or a store writes to it.",
+        "In a schedule, `transfer` what is copied into the memory and out of it, and `tensorize` what computes there. "
+        "For a model, please report it as a bug.",
     ),
     # E04xx toolchain
     "E0401": Code(

@@ -338,6 +338,7 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "inline: an output": lambda: Schedule(pointwise(4, 4)).inline("out"),
     "inline: a reduction": lambda: Schedule(matmul(2, 3, 4)).inline("acc"),
     "compute_at: an output": lambda: Schedule(matmul(2, 3, 4)).compute_at("out", "acc", "i"),
+    "transfer: computes": lambda: Schedule(matmul(2, 3, 4)).transfer("acc"),
     "compute_at: scope": lambda: Schedule(matmul(2, 3, 4)).compute_at("acc", "out", "i", "moon"),
     "compute_at: no such axis": lambda: Schedule(matmul(2, 3, 4)).compute_at("acc", "out", "z"),
     "cache_read: not read": lambda: Schedule(matmul(2, 3, 4)).cache_read("x", "out"),

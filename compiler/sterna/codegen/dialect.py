@@ -25,6 +25,10 @@ class Dialect(ABC):
 
     #: By which a target asks for the dialect.
     name: str
+    #: Whether a task may be run by several threads.
+    threads: bool = False
+    #: The address spaces that pointers of the language reach, by LLVM's numbers.
+    address_spaces: tuple[int, ...] = (0,)
     #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
     vectors: bool
     #: What `Intrinsic.name_in` knows the language by.

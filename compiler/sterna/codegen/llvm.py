@@ -18,6 +18,7 @@ from sterna.codegen.generators import KernelSet
 from sterna.codegen.llvm_expr import declarations_of, operand_kinds
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
+from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.render import render_template
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
@@ -63,6 +64,8 @@ def module_text(functions: Sequence[Function], target: Target, model: str) -> st
             shared[text] = f"!{len(nodes) - 1}"
         return f"!{len(nodes) - 1}"
 
+    for f in functions:
+        refuse_unwritable(f, "the LLVM generator")
     names = [f"@kernel{n}_{f.name}" for n, f in enumerate(functions)]
     bodies = [
         FunctionWriter(f, target, declarations, intrinsics, metadata).text(n)

@@ -117,6 +117,10 @@ class FunctionWriter:
             self._begin(holds)
         elif isinstance(s, P.Barrier):
             self.barrier()
+        elif isinstance(s, P.Copy):
+            self.statement(P.elements_of(s))
+        elif isinstance(s, P.Wait):
+            pass  # copies are done at once
         else:
             raise internal_error(f"the LLVM generator has no {type(s).__name__}")
 
@@ -407,7 +411,7 @@ class FunctionWriter:
         """The address of a buffer of the call record, read at entry and once."""
         if (known := self.pointers.get(buffer)) is not None:
             return known
-        member = _MEMBERS.get(buffer.scope, "scratch" if buffer.scope.has_offsets else None)
+        member = _MEMBERS.get(buffer.scope, "scratch" if buffer.scope.in_scratch else None)
         if member is None:
             raise internal_error(f"kernel {self.function.name}: {buffer.scope} storage {buffer.name} has no memory")
         k, invariant = self.index_kind, ", !invariant.load " + self.metadata("!{}")
@@ -440,7 +444,7 @@ class FunctionWriter:
         groups: list[list[Buffer]] = [[b for b in record if b.may_alias], *([b] for b in record if not b.may_alias)]
         scratch: dict[int, list[Buffer]] = {}  # copies of a buffer in unrolled loops use the same place in turn
         for s in P.walk(self.function.body):
-            if isinstance(s, P.Alloc) and s.buffer.scope.has_offsets:
+            if isinstance(s, P.Alloc) and s.buffer.scope.in_scratch:
                 scratch.setdefault(s.buffer.slot, []).append(s.buffer)
         groups += scratch.values()
         domain = self.metadata("distinct !{}")

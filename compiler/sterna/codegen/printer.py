@@ -35,9 +35,7 @@ class Printer:
         self.dimensions: dict[Symbol, str] = {}
 
     def function(self, f: Function) -> list[str]:
-        used = {b.name for s in P.walk(f.body) if isinstance(s, P.Store) for b in (s.buffer,)} | {
-            load.tensor.name for load in P.loads(f.body)
-        }
+        used = {b.name for s in P.walk(f.body) for b in P.touched(s)}
         # A dimension's name is the model's: what C does not take becomes an underscore, and its number keeps it unique.
         self.dimensions = {s: f"n{slot}_{re.sub(r'[^A-Za-z0-9_]', '_', s.name)}" for s, slot in f.dims}
         for symbol, slot in f.dims:
@@ -92,6 +90,10 @@ class Printer:
             self.line(depth, d.require(self.value(s.value)))
         elif isinstance(s, P.Barrier):
             self.line(depth, d.barrier())
+        elif isinstance(s, P.Copy):
+            self.stmt(P.elements_of(s), depth)
+        elif isinstance(s, P.Wait):
+            pass  # copies are done at once
         else:
             raise TypeError(f"no such statement: {type(s).__name__}")
 

@@ -9,6 +9,7 @@ from string import Template
 
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily, short
 from sterna.codegen.machine import find_idioms
+from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.printer import Printer
 from sterna.escape import comment
 from sterna.ir import dtypes
@@ -39,6 +40,7 @@ def kernel_texts(
     """The kernels of a file, without lines where only their names are wanted."""
     kernels = []
     for n, f in enumerate(functions):
+        refuse_unwritable(f, f"the dialect {dialect.name}", dialect.threads, dialect.address_spaces)
         printer = Printer(dialect)
         lines = printer.function(f) if bodies else []
         above = tuple(comment(text) for text in (comments[n] if comments else ()))

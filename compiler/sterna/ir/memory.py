@@ -64,6 +64,11 @@ class Scope:
         return self.kind == "offset"
 
     @property
+    def in_scratch(self) -> bool:
+        """Whether those offsets are into the scratch of the worker."""
+        return self.has_offsets
+
+    @property
     def is_array(self) -> bool:
         """Whether a generator declares a buffer as an array of its own."""
         return self.kind == "array"
@@ -116,6 +121,11 @@ class Memory(Scope):
     alignment: int = 64
     address_space: int = 0
     bytes_per_cycle: float = 4.0
+
+    @property
+    def in_scratch(self) -> bool:
+        """What ordinary pointers reach is a part of the worker's scratch."""
+        return self.address_space == 0
 
     @property
     def holds_tensors(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sterna.loops import program as P
+from sterna.loops.copies import with_waits
 from sterna.loops.math import expand_math
 from sterna.loops.races import verify_threads
 from sterna.loops.registers import promote_registers
@@ -18,10 +19,10 @@ from sterna.te.expr import Expr
 
 
 def finish(function: P.Function) -> P.Function:
-    """The loop program that generators render: vectors explicit, loops unrolled, registers named, tiles placed, math
-    expanded, 16-bit floats computed in 32 bits, repeated values shared, every access proved in bounds, and threads
-    proved apart."""
-    body = unroll(vectorize(function.body))
+    """The loop program that generators render: asynchronous copies waited for, vectors explicit, loops unrolled,
+    registers named, tiles placed, math expanded, 16-bit floats computed in 32 bits, repeated values shared, every
+    access proved in bounds, and threads proved apart."""
+    body = unroll(vectorize(with_waits(function.body)))
     function = place_tiles(promote_registers(replace(function, body=body)))
     body = share(_expand(function.body, {}))
     return verify_threads(verify(replace(function, body=body)))

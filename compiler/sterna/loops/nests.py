@@ -17,12 +17,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from sterna.errors import error
 from sterna.intrinsics import Form
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Extremum, Int, Symbol, as_int, of
-from sterna.ir.memory import REGISTER, SCRATCH, TILE, Scope
+from sterna.ir.memory import REGISTER, SCRATCH, TILE, Memory, Scope
 from sterna.loops import program as P
 from sterna.loops.bodies import Bodies, Place, loop_name
+from sterna.loops.copies import as_copies
 from sterna.loops.inline import producers_first
 from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whole
 from sterna.loops.partition import parts_of
@@ -57,6 +59,8 @@ class Nests(Bodies):
         self.order = producers_first(self.bodies, sinks)
         self.n_tasks = ONE
         self.scratch = 0
+        self.taken: dict[Memory, int] = {}  # bytes of the target's memories, where the nest stands
+        self.groups = 0  # of copies
         self.shared = False
         self.tiles: dict[str, Buffer] = {}  # of stages whose accumulators are tiles
 
@@ -68,12 +72,12 @@ class Nests(Bodies):
         """A stage whose first axis is time, at one time."""
         nest = Nest(self.stages[t.name], whole(t))
         nest.bound[t.axes[0].name] = time
-        return self._level(Cursor(nest))
+        return self._moved(nest.stage, self._level(Cursor(nest)))
 
     def stage(self, s: StageSchedule, region: Region) -> Stmt:
         """The loops that compute a region of a stage: one nest, or one for every part of a partitioned stage."""
         if not s.partitioned:
-            return self._level(Cursor(Nest(s, region)))
+            return self._moved(s, self._level(Cursor(Nest(s, region))))
         body = self.bodies[s.name]
         parts: list[Stmt] = []
         for part in parts_of(body, s.tensor, s.partitioned):
@@ -90,6 +94,20 @@ class Nests(Bodies):
             parts.append(seq(*lets, self._level(Cursor(Nest(s, replace(clipped, least=tuple(least)))))))
         self.bodies[s.name] = body
         return seq(*parts)
+
+    def _moved(self, s: StageSchedule, nest: Stmt) -> Stmt:
+        """The nest of a stage that is transferred, with copies for its stores; others as they are."""
+        if not s.transferred:
+            return nest
+        buffer, group = self.places[s.name].buffer, self.groups
+        self.groups += 1
+        moved = as_copies(nest, buffer, s.asynchronous, group)
+        own = [c for c in P.walk(moved) if isinstance(c, P.Copy) and c.group == group]
+        if named := [b.name for c in own for b in P.touched(c) if b.scope.is_variables or b.scope.is_tiles]:
+            self.refuse(f"{named[0]} is in registers, which no copy reaches", "place it in a memory")
+        if any(isinstance(x, P.Store) and x.buffer is buffer for x in P.walk(moved)):
+            self.refuse(f"stage {s.name} does more than copy", "transfer stages that only copy")
+        return moved
 
     # -- one nest
     def _level(self, cursor: Cursor) -> Stmt:
@@ -226,7 +244,7 @@ class Nests(Bodies):
         here = [n for n in self.order if self.stages[n].attach == (nest.stage.name, cursor.leaf)]
         if not here or cursor.phase.skips_reduction:
             return self._level(cursor.inward())
-        saved = dict(self.places)
+        saved, taken = dict(self.places), dict(self.taken)
         regions = infer_regions(nest, self.stages, self.bodies, self.order)
         if isinstance(regions, str):
             self._uncovered(nest.stage.name, regions)
@@ -242,7 +260,7 @@ class Nests(Bodies):
                 self.places[name] = Place(buffer, region.least)
             parts.append(self.stage(s, region))
         parts.append(self._level(cursor.inward()))
-        self.places = saved
+        self.places, self.taken = saved, taken
         return seq(*parts)
 
     def _prologue(self, nest: Nest) -> tuple[list[Stmt], dict[str, Place]]:
@@ -360,10 +378,24 @@ class Nests(Bodies):
         nbytes, slot = elements * dtypes.size(dtype), 0
         if scope.is_array and nbytes > STACK_LIMIT:
             scope = SCRATCH
-        if scope.has_offsets:
+        if isinstance(scope, Memory):
+            slot = self._taken(name, nbytes, scope)
+        if scope.in_scratch:
             slot = self.scratch
             self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
         return Buffer(self.unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
+
+    def _taken(self, name: str, nbytes: int, memory: Memory) -> int:
+        """The offset of a buffer in one of the target's memories, where nothing else is that lives at the same time."""
+        at = -(-self.taken.get(memory, 0) // memory.alignment) * memory.alignment
+        self.taken[memory] = at + nbytes
+        if at + nbytes > memory.bytes:
+            title = f"kernel {self.kernel.name}: {name} does not fit into the memory {memory.name}"
+            where = f"it has {nbytes} bytes, and of the {memory.bytes} of {memory.name}, {at} are taken"
+            raise error(
+                "E0307", title, where, fix=f"smaller tiles, or place it further inside, or outside {memory.name}"
+            )
+        return at
 
 
 def _multiple(n: Int, factor: int, size: int) -> Int:

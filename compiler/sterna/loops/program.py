@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sterna.intrinsics import Intrinsic, TileShape
-from sterna.ir.integer import ZERO, Int, Symbol
+from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import Scope
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
@@ -336,6 +336,13 @@ class Wait(Stmt):
     group: int
 
 
+def elements_of(copy: Copy) -> For:
+    """A copy as a loop over its elements, which generators write where their language has no better way."""
+    n = Symbol("moved", 0, copy.elements - 1)
+    load = Load(copy.source.dtype, tensor=copy.source, indices=(copy.at + of(n),))
+    return For(n, as_int(copy.elements), "serial", Store(copy.destination, copy.to + of(n), load))
+
+
 #: What a kernel returns where a `Require` does not hold: STERNA_KERNEL_FAILED of the C runtime.
 KERNEL_FAILED = -11
 
@@ -466,6 +473,24 @@ def used_dims(function: Function) -> set[Symbol]:
         for position in positions(stmt):
             used |= position.symbols()
     return used - own
+
+
+def written(stmt: Stmt) -> Buffer | None:
+    """The buffer that a statement itself writes to."""
+    if isinstance(stmt, Store):
+        return stmt.buffer
+    return stmt.destination if isinstance(stmt, Copy) else None
+
+
+def touched(stmt: Stmt) -> Iterator[Buffer]:
+    """The buffers that a statement itself reads and writes."""
+    if (buffer := written(stmt)) is not None:
+        yield buffer
+    if isinstance(stmt, Copy):
+        yield stmt.source
+    for load in own_loads(stmt):
+        assert isinstance(load.tensor, Buffer)
+        yield load.tensor
 
 
 def value_of(stmt: Stmt) -> Expr | None:

@@ -40,12 +40,14 @@ Guard = tuple[Int, Int]
 
 
 def verify_threads(function: Function) -> Function:
-    """Checks a program whose tasks have threads, or copy asynchronously; others are as they are.
+    """Checks a program whose tasks have threads, copy asynchronously, or keep something in memory that all of them
+    see; others are as they are.
 
     Raises:
         SternaError: E0306, everything that may go wrong.
     """
-    if not function.has_threads:
+    kept = (s.buffer for s in P.walk(function.body) if isinstance(s, P.Alloc))
+    if not function.has_threads and not any(b.scope.across_tasks for b in kept):
         return function
     problems: list[str] = []
     for s in P.walk(function.body):
@@ -189,7 +191,7 @@ class _Task:
             return
         if not _synchronizes(s.body):
             self.walk(s.body, self.inside(s, start, extent, place))
-        elif start.is_const and extent.is_const:
+        elif start.is_const and extent.is_const and self.can_count(s, int(extent) - int(start)):
             leaves = any(isinstance(inner, P.Break) for inner in P.walk(s.body))
             divergent = place.divergent or ("in a loop that data may leave" if leaves else "")
             for n in range(int(start), int(extent)):
@@ -200,6 +202,12 @@ class _Task:
             # A copy that one iteration begins may still go on in the next one.
             for _ in range(2):
                 self.walk(s.body, self.inside(s, start, extent, place))
+
+    def can_count(self, s: P.For, iterations: int) -> bool:
+        """Whether a loop is run through number by number: around barriers always, else while that is not too much."""
+        if any(isinstance(inner, P.Barrier) for inner in P.walk(s.body)):
+            return True
+        return self.events + iterations * _events(s.body) <= MOST_EVENTS
 
     def inside(self, s: P.For, start: Int, extent: Int, place: _Place) -> _Place:
         """The body of a loop that each thread runs through by itself."""
@@ -406,6 +414,14 @@ def _synchronizes(s: P.Stmt) -> bool:
         isinstance(inner, (P.Barrier, P.Wait)) or (isinstance(inner, P.Copy) and inner.asynchronous)
         for inner in P.walk(s)
     )
+
+
+def _events(s: P.Stmt) -> int:
+    """The statements of a walk through a loop's body."""
+    inside = sum(map(_events, P.children(s)))
+    if isinstance(s, P.For) and s.extent.is_const and s.start.is_const and _synchronizes(s.body):
+        inside *= max(0, int(s.extent) - int(s.start))
+    return 1 + inside
 
 
 def _copy(s: P.Copy) -> str:

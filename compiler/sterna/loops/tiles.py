@@ -74,7 +74,7 @@ class _Naming:
             else:
                 out.append(P.map_children(s, self.block) if P.children(s) else s)
             if not isinstance(s, P.Store) or not s.buffer.scope.is_tiles:
-                written = s.buffer if isinstance(s, P.Store) else None
+                written = P.written(s)
                 # A loop or a branch may write anything.
                 kept = {} if P.children(s) else {e: v for e, v in loaded.items() if _buffer(e) is not written}
                 loaded = kept

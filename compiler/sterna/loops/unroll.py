@@ -69,6 +69,9 @@ class _Copy:
             return replace(
                 s, buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index), value=self.expr(s.value)
             )
+        if isinstance(s, P.Copy):
+            destination, source = (self.buffers.get(b, b) for b in (s.destination, s.source))
+            return replace(s, destination=destination, source=source, to=self.index(s.to), at=self.index(s.at))
         if isinstance(s, P.If):
             return replace(
                 s,

@@ -19,14 +19,34 @@ def verify(function: Function) -> Function:
     """Checks every access against the bounds of the loop variables; returns the function.
 
     Raises:
-        SternaError: E0305, listing every access that may leave its buffer.
+        SternaError: E0305, listing every access that may leave its buffer; E0308, every buffer that loads and stores
+            do not reach.
     """
+    _check_reach(function)
     verifier = _Verifier()
     verifier.visit(function.body, {}, [], breakable=False)
     if verifier.problems:
         problems = dict.fromkeys(verifier.problems)
         raise SternaError([Diagnostic("E0305", f"kernel {function.name} may leave a buffer: {p}") for p in problems])
     return function
+
+
+def _check_reach(function: Function) -> None:
+    """Refuses loads from and stores to memories that only copies and instructions reach."""
+    if all(s.buffer.scope.loadable for s in P.walk(function.body) if isinstance(s, P.Alloc)):
+        return
+    accesses = (
+        (word, buffer)
+        for s in P.walk(function.body)
+        for word, buffer in (
+            *(("loaded", load.tensor) for load in P.own_loads(s)),
+            *((("stored", s.buffer),) if isinstance(s, P.Store) else ()),
+        )
+        if isinstance(buffer, Buffer) and not buffer.scope.loadable
+    )
+    if found := dict.fromkeys(accesses):
+        titles = (f"kernel {function.name}: {b.name} is {word}, it lies in {b.scope}" for word, b in found)
+        raise SternaError(Diagnostic("E0308", title) for title in titles)
 
 
 @dataclass

@@ -96,6 +96,8 @@ class StageSchedule:
 
     Args:
         whole: vectorized axes that take all lanes of their vectors even where a tail has fewer iterations.
+        transferred: the stage, which only copies, is moved by copies; asynchronous: which go on until they
+            are waited for.
         partitioned: axes along which the stage is computed part by part, as its conditions say.
     """
 
@@ -110,6 +112,8 @@ class StageSchedule:
     whole: set[str] = field(default_factory=set)
     tensorized: Tensorized | None = None
     partitioned: tuple[str, ...] = ()
+    transferred: bool = False
+    asynchronous: bool = False
 
     @property
     def name(self) -> str:

@@ -53,7 +53,7 @@ class Schedule:
             intrinsics: those that `tensorize` takes, by name: the package's own, or all that a target has.
             memories: of the target, which steps may name as scopes.
         """
-        self.kernel, self.intrinsics = kernel, intrinsics
+        self.kernel, self.intrinsics, self.memories = kernel, intrinsics, tuple(memories)
         self.scopes: dict[str, Scope] = {**SCOPES, **{memory.name: memory for memory in memories}}
         self.steps: tuple[Step, ...] = ()
         self.stages: dict[str, StageSchedule] = {}
@@ -278,6 +278,18 @@ class Schedule:
         s.leaves = [a.name for a in t.axes]
         s.relations, s.annotations = [], {}
         return inner.name
+
+    def transfer(self, stage: str, asynchronous: bool = False) -> None:
+        """Moves the elements of a stage that only copies another, as `cache_read` and `cache_write` make it, by `Copy`
+        statements: the only way into and out of a memory that loads and stores do not reach.
+
+        Args:
+            asynchronous: the copies go on beside what follows, until the first use of what they move.
+        """
+        s: StageSchedule = self._step("transfer", stage, *([True] if asynchronous else []))
+        if not isinstance(s.body, Load) or s.body.dtype != s.tensor.dtype:
+            self._illegal(f"{stage} computes its elements", "transfer what cache_read or cache_write lets copy")
+        s.transferred, s.asynchronous = True, asynchronous
 
     def rfactor(self, stage: str, axis: str, outermost: bool = False) -> str:
         """Factors a reduction: a new stage `<stage>_rf` keeps one partial result per iteration of `axis` (the inner
@@ -518,6 +530,7 @@ PRIMITIVES = (
     "compute_at",
     "cache_read",
     "cache_write",
+    "transfer",
     "rfactor",
     "pack",
     "narrow",

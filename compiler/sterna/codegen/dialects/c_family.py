@@ -85,7 +85,7 @@ class CFamily(Dialect):
 
     def allocate(self, buffer: Buffer, shared: bool) -> str:
         t = C_TYPE[buffer.dtype]
-        if buffer.scope.has_offsets:
+        if buffer.scope.in_scratch:
             return f"{t} *{'' if shared else 'restrict '}{buffer.name} = ({t} *)(call->scratch + {buffer.slot});"
         return f"{t} {buffer.name}[{buffer.elements}];"
 

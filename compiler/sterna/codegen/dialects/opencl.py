@@ -41,7 +41,7 @@ class OpenCL(CFamily):
         return f"({self.index_type})dims[{slot}]"
 
     def allocate(self, buffer: Buffer, shared: bool) -> str:
-        if buffer.scope.has_offsets:
+        if buffer.scope.in_scratch:
             return self._pointer(buffer, "", f"(scratch + {buffer.slot})", shared)
         return super().allocate(buffer, shared)
 

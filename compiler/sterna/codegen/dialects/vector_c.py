@@ -32,7 +32,7 @@ class VectorC(CFamily):
 
     def allocate(self, buffer: Buffer, shared: bool) -> str:
         text = super().allocate(buffer, shared)
-        return text if buffer.scope.has_offsets else text.replace(";", " STERNA_ALIGNED;")
+        return text if buffer.scope.in_scratch else text.replace(";", " STERNA_ALIGNED;")
 
     # -- values
     def const(self, value: bool | int | float, dtype: str, lanes: int = 1) -> str:

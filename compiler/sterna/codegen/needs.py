@@ -1,0 +1,39 @@
+"""What a kernel needs of the hardware beside arithmetic, and the refusal of a generator that cannot write it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.ir.memory import Memory
+from sterna.loops import program as P
+
+
+def refuse_unwritable(
+    function: P.Function, language: str, threads: bool = False, address_spaces: Collection[int] = (0,)
+) -> None:
+    """Refuses a kernel that a language has no words for.
+
+    Args:
+        threads: whether the language has threads of a task, and barriers of them.
+        address_spaces: that its pointers reach.
+
+    Raises:
+        SternaError: E0205, all that is missing.
+    """
+    if missing := dict.fromkeys(_missing(function, threads, address_spaces)):
+        fix = "another generator or target, or a schedule without"
+        title = f"kernel {function.name}: {language} has no"
+        raise SternaError(Diagnostic("E0205", f"{title} {what}", (), fix) for what in missing)
+
+
+def _missing(function: P.Function, threads: bool, address_spaces: Collection[int]) -> Iterator[str]:
+    for s in P.walk(function.body):
+        if not threads and isinstance(s, P.For) and s.kind in P.THREADS:
+            yield f"threads of a task, over which the loop {s.symbol.name} runs"
+        elif not threads and isinstance(s, P.Barrier) and s.reach == "block":
+            yield "barrier of the threads of a task"
+        elif isinstance(s, P.Alloc) and isinstance(s.buffer.scope, Memory):
+            name, space = s.buffer.scope.name, s.buffer.scope.address_space
+            if space not in address_spaces:
+                yield f"address space {space}, where memory {name} holds {s.buffer.name}"

@@ -1,0 +1,110 @@
+"""Copies by statement: nests that only move elements become `Copy`, and every asynchronous one is waited for.
+
+Neither a schedule nor a strategy writes a `Wait`. `with_waits` puts one before the first statement that reads or writes
+what a copy fills, or writes what it reads, and at the latest where the memory on either side ends its life.
+`loops.races` proves of the result, as of every program, that no copy is used before it is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sterna.ir.integer import ZERO, Atom, Int
+from sterna.loops import program as P
+from sterna.te import expr as E
+
+#: Loops whose iterations may become one copy.
+_PLAIN = ("serial", "unrolled", "vectorized")
+
+
+def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: int) -> P.Stmt:
+    """A nest with copies for its stores of what it loads into a buffer; each copy is as long as the elements lie one
+    behind the other on both sides."""
+    if isinstance(stmt, P.Store) and stmt.buffer is destination:
+        load = stmt.value
+        if not isinstance(load, E.Load) or load.lanes != 1 or not isinstance(load.tensor, P.Buffer):
+            return stmt
+        return P.Copy(destination, stmt.index, load.tensor, load.indices[0], 1, asynchronous, group)
+    if not isinstance(stmt, P.For) or stmt.kind not in _PLAIN:
+        return P.map_children(stmt, lambda s: as_copies(s, destination, asynchronous, group))
+    body = as_copies(stmt.body, destination, asynchronous, group)
+    if isinstance(body, P.Copy) and stmt.extent.is_const and stmt.start == ZERO:
+        steps = {index.coefficient(stmt.symbol) for index in (body.to, body.at)}
+        if steps == {body.elements}:
+            first: dict[Atom, Int] = {stmt.symbol: ZERO}
+            to, at = body.to.substitute(first), body.at.substitute(first)
+            return replace(body, to=to, at=at, elements=body.elements * int(stmt.extent))
+    changed = any(isinstance(s, P.Copy) for s in P.walk(body))
+    return replace(stmt, kind="serial" if changed else stmt.kind, body=body)
+
+
+def with_waits(body: P.Stmt) -> P.Stmt:
+    """The program with a wait for every asynchronous copy that has none yet."""
+    if not any(isinstance(s, P.Copy) and s.asynchronous for s in P.walk(body)):
+        return body
+    placed, pending = _placed(body)
+    return P.seq(placed, *_waits(pending))
+
+
+def _placed(stmt: P.Stmt) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
+    """A statement with waits inside, and the copies that may go on behind it."""
+    if isinstance(stmt, P.Copy) and stmt.asynchronous:
+        return stmt, (stmt,)
+    if isinstance(stmt, P.Seq):
+        return _sequence(stmt)
+    if not (inside := P.children(stmt)):
+        return stmt, ()
+    pending: tuple[P.Copy, ...] = ()
+
+    def branch(s: P.Stmt) -> P.Stmt:
+        nonlocal pending
+        placed, going_on = _placed(s)
+        if isinstance(stmt, P.Tiles):
+            pending = going_on
+            return placed
+        ending = going_on
+        if isinstance(stmt, P.For) and stmt.kind != "parallel":
+            # The next iteration begins while the copy goes on.
+            ending = tuple(c for c in going_on if stmt.symbol not in c.to.symbols() or _meets(inside[0], c))
+            pending = tuple(c for c in going_on if c not in ending)
+        return P.seq(placed, *_waits(ending))
+
+    return P.map_children(stmt, branch), pending
+
+
+def _sequence(stmt: P.Seq) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
+    out: list[P.Stmt] = []
+    pending: tuple[P.Copy, ...] = ()
+    for s in stmt.stmts:
+        if isinstance(s, P.Wait):
+            pending = tuple(c for c in pending if c.group != s.group)
+        due = tuple(c for c in pending if _leaves(s) or _meets(s, c))
+        out += _waits(due)
+        placed, going_on = _placed(s)
+        out.append(placed)
+        # A wait is for all copies of the group.
+        groups = {c.group for c in due}
+        pending = (*(c for c in pending if c.group not in groups), *going_on)
+    own = {s.buffer for s in stmt.stmts if isinstance(s, P.Alloc)}
+    ending = tuple(c for c in pending if c.destination in own or c.source in own)
+    return P.seq(*out, *_waits(ending)), tuple(c for c in pending if c not in ending)
+
+
+def _meets(stmt: P.Stmt, copy: P.Copy) -> bool:
+    """Whether a statement other than the copy touches what the copy fills, or writes what it reads."""
+    for s in P.walk(stmt):
+        if s is copy:
+            continue
+        if copy.destination in P.touched(s) or P.written(s) is copy.source:
+            return True
+    return False
+
+
+def _leaves(stmt: P.Stmt) -> bool:
+    """Whether a statement may leave the loop around it."""
+    return isinstance(stmt, P.Break) or any(_leaves(s) for s in P.children(stmt) if not isinstance(stmt, P.For))
+
+
+def _waits(copies: Sequence[P.Copy]) -> tuple[P.Stmt, ...]:
+    return tuple(P.Wait(group) for group in dict.fromkeys(c.group for c in copies))
