@@ -8,8 +8,9 @@ from enum import Enum
 from typing import Any
 
 from sterna.ir import dtypes
+from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
-from sterna.te.tensor import Axis, Tensor
+from sterna.te.tensor import Tensor
 
 #: (rows, bytes of a row) of a tile register; a register that is not used has none.
 TileShape = tuple[int, int]

@@ -12,8 +12,9 @@ from itertools import pairwise, product
 from sterna.ir.integer import Int, Symbol, maximum, minimum, of
 from sterna.loops.nest import Region
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr
-from sterna.te.tensor import Axis, Tensor
+from sterna.te.tensor import Tensor
 
 #: Where a comparison holds, as the sign of left - right: from which difference on it changes, and whether below.
 _CHANGES = {"lt": (0, True), "ge": (0, False), "le": (1, True), "gt": (1, False)}

@@ -15,8 +15,9 @@ from sterna.ops.formulas import at, broadcast_at, rounded, wide, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr
-from sterna.te.tensor import Axis, Tensor, compute, reduce, reduce_axis
+from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
 
 FAMILY = "contraction"
 SPATIAL = (("w",), ("h", "w"), ("d", "h", "w"))

@@ -11,9 +11,10 @@ import numpy as np
 from sterna.intrinsics import Form, Intrinsic
 from sterna.ir.integer import Int
 from sterna.ir.memory import Scope
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Reduce
 from sterna.te.interpreter import evaluate_stage
-from sterna.te.tensor import Axis, Tensor
+from sterna.te.tensor import Tensor
 
 
 @dataclass(frozen=True)

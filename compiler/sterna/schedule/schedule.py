@@ -32,8 +32,9 @@ from sterna.schedule.decisions import Derived, Fuse, Packing, RaggedTail, Split,
 from sterna.schedule.matching import match
 from sterna.schedule.products import factors
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, Reduce
-from sterna.te.tensor import Axis, Kernel, Tensor
+from sterna.te.tensor import Kernel, Tensor
 
 #: Where any target lets a stage be placed; memories of its own come on top.
 SCOPES: dict[str, Scope] = {scope.name: scope for scope in (REGISTER, STACK, SCRATCH, STATE)}

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
 from sterna.te.scan import parts
-from sterna.te.tensor import Axis, Carry, Kernel, Scan, Tensor
+from sterna.te.tensor import Carry, Kernel, Scan, Tensor
 
 #: Bytes that dot products add up.
 _GROUP = 4

@@ -12,15 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Union
+from typing import Any, ClassVar, Protocol, Union
 
 import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.integer import Int, Symbol, of
-
-if TYPE_CHECKING:
-    from sterna.te.tensor import Axis
+from sterna.te.axis import Axis
 
 ExprLike = Union["Expr", int, float, bool]
 

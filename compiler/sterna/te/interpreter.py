@@ -25,10 +25,11 @@ from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
 from sterna.te.scan import parts
-from sterna.te.tensor import Axis, Kernel, Scan, Tensor, identity
+from sterna.te.tensor import Kernel, Scan, Tensor, identity
 
 Array = np.ndarray[Any, Any]
 Ranges = dict[Axis, tuple[int, int]]

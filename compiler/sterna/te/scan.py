@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from sterna.ir.integer import Int, IntLike, as_int
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, loads
-from sterna.te.tensor import Axis, Carry, Scan, Tensor, compute
+from sterna.te.tensor import Carry, Scan, Tensor, compute
 
 
 def scan(

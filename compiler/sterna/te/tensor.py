@@ -18,23 +18,8 @@ from typing import Any
 from sterna.ir import dtypes
 from sterna.ir.integer import Int, IntLike, Symbol, as_int, of
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, Reduce
-
-
-class Axis(Symbol):
-    """The variable of one dimension of a stage, or of a reduction: 0 <= axis < extent."""
-
-    __slots__ = ("extent", "reduction")
-
-    def __init__(self, name: str, extent: IntLike, reduction: bool = False):
-        self.extent = as_int(extent)
-        hi = self.extent.bounds()[1]
-        super().__init__(name, 0, None if hi is None else max(hi - 1, 0))
-        self.reduction = reduction
-
-    @property
-    def var(self) -> Int:
-        return of(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,11 @@ from sterna.schedule.products import factors
 from sterna.schedule.schedule import Schedule
 from sterna.targets.target import Target
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.layout import dense_strides
 from sterna.te.position import rewrite_index
-from sterna.te.tensor import Axis, Kernel, Tensor
+from sterna.te.tensor import Kernel, Tensor
 
 #: Bytes of a cache line, on every machine with an L1 that there is a target for.
 CACHE_LINE = 64

@@ -34,8 +34,9 @@ from sterna.schedule.strategies.tasks import (
     shared,
     wanted_tasks,
 )
+from sterna.te.axis import Axis
 from sterna.te.expr import Load
-from sterna.te.tensor import Axis, Kernel, Tensor
+from sterna.te.tensor import Kernel, Tensor
 
 
 @dataclass(frozen=True)

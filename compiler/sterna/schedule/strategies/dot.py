@@ -22,8 +22,9 @@ from sterna.schedule.strategies.contraction import (
     tile_shape,
     tile_tasks,
 )
+from sterna.te.axis import Axis
 from sterna.te.expr import Load
-from sterna.te.tensor import Axis, Kernel
+from sterna.te.tensor import Kernel
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from sterna.ir.memory import REGISTER, STATE
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, contraction_operands, expanded_loads, product, size
 from sterna.schedule.strategies.tasks import L2_RATE, shared
+from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
 from sterna.te.scan import parts
-from sterna.te.tensor import Axis, Kernel, Scan, Tensor
+from sterna.te.tensor import Kernel, Scan, Tensor
 
 
 @dataclass

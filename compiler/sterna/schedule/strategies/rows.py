@@ -24,8 +24,9 @@ from sterna.schedule.strategies.analysis import (
 )
 from sterna.schedule.strategies.tasks import make_tasks
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Reduce
-from sterna.te.tensor import Axis, Kernel, Tensor
+from sterna.te.tensor import Kernel, Tensor
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule:

@@ -16,7 +16,8 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
 from sterna.schedule.strategies.contraction import Contraction, analyse, least_cycles, tile_shape, tile_tasks
 from sterna.schedule.strategies.dot import pack_groups
-from sterna.te.tensor import Axis, Kernel
+from sterna.te.axis import Axis
+from sterna.te.tensor import Kernel
 
 
 @dataclass(frozen=True)
