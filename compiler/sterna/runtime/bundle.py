@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, overload
@@ -16,34 +16,15 @@ import numpy as np
 from sterna.arguments import MOST_THREADS, Arguments, is_integer
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.runtime import library
-from sterna.runtime.dims import Bounds, Dimension, bounds_text
+from sterna.runtime.dims import Bounds, bounds_text
+from sterna.runtime.graph_file import GraphFile
 from sterna.runtime.handle import Handle, c_error
 from sterna.runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
 from sterna.runtime.meaning import Quantization
+from sterna.runtime.profile import NodeTime, measure
 
 if TYPE_CHECKING:
     from sterna.runtime.golden import Replay
-
-
-@dataclass(frozen=True)
-class NodeTime:
-    """Time that one node takes in a run, all iterations of a loop together; 0 if the run does not reach it.
-
-    `sources` are the names of the source model's nodes that were fused into it.
-    """
-
-    index: int
-    name: str
-    kernel: str
-    sources: tuple[str, ...]
-    tasks: int
-    nanoseconds: int
-    """median of all runs"""
-    fastest: int
-    """least of all runs, in nanoseconds"""
-
-
-_CHANGED = "E0505", "graph.json has changed since it was loaded"
 
 
 class Bundle:
@@ -64,7 +45,7 @@ class Bundle:
         arguments.done()
         self._directory = os.fspath(directory)
         self._kept: object = None
-        self._line = _first_line(self._directory)
+        self._file = GraphFile(self._directory)
         self._open: Handle | None = Handle(self._directory, min(threads, 2**32 - 1))
         functions, pointer = self._open.functions, self._open.pointer
         self._functions = functions
@@ -134,11 +115,7 @@ class Bundle:
 
     def sizes(self) -> dict[str, int]:
         """Bytes of every file of the bundle, by name; of those that the runtime does not need, if they are there."""
-        try:
-            paths = [self.directory / name for name in sorted(["graph.json", *self._graph()["files"]])]
-            return {path.name: path.stat().st_size for path in paths if path.is_file()}
-        except (OSError, ValueError, LookupError, TypeError):
-            raise error(*_CHANGED, self._directory, fix="load it again") from None
+        return self._file.sizes()
 
     def memory(self) -> dict[str, int]:
         """Bytes in use: `arena`, `scratch` (of one worker), `signature` (inputs and outputs) and `params`."""
@@ -288,22 +265,9 @@ class Bundle:
         arguments = Arguments("E0501")
         repeat = arguments.integer("repeat", repeat, 1)
         arguments.done()
-        times: list[list[int]] = [[] for _ in range(self._functions.sterna_node_count(handle.pointer))]
-
-        def on_node(_user: int | None, node: int, _name: bytes, nanoseconds: int) -> None:
-            times[node][-1] += nanoseconds
-
-        callback = library.ON_NODE(on_node)
         with self._lock:
-            self._functions.sterna_set_on_node(handle.pointer, ctypes.cast(callback, ctypes.c_void_p), None)
-            try:
-                for _ in range(repeat):
-                    for measured in times:
-                        measured.append(0)
-                    self._check(self._run(handle.pointer))
-            finally:
-                self._functions.sterna_set_on_node(handle.pointer, None, None)
-        sources = self._sources()
+            times = measure(handle, repeat, lambda: self._check(self._run(handle.pointer)))
+        sources = self._file.sources()
         result = []
         for index, measured in enumerate(times):
             info = library.CNode()
@@ -450,29 +414,21 @@ class Bundle:
         return self._opened(specs, side) if self._bounds or self._computed else tuple(specs)
 
     def _opened(self, specs: list[TensorSpec], side: str | None) -> tuple[TensorSpec, ...]:
-        bounds, computed = {**self._bounds, **self._computed}, self._computed
+        """The tensors with open sizes, where they are those that the C runtime has read."""
+        shapes = self._file.shapes(side, {**self._bounds, **self._computed}, self._computed)
+        opened = [replace(spec, shape=shape) for spec, shape in zip(specs, shapes, strict=False)]
         try:
-            graph = self._graph()
-            rows = graph["values"] if side is None else [graph["values"][index] for index in graph[side]]
-            shapes = [
-                tuple(d if isinstance(d, int) else Dimension.of(d, bounds, computed) for d in row["dims"])
-                for row in rows
-            ]
-            opened = tuple(replace(spec, shape=shape) for spec, shape in zip(specs, shapes, strict=True))
-            if [spec.at(self._all_sizes()) for spec in opened] == specs:
-                return opened
-        except (OSError, ValueError, LookupError, TypeError):
-            pass
-        raise error(*_CHANGED, self._directory, fix="load it again")
+            agrees = len(shapes) == len(specs) and [spec.at(self._all_sizes()) for spec in opened] == specs
+        except (ValueError, LookupError, TypeError):
+            agrees = False
+        if not agrees:
+            raise self._file.changed()
+        return tuple(opened)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
         """What the source model says about its inputs and outputs (docs/bundle.md): labels, normalization of images."""
-        try:
-            found = self._graph().get("metadata", {})
-        except (OSError, ValueError, AttributeError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        return self._file.metadata()
 
     def quantization(self, name: str) -> Quantization | None:
         """Scale and zero point of the integers of an input or output; None if it is not quantized.
@@ -507,38 +463,12 @@ class Bundle:
         where = f"it has: {_names((*self._inputs, *self._outputs))}"
         raise error("E0509", f'the model has no input or output "{name}"', where)
 
-    def _graph(self) -> Any:
-        """graph.json, for what the C runtime has no use for; ValueError if another one has been written since."""
-        import json  # noqa: PLC0415 (most programs that run a bundle never need it)
-
-        text = (self.directory / "graph.json").read_bytes()
-        if not text.startswith(self._line):
-            raise ValueError("another bundle has been written there")
-        return json.loads(text)
-
     def _value_table(self) -> dict[str, tuple[int, TensorSpec]]:
         if self._values is None:
             functions = self._functions
             specs = self._specs(None, functions.sterna_value_count, functions.sterna_value_info)
             self._values = {spec.name: (i, spec) for i, spec in enumerate(specs)}
         return self._values
-
-    def _sources(self) -> list[tuple[str, ...]]:
-        """The source model's names of every node; the C runtime has no use for them, so they are read here."""
-        try:
-            nodes = self._graph()["nodes"]
-            return [tuple(str(source) for source in node.get("sources", ())) for node in nodes]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return []  # the files have changed since they were loaded
-
-
-def _first_line(directory: str) -> bytes:
-    """The line of graph.json that tells it from every other: it has the hash of the rest. Empty where there is none."""
-    try:
-        with open(os.path.join(directory, "graph.json"), "rb") as file:  # noqa: PTH118, PTH123 (every bundle: no Path)
-            return file.read(64)
-    except (OSError, ValueError):
-        return b""
 
 
 def _address(array: Array) -> int:

@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from sterna.errors import SternaError, error
 from sterna.runtime.checks import TensorCheck, compare
 from sterna.runtime.inputs import Array, dtype_from_name
 from sterna.runtime.library import hash64
-
-if TYPE_CHECKING:
-    from sterna.runtime.bundle import Bundle
 
 NAMES = ("golden.json", "golden.bin")
 STRING = "string"
@@ -84,7 +81,16 @@ class Replay:
         return max((output.check.error for output in self.outputs), default=0.0)
 
 
-def replay(bundle: Bundle, tolerance: float | None = None) -> Replay:
+class Replayable(Protocol):
+    """A loaded bundle, as far as its golden sets need it."""
+
+    @property
+    def directory(self) -> Path: ...
+    def reset_state(self) -> None: ...
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]: ...
+
+
+def replay(bundle: Replayable, tolerance: float | None = None) -> Replay:
     """Runs a bundle on the inputs of its golden sets and compares every output.
 
     Args:
