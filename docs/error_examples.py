@@ -28,9 +28,10 @@ from onnx import TensorProto, helper
 
 import sterna
 from sterna.ir.integer import Symbol, as_int, of
-from sterna.ir.memory import OUTPUT
+from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.loops import program as P
 from sterna.runtime import building, hash64, library, recipe
+from sterna.targets.intrinsics import IntrinsicDeclaration, OperandDeclaration, declared_intrinsic
 from sterna.te import expr as E
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 
@@ -215,6 +216,17 @@ def reversed_in_place() -> P.Function:
     return P.Function("reversed", (), (), (x,), as_int(1), 0, body)
 
 
+def stray_operand() -> P.Function:
+    """An instruction of an accelerator on an input, which is not in its scratchpad."""
+    operands = tuple(OperandDeclaration(name, "int8", "pad", (1,)) for name in "ay")
+    vector_abs = IntrinsicDeclaration("vector.abs", "y[i] = abs(a[i])", (("i", 8),), operands, c="vabs($y, $a);")
+    pad = Memory("pad", bytes=64)
+    x, y = (P.dense_buffer(name, "int8", (as_int(8),), scope) for name, scope in (("x", INPUT), ("y", pad)))
+    part, result = (P.Slice(b, as_int(0), (1,), (8,)) for b in (x, y))
+    body = P.seq(P.Alloc(y), P.Instruction(declared_intrinsic(vector_abs), result, (part,)))
+    return P.Function("stray", (x,), (), (), as_int(1), 0, body)
+
+
 def row_sums() -> Kernel:
     """Sums of the rows of a matrix."""
     x = placeholder("x", (10, 12))
@@ -313,6 +325,7 @@ EXAMPLES: dict[str, Example] = {
     "E0306": Example("verify_threads(reversed_in_place())  # every thread reads what another one writes"),
     "E0307": Example(PLACED.format('"block", bytes=2')),
     "E0308": Example(PLACED.format('"block", "copy", bytes=4096')),
+    "E0309": Example('verify(stray_operand())  # its declaration says `memory = "pad"`'),
     "E0401": Example(
         "building.build(sources)  # of a checkout, where ziglang is not installed", nothing, without_ziglang
     ),

@@ -37,6 +37,7 @@ from sterna.ir.memory import Memory
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
+from sterna.loops.verify import verify
 from sterna.runtime import building, library
 from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
@@ -111,6 +112,7 @@ def _of_python(lines: str) -> str:
         "np": np, "sterna": sterna, "Schedule": Schedule, "Step": Step, "lower": lower, "finish": finish,
         "kernel": error_examples.doubled(), "row_sums": error_examples.row_sums, "beyond": error_examples.beyond,
         "reversed_in_place": error_examples.reversed_in_place, "verify_threads": verify_threads,
+        "stray_operand": error_examples.stray_operand, "verify": verify,
         "building": building, "library": library, "sources": error_examples.ROOT / "runtime_c",
         "Memory": Memory, "c": c, "compile_c": compile_c, "load_target": load_target, "link_library": link_library,
         "memory_for": memory_for, "to_onnx": to_onnx, "read_model": read_model, "x": np.zeros((1, 1, 8, 8), np.float32),

@@ -270,6 +270,13 @@ CODES: dict[str, Code] = {
         "In a schedule, `transfer` what is copied into the memory and out of it, and `tensorize` what computes there. "
         "For a model, please report it as a bug.",
     ),
+    "E0309": Code(
+        "an operand of an instruction is not in the memory that the instruction takes",
+        "The target declares an intrinsic over memory, and says in which memory each operand lies. Of the loop program "
+        "that a schedule makes, a buffer that stands for an operand lies elsewhere.",
+        "In the schedule, let `cache_read` or `cache_write` make a copy of the tensor and `compute_at` place it there. "
+        "For a model, please report it as a bug.",
+    ),
     # E04xx toolchain
     "E0401": Code(
         "the compiler that builds the C runtime is missing or failed",

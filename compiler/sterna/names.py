@@ -42,6 +42,11 @@ def is_identifier(name: object) -> bool:
     return isinstance(name, str) and bool(_IDENTIFIER.fullmatch(name))
 
 
+def is_c_name(name: object) -> bool:
+    """Whether something in C may be called so that a description of the user's names."""
+    return is_identifier(name) and isinstance(name, str) and not (name[0].isdigit() or name[0] == "_" or name in _TAKEN)
+
+
 def model_name(path: str) -> str:
     """A C identifier for a model, from its file's name: at most 127 characters, lower case.
 

@@ -17,7 +17,6 @@ from sterna.codegen.source import helper_facts, idiom_headers, kernel_texts
 from sterna.errors import error
 from sterna.loops.program import Function
 from sterna.targets.target import Target
-from sterna.timing import timed
 from sterna.toolchain.compilers import compile_many
 
 #: Kernels per translation unit: a model's units are compiled side by side, and do not depend on the machine.
@@ -41,8 +40,7 @@ def objects(kernels: KernelSet, target: Target, compiler: str) -> list[bytes]:
             f"the target {target.name} has no machine to compile for",
             fix="take the generated kernels.c, or name a target with a triple",
         )
-    with timed("C text"):
-        units = generate_units(kernels.functions, target, kernels.model, kernels.comments, UNIT)
+    units = generate_units(kernels.functions, target, kernels.model, kernels.comments, UNIT)
     return compile_many(units, target, compiler)
 
 
@@ -84,6 +82,7 @@ def _unit(
     d = dialect(target)
     bodies = not table if bodies is None else bodies
     kernels = kernel_texts(functions, d, comments, bodies)
+    declared = [d.function(i) for i in d.intrinsics.values() if not i.template]
     helpers = helper_facts(d)
     return render_template(
         "c/kernels.c.j2",
@@ -92,7 +91,8 @@ def _unit(
         helpers=helpers,
         conditional_headers=idiom_headers(helpers),
         headers=sorted(d.headers),
-        intrinsics=[(i, d.operand_types(i)) for i in d.intrinsics.values()],
+        intrinsics=[(i, d.operand_types(i)) for i in d.intrinsics.values() if i.template],
+        declared=declared,
         features=" ".join(target.cpu_features),
         vector=d.vectors,
         target=target,

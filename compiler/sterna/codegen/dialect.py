@@ -9,8 +9,9 @@ the generator that writes the file.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
 from sterna.intrinsics import Intrinsic
 from sterna.loops.program import Buffer
 from sterna.targets.target import Target
@@ -31,8 +32,8 @@ class Dialect(ABC):
     address_spaces: tuple[int, ...] = (0,)
     #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
     vectors: bool
-    #: What `Intrinsic.name_in` knows the language by.
-    tiles: str = ""
+    #: By which intrinsics name their lowerings in the language; empty: they have none.
+    lowerings: str = ""
 
     def __init__(self, target: Target):
         self.target = target
@@ -158,6 +159,21 @@ class Dialect(ABC):
     @abstractmethod
     def byte(self, truth: str, lanes: int) -> str:
         """The bytes that a truth value, or mask, is in memory."""
+
+    @abstractmethod
+    def address(self, buffer: Buffer, index: str) -> str:
+        """Where an element lies."""
+
+    def instruction(self, intrinsic: Intrinsic, operands: Mapping[str, InstructionOperand]) -> str:
+        """An intrinsic over memory, as a statement.
+
+        Raises:
+            SternaError: E0203, the target does not say how this language writes it.
+        """
+        found = lowering(intrinsic, self.lowerings, self.target)
+        if found.header:
+            self.headers.add(found.header)
+        return instruction_text(found.text, operands)
 
     # ---- Vectors, of a dialect that has them ----
 

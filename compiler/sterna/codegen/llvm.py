@@ -15,16 +15,16 @@ import llvmlite.binding as llvm
 from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.generators import KernelSet
-from sterna.codegen.llvm_expr import declarations_of, operand_kinds
+from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
+from sterna.codegen.llvm_expr import Instructions, declarations_of, kind, operand_kinds
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
 from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.render import render_template
-from sterna.errors import internal_error
+from sterna.errors import error, internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.loops.program import Function, most
 from sterna.targets.target import Target
-from sterna.timing import timed
 from sterna.toolchain.link import export_name
 
 ABI = 1
@@ -45,8 +45,7 @@ def compile_module(functions: Sequence[Function], target: Target, model: str) ->
 
     The same programs give the same bytes; an object made before is taken from the cache.
     """
-    with timed("LLVM assembly"):
-        text = module_text(functions, target, model)
+    text = module_text(functions, target, model)
     entry = caching.key("llvm", f"llvmlite {llvmlite.__version__} {llvm.llvm_version_info}", str(target.static), text)
     return Cache("objects", cache_directory()).get_or_make(entry, lambda: emit_object(text, target))
 
@@ -55,6 +54,7 @@ def module_text(functions: Sequence[Function], target: Target, model: str) -> st
     """The kernels as LLVM assembly, before optimization."""
     declarations: set[str] = set()
     intrinsics: dict[str, Intrinsic] = {}
+    instructions: Instructions = {}
     nodes: list[str] = []
     shared: dict[str, str] = {}
 
@@ -70,10 +70,14 @@ def module_text(functions: Sequence[Function], target: Target, model: str) -> st
         refuse_unwritable(f, "the LLVM generator")
     names = [f"@kernel{n}_{f.name}" for n, f in enumerate(functions)]
     bodies = [
-        FunctionWriter(f, target, declarations, intrinsics, metadata).text(n)
+        FunctionWriter(f, target, declarations, intrinsics, instructions, metadata).text(n)
         for f, n in zip(functions, names, strict=True)
     ]
     lowerings = [_intrinsic(i, target, declarations) for i in intrinsics.values()]
+    lowerings += [
+        f"define internal void {name}({parameters}) alwaysinline #0 {{\n{text}\n  ret void\n}}"
+        for (_, parameters, text), name in instructions.items()
+    ]
     tables = _tables(functions, names, target, model)
     numbered = [_node(n, text) for n, text in enumerate(nodes)]
     head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{full_triple(target)}"'
@@ -88,15 +92,13 @@ def emit_object(text: str, target: Target) -> bytes:
     Raises:
         SternaError: E0901, the text is not valid.
     """
-    with timed("LLVM's optimizer and code generation"):
-        return _emit(text, target)
-
-
-def _emit(text: str, target: Target) -> bytes:
     machine = target_machine(target)
     try:
         module = llvm.parse_assembly(text, llvm.create_context())
     except RuntimeError as problem:
+        if any(d.llvm for d in target.intrinsics):
+            title = f"LLVM rejects kernels with the intrinsics of the target {target.name}"
+            raise error("E0403", title, str(problem), fix="mend what its description says under `llvm`") from None
         raise internal_error("LLVM rejected generated code", str(problem)) from None
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = False
@@ -108,11 +110,19 @@ def _emit(text: str, target: Target) -> bytes:
 
 def _intrinsic(intrinsic: Intrinsic, target: Target, declarations: set[str]) -> str:
     """The definition of an intrinsic's function, which is always inlined."""
-    result, a, b = operand_kinds(intrinsic)
-    native, types = intrinsic.name in target.int_dot, {"result": result, "a": a, "b": b}
-    body = render_template("intrinsics/llvm.j2", i=intrinsic, t=types, native=native).strip("\n")
-    declarations |= declarations_of(body)
-    head = f"define internal {result} @{intrinsic.function}({result} %a0, {a} %a1, {b} %a2) alwaysinline #0"
+    result, kinds = kind(intrinsic.dtype, intrinsic.lanes), operand_kinds(intrinsic)
+    if intrinsic.template:
+        native, types = target.has(intrinsic), {"result": result, "a": kinds[1], "b": kinds[2]}
+        body = render_template("intrinsics/llvm.j2", i=intrinsic, t=types, native=native).strip("\n")
+        names = [f"a{n}" for n in range(len(kinds))]
+    else:
+        names = [t.name for t in intrinsic.inputs]
+        names = [intrinsic.behaviour.name, *names] if intrinsic.accumulates else names
+        operands = {name: InstructionOperand(f"%{name}") for name in names}
+        body = instruction_text(lowering(intrinsic, "llvm", target).text, operands)
+    declarations |= declarations_of(body, every=True)
+    parameters = ", ".join(f"{k} %{name}" for k, name in zip(kinds, names, strict=True))
+    head = f"define internal {result} @{intrinsic.function}({parameters}) alwaysinline #0"
     return f"{head} {{\n{body}\n  ret {result} %r\n}}"
 
 

@@ -20,6 +20,7 @@ from sterna.intrinsics import Intrinsic
 from sterna.intrinsics.idioms import Idiom
 from sterna.ir import dtypes
 from sterna.targets.target import Target
+from sterna.te.layout import most_elements
 
 SMALL_FLOATS = ("float16", "bfloat16")
 _KIND = {"float32": "float", "float64": "double", "bool": "i1", "float16": "i16", "bfloat16": "i16"}
@@ -94,17 +95,17 @@ def _bfloat16_bits(value: float) -> int:
     return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
 
 
-def operand_kinds(intrinsic: Intrinsic) -> tuple[str, str, str]:
-    """The types of an intrinsic's accumulators and operands."""
-    a, b = (kind(dtype, intrinsic.lanes * intrinsic.group) for dtype in intrinsic.operands)
-    return kind(intrinsic.dtype, intrinsic.lanes), a, b
+def operand_kinds(intrinsic: Intrinsic) -> tuple[str, ...]:
+    """The types of the operands of an intrinsic over vectors, its accumulators first, if it adds to them."""
+    operands = [kind(t.dtype, most_elements(t.shape)) for t in intrinsic.inputs]
+    return (kind(intrinsic.dtype, intrinsic.lanes), *operands) if intrinsic.accumulates else tuple(operands)
 
 
-def declarations_of(text: str) -> set[str]:
-    """Declarations of the LLVM intrinsics that instructions call."""
+def declarations_of(text: str, every: bool = False) -> set[str]:
+    """Declarations of the LLVM intrinsics that instructions call, or of every function."""
     found = set()
-    for result, name, operands in re.findall(r"call (.+?) (@llvm\.[\w.]+)\((.*)\)", text):
-        kinds = re.sub(r" %[\w.]+", "", operands)
+    for result, name, operands in re.findall(rf"call (.+?) (@{'' if every else 'llvm[.]'}[\w.]+)\((.*)\)", text):
+        kinds = ", ".join(m[0] for m in re.finditer(r"(?:^|(?<=, ))(?:<\d+ x \w+>|\w+)(?= )", operands))
         found.add(f"declare {result} {name}({kinds})")
     return found
 
@@ -126,13 +127,20 @@ def shuffle_mask(lanes: list[int]) -> str:
     return f"<{len(lanes)} x i32> <" + ", ".join(f"i32 {n}" for n in lanes) + ">"
 
 
+#: Functions that consist of what a target's description says: name by intrinsic, parameters and instructions.
+Instructions = dict[tuple[str, str, str], str]
+
+
 class Values:
     """Emits the operations of `te.expr` into the lines of a function."""
 
-    def __init__(self, target: Target, declarations: set[str], intrinsics: dict[str, Intrinsic]):
+    def __init__(
+        self, target: Target, declarations: set[str], intrinsics: dict[str, Intrinsic], instructions: Instructions
+    ):
         self.target = target
         self.declarations = declarations
         self.intrinsics = intrinsics
+        self.instructions = instructions
         self.lines: list[str] = []
         self.count = 0
 
@@ -519,7 +527,13 @@ class Values:
         self.intrinsics[intrinsic.name] = intrinsic
         kinds = operand_kinds(intrinsic)
         arguments = ", ".join(f"{k} {value}" for k, value in zip(kinds, operands, strict=True))
-        return self.op(f"call {kinds[0]} @{intrinsic.function}({arguments})")
+        return self.op(f"call {kind(intrinsic.dtype, intrinsic.lanes)} @{intrinsic.function}({arguments})")
+
+    def instruction(self, name: str, parameters: str, text: str) -> str:
+        """The name of a function that consists of these instructions, which the module will define."""
+        known = self.instructions.setdefault((name, parameters, text), f"@{name}.{len(self.instructions)}")
+        self.declarations |= declarations_of(text, every=True)
+        return known
 
     # -- lanes
     def repeat(self, dtype: str, count: int, lanes: int, a: str) -> str:

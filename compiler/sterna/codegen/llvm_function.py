@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sterna.codegen.llvm_expr import Values, constant, kind, memory_kind, shuffle_mask
+from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
+from sterna.codegen.llvm_expr import Instructions, Values, constant, kind, memory_kind, shuffle_mask
 from sterna.codegen.machine import has_masked_access
 from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
 from sterna.errors import internal_error
@@ -40,10 +41,11 @@ class FunctionWriter:
         target: Target,
         declarations: set[str],
         intrinsics: dict[str, Intrinsic],
+        instructions: Instructions,
         metadata: Callable[[str], str],
     ):
         self.function, self.target, self.metadata = function, target, metadata
-        self.values = Values(target, declarations, intrinsics)
+        self.values = Values(target, declarations, intrinsics, instructions)
         self.op = self.values.op
         self.entry: list[str] = []
         self.label = "start"
@@ -109,6 +111,8 @@ class FunctionWriter:
             self._begin(self._label("never"))  # what a block ends with may follow
         elif isinstance(s, P.Tiles):
             self.configured(s)
+        elif isinstance(s, P.Instruction):
+            self.instruction(s)
         elif isinstance(s, P.Require):
             holds, failed = self._label("holds"), self._label("failed")
             self._do(f"br i1 {self.value(s.value)}, label %{holds}, label %{failed}")
@@ -204,6 +208,24 @@ class FunctionWriter:
         kinds = (f"{o.split()[0]}{' immarg' if o.startswith('i8 ') else ''}" for o in operands)
         self.values.declarations.add(f"declare void @{name}({', '.join(kinds)})")
         self._do(f"call void @{name}({', '.join(operands)})")
+
+    # -- instructions over memory
+    def instruction(self, s: P.Instruction) -> None:
+        """A call of a function that the module defines: one for every intrinsic and strides of its operands."""
+        names = [s.intrinsic.behaviour.name, *(t.name for t in s.intrinsic.inputs)]
+        operands: dict[str, InstructionOperand] = {}
+        arguments = []
+        for name, operand in zip(names, (s.result, *s.operands), strict=True):
+            if isinstance(operand, P.Slice):
+                arguments.append(f"ptr {self.address(operand.buffer, operand.start)}")
+                operands[name] = InstructionOperand(f"%{name}", operand.strides)
+            else:
+                arguments.append(f"{kind(operand.dtype)} {self.variables[operand]}")
+                operands[name] = InstructionOperand(f"%{name}")
+        text = instruction_text(lowering(s.intrinsic, "llvm", self.target).text, operands)
+        kinds = ", ".join(f"{a.split()[0]} %{name}" for a, name in zip(arguments, names, strict=True))
+        function = self.values.instruction(s.intrinsic.function, kinds, text)
+        self._do(f"call void {function}({', '.join(arguments)})")
 
     # -- positions
     def position(self, index: Int) -> str:

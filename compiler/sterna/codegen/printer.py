@@ -7,9 +7,10 @@ becomes one scalar statement for each lane.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sterna.codegen.dialect import Dialect
+from sterna.codegen.instructions import InstructionOperand
 from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Symbol
@@ -18,6 +19,7 @@ from sterna.loops.program import Function
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
+from sterna.te.tensor import COMBINING
 
 
 class Printer:
@@ -86,6 +88,8 @@ class Printer:
             self.store(depth, s)
         elif isinstance(s, P.Tiles):
             self.tiles(depth, s)
+        elif isinstance(s, P.Instruction):
+            self.instruction(depth, s)
         elif isinstance(s, P.Require):
             self.line(depth, d.require(self.value(s.value)))
         elif isinstance(s, P.Barrier):
@@ -151,16 +155,28 @@ class Printer:
         self.held = s
         self.d.tile_header(s.intrinsic)
         self.line(depth, self.d.table("tiles", s.configuration))
-        self.line(depth, f"{s.intrinsic.name_in(self.d.tiles, 'configure')}(tiles);")
+        self.line(depth, f"{s.intrinsic.name_in(self.d.lowerings, 'configure')}(tiles);")
         self.stmt(s.body, depth)
-        self.line(depth, f"{s.intrinsic.name_in(self.d.tiles, 'release')}();")
+        self.line(depth, f"{s.intrinsic.name_in(self.d.lowerings, 'release')}();")
 
     def tile(self, depth: int, call: TileCall) -> None:
         operands = [*map(str, call.tiles)]
         if call.memory is not None:
             buffer, index = call.memory
             operands += [f"{buffer.name} + {self.position(index)}", str(call.stride)]
-        self.line(depth, f"{call.intrinsic.name_in(self.d.tiles, call.operation)}({', '.join(operands)});")
+        self.line(depth, f"{call.intrinsic.name_in(self.d.lowerings, call.operation)}({', '.join(operands)});")
+
+    # -- instructions over memory
+    def instruction(self, depth: int, s: P.Instruction) -> None:
+        operands: dict[str, InstructionOperand] = {}
+        names = [t.name for t in s.intrinsic.inputs]
+        for name, operand in ((s.intrinsic.behaviour.name, s.result), *zip(names, s.operands, strict=True)):
+            if isinstance(operand, P.Slice):
+                index = self.position(operand.start)
+                operands[name] = InstructionOperand(self.d.address(operand.buffer, index), operand.strides)
+            else:
+                operands[name] = InstructionOperand(operand.name)
+        self.line(depth, self.d.instruction(s.intrinsic, operands))
 
     # -- memory
     def store(self, depth: int, s: P.Store) -> None:
@@ -260,7 +276,7 @@ class Printer:
         if isinstance(e, P.Broadcast):
             return self.lane(e.a, lane % e.a.lanes)
         if isinstance(e, P.Apply):
-            return self.summed(e, lane)
+            return self.computed(e, lane)
         if isinstance(e, P.Assemble):
             return self.value(e.elements[lane])
         if isinstance(e, P.Blend):
@@ -291,14 +307,27 @@ class Printer:
             return operands[0]
         raise TypeError(f"no such value: {type(e).__name__}")
 
-    def summed(self, e: P.Apply, lane: int) -> str:
-        """One lane of an intrinsic, by its behaviour."""
-        d, (old, *operands), group = self.d, e.operands, e.intrinsic.group
-        text = self.lane(old, lane)
-        for n in range(lane * group, (lane + 1) * group):
-            a, b = (d.cast(x.dtype, e.dtype, self.lane(x, n), 1, 0) for x in operands)
-            text = d.binary("add", e.dtype, text, d.binary("mul", e.dtype, a, b, 1), 1)
+    def computed(self, e: P.Apply, lane: int) -> str:
+        """One lane of an intrinsic over vectors, by its behaviour."""
+        i, body = e.intrinsic, e.intrinsic.behaviour.body
+        assert body is not None
+        names = [t.name for t in i.inputs]
+        operands = dict(zip(names, e.operands[-len(names) :], strict=True))
+        if not isinstance(body, E.Reduce):
+            return self.element(body, operands, lane)
+        texts = [self.element(body.a, operands, n) for n in range(lane * i.group, (lane + 1) * i.group)]
+        text = self.lane(e.operands[0], lane) if i.accumulates else texts.pop(0)
+        for more in texts:
+            text = self.d.binary(COMBINING[body.combiner], e.dtype, text, more, 1)
         return text
+
+    def element(self, e: Expr, operands: Mapping[str, Expr], n: int) -> str:
+        """One element of a behaviour, whose operands are vectors."""
+        if isinstance(e, E.Load):
+            return self.lane(operands[e.tensor.name], n)
+        if isinstance(e, E.Const):
+            return self.d.const(e.value, e.dtype)
+        return self.operation(e, [self.element(c, operands, n) for c in e.children()], 1, lambda _: 0)
 
     # -- masks: vectors of truth values are integer vectors as wide as what was compared
     def mask(self, e: Expr) -> str | None:

@@ -183,8 +183,10 @@ class Intrinsic:
 
     @property
     def function(self) -> str:
-        """The name of the function that generated code calls."""
-        return self.name.replace(".", "_").replace("-", "_")
+        """The name of the function that generated code calls and defines; a user's header may have one of the name that
+        a description gives."""
+        name = self.name.replace(".", "_").replace("-", "_")
+        return f"apply_{name}" if self.lowerings else name
 
     def name_in(self, language: str, operation: str) -> str:
         """What a language ("c", "llvm") calls an operation on tiles."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from sterna.errors import SternaError, internal_error
 from sterna.intrinsics import Intrinsic
@@ -99,6 +100,8 @@ class Run:
             self.allocate(s.buffer)
         elif isinstance(s, P.Copy):
             self.copy(s)
+        elif isinstance(s, P.Instruction):
+            self.instruction(s)
         elif not isinstance(s, (P.Declare, P.Barrier, P.Wait)):
             raise self.error(f"no such statement: {type(s).__name__}")
 
@@ -127,6 +130,23 @@ class Run:
             for buffer, index in ((s.destination, s.to), (s.source, s.at))
         )
         target[:] = origin
+
+    def instruction(self, s: P.Instruction) -> None:
+        """An intrinsic over memory, by its behaviour."""
+        arrays = {}
+        for tensor, operand in zip(s.intrinsic.inputs, s.operands, strict=True):
+            given = self.taken(operand) if isinstance(operand, P.Slice) else self.variables[operand]
+            arrays[tensor.name] = np.array(given).reshape([int(n) for n in tensor.shape])
+        new = evaluate_stage(s.intrinsic.behaviour, arrays)
+        result = self.taken(s.result)
+        result[...] = combined(s.intrinsic, result, new) if s.intrinsic.accumulates else new
+
+    def taken(self, s: P.Slice) -> Array:
+        """The elements of a buffer that an instruction takes, as an array that can be written to."""
+        array, first, (least, greatest) = self.array(s.buffer), self.position(s.start), s.ends
+        self.places(s.buffer, array, first + least, greatest - least + 1, 1)
+        steps = [n * array.strides[0] for n in s.strides]
+        return as_strided(array[first:], s.shape, steps)
 
     def store(self, s: P.Store) -> None:
         lanes = s.value.lanes

@@ -30,7 +30,7 @@ from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whol
 from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Stmt, most, seq
 from sterna.loops.regions import infer_regions
-from sterna.loops.tensorize import ScatteredOperandError, Uses, tile_statement, vector_statement
+from sterna.loops.tensorize import ScatteredOperandError, Uses, memory_statement, tile_statement, vector_statement
 from sterna.schedule.decisions import RaggedTail, Split, StageSchedule
 from sterna.schedule.matching import match
 from sterna.schedule.schedule import Schedule
@@ -289,16 +289,27 @@ class Nests(Bodies):
 
     def _tensorized(self, cursor: Cursor) -> Stmt:
         """The innermost loops as an intrinsic."""
-        t = cursor.nest.stage.tensorized
+        s, t = cursor.nest.stage, cursor.nest.stage.tensorized
         assert t is not None
-        if t.intrinsic.form is Form.TILES:
-            return self._tile(cursor)
-        if t.intrinsic.accumulates and cursor.phase is Phase.WHOLE:
-            return seq(*(self._tensorized(cursor.during(phase)) for phase in (Phase.INIT, Phase.UPDATE)))
-        return self._first_values(cursor) if cursor.phase is Phase.INIT else self._on_vectors(cursor)
+        vectors = t.intrinsic.form is Form.VECTORS
+        if t.intrinsic.form is not Form.TILES:
+            if t.intrinsic.accumulates and cursor.phase is Phase.WHOLE:
+                return seq(*(self._tensorized(cursor.during(phase)) for phase in (Phase.INIT, Phase.UPDATE)))
+            if cursor.phase is Phase.INIT:
+                return self._first_vectors(cursor) if vectors else self._first_elements(cursor)
+        # Of one row too, an axis of tiles has a symbol of its own.
+        tiles = t.intrinsic.form is Form.TILES
+        uses = self._uses(cursor, [2 if tiles else int(a.extent) for a in t.intrinsic.axes])
+        try:
+            if tiles:
+                return tile_statement(cursor.phase, self.tiles.get(s.name), uses)
+            return vector_statement(uses) if vectors else memory_statement(uses, self.unique)
+        except ScatteredOperandError as problem:
+            fix = "split by a constant that divides the extent, pack or copy the operand, or reorder its axes"
+            self.refuse(f"{t.intrinsic.name} in stage {s.name}: {problem}", fix)
 
-    def _first_values(self, cursor: Cursor) -> Stmt:
-        """What the accumulators of an intrinsic begin with: plain vectors."""
+    def _first_vectors(self, cursor: Cursor) -> Stmt:
+        """What the accumulators of an intrinsic over vectors begin with: plain vectors."""
         nest, s = cursor.nest, cursor.nest.stage
         assert s.tensorized is not None
         intrinsic = s.tensorized.intrinsic
@@ -311,29 +322,21 @@ class Nests(Bodies):
         body = self._level(cursor.inward())
         return P.For(across, lanes, "vectorized", body, intrinsic.lanes if lanes != intrinsic.lanes else None)
 
-    def _on_vectors(self, cursor: Cursor) -> Stmt:
-        """The statement of an intrinsic over vectors."""
-        s = cursor.nest.stage
+    def _first_elements(self, cursor: Cursor) -> Stmt:
+        """What the results of an intrinsic over memory begin with: plain loops."""
+        nest, s = cursor.nest, cursor.nest.stage
         assert s.tensorized is not None
-        sizes = [int(a.extent) for a in s.tensorized.intrinsic.axes]
-        uses = self._uses(cursor, sizes)
-        try:
-            return vector_statement(uses)
-        except ScatteredOperandError as problem:
-            self.refuse(
-                f"{uses.intrinsic.name} in stage {s.name}: {problem}",
-                "split by a constant, pack the operand, or reorder its axes",
-            )
-
-    def _tile(self, cursor: Cursor) -> Stmt:
-        """The innermost loops as a product of tiles: its accumulators are set to zero, added to, and stored."""
-        s = cursor.nest.stage
-        # Of one row too, an axis has a symbol of its own.
-        uses = self._uses(cursor, [2] * 4)
-        try:
-            return tile_statement(cursor.phase, self.tiles.get(s.name), uses)
-        except ScatteredOperandError as problem:
-            self.refuse(f"{uses.intrinsic.name} in stage {s.name}: {problem}", "pack the operand, or reorder its axes")
+        loops = []
+        for axis in s.tensorized.axes:
+            if axis not in s.reduction_leaves:
+                extent = nest.extent(axis)
+                loops.append((self.symbol(s, axis, extent), extent))
+                nest.bound[axis] = of(loops[-1][0])
+        nest.unfuse(lambda part, index, extent: index)
+        body = self._store(cursor)
+        for symbol, extent in reversed(loops):
+            body = P.For(symbol, extent, "serial", body)
+        return body
 
     def _uses(self, cursor: Cursor, least: Sequence[int]) -> Uses:
         """The innermost statement in the terms of the stage's intrinsic; `least`: the positions that the symbol of each

@@ -61,6 +61,9 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         shapes = (f"{n}: {rows} x {columns} bytes" for n, (rows, columns) in enumerate(s.shapes))
         lines.append(f"{pad}tiles {', '.join(shapes)}")
         _stmt(s.body, depth + 1, lines)
+    elif isinstance(s, P.Instruction):
+        operands = (_slice(o) if isinstance(o, P.Slice) else o.name for o in s.operands)
+        lines.append(f"{pad}{_slice(s.result)} = {s.intrinsic.name}({', '.join(operands)})")
     elif isinstance(s, P.Require):
         lines.append(f"{pad}require {print_expr(s.value)}")
     elif isinstance(s, P.Barrier):
@@ -73,3 +76,8 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         lines.append(f"{pad}wait for group {s.group}")
     else:
         raise TypeError(f"no such statement: {type(s).__name__}")
+
+
+def _slice(s: P.Slice) -> str:
+    steps = "".join(f" : {n} by {step}" for n, step in zip(s.shape, s.strides, strict=True))
+    return f"{s.buffer.name}[{s.start}{steps}]"

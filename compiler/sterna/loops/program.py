@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 from sterna.intrinsics import Intrinsic, TileShape
@@ -301,6 +302,46 @@ class Tiles(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Slice:
+    """What an instruction takes from memory: elements of a buffer, a constant step from one to the next along each
+    dimension of the operand."""
+
+    buffer: Buffer
+    start: Int
+    strides: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest element, counted from the start."""
+        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        return sum(min(0, s) for s in steps), sum(max(0, s) for s in steps)
+
+    def runs(self) -> Iterator[tuple[Int, int, int]]:
+        """The elements as runs of constant step: (first, how many, step)."""
+        *outer, inner = self.shape or (1,)
+        *pitches, step = self.strides or (1,)
+        for place in product(*map(range, outer)):
+            first = self.start + sum(n * p for n, p in zip(place, pitches, strict=True))
+            yield first, inner, step
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction(Stmt):
+    """An intrinsic over memory: computes its behaviour, of operands in the order of `intrinsic.inputs`, into `result`.
+    What is no slice is a value with a name."""
+
+    intrinsic: Intrinsic
+    result: Slice
+    operands: tuple[Slice | Variable, ...]
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        """What it reads from memory beside the result, which it may read, too."""
+        return tuple(o for o in self.operands if isinstance(o, Slice))
+
+
+@dataclass(frozen=True, eq=False)
 class Require(Stmt):
     """Leaves the kernel with the status KERNEL_FAILED where a bool does not hold."""
 
@@ -447,6 +488,8 @@ def positions_of(stmt: Stmt) -> tuple[Int, ...]:
         return (stmt.index,)
     if isinstance(stmt, Copy):
         return (stmt.to, stmt.at)
+    if isinstance(stmt, Instruction):
+        return (stmt.result.start, *(s.start for s in stmt.slices))
     if isinstance(stmt, LetIndex):
         return (stmt.value,)
     if isinstance(stmt, For):
@@ -479,7 +522,9 @@ def written(stmt: Stmt) -> Buffer | None:
     """The buffer that a statement itself writes to."""
     if isinstance(stmt, Store):
         return stmt.buffer
-    return stmt.destination if isinstance(stmt, Copy) else None
+    if isinstance(stmt, Copy):
+        return stmt.destination
+    return stmt.result.buffer if isinstance(stmt, Instruction) else None
 
 
 def touched(stmt: Stmt) -> Iterator[Buffer]:
@@ -488,6 +533,8 @@ def touched(stmt: Stmt) -> Iterator[Buffer]:
         yield buffer
     if isinstance(stmt, Copy):
         yield stmt.source
+    elif isinstance(stmt, Instruction):
+        yield from (s.buffer for s in stmt.slices)
     for load in own_loads(stmt):
         assert isinstance(load.tensor, Buffer)
         yield load.tensor

@@ -239,6 +239,10 @@ class _Task:
         if isinstance(s, P.Store):
             for access in self.parts(s.buffer, s.index, s, True, place):
                 self.access(access)
+        elif isinstance(s, P.Instruction):
+            for part in (*s.slices, s.result):
+                for first, span, step in part.runs():
+                    self.access(_Access(part.buffer, place.settled(first), span, step, part is s.result, place))
         elif isinstance(s, P.Copy):
             reads = _Access(s.source, place.settled(s.at), s.elements, 1, False, place)
             writes = _Access(s.destination, place.settled(s.to), s.elements, 1, True, place)

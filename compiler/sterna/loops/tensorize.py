@@ -3,11 +3,11 @@ scalars they stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sterna.intrinsics import Intrinsic
-from sterna.ir.integer import ZERO, Int, Symbol
+from sterna.ir.integer import ZERO, Int, Symbol, of
 from sterna.loops import program as P
 from sterna.loops.nest import Phase
 from sterna.te import expr as E
@@ -114,6 +114,77 @@ def _operand(
         return e.with_children(tuple(map(vector, e.children())))
 
     return vector(factor)
+
+
+def memory_statement(uses: Uses, unique: Callable[[str], str]) -> P.Stmt:
+    """The instruction that computes all elements, behind names for the values that it takes.
+
+    Args:
+        unique: gives a name that nothing else has.
+
+    Raises:
+        ScatteredOperandError: an axis has a tail, an operand is computed and not loaded, or its elements do not lie the
+            constant steps apart that the intrinsic needs.
+    """
+    intrinsic, store = uses.intrinsic, uses.store
+    for n, axis in enumerate(intrinsic.axes):
+        if uses.count(n) != int(axis.extent):
+            raise ScatteredOperandError(f"{uses.axes[n][0].name} has {uses.count(n)} iterations, not {axis.extent}")
+    behaviour = intrinsic.behaviour
+    result = _slice(store.buffer, store.index, behaviour.name, tuple(of(a) for a in behaviour.axes), uses)
+    operands: list[P.Slice | P.Variable] = []
+    values: list[P.Stmt] = []
+    for tensor in intrinsic.inputs:
+        places = [(load, expr) for load, expr in uses.places if load.tensor is tensor]
+        if tensor.name not in intrinsic.places:
+            if any(expr != places[0][1] for _, expr in places):
+                raise ScatteredOperandError(f"its operand {tensor.name} stands for several values")
+            value = P.Variable(unique(f"{store.buffer.name}_{tensor.name}"), tensor.dtype, 1)
+            operands.append(value)
+            values.append(P.Let(value, places[0][1]))
+            continue
+        slices = []
+        for load, expr in places:
+            if not isinstance(expr, Load) or not isinstance(expr.tensor, P.Buffer):
+                raise ScatteredOperandError(f"what stands for its operand {tensor.name} is computed, not loaded")
+            slices.append(_slice(expr.tensor, expr.indices[0], tensor.name, load.indices, uses))
+        first, *others = slices
+        if any((o.buffer, o.start, o.strides) != (first.buffer, first.start, first.strides) for o in others):
+            raise ScatteredOperandError(f"its operand {tensor.name} stands for elements of several places")
+        operands.append(first)
+    return P.seq(*values, P.Instruction(intrinsic, result, tuple(operands)))
+
+
+def _slice(buffer: P.Buffer, flat: Int, name: str, indices: Sequence[Int], uses: Uses) -> P.Slice:
+    """Where an operand lies, from the position of its element at `indices` of the behaviour's axes."""
+    axes = dict(zip(uses.intrinsic.axes, (symbol for symbol, _ in uses.axes), strict=True))
+    steps = {a: flat.coefficient(symbol) for a, symbol in axes.items()}
+    shape = [index.bounds()[1] for index in indices]
+    extents = tuple(1 if most is None else most + 1 for most in shape)
+    strides: dict[int, int] = {}
+    while True:
+        # A dimension's step is known where an axis moves along no other one whose step is not.
+        known = len(strides)
+        for axis, step in steps.items():
+            moving = {d: index.coefficient(axis) for d, index in enumerate(indices) if axis in index.symbols()}
+            unknown = [d for d in moving if d not in strides]
+            if len(unknown) == 1 and step is not None:
+                rest = step - sum((moving[d] or 0) * strides[d] for d in moving if d in strides)
+                strides[unknown[0]] = rest // (moving[unknown[0]] or 1)
+        if len(strides) == known:
+            break
+    start = flat - sum((index * strides.get(d, 0) for d, index in enumerate(indices)), ZERO).substitute(
+        {a: of(symbol) for a, symbol in axes.items()}
+    )
+    if start.symbols() & set(axes.values()):
+        raise ScatteredOperandError(f"{buffer.name}[{flat}] does not lie in constant steps, as its operand {name} does")
+    wanted = uses.intrinsic.places[name].strides
+    found = tuple(strides.get(d, wanted[d] or 0) for d in range(len(indices)))
+    for d, (have, want) in enumerate(zip(found, wanted, strict=True)):
+        if want is not None and have != want and extents[d] > 1:
+            why = f"its operand {name} needs a step of {want} along dimension {d}, and {buffer.name} has {have}"
+            raise ScatteredOperandError(why)
+    return P.Slice(buffer, start, found, extents)
 
 
 def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses) -> P.Stmt:

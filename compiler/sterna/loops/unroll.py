@@ -72,6 +72,9 @@ class _Copy:
         if isinstance(s, P.Copy):
             destination, source = (self.buffers.get(b, b) for b in (s.destination, s.source))
             return replace(s, destination=destination, source=source, to=self.index(s.to), at=self.index(s.at))
+        if isinstance(s, P.Instruction):
+            operands = tuple(self._slice(o) if isinstance(o, P.Slice) else self.variables.get(o, o) for o in s.operands)
+            return replace(s, result=self._slice(s.result), operands=operands)
         if isinstance(s, P.If):
             return replace(
                 s,
@@ -94,6 +97,9 @@ class _Copy:
 
     def _block(self, s: P.Stmt) -> P.Stmt:
         return _Copy(dict(self.values), dict(self.buffers), dict(self.variables), self.names).stmt(s)
+
+    def _slice(self, s: P.Slice) -> P.Slice:
+        return replace(s, buffer=self.buffers.get(s.buffer, s.buffer), start=self.index(s.start))
 
     def _variable(self, variable: P.Variable) -> P.Variable:
         """The variable that a declaration declares in this copy."""

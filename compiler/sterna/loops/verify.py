@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
+from sterna.intrinsics import ANY_MEMORY
 from sterna.ir.integer import ZERO, FloorDiv, Int, Symbol, as_int
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
@@ -20,9 +21,10 @@ def verify(function: Function) -> Function:
 
     Raises:
         SternaError: E0305, listing every access that may leave its buffer; E0308, every buffer that loads and stores
-            do not reach.
+            do not reach; E0309, every operand of an instruction that lies in another memory than it takes.
     """
     _check_reach(function)
+    _check_memories(function)
     verifier = _Verifier()
     verifier.visit(function.body, {}, [], breakable=False)
     if verifier.problems:
@@ -47,6 +49,30 @@ def _check_reach(function: Function) -> None:
     if found := dict.fromkeys(accesses):
         titles = (f"kernel {function.name}: {b.name} is {word}, it lies in {b.scope}" for word, b in found)
         raise SternaError(Diagnostic("E0308", title) for title in titles)
+
+
+def _check_memories(function: Function) -> None:
+    """Refuses operands of instructions in other memories than they work on."""
+    problems = []
+    for s in P.walk(function.body):
+        if isinstance(s, P.Instruction):
+            names = [s.intrinsic.behaviour.name, *(t.name for t in s.intrinsic.inputs)]
+            for name, part in zip(names, (s.result, *s.operands), strict=True):
+                if isinstance(part, P.Slice) and not _lies_in(part.buffer, s.intrinsic.places[name].memory):
+                    wanted = s.intrinsic.places[name].memory
+                    where = f"{part.buffer.name} lies in {part.buffer.scope}"
+                    title = f"kernel {function.name}: {where}, and {s.intrinsic.name} takes {name} from {wanted}"
+                    fix = f"place it there: cache_read or cache_write, compute_at ... {wanted}, transfer"
+                    problems.append(Diagnostic("E0309", title, (), fix))
+    if problems:
+        raise SternaError(problems)
+
+
+def _lies_in(buffer: Buffer, memory: str) -> bool:
+    scope = buffer.scope
+    if memory == ANY_MEMORY:
+        return scope.loadable and not (scope.is_variables or scope.is_tiles)
+    return scope.name == memory
 
 
 @dataclass
@@ -120,6 +146,10 @@ class _Verifier:
                 self.problems.append(f"a copy from {stmt.source.dtype} to {stmt.destination.dtype}")
             self.access(stmt.destination, stmt.to, stmt.elements - 1)
             self.access(stmt.source, stmt.at, stmt.elements - 1)
+        elif isinstance(stmt, P.Instruction):
+            for part in (stmt.result, *stmt.slices):
+                least, greatest = part.ends
+                self.access(part.buffer, part.start + least, greatest - least)
         elif isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
             kind = f"{stmt.condition.dtype} x{stmt.condition.lanes}"
             self.problems.append(f"a branch on {kind}, which is no truth value")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sterna.intrinsics import DOTS
 from sterna.options import Options
 from sterna.targets.target import Target
 
@@ -25,7 +24,8 @@ class PassContext:
     def multiplies_unsigned_bytes(self) -> bool:
         """Whether dot products of bytes take unsigned ones by signed ones, and nothing else."""
         dots = self.target.int_dot
-        return bool(dots) and all(DOTS[name].operands == ("uint8", "int8") for name in dots)
+        known = self.target.known_intrinsics if dots else {}
+        return bool(dots) and all(known[name].operands == ("uint8", "int8") for name in dots)
 
 
 def context_of(options: Options, model: str = "model") -> PassContext:

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sterna.intrinsics import INTRINSICS
-
 if TYPE_CHECKING:
     from sterna.targets.target import Target
 
@@ -94,7 +92,7 @@ def contradictions(target: Target) -> list[Contradiction]:
         found.append(_lacking("fma", "a fused multiply-add", (needed,)))
     for key, names in (("int_dot", target.int_dot), ("int_tile", target.int_tile)):
         for name in names:
-            intrinsic = INTRINSICS[name]
+            intrinsic = target.known_intrinsics[name]
             if not any(has >= set(way) for way in intrinsic.needs):
                 found.append(_lacking(key, name, intrinsic.needs[0]))
             elif intrinsic.vector_bits > target.vector_bits:
@@ -102,6 +100,7 @@ def contradictions(target: Target) -> list[Contradiction]:
                     f"{key}: {name} takes vectors of {intrinsic.vector_bits} bits, vector_bits is {target.vector_bits}"
                 )
                 found.append(Contradiction(key, problem, f"take {name} out of {key}"))
+    found += (_lacking("intrinsics", d.name, d.needs) for d in target.intrinsics if not has >= {*map(plain, d.needs)})
     return found
 
 
@@ -111,7 +110,7 @@ def supported(target: Target) -> dict[str, Any]:
     if family is None:
         return {}
     values: dict[str, Any] = {}
-    has = features(target)
+    has, known = features(target), target.known_intrinsics
     widths = [bits for bits, feature in _VECTORS[family].items() if feature in has and bits <= target.vector_bits]
     width = max(widths, default=0)
     if width < target.vector_bits:
@@ -119,8 +118,8 @@ def supported(target: Target) -> dict[str, Any]:
     if target.fma and _FUSED[family] not in has:
         values |= {"fma": False, "fma_bits": 0}
     for key, names in (("int_dot", target.int_dot), ("int_tile", target.int_tile)):
-        kept = tuple(n for n in names if any(has >= set(way) for way in INTRINSICS[n].needs))
-        kept = tuple(n for n in kept if INTRINSICS[n].vector_bits <= width)
+        kept = tuple(n for n in names if any(has >= set(way) for way in known[n].needs))
+        kept = tuple(n for n in kept if known[n].vector_bits <= width)
         if kept != names:
             values[key] = kept
     return values

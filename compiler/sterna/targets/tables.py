@@ -11,7 +11,12 @@ from typing import Any
 
 from sterna.errors import Diagnostic
 
-_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), "dict[str, Any]": (dict,),
+    "tuple[str, ...]": (list,),
+}  # fmt: skip
+#: What the types that are not called so in a file are called there.
+_WORDS = {"dict[str, Any]": "table", "tuple[str, ...]": "list"}
 
 
 def line_of(path: Path, key: str, table: str = "", number: int = 0) -> str:
@@ -73,7 +78,9 @@ def entries_of(
                     problems.append(Diagnostic("E0202", f'key {key} in [[{table}]] is "{given}"', where, fix))
             elif not _is(given, str(known[key].type)):
                 title = f"key {key} in [[{table}]] has a value of type {type(given).__name__}"
-                problems.append(Diagnostic("E0202", title, where, f"it is a {known[key].type}"))
+                problems.append(
+                    Diagnostic("E0202", title, where, f"it is a {_WORDS.get(str(known[key].type), known[key].type)}")
+                )
         missing = [f.name for f in fields if f.default is MISSING and f.name not in entry]
         if missing:
             title = f"number {n + 1} of [[{table}]] lacks {', '.join(missing)}"

@@ -11,6 +11,7 @@ import difflib
 import os
 import platform
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,10 +20,14 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.intrinsics import DOTS, TILES
+from sterna.intrinsics import INTRINSICS as PROVIDED
+from sterna.intrinsics import Form, Intrinsic
 from sterna.ir.memory import Memory
 from sterna.targets.features import contradictions, supported
-from sterna.targets.memories import TABLE, read_memories
+from sterna.targets.intrinsics import TABLE as INTRINSICS
+from sterna.targets.intrinsics import IntrinsicDeclaration, declared_intrinsic, lost_memories, read_intrinsics
+from sterna.targets.memories import TABLE as MEMORIES
+from sterna.targets.memories import read_memories
 from sterna.targets.sanity import nonsense
 from sterna.targets.self_test import passes_self_test
 from sterna.targets.tables import keys_fix, line_of
@@ -61,6 +66,7 @@ class Target:
         variants: targets whose kernels `--all-variants` puts into one bundle, best first; they run the schedules of
             this target, so that they share graph and weights.
         memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.
+        intrinsics: those that the description declares, which schedules may name as they name Sterna's own.
         file: the description, where it is not one of Sterna's own.
         runs_on: how a library of this target is run here: "native", a qemu-user program, "node" ...; informative.
     """
@@ -97,6 +103,7 @@ class Target:
     variants: tuple[str, ...] = ()
     runs_on: str = ""
     memories: tuple[Memory, ...] = ()
+    intrinsics: tuple[IntrinsicDeclaration, ...] = ()
     file: str = field(default="", compare=False)
 
     @property
@@ -111,6 +118,16 @@ class Target:
     def memory(self, name: str) -> Memory | None:
         """The memory of that name."""
         return next((m for m in self.memories if m.name == name), None)
+
+    @property
+    def known_intrinsics(self) -> dict[str, Intrinsic]:
+        """Sterna's intrinsics and those that the target declares, by name."""
+        return {**PROVIDED, **{d.name: declared_intrinsic(d) for d in self.intrinsics}}
+
+    def has(self, intrinsic: Intrinsic) -> bool:
+        """Whether the processor has the instructions of an intrinsic."""
+        declared = (d.name for d in self.intrinsics)
+        return intrinsic.name in (*self.int_dot, *self.int_tile, *declared)
 
     def fuses(self, dtype_bits: int, lanes: int) -> bool:
         """Whether a fused multiply-add of so many lanes is one instruction, or some of full width."""
@@ -243,7 +260,8 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
                 "write it as the files `sterna targets` lists",
             )
         ) from None
-    base, tables = data.pop("extends", None), data.pop(TABLE, None)
+    base = data.pop("extends", None)
+    listed = {key: data.pop(key) for key in (MEMORIES, INTRINSICS) if key in data}
     known = {f.name: f for f in fields(Target) if f.name != "file"}
     unknown = sorted(set(data) - set(known))
     problems = [
@@ -266,27 +284,15 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
                 )
             )
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-    if tables is not None:
-        values[TABLE], wrong = read_memories(tables, path)
+    if MEMORIES in listed:
+        values[MEMORIES], wrong = read_memories(listed[MEMORIES], path)
         problems += wrong
     if problems:
         raise SternaError(problems)
     values.setdefault("name", path.stem)
-    strange = [
-        Diagnostic("E0202", f"there is no intrinsic {name}", where, f"{key} takes {', '.join(known_names)}")
-        for key, known_names in (("int_dot", DOTS), ("int_tile", TILES))
-        for name in sorted(set(values.get(key, ())) - set(known_names))
-    ]
-    if strange:
-        raise SternaError(strange)
     values["file"] = "" if path.parent == _OWN else str(path)
-    if base is not None:
-        try:
-            start = host() if base == "host" else _load(base, (path, *above))
-        except SternaError as problem:
-            raise problem.within(line_of(path, "extends")) if "E0201" in problem.codes else problem from None
-        return _consistent(replace(start, **values), frozenset(values), path)
-    missing = [k for k in ("description", "triple", "llvm_triple") if k not in values]
+    start = None if base is None else _start(base, path, above)
+    missing = [k for k in ("description", "triple", "llvm_triple") if start is None and k not in values]
     if missing:
         raise SternaError(
             Diagnostic(
@@ -296,7 +302,39 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
                 "add the keys, or `extends` a target that has them",
             )
         )
-    return _consistent(Target(**values), frozenset(values), path)
+    if problems := _read_intrinsics(values, listed, start, path):
+        raise SternaError(problems)
+    return _consistent(Target(**values) if start is None else replace(start, **values), frozenset(values), path)
+
+
+def _start(base: str, path: Path, above: tuple[Path, ...]) -> Target:
+    """The target that a description starts from."""
+    try:
+        return host() if base == "host" else _load(base, (path, *above))
+    except SternaError as problem:
+        raise problem.within(line_of(path, "extends")) if "E0201" in problem.codes else problem from None
+
+
+def _read_intrinsics(
+    values: dict[str, Any], listed: Mapping[str, Any], start: Target | None, path: Path
+) -> list[Diagnostic]:
+    """Reads the intrinsics that a description declares into its values; what is wrong with those and with the names of
+    the others."""
+    inherited = start.intrinsics if start is not None else ()
+    if INTRINSICS in listed:
+        memories: Sequence[Memory] = values.get(MEMORIES, start.memories if start is not None else ())
+        values[INTRINSICS], problems = read_intrinsics(listed[INTRINSICS], path, [m.name for m in memories])
+        if problems:
+            return problems
+    declared = {d.name: declared_intrinsic(d) for d in values.get(INTRINSICS, inherited)}
+    problems = []
+    for key, form in (("int_dot", Form.VECTORS), ("int_tile", Form.TILES)):
+        names = [i.name for i in (*PROVIDED.values(), *declared.values()) if i.form is form]
+        problems += (
+            Diagnostic("E0202", f"there is no intrinsic {name}", (str(path),), f"{key} takes {', '.join(names)}")
+            for name in sorted(set(values.get(key, ())) - set(names))
+        )
+    return problems
 
 
 def _consistent(target: Target, stated: frozenset[str], path: Path) -> Target:
@@ -306,7 +344,9 @@ def _consistent(target: Target, stated: frozenset[str], path: Path) -> Target:
         SternaError: E0202, what the description itself states does not go together.
     """
     target = replace(target, **{key: value for key, value in supported(target).items() if key not in stated})
-    found = [*nonsense(target)] or contradictions(target)
+    names = [m.name for m in target.memories]
+    lost = [replace(c, key=INTRINSICS) for d in target.intrinsics for c in lost_memories(d, names)]
+    found = [*nonsense(target), *lost] or contradictions(target)
     if problems := [Diagnostic("E0202", c.problem, (line_of(path, c.key),), c.fix) for c in found]:
         raise SternaError(problems)
     return target

@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +17,6 @@ from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.errors import error
 from sterna.targets.target import Target
-from sterna.timing import timed
 from sterna.toolchain import zig as zigs
 
 #: What every compiler is told. -ffp-contract=off: a fused multiply-add is written where it is meant. -fno-math-errno:
@@ -38,7 +36,7 @@ def compile_c(source: str, target: Target, compiler: str = "zig", extra_flags: S
     """The object of one translation unit.
 
     The same source, target, flags and compiler version give the same bytes; the object is taken from the cache if it
-    was made before.
+    was made before, unless headers of the user's own are part of it.
 
     Args:
         compiler: "zig", "clang", "gcc", a cross compiler such as "arm-none-eabi-gcc", or a path to any of them.
@@ -48,6 +46,8 @@ def compile_c(source: str, target: Target, compiler: str = "zig", extra_flags: S
         SternaError: E0402 no such compiler, E0403 it rejected the source.
     """
     command = [*compiler_command(compiler, target), *extra_flags]
+    if any(d.c_header for d in target.intrinsics):
+        return _compile(command, source, target)  # the user's header may change
     store = Cache("objects", cache_directory())
     # The program's place is not part of what the object is made from, its version is.
     entry = caching.key("c", source, compiler_version(command[0]), "\0".join(command[1:]))
@@ -64,9 +64,8 @@ def compile_many(
     """The objects of several translation units, compiled in parallel; `jobs` defaults to the number of processors."""
     if len(sources) == 1:
         return [compile_c(sources[0], target, compiler, extra_flags)]
-    contexts = [copy_context() for _ in sources]  # whoever times the caller times what the threads do
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        return list(pool.map(lambda c, s: c.run(compile_c, s, target, compiler, extra_flags), contexts, sources))
+        return list(pool.map(lambda source: compile_c(source, target, compiler, extra_flags), sources))
 
 
 def compile_data(data: bytes, symbol: str, target: Target) -> bytes:
@@ -178,16 +177,15 @@ def run(command: Sequence[str], directory: Path, subject: str) -> None:
         SternaError: E0402 it cannot be started, E0403 it failed; with its first error lines and the command.
     """
     try:
-        with timed(f"{Path(command[0]).name}: {subject}"):
-            done = subprocess.run(
-                command,
-                cwd=directory,
-                env=zigs.environment(directory),
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-            )
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            env=zigs.environment(directory),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     except OSError as problem:
         raise error("E0402", f"{command[0]} cannot be started: {problem.strerror or problem}") from None
     if done.returncode == 0:

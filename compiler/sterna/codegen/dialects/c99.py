@@ -10,4 +10,4 @@ class C99(CFamily):
 
     name = "plain"
     vectors = False
-    tiles = "c"
+    lowerings = "c"

@@ -45,6 +45,10 @@ class CFamily(Dialect):
         """The types of the result and operands of an intrinsic's function."""
         raise self._without_vectors()
 
+    def function(self, intrinsic: Intrinsic) -> str:
+        """The function of an intrinsic over vectors that a target's description declares."""
+        raise self._without_vectors()
+
     def helper(self, name: str, dtype: str, lanes: int = 1, *, needs: Iterable[str] = ()) -> str:
         """The name of a helper function, which the file will define."""
         for other in needs:
@@ -217,6 +221,9 @@ class CFamily(Dialect):
 
     def store(self, dtype: str, base: str, index: str, value: str, lanes: int, stride: int, active: int | None) -> str:
         return f"{base}[{index}] = {value};"
+
+    def address(self, buffer: Buffer, index: str) -> str:
+        return f"({buffer.name} + ({index}))"
 
     def truth(self, byte: str) -> str:
         return f"(({byte}) != 0)"

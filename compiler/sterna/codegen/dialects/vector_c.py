@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily, short
+from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.loops.program import Buffer
+from sterna.te.layout import most_elements
 
 
 class VectorC(CFamily):
@@ -15,7 +17,7 @@ class VectorC(CFamily):
 
     name = "vector"
     vectors = True
-    tiles = "c"
+    lowerings = "c"
 
     def type(self, dtype: str, lanes: int = 1) -> str:
         if lanes == 1:
@@ -150,8 +152,20 @@ class VectorC(CFamily):
         return f"{intrinsic.function}({', '.join(operands)})"
 
     def operand_types(self, intrinsic: Intrinsic) -> dict[str, str]:
-        a, b = (self.type(dtype, intrinsic.lanes * intrinsic.group) for dtype in intrinsic.operands)
-        return {"result": self.type(intrinsic.dtype, intrinsic.lanes), "a": a, "b": b}
+        types = {t.name: self.type(t.dtype, most_elements(t.shape)) for t in intrinsic.inputs}
+        return {"result": self.type(intrinsic.dtype, intrinsic.lanes), **types}
+
+    def function(self, intrinsic: Intrinsic) -> str:
+        found = lowering(intrinsic, self.lowerings, self.target)
+        if found.header:
+            self.headers.add(found.header)
+        types = self.operand_types(intrinsic)
+        result = types.pop("result")
+        if intrinsic.accumulates:
+            types = {intrinsic.behaviour.name: result, **types}
+        parameters = ", ".join(f"{type_} {name}" for name, type_ in types.items())
+        text = instruction_text(found.text, {name: InstructionOperand(name) for name in types})
+        return f"STERNA_INLINE {result} {intrinsic.function}({parameters}) {{\n  return ({result})({text});\n}}"
 
     # -- masks
     def mask_const(self, value: bool, lanes: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sterna.intrinsics import INTRINSICS, Intrinsic
+from sterna.intrinsics import Intrinsic
 from sterna.ir.memory import REGISTER
 from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
@@ -49,7 +49,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return None
     contraction, intrinsic = fit.contraction, fit.intrinsic
     lanes, depth = intrinsic.lanes, intrinsic.group
-    s = Schedule(kernel)
+    s = Schedule(kernel, context.target.known_intrinsics)
     acc, out = stored_apart(s, contraction.stage)
     if fit.offset:
         s.offset(acc, contraction.left.tensor.name)
@@ -127,7 +127,8 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     # Both must be dimensions of the weights as they are, so that they can be packed.
     if any(a.var not in contraction.right.indices for a in (group, contraction.columns)):
         return None
-    found = [INTRINSICS[name] for name in context.target.int_dot if size(group.extent) > 1]
+    known = context.target.known_intrinsics if context.target.int_dot else {}
+    found = [known[name] for name in context.target.int_dot if size(group.extent) > 1]
     found = [i for i in found if contains(i.operands[1], contraction.right.dtype)]
     as_it_is = [i for i in found if contains(i.operands[0], contraction.left.dtype)]
     otherwise = [i for i in found if {i.operands[0], contraction.left.dtype} == {"int8", "uint8"}]
