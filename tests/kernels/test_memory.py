@@ -18,13 +18,13 @@ from sterna.frontends.onnx import read
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
-from sterna.passes.fuse import fuse
-from sterna.passes.kernels import Call, build_calls
+from sterna.passes.kernels import Call
 from sterna.passes.memory_plan import MemoryPlan, plan_memory
 from sterna.passes.views import Storage, Views, plan_views
 from sterna.pipeline import optimize
 from support.compiling import build, check, compiled, input_value
 from support.networks import NETWORKS
+from support.partition import build_calls
 from support.random_kernels import network
 
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
@@ -84,7 +84,7 @@ class Shadow:
 
 def planned(graph: Graph, keep_all: bool = False) -> tuple[tuple[Call, ...], Views, MemoryPlan]:
     views = plan_views(graph)
-    calls = build_calls(graph, fuse(graph, views), views)
+    calls = build_calls(graph, views)
     return calls, views, plan_memory(graph, calls, views, keep_all)
 
 

@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sterna.ir.integer import of
-from sterna.passes.fuse import fuse
-from sterna.passes.kernels import build_calls
 from sterna.passes.views import plan_views
 from sterna.pipeline import optimize
 from sterna.te.collapse import collapse
@@ -20,6 +18,7 @@ from sterna.te.expr import cast, index_value
 from sterna.te.interpreter import run_kernel
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
+from support.partition import build_calls
 from support.random_kernels import network
 
 
@@ -142,6 +141,6 @@ def test_random_kernels(data: st.DataObject) -> None:
     graph, _ = network(data.draw)
     graph = optimize(graph)
     views = plan_views(graph)
-    for call in build_calls(graph, fuse(graph, views), views):
+    for call in build_calls(graph, views):
         if not call.layouts and call.kernel.scan is None:
             same(call.kernel)

@@ -154,10 +154,6 @@ def _check_values(graph: dict[str, Any]) -> None:
             raise ValueError(f"{side} names no values, or one twice")
 
 
-def _is_dtype(value: Any) -> bool:
-    return value in (*dtypes.ALL, *dtypes.NARROW)
-
-
 def _is_storage(storage: Any) -> bool:
     return (
         isinstance(storage, dict)

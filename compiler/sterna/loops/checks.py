@@ -9,8 +9,6 @@ from sterna.loops import program as P
 from sterna.te.expr import Load
 from sterna.te.tensor import Kernel
 
-FAMILY = "check"  # of a stage without dimensions
-
 
 def with_checks(function: P.Function, kernel: Kernel | P.Function) -> P.Function:
     """The function with a test behind it of every output that is one."""
@@ -19,6 +17,6 @@ def with_checks(function: P.Function, kernel: Kernel | P.Function) -> P.Function
     tests = [
         P.Require(Load("bool", tensor=buffer, indices=(ZERO,)))
         for buffer, output in zip(function.outputs, kernel.outputs, strict=True)
-        if output.family == FAMILY
+        if output.must_hold
     ]
     return replace(function, body=P.seq(function.body, *tests)) if tests else function

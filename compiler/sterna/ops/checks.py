@@ -14,8 +14,6 @@ from sterna.ops.operator import Application, Fusion, Operator, Types, case
 from sterna.ops.types import check_dtype, present, single
 from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
 
-FAMILY = "check"  # `loops.checks` lets the kernel fail where a stage of this family does not hold
-
 
 def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     (condition,) = present(types, 0)
@@ -28,7 +26,7 @@ def _require(applied: Application) -> Tensor:
     inner = {n: reduce_axis(f"r{n}", size) for n, size in enumerate(condition.shape) if size != 1}
     element = at(condition, [inner[n].var if n in inner else ZERO for n in range(len(condition.shape))])
     axes = tuple(inner.values())
-    return compute(applied.name, (), lambda: reduce("all", element, *axes) if axes else element, family=FAMILY)
+    return compute(applied.name, (), lambda: reduce("all", element, *axes) if axes else element, must_hold=True)
 
 
 _TRUE = np.ones((3,), np.bool_)

@@ -19,7 +19,6 @@ from sterna.te.axis import Axis
 from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute, reduce, reduce_axis
 
-FAMILY = "contraction"
 SPATIAL = (("w",), ("h", "w"), ("d", "h", "w"))
 
 STRIDES = Attribute("strides", "ints", "step of the window per spatial dimension")
@@ -68,8 +67,8 @@ def summed(
         return reduce("sum", value, *varying) if varying else value
 
     if wide(dtype) == dtype:
-        return compute(name, shape, body, axes, family=FAMILY)
-    return rounded(name, compute(f"{name}_wide", shape, body, axes, family=FAMILY), dtype)
+        return compute(name, shape, body, axes)
+    return rounded(name, compute(f"{name}_wide", shape, body, axes), dtype)
 
 
 # ---------------------------------------------------------------- matrix product
@@ -319,7 +318,6 @@ OPERATORS: tuple[Operator, ...] = (
         _matmul,
         Fusion.COMPLEX,
         cases=_PRODUCTS,
-        tags=frozenset({FAMILY}),
     ),
     Operator(
         "conv",
@@ -329,7 +327,6 @@ OPERATORS: tuple[Operator, ...] = (
         Fusion.COMPLEX,
         (STRIDES, DILATIONS, GROUPS),
         cases=_CONVOLUTIONS,
-        tags=frozenset({FAMILY}),
     ),
     Operator(
         "matmul_integer",
@@ -338,7 +335,6 @@ OPERATORS: tuple[Operator, ...] = (
         _matmul,
         Fusion.COMPLEX,
         cases=_FEW_BITS_PRODUCTS,
-        tags=frozenset({FAMILY}),
     ),
     Operator(
         "conv_integer",
@@ -348,7 +344,6 @@ OPERATORS: tuple[Operator, ...] = (
         Fusion.COMPLEX,
         (STRIDES, DILATIONS, GROUPS),
         cases=_FEW_BITS_CONVOLUTIONS,
-        tags=frozenset({FAMILY}),
     ),
     Operator(
         "einsum",
@@ -365,7 +360,6 @@ OPERATORS: tuple[Operator, ...] = (
             case((F, (2, 3, 3)), labels=((0, 1, 1),), to=(0, 1)),
             case((F, (2, 3)), (F, (3, 4)), (F, (4,)), labels=((0, 1), (1, 2), (2,)), to=()),
         ),
-        tags=frozenset({FAMILY}),
     ),
     Operator(
         "conv_transpose",
@@ -381,6 +375,5 @@ OPERATORS: tuple[Operator, ...] = (
             GROUPS,
         ),
         cases=_TRANSPOSED,
-        tags=frozenset({FAMILY}),
     ),
 )

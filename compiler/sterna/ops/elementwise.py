@@ -35,7 +35,6 @@ def declare(
     low: float = -3.0,
     high: float = 3.0,
     cases: tuple[Case, ...] = (),
-    tags: Sequence[str] = (),
 ) -> Operator:
     """An element-wise operator.
 
@@ -75,7 +74,7 @@ def declare(
         attributes,
         (Onnx(onnx, attributes=renamed or {}),) if onnx else (),
         generated + cases,
-        tags=frozenset({"elementwise", *tags}),
+        tags=frozenset({"elementwise"}),
     )
 
 
@@ -308,14 +307,14 @@ _HALVES = np.array([0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 8388607.5, -8388607.5
 _PAIRS = (Case((np.repeat(_NAN, 6).reshape(6, 6), _NAN)),)
 
 OPERATORS: tuple[Operator, ...] = (
-    binary("add", "a + b", operation("add"), onnx="Add", tags=("commutative",)),
+    binary("add", "a + b", operation("add"), onnx="Add"),
     binary("sub", "a - b", operation("sub"), onnx="Sub"),
-    binary("mul", "a * b", operation("mul"), onnx="Mul", tags=("commutative",)),
+    binary("mul", "a * b", operation("mul"), onnx="Mul"),
     declare("multiply_add", "a b + c, rounded once where the machine can", E.fma, 3),
     binary("div", "a / b; integers truncate toward zero", operation("div"), onnx="Div", low=1.0, high=9.0),
     binary("pow", "a to the power b", operation("pow"), low=0.5, high=3.0),
-    binary("minimum", "the smaller; NaN if either is", E.minimum, tags=("commutative",), cases=_PAIRS),
-    binary("maximum", "the greater; NaN if either is", E.maximum, tags=("commutative",), cases=_PAIRS),
+    binary("minimum", "the smaller; NaN if either is", E.minimum, cases=_PAIRS),
+    binary("maximum", "the greater; NaN if either is", E.maximum, cases=_PAIRS),
     binary(
         "mod",
         "the remainder of floor(a / b)",
@@ -401,13 +400,13 @@ OPERATORS: tuple[Operator, ...] = (
         cases=_SPECIAL,
     ),
     unary("logical_not", "not x", elementary("logical_not"), BOOL, onnx="Not"),
-    binary("logical_and", "a and b", operation("and"), BOOL, onnx="And", tags=("commutative",)),
-    binary("logical_or", "a or b", operation("or"), BOOL, onnx="Or", tags=("commutative",)),
-    binary("logical_xor", "either, not both", operation("xor"), BOOL, onnx="Xor", tags=("commutative",)),
+    binary("logical_and", "a and b", operation("and"), BOOL, onnx="And"),
+    binary("logical_or", "a or b", operation("or"), BOOL, onnx="Or"),
+    binary("logical_xor", "either, not both", operation("xor"), BOOL, onnx="Xor"),
     unary("bitwise_not", "every bit inverted", elementary("invert"), INTEGERS, onnx="BitwiseNot"),
-    binary("bitwise_and", "bits that both have", operation("and"), INTEGERS, onnx="BitwiseAnd", tags=("commutative",)),
-    binary("bitwise_or", "bits that either has", operation("or"), INTEGERS, onnx="BitwiseOr", tags=("commutative",)),
-    binary("bitwise_xor", "bits that one has", operation("xor"), INTEGERS, onnx="BitwiseXor", tags=("commutative",)),
+    binary("bitwise_and", "bits that both have", operation("and"), INTEGERS, onnx="BitwiseAnd"),
+    binary("bitwise_or", "bits that either has", operation("or"), INTEGERS, onnx="BitwiseOr"),
+    binary("bitwise_xor", "bits that one has", operation("xor"), INTEGERS, onnx="BitwiseXor"),
     binary(
         "bit_shift",
         "bits moved; those beyond the width are lost",
@@ -420,9 +419,7 @@ OPERATORS: tuple[Operator, ...] = (
             case(("uint32", (9,)), ("uint32", (9,)), low=0, high=40, direction="RIGHT"),
         ),
     ),
-    binary(
-        "equal", "a = b", compare("eq"), dtypes.ALL, onnx="Equal", result="bool", tags=("commutative",), cases=_PAIRS
-    ),
+    binary("equal", "a = b", compare("eq"), dtypes.ALL, onnx="Equal", result="bool", cases=_PAIRS),
     binary("less", "a < b", compare("lt"), onnx="Less", result="bool", cases=_PAIRS),
     binary("less_equal", "a <= b", compare("le"), onnx="LessOrEqual", result="bool"),
     binary("greater", "a > b", compare("gt"), onnx="Greater", result="bool"),

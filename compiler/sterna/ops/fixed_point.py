@@ -143,9 +143,8 @@ def _softmax_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
 def _softmax(applied: Application) -> Tensor:
     x, table = applied.input(0), applied.input(1)
     axis = axis_of(applied["axis"], len(x.shape))
-    kind = "softmax"
     low, high = dtypes.limits(applied["to"])
-    peak = over(applied.stage("max"), x, (axis,), True, "max", family=kind)
+    peak = over(applied.stage("max"), x, (axis,), True, "max")
 
     def row(index: tuple[Int, ...]) -> tuple[Int, ...]:
         return (*index[:axis], ZERO, *index[axis + 1 :])
@@ -154,14 +153,14 @@ def _softmax(applied: Application) -> Tensor:
         difference = E.cast(at(x, index), "int32") - E.cast(at(peak, row(index)), "int32")
         return at(table, (position(difference + 255, 256),))
 
-    powers = compute(applied.stage("exp"), x.shape, power, family=kind)
+    powers = compute(applied.stage("exp"), x.shape, power)
 
     def counted(value: Expr, index: tuple[Int, ...]) -> Expr:
         return E.select(value < 0, 0, rounding_shift(value, SUM_BITS))
 
-    total = over(applied.stage("sum"), powers, (axis,), True, "sum", element=counted, family=kind)
-    zeros = compute(applied.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)), family=kind)
-    scale = compute(applied.stage("scale"), total.shape, lambda *i: reciprocal(at(total, i), at(zeros, i)), family=kind)
+    total = over(applied.stage("sum"), powers, (axis,), True, "sum", element=counted)
+    zeros = compute(applied.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)))
+    scale = compute(applied.stage("scale"), total.shape, lambda *i: reciprocal(at(total, i), at(zeros, i)))
 
     def final(*index: Int) -> Expr:
         value = at(powers, index)
@@ -169,7 +168,7 @@ def _softmax(applied: Application) -> Tensor:
         share = rounding_shift(high_product(at(scale, row(index)), value), shift) + low
         return E.cast(E.select(value < 0, low, E.minimum(E.maximum(share, low), high)), applied["to"])
 
-    return compute(applied.name, x.shape, final, family=kind)
+    return compute(applied.name, x.shape, final)
 
 
 # ---------------------------------------------------------------- curves of 16 bits
@@ -240,8 +239,7 @@ def _softmax_16_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
 def _softmax_16(applied: Application) -> Tensor:
     x, exponentials, reciprocals = (applied.input(n) for n in range(3))
     axis = axis_of(applied["axis"], len(x.shape))
-    kind = "softmax"
-    peak = over(applied.stage("max"), x, (axis,), True, "max", family=kind)
+    peak = over(applied.stage("max"), x, (axis,), True, "max")
     left, right = max(applied["shift"], 0), max(-applied["shift"], 0)
 
     def row(index: tuple[Int, ...]) -> tuple[Int, ...]:
@@ -253,16 +251,16 @@ def _softmax_16(applied: Application) -> Tensor:
         place = E.minimum(E.maximum(scaled + 32767, -32768), 32767)
         return interpolated(place, exponentials)
 
-    powers = compute(applied.stage("exp"), x.shape, power, family=kind)
-    total = over(applied.stage("sum"), powers, (axis,), True, "sum", family=kind)
-    zeros = compute(applied.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)), family=kind)
+    powers = compute(applied.stage("exp"), x.shape, power)
+    total = over(applied.stage("sum"), powers, (axis,), True, "sum")
+    zeros = compute(applied.stage("zeros"), total.shape, lambda *i: leading_zeros(at(total, i)))
 
     def inverse(*index: Int) -> Expr:
         moved = shifted_left(E.cast(at(total, index), "int64"), E.cast(at(zeros, index) - 1, "int64"))
         fraction = E.cast(E.binary("shift_right", moved + (1 << 13), 14), "int32") - ((1 << 15) + (1 << 16))
         return interpolated(E.minimum(E.maximum(fraction, -32768), 32767), reciprocals)
 
-    scale = compute(applied.stage("scale"), total.shape, inverse, family=kind)
+    scale = compute(applied.stage("scale"), total.shape, inverse)
 
     def final(*index: Int) -> Expr:
         count = E.cast(31 - at(zeros, row(index)), "int64")
@@ -271,7 +269,7 @@ def _softmax_16(applied: Application) -> Tensor:
         share = E.cast(E.binary("shift_right", product + rounding, count), "int32")
         return E.cast(E.minimum(E.maximum(share, 0), 32767), "int16")
 
-    return compute(applied.name, x.shape, final, family=kind)
+    return compute(applied.name, x.shape, final)
 
 
 def _accumulators() -> np.ndarray:

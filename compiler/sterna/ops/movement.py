@@ -207,7 +207,7 @@ def _concat(applied: Application) -> Tensor:
             value = E.select(here, element(begin, tensor), value)
         return value
 
-    return compute(applied.name, applied.output.shape, body, family="concat")
+    return compute(applied.name, applied.output.shape, body)
 
 
 # ---------------------------------------------------------------- pad
@@ -263,7 +263,7 @@ def _pad(applied: Application) -> Tensor:
         value: Expr = at(x, source)
         return value if inside is None else E.select(inside, value, applied["value"])
 
-    return compute(applied.name, applied.output.shape, body, family="pad")
+    return compute(applied.name, applied.output.shape, body)
 
 
 # ---------------------------------------------------------------- expand, tile, gather
@@ -377,7 +377,6 @@ OPERATORS: tuple[Operator, ...] = (
             case(("int8", (2, 3, 4)), order=(2, 0, 1)),
         ),
         view=lambda data, a: data.transpose(a["order"]),
-        tags=frozenset({"view"}),
     ),
     Operator(
         "reshape",
@@ -394,7 +393,6 @@ OPERATORS: tuple[Operator, ...] = (
             case((F, (2, 12)), shape=(2, 3, 4)),
         ),
         view=lambda data, a: data.reshape([int(s) for s in a["shape"]]),
-        tags=frozenset({"view"}),
     ),
     Operator(
         "slice",
@@ -412,7 +410,6 @@ OPERATORS: tuple[Operator, ...] = (
             case((F, (7,)), starts=(6,), sizes=(7,), steps=(-1,)),
         ),
         view=_slice_view,
-        tags=frozenset({"view"}),
     ),
     Operator(
         "concat",
@@ -457,7 +454,6 @@ OPERATORS: tuple[Operator, ...] = (
         (SHAPE,),
         cases=(case((F, (3, 1)), shape=(2, 3, 4)), case((F, ()), shape=(5,))),
         view=lambda data, a: np.broadcast_to(data, [int(s) for s in a["shape"]]),
-        tags=frozenset({"view"}),
     ),
     Operator(
         "tile",

@@ -42,8 +42,8 @@ def _pool(combiner: str) -> Callable[[Application], Tensor]:
 
         axes = ["n", *names, "c"]
         if applied.output.dtype == wide(applied.output.dtype):
-            return compute(applied.name, applied.output.shape, body, axes, family="pooling")
-        stage = compute(applied.stage("wide"), applied.output.shape, body, axes, family="pooling")
+            return compute(applied.name, applied.output.shape, body, axes)
+        stage = compute(applied.stage("wide"), applied.output.shape, body, axes)
         return rounded(applied.name, stage, applied.output.dtype)
 
     return formula
@@ -72,7 +72,7 @@ def _index(applied: Application) -> Tensor:
         flat = flat + (n * x.shape[-1] + c) * math.prod(sizes)
         return reduce("argmax", widened(at(x, (n, *source, c))), *kernel, index=E.index_value(flat))
 
-    return compute(applied.name, applied.output.shape, body, ["n", *names, "c"], family="pooling")
+    return compute(applied.name, applied.output.shape, body, ["n", *names, "c"])
 
 
 _ATTRIBUTES = (Attribute("kernel", "ints", "size of the window per spatial dimension"), STRIDES, DILATIONS)

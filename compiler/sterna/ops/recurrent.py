@@ -23,8 +23,6 @@ from sterna.te.expr import Expr
 from sterna.te.scan import scan
 from sterna.te.tensor import Tensor, compute, reduce_axis, total
 
-FAMILY = "recurrence"
-
 #: Activation functions of x, alpha and beta, and the defaults of these two (ONNX, operator RNN).
 ACTIVATIONS: Mapping[str, tuple[Callable[[Expr, float, float], Expr], float, float]] = {
     "affine": (lambda x, a, b: a * x + b, 1.0, 0.0),
@@ -105,9 +103,9 @@ class _Layer:
 
         name = self.applied.stage(suffix)
         if gate is None:
-            return compute(name, (steps, batch, weight.shape[1], hidden), element, family=FAMILY)
+            return compute(name, (steps, batch, weight.shape[1], hidden), element)
         chosen = Int({}, gate)
-        return compute(name, (steps, batch, hidden), lambda t, n, j: element(t, n, chosen, j), family=FAMILY)
+        return compute(name, (steps, batch, hidden), lambda t, n, j: element(t, n, chosen, j))
 
     def results(self, sequence: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
         """The results asked for: "y" of the sequence, "y_h" and "y_c" of the last states."""

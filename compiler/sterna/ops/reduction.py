@@ -42,7 +42,6 @@ def over(
     combiner: str,
     *,
     element: Callable[[Expr, tuple[Int, ...]], Expr] = lambda value, index: value,
-    family: str = "reduction",
 ) -> Tensor:
     """A stage that reduces `element(x[i], i)` over some dimensions; half floats are combined in float32."""
     inner = [reduce_axis(f"r{n}", x.shape[n]) for n in axes]
@@ -56,7 +55,7 @@ def over(
         varying = [axis for axis in inner if axis.extent != 1]
         return reduce(combiner, value, *varying) if varying else value
 
-    return compute(name, shape, body, family=family)
+    return compute(name, shape, body)
 
 
 def _reduction(combiner: str) -> Callable[[Application], Tensor]:
@@ -101,8 +100,7 @@ def _normalized(applied: Application, logarithm: bool) -> Tensor:
     """
     x = applied.input(0)
     axis = axis_of(applied["axis"], len(x.shape))
-    kind = "softmax"
-    peak = over(applied.stage("max"), x, (axis,), True, "max", family=kind)
+    peak = over(applied.stage("max"), x, (axis,), True, "max")
 
     def step(value: Expr) -> Expr:
         # ONNX defines softmax as a chain of operators: half floats are rounded after each of them.
@@ -111,11 +109,11 @@ def _normalized(applied: Application, logarithm: bool) -> Tensor:
     def shifted(index: tuple[Int, ...]) -> Expr:
         return step(widened(at(x, index)) - at(peak, _along(axis, index)))
 
-    powers = compute(applied.stage("exp"), x.shape, lambda *i: step(E.unary("exp", shifted(i))), family=kind)
-    total = over(applied.stage("sum"), powers, (axis,), True, "sum", family=kind)
+    powers = compute(applied.stage("exp"), x.shape, lambda *i: step(E.unary("exp", shifted(i))))
+    total = over(applied.stage("sum"), powers, (axis,), True, "sum")
     if not logarithm and x.dtype not in HALF:
-        share = compute(applied.stage("share"), total.shape, lambda *i: 1.0 / at(total, i), family=kind)
-        return compute(applied.name, x.shape, lambda *i: at(powers, i) * at(share, _along(axis, i)), family=kind)
+        share = compute(applied.stage("share"), total.shape, lambda *i: 1.0 / at(total, i))
+        return compute(applied.name, x.shape, lambda *i: at(powers, i) * at(share, _along(axis, i)))
 
     def final(*index: Int) -> Expr:
         divisor = step(at(total, _along(axis, index)))
@@ -123,7 +121,7 @@ def _normalized(applied: Application, logarithm: bool) -> Tensor:
             return E.cast(shifted(index) - step(E.unary("log", divisor)), x.dtype)
         return E.cast(at(powers, index) / divisor, x.dtype)
 
-    return compute(applied.name, x.shape, final, family=kind)
+    return compute(applied.name, x.shape, final)
 
 
 def _float_unchanged(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -154,7 +152,7 @@ def _arg(combiner: str) -> Callable[[Application], Tensor]:
             element = widened(at(x, (*rest[:axis], position, *rest[axis:])))
             return reduce(combiner, element, inner, index=E.index_value(position))
 
-        return compute(applied.name, applied.output.shape, body, family="reduction")
+        return compute(applied.name, applied.output.shape, body)
 
     return formula
 
@@ -204,8 +202,8 @@ def _running(applied: Application, combiner: str) -> Tensor:
         return reduce(combiner, E.select(E.compare(op, here, there), value, identity(combiner, value.dtype)), inner)
 
     if x.dtype == wide(x.dtype):
-        return compute(applied.name, x.shape, body, family="reduction")
-    return rounded(applied.name, compute(applied.stage("wide"), x.shape, body, family="reduction"), x.dtype)
+        return compute(applied.name, x.shape, body)
+    return rounded(applied.name, compute(applied.stage("wide"), x.shape, body), x.dtype)
 
 
 def _layer_norm_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -229,25 +227,22 @@ def _layer_norm(applied: Application) -> Tensor:
     def row(index: tuple[Int, ...]) -> tuple[Int, ...]:
         return tuple(ZERO if n >= first else i for n, i in enumerate(index))
 
-    kind = "normalization"
-    total = over(applied.stage("sum"), x, axes, True, "sum", family=kind)
-    mean = compute(applied.stage("mean"), total.shape, lambda *i: at(total, i) / divisor, family=kind)
+    total = over(applied.stage("sum"), x, axes, True, "sum")
+    mean = compute(applied.stage("mean"), total.shape, lambda *i: at(total, i) / divisor)
 
     def squared(value: Expr, index: tuple[Int, ...]) -> Expr:
         return (value - at(mean, row(index))) * (value - at(mean, row(index)))
 
-    spread = over(applied.stage("squares"), x, axes, True, "sum", element=squared, family=kind)
+    spread = over(applied.stage("squares"), x, axes, True, "sum", element=squared)
     scale = compute(
         applied.stage("scale"),
         spread.shape,
         lambda *i: 1.0 / E.unary("sqrt", at(spread, i) / divisor + applied["epsilon"]),
-        family=kind,
     )
     return compute(
         applied.name,
         x.shape,
         lambda *i: E.cast((widened(at(x, i)) - at(mean, row(i))) * at(scale, row(i)), x.dtype),
-        family=kind,
     )
 
 

@@ -223,8 +223,8 @@ def _fold(applied: Application) -> Tensor:
 
     axes = ["n", "c", *(f"i{d}" for d in range(len(kernel)))]
     if x.dtype == wide(x.dtype):
-        return compute(applied.name, applied.output.shape, body, axes, family="pooling")
-    stage = compute(applied.stage("wide"), applied.output.shape, body, axes, family="pooling")
+        return compute(applied.name, applied.output.shape, body, axes)
+    stage = compute(applied.stage("wide"), applied.output.shape, body, axes)
     return rounded(applied.name, stage, x.dtype)
 
 

@@ -65,17 +65,6 @@ def elementwise(allowed: Sequence[str], result: str | None = None, count: int | 
     return rule
 
 
-def unchanged(allowed: Sequence[str] = dtypes.ALL) -> TypeRule:
-    """The result has the type of the first operand."""
-
-    def rule(types: Types, attributes: Mapping[str, Any]) -> tuple[TensorType, ...]:
-        (first,) = present(types, 0)
-        check_dtype(first.dtype, allowed)
-        return (first,)
-
-    return rule
-
-
 def axis_of(axis: int, rank: int, what: str = "axis") -> int:
     """A non-negative axis from one that may count from the end."""
     if not -rank <= axis < rank:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sterna.errors import error
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Graph, Node, Value
+from sterna.ir.graph import Array, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike, OpenSizeError, as_int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
 from sterna.ir.sizes import sizes_wanted
@@ -48,16 +48,6 @@ class Call:
     in_place: tuple[int, ...]
     key: str
     assigns: bool = False
-
-
-def build_calls(graph: Graph, groups: Sequence[Group], views: Views) -> tuple[Call, ...]:
-    """The kernels of a partitioned graph without control flow, in execution order."""
-    calls = [call for group in groups for call in calls_of(group, views)]
-    producers = graph.producers()
-    for value, name in zip(graph.outputs, graph.output_names, strict=True):
-        if value not in producers and not value.is_constant and value not in graph.inputs:
-            raise AssertionError(f"output {name} has no producer")
-    return tuple(calls)
 
 
 def calls_of(group: Group, views: Views) -> list[Call]:

@@ -40,7 +40,6 @@ from sterna.te.tensor import Kernel, Tensor
 SCOPES: dict[str, Scope] = {scope.name: scope for scope in (REGISTER, STACK, SCRATCH, STATE)}
 #: Types that `narrow` stores constants in.
 NARROW = ("float16", "bfloat16")
-ANNOTATIONS = ("unrolled", "vectorized", "parallel", "tensorized")
 
 
 class Schedule:
@@ -273,7 +272,7 @@ class Schedule:
         t = s.tensor
         renamed = {a: Axis(a.name, a.extent) for a in t.axes}
         body = E.substitute_index(s.body, {a: of(b) for a, b in renamed.items()})
-        inner = Tensor(f"{stage}_acc", t.shape, t.dtype, tuple(renamed.values()), body, t.family)
+        inner = Tensor(f"{stage}_acc", t.shape, t.dtype, tuple(renamed.values()), body)
         self._add_stage(inner)
         s.body = inner[tuple(of(a) for a in t.axes)]
         s.leaves = [a.name for a in t.axes]
@@ -327,7 +326,7 @@ class Schedule:
         kept.insert(0 if outermost else len(kept), lane)
         sizes.insert(0 if outermost else len(sizes), as_int(factor))
         body = Reduce(reduction.dtype, combiner=reduction.combiner, a=element, axes=reduced)
-        partial = Tensor(name, tuple(sizes), s.tensor.dtype, tuple(kept), body, s.tensor.family)
+        partial = Tensor(name, tuple(sizes), s.tensor.dtype, tuple(kept), body)
         self._add_stage(partial)
         if ragged != ZERO:
             self.stages[partial.name].relations.append(

@@ -278,8 +278,8 @@ def _rebuild_stage(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]],
         body = E.rewrite(body, rule)
     if not axes:
         # A single element keeps one axis, so that a schedule has a place to compute its reductions at.
-        return Tensor(t.name, (ONE,), t.dtype, (Axis("i", 1),), body, t.family)
-    return Tensor(t.name, _merge_shape(t.shape, groups[t.name]), t.dtype, axes, body, t.family)
+        return Tensor(t.name, (ONE,), t.dtype, (Axis("i", 1),), body, t.must_hold)
+    return Tensor(t.name, _merge_shape(t.shape, groups[t.name]), t.dtype, axes, body, t.must_hold)
 
 
 def _reduction_runs(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]]) -> set[tuple[Axis, Axis]]:

@@ -239,8 +239,8 @@ class Bitcast(Expr):
 class Reduce(Expr):
     """A reduction over `axes`, the whole body of a stage. Tensor expressions only.
 
-    `combiner` is one of COMBINERS. `argmin` and `argmax` reduce pairs (value, index) and give the index of the first
-    extreme value: `a` is the value, `index` the index.
+    `combiner` is sum, prod, min, max, argmin, argmax, all or any. `argmin` and `argmax` reduce pairs (value, index) and
+    give the index of the first extreme value: `a` is the value, `index` the index.
     """
 
     combiner: str = ""
@@ -254,9 +254,6 @@ class Reduce(Expr):
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
         return replace(self, a=children[0], index=children[1] if len(children) > 1 else None)
-
-
-COMBINERS = ("sum", "prod", "min", "max", "argmin", "argmax", "all", "any")
 
 
 # ---------------------------------------------------------------- building

@@ -32,7 +32,7 @@ class Tensor:
         dtype: element type.
         axes: one `Axis` per dimension of a stage.
         body: the element at `axes`; a `Reduce` may only stand at its root.
-        family: what a schedule strategy should know of how the stage came about ("contraction", "softmax" ...); a hint.
+        must_hold: a bool without dimensions; the kernel fails where it is false.
         scan: the recurrence one of whose states, as it was before each step, this tensor is; then `body` is None.
     """
 
@@ -41,7 +41,7 @@ class Tensor:
     dtype: str
     axes: tuple[Axis, ...] = ()
     body: Expr | None = None
-    family: str = ""
+    must_hold: bool = False
     scan: Scan | None = None
 
     def __getitem__(self, index: Any) -> Load:
@@ -143,7 +143,7 @@ def compute(
     body: Callable[..., Expr | float | int],
     axes: Sequence[str] = (),
     dtype: str | None = None,
-    family: str = "",
+    must_hold: bool = False,
 ) -> Tensor:
     """A stage. `body` takes one `Int` per dimension and returns the element.
 
@@ -161,7 +161,7 @@ def compute(
         if dtype is None:
             raise TypeError(f"stage {name}: a constant body needs a dtype")
         element = E.const(element, dtype)
-    return Tensor(name, tuple(as_int(s) for s in shape), element.dtype, variables, element, family)
+    return Tensor(name, tuple(as_int(s) for s in shape), element.dtype, variables, element, must_hold)
 
 
 def reduce(combiner: str, a: Expr, *axes: Axis, index: Expr | None = None) -> Reduce:

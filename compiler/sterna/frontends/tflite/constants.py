@@ -15,7 +15,6 @@ from sterna.ops.builder import too_large
 
 #: Element types that have none of ours; complex ones may stand between operators.
 COMPLEX = ("complex64", "complex128")
-OTHERS = ("string", "resource", "variant", *COMPLEX)
 #: Bits of an element where several share a byte.
 _PACKED = {"int4": 4, "uint4": 4, "int2": 2}
 
