@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from sterna.pipeline import VERIFY
 from sterna.private import cache_directory
 
 FAMILIES = {
@@ -37,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Many tests have a cache of their own; what zig builds of the C libraries takes seconds and is the same for all.
     if (cache := cache_directory()) is not None:
         os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache / "zig"))
+    # What every pass of the compiler makes is verified, in this process and in those that tests start.
+    os.environ.setdefault(VERIFY, "1")
     config.addinivalue_line("markers", "family(name): the kind of machine that the test runs code for")
 
 

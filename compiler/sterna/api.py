@@ -7,17 +7,19 @@ outputs = bundle.run({"image": x})
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Union
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 
 from sterna.advice import Compile, Option
 from sterna.arguments import MOST_THREADS, Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
-from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph
+from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph, reading
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import (
     Model,
@@ -28,7 +30,6 @@ from sterna.frontends.formats import (
     read_model,
     reads_object,
 )
-from sterna.frontends.frontend import ReadOptions
 from sterna.frontends.source import Source
 from sterna.ir.limits import memory_for
 from sterna.names import model_name
@@ -36,12 +37,108 @@ from sterna.options import WEIGHTS
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.targets.target import Target, load_target
+from sterna.timing import timed
 from sterna.toolchain.processor import check_processor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: A target by its name or the path of its .toml file, or the description itself.
 TargetName = Union[str, "os.PathLike[str]", Target]
 
+F = TypeVar("F", bound=Callable[..., Any])
 
+
+class Settings(TypedDict, total=False):
+    """Further arguments of `compile`; what they mean, and what they are without being given, `options_of` says."""
+
+    compiler: str
+    weights: str
+    winograd: bool
+    signature: str | None
+    debug: bool
+    max_constant_bytes: int | None
+
+
+class BundleSettings(Settings, total=False):
+    """Further arguments of what does not load the bundle."""
+
+    all_variants: bool
+    single_file: bool
+
+
+def _shows(settings: type) -> Callable[[F], F]:
+    """Lets `help`, editors and the documentation see the settings of a function one by one."""
+
+    def show(function: F) -> F:
+        own = inspect.signature(function)
+        given = inspect.signature(options_of).parameters
+        further = [given[name] for name in (*Settings.__annotations__, *settings.__annotations__) if name in given]
+        named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = own.replace(parameters=[*named, *dict.fromkeys(further)])  # type: ignore[attr-defined]
+        return function
+
+    return show
+
+
+def options_of(
+    target: TargetName = "host",
+    shapes: Shapes | None = None,
+    dims: Dims | None = None,
+    generator: str = "c",
+    threads: int = 1,
+    *,
+    compiler: str = "zig",
+    weights: str = "fp32",
+    winograd: bool = False,
+    signature: str | None = None,
+    debug: bool = False,
+    max_constant_bytes: int | None = None,
+    all_variants: bool = False,
+    single_file: bool = False,
+    arguments: Arguments | None = None,
+) -> Options:
+    """The options of a compilation, of what a user asks for. The arguments are those of `compile` and `compile_to`.
+
+    Args:
+        arguments: others, in which mistakes may have been found already.
+
+    Raises:
+        SternaError: E0203, all arguments that are not what they must be; E0201 or E0202, there is no such target.
+    """
+    arguments = arguments or Arguments("E0203")
+    arguments.target(target, Target)
+    shapes, dims = arguments.shapes(shapes), arguments.dims(dims)
+    arguments.choice("generator", generator, GENERATORS)
+    threads = arguments.integer("threads", threads, 1, MOST_THREADS)
+    arguments.text("compiler", compiler)
+    arguments.choice("weights", weights, WEIGHTS)
+    winograd = arguments.flag("winograd", winograd)
+    arguments.text("signature", signature, optional=True)
+    debug = arguments.flag("debug", debug)
+    all_variants = arguments.flag("all_variants", all_variants)
+    single_file = arguments.flag("single_file", single_file)
+    if max_constant_bytes is not None:
+        max_constant_bytes = arguments.integer("max_constant_bytes", max_constant_bytes, 1)
+    arguments.done()
+    machine = target if isinstance(target, Target) else load_target(os.fspath(target))
+    check_processor(machine)
+    if all_variants and not machine.variants:
+        raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
+    return Options(
+        machine, generator, compiler, threads, debug,
+        variants=tuple(load_target(v) for v in machine.variants) if all_variants else (),
+        single_file=single_file,
+        weights=weights,
+        winograd=winograd,
+        shapes=tuple((name, None if sizes is None else tuple(sizes)) for name, sizes in (shapes or {}).items()),
+        dims=tuple((dims or {}).items()),
+        signature=signature,
+        max_constant_bytes=max_constant_bytes,
+    )  # fmt: skip
+
+
+@_shows(Settings)
 def compile(
     model: Model,
     target: TargetName = "host",
@@ -50,13 +147,7 @@ def compile(
     generator: str = "c",
     threads: int = 1,
     output: str | os.PathLike[str] | None = None,
-    *,
-    compiler: str = "zig",
-    weights: str = "fp32",
-    winograd: bool = False,
-    signature: str | None = None,
-    debug: bool = False,
-    max_constant_bytes: int | None = None,
+    **settings: Unpack[Settings],
 ) -> Bundle:
     """Compiles a model for this machine and loads it.
 
@@ -86,21 +177,21 @@ def compile(
     Raises:
         SternaError: everything that is wrong, at once.
     """
-    request = _request(
-        model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
-        signature=signature, debug=debug, max_constant_bytes=max_constant_bytes, output=output,
-        writes=output is not None,
-    )  # fmt: skip
-    if (reason := why_not_here(request.options.target)) is not None:
-        raise _elsewhere(request, target, reason, output)
+    arguments = _arguments(model)
+    if output is not None:
+        arguments.path("output", output)
+    options = options_of(target, shapes, dims, generator, threads, **settings, arguments=arguments)
+    if (reason := why_not_here(options.target)) is not None:
+        raise _elsewhere(model, options.target, target, reason, output)
     temporary = None
     if output is None:
         temporary = tempfile.TemporaryDirectory(prefix="sterna-bundle-")
         output = Path(temporary.name) / "bundle"
-    bundle = load(write_bundle(_compiled(request), output), request.options.threads)
+    bundle = load(write_bundle(compile_with(model, options), output), options.threads)
     return bundle if temporary is None else bundle.keep(temporary)
 
 
+@_shows(BundleSettings)
 def compile_to(
     output: str | os.PathLike[str],
     model: Model,
@@ -110,16 +201,9 @@ def compile_to(
     generator: str = "c",
     threads: int = 1,
     *,
-    compiler: str = "zig",
-    weights: str = "fp32",
-    winograd: bool = False,
-    signature: str | None = None,
-    debug: bool = False,
-    max_constant_bytes: int | None = None,
-    all_variants: bool = False,
-    single_file: bool = False,
     observe: Observe | None = None,
     progress: Progress | None = None,
+    **settings: Unpack[BundleSettings],
 ) -> Path:
     """Compiles a model for any target and writes the bundle; arguments as for `compile`.
 
@@ -132,15 +216,13 @@ def compile_to(
     Returns:
         The bundle's directory.
     """
-    request = _request(
-        model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
-        signature=signature, debug=debug, max_constant_bytes=max_constant_bytes, all_variants=all_variants,
-        single_file=single_file, output=output,
-        writes=True, observe=observe, progress=progress,
-    )  # fmt: skip
-    return write_bundle(_compiled(request, observe, progress), output)
+    arguments = _arguments(model, observe, progress)
+    arguments.path("output", output)
+    options = options_of(target, shapes, dims, generator, threads, **settings, arguments=arguments)
+    return write_bundle(compile_with(model, options, observe, progress), output)
 
 
+@_shows(BundleSettings)
 def compile_model(
     model: Model,
     target: TargetName = "host",
@@ -149,106 +231,38 @@ def compile_model(
     generator: str = "c",
     threads: int = 1,
     *,
-    compiler: str = "zig",
-    weights: str = "fp32",
-    winograd: bool = False,
-    signature: str | None = None,
-    debug: bool = False,
-    max_constant_bytes: int | None = None,
-    all_variants: bool = False,
-    single_file: bool = False,
     observe: Observe | None = None,
     progress: Progress | None = None,
+    **settings: Unpack[BundleSettings],
 ) -> Compiled:
     """Compiles a model without writing anything; arguments as for `compile_to`."""
-    request = _request(
-        model, target, shapes, dims, generator, threads, compiler=compiler, weights=weights, winograd=winograd,
-        signature=signature, debug=debug, max_constant_bytes=max_constant_bytes, all_variants=all_variants,
-        single_file=single_file, observe=observe,
-        progress=progress,
-    )  # fmt: skip
-    return _compiled(request, observe, progress)
+    arguments = _arguments(model, observe, progress)
+    options = options_of(target, shapes, dims, generator, threads, **settings, arguments=arguments)
+    return compile_with(model, options, observe, progress)
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What to compile and how: arguments that have been checked."""
-
-    model: Model
-    shapes: Shapes | None
-    dims: Dims | None
-    signature: str | None
-    options: Options
-    max_constant_bytes: int | None
-
-
-def _request(
-    model: Model,
-    target: TargetName,
-    shapes: Shapes | None,
-    dims: Dims | None,
-    generator: str,
-    threads: int,
-    *,
-    compiler: str,
-    weights: str,
-    winograd: bool,
-    signature: str | None,
-    debug: bool,
-    max_constant_bytes: int | None,
-    all_variants: bool = False,
-    single_file: bool = False,
-    output: str | os.PathLike[str] | None = None,
-    writes: bool = False,
-    observe: Observe | None = None,
-    progress: Progress | None = None,
-) -> _Request:
-    """The arguments of all functions here, checked.
-
-    Raises:
-        SternaError: E0203, all arguments that are not what they must be; E0201 or E0202, there is no such target.
-    """
-    arguments = Arguments("E0203")
-    arguments.model(model, reads_object, accepted, instead_of_bytes, instead_of_stream)
-    arguments.target(target, Target)
-    shapes, dims = arguments.shapes(shapes), arguments.dims(dims)
-    arguments.choice("generator", generator, GENERATORS)
-    threads = arguments.integer("threads", threads, 1, MOST_THREADS)
-    if writes:
-        arguments.path("output", output)
-    arguments.text("compiler", compiler)
-    arguments.choice("weights", weights, WEIGHTS)
-    winograd = arguments.flag("winograd", winograd)
-    arguments.text("signature", signature, optional=True)
-    debug = arguments.flag("debug", debug)
-    all_variants = arguments.flag("all_variants", all_variants)
-    single_file = arguments.flag("single_file", single_file)
-    if max_constant_bytes is not None:
-        max_constant_bytes = arguments.integer("max_constant_bytes", max_constant_bytes, 1)
-    arguments.function("observe", observe)
-    arguments.function("progress", progress)
-    arguments.done()
-    machine = target if isinstance(target, Target) else load_target(os.fspath(target))
-    check_processor(machine)
-    if all_variants and not machine.variants:
-        raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
-    variants = tuple(load_target(v) for v in machine.variants) if all_variants else ()
-    options = Options(machine, generator, compiler, threads, debug, variants, single_file, weights, winograd)
-    return _Request(model, shapes, dims, signature, options, max_constant_bytes)
-
-
-def _compiled(request: _Request, observe: Observe | None = None, progress: Progress | None = None) -> Compiled:
-    """What a request asks for."""
-    model, options = request.model, request.options
+def compile_with(
+    model: Model, options: Options, observe: Observe | None = None, progress: Progress | None = None
+) -> Compiled:
+    """The same, of options that have been made."""
     if progress is not None:
         progress("reading the model")
-    static, signature = options.target.static, request.signature
-    with memory_for(request.max_constant_bytes):
+    with memory_for(options.max_constant_bytes):
         source = Source.of(model)
-        graph = read_model(source, ReadOptions(request.shapes or {}, request.dims or {}, static, signature))
+        with timed("import"):
+            graph = read_model(source, reading(options))
         name = model_name(graph.name if source.path is None else str(source.path))
         compiled = compile_graph(graph, name, options, observe, progress)
     return replace(compiled, origin=_origin(source))
+
+
+def _arguments(model: Model, observe: Observe | None = None, progress: Progress | None = None) -> Arguments:
+    """The arguments that are no options, checked."""
+    arguments = Arguments("E0203")
+    arguments.model(model, reads_object, accepted, instead_of_bytes, instead_of_stream)
+    arguments.function("observe", observe)
+    arguments.function("progress", progress)
+    return arguments
 
 
 def _origin(source: Source) -> Origin | None:
@@ -264,11 +278,10 @@ def _origin(source: Source) -> Origin | None:
 
 
 def _elsewhere(
-    request: _Request, target: TargetName, reason: str, output: str | os.PathLike[str] | None
+    model: Model, machine: Target, target: TargetName, reason: str, output: str | os.PathLike[str] | None
 ) -> SternaError:
     """The refusal to compile for another machine what is to be loaded here."""
-    machine = request.options.target
-    path = os.fspath(request.model) if isinstance(request.model, (str, os.PathLike)) else None
+    path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     place = f"{Path(path or 'model').stem}-{machine.name}" if output is None else os.fspath(output)
     option = Option("target", machine.name if isinstance(target, Target) else os.fspath(target))
     return error(

@@ -9,6 +9,7 @@ from sterna.advice import Advice, Option
 from sterna.codegen.generators import check_generator
 from sterna.compiled import Compiled, Library, Origin
 from sterna.errors import Diagnostic, SternaError, error
+from sterna.frontends.frontend import ReadOptions
 from sterna.ir.graph import Graph
 from sterna.ir.printer import print_graph
 from sterna.ir.sizes import dimensions
@@ -51,6 +52,11 @@ def compile_graph(
     return compiled
 
 
+def reading(options: Options) -> ReadOptions:
+    """What a front end is asked for."""
+    return ReadOptions(dict(options.shapes), dict(options.dims), options.target.static, options.signature)
+
+
 def _check_packaging(options: Options) -> None:
     target = options.target
     if options.variants and options.single_file:
@@ -71,4 +77,4 @@ def _check_names(graph: Graph) -> None:
         raise SternaError(Diagnostic("E0103", title, (), fix) for title in titles)
 
 
-__all__ = ["STAGES", "Compiled", "Library", "Options", "Origin", "compile_graph", "outline_of"]
+__all__ = ["STAGES", "Compiled", "Library", "Options", "Origin", "compile_graph", "outline_of", "reading"]

@@ -21,6 +21,7 @@ from sterna.cli.output import bar, duration, size
 from sterna.debug.describe import dimension_text
 from sterna.driver import STAGES
 from sterna.errors import CODES, SternaError
+from sterna.pipeline import PIPELINE
 from sterna.runtime.inputs import TensorSpec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,6 +131,29 @@ def test_dumps_of_every_stage(tmp_path: Path) -> None:
     assert "// after memory" in result.stdout
     assert "// after source" not in result.stdout
     assert "arena" in result.stderr, "what is for people makes way for the dump"
+
+
+def test_times_of_every_stage(tmp_path: Path) -> None:
+    command = ("compile", MODEL, "-o", tmp_path / "d", "--time-passes")
+    facts = as_json(*command, "--generator", "llvm")
+    rows = {row["name"]: row for row in facts["times"]}
+    first, *passes, last = rows
+    assert (first, last) == ("import", "write")
+    assert passes == [each.name for each in PIPELINE if each.name in passes]
+    assert {"layout", "views", "join", "memory", "schedule", "loops", "pack", "source", "libraries"} <= {*passes}
+    assert "winograd" not in rows, "it does not apply"
+    assert sum(row["share"] for row in facts["times"]) == pytest.approx(1, abs=1e-4)
+    assert 0 < sum(row["seconds"] for row in facts["times"]) <= facts["seconds"]
+    kernels = [part["name"] for part in rows["lower"]["parts"]]
+    assert len(kernels) == facts["kernels"] == len(rows["loops"]["parts"])
+    assert any("conv" in name for name in kernels)
+    assert [part["name"] for part in rows["libraries"]["parts"]] == ["llvm for host", "link model.so"]
+    assert "times" not in as_json(*command[:-1])
+    result = sterna_cli(*command)
+    assert "materialize-outputs" in result.stderr
+    assert "c for host" in result.stderr
+    assert "materialize-outputs" not in result.stdout
+    assert "compiled in" in result.stdout
 
 
 # ---- run ----

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 import sterna
 from sterna import SternaError
+from sterna.api import options_of
 from sterna.cli import program
 from sterna.debug.totals import model_facts
 from sterna.debug.verify import verify_model
@@ -120,7 +121,7 @@ class _Wrong(DenseFrontend):
 
 def test_verify_compares_with_the_reference_of_the_format(network: Network) -> None:
     with register(_Wrong()):
-        report = verify_model(network, generator="llvm")
+        report = verify_model(network, options_of(generator="llvm"))
     assert not report.ok
     assert report.reference == f"numpy-dense {np.__version__}"
     assert report.first is not None

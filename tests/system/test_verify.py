@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import sterna.debug.verify as verification
+from sterna.api import options_of
 from sterna.cli import program
 from sterna.debug.random_inputs import random_inputs
 from sterna.debug.verify import compare, verify_model
@@ -32,7 +33,7 @@ MODEL = DEMO / "digits.onnx"
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 def test_agreement_with_onnxruntime(generator: str, threads: int) -> None:
     pytest.importorskip("onnxruntime")
-    report = verify_model(MODEL, generator=generator, threads=threads)
+    report = verify_model(MODEL, options_of(generator=generator, threads=threads))
     assert report.ok
     assert report.reference.startswith("onnxruntime ")
     assert [check.name for check in report.outputs] == ["scores"]
@@ -183,7 +184,7 @@ def test_random_inputs() -> None:
 def test_refusals(tmp_path: Path) -> None:
     for wanted, options in (
         ("E0203", {"against": "oracle"}),
-        ("E0507", {"target": "cortex-m4"}),
+        ("E0507", {"options": options_of("cortex-m4")}),
         ("E0601", {"inputs": {}}),
         ("E0602", {"inputs": {"image": np.zeros((1, 1, 8, 8), np.float32), "more": np.zeros(1)}}),
     ):
@@ -210,4 +211,4 @@ def test_operators_whose_reference_kernel_is_flawed_or_missing(operator: str, tm
         graph.op("ELU", [graph.input(np.ones((2, 6), np.float32))], [graph.output("float32", (2, 6))])
     file = tmp_path / "model.tflite"
     file.write_bytes(model.content())
-    assert verify_model(file, generator="llvm").ok
+    assert verify_model(file, options_of(generator="llvm")).ok

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
+from sterna.api import options_of
 from sterna.cli import program
 from sterna.debug.trades import WINOGRAD
 from sterna.debug.verify import Report, verify_model
@@ -56,7 +57,8 @@ def network(batch: int | str = 2) -> onnx.ModelProto:
 
 
 def verified(model: onnx.ModelProto | Path, **settings: Any) -> Report:
-    return verify_model(model, generator="llvm", **settings)
+    asked = {name: settings.pop(name) for name in ("weights", "winograd", "dims") if name in settings}
+    return verify_model(model, options_of(generator="llvm", **asked), **settings)
 
 
 @pytest.mark.parametrize("against", ["auto", "interpreter"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sterna.api import compile_model
+from sterna.api import compile_model, options_of
 from sterna.bundle.directory import write_files
 from sterna.bundle.writer import bundle_files, write_bundle
 from sterna.debug.golden import golden_files, golden_sets
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.family("wasm32")
 
 
 def _compile(place: Path, model: object, dims: dict[str, tuple[int, int]] | None = None, **options: object) -> None:
-    golden = None if options.get("single_file") else golden_files(*golden_sets(model, None, dims, 3))  # type: ignore[arg-type]
+    golden = None if options.get("single_file") else golden_files(*golden_sets(model, options_of(dims=dims), 3))
     compiled = compile_model(model, "browser", None, dims, **options)  # type: ignore[arg-type]
     write_files(bundle_files(compiled, golden), place)
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sterna.api import compile_model
+from sterna.api import compile_with
 from sterna.bundle.directory import Written, write_files
 from sterna.bundle.writer import bundle_files
 from sterna.cli import options
+from sterna.cli.asked import takes_options
 from sterna.cli.output import Signature, console, duration, echo, left_alone, print_json, size, steps
 from sterna.cli.output import files as files_text
 from sterna.cli.output import signature as signature_text
+from sterna.cli.times import print_times, times_json
 from sterna.debug.golden import golden_files, golden_sets
 from sterna.debug.rounding import rounding_errors
 from sterna.driver import STAGES, Compiled
@@ -24,6 +29,8 @@ from sterna.escape import rich as escape
 from sterna.frontends.formats import titles
 from sterna.ir.graph import Value
 from sterna.names import model_name
+from sterna.options import Options
+from sterna.timing import recording, timed
 
 _STEPS = 8  # those of api.compile_model, and the last one here
 
@@ -50,24 +57,18 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     "--dump-after", "dumps", multiple=True, metavar="STAGE", type=click.Choice([*STAGES, "all"]),
     help=f"Print the result of a stage of the compiler: {', '.join(STAGES)} or all.",
 )  # fmt: skip
+@click.option("--time-passes", is_flag=True, help="Show what every stage of the compiler took, and its slowest parts.")
 @options.json_option
+@click.pass_context
+@takes_options
 def command(
+    context: click.Context,
     model: Path,
-    target: str,
-    shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
-    dims: tuple[tuple[str, int | tuple[int, int]], ...],
-    generator: str,
-    cc: str,
-    weights: str,
-    winograd: bool,
-    threads: int,
+    make_options: Callable[[], Options],
     output: Path | None,
-    single_file: bool,
-    all_variants: bool,
     golden: int | None,
-    signature: str | None,
-    debug: bool,
     dumps: tuple[str, ...],
+    time_passes: bool,
     as_json: bool,
 ) -> None:
     seen: dict[str, str] = {}
@@ -78,40 +79,32 @@ def command(
             if not as_json:
                 echo(f"// after {stage}\n{text.rstrip()}\n")
 
-    sizes = options.unique(shapes, "--shape"), options.unique(dims, "--dim")
-    start = time.perf_counter()
-    with steps(_STEPS, quiet=as_json or bool(dumps)) as progress:
-        compiled = compile_model(
-            model,
-            target,
-            *sizes,
-            generator,
-            threads,
-            compiler=cc,
-            weights=weights,
-            winograd=winograd,
-            signature=signature,
-            debug=debug,
-            all_variants=all_variants,
-            single_file=single_file,
-            observe=observe if dumps else None,
-            progress=progress,
-        )
-        sets = _golden(model, shapes, dims, golden, signature, weights, winograd) if golden else None
-        files = bundle_files(compiled, sets)
-        progress("writing the bundle")
-        written = write_files(files, output or _default_place(model, target))
+    asked, start = make_options(), time.perf_counter()
+    plain = replace(asked, weights="fp32", winograd=False)
+    timing = recording() if time_passes else nullcontext()
+    with steps(_STEPS, quiet=as_json or bool(dumps)) as progress, timing as times:
+        compiled = compile_with(model, asked, observe if dumps else None, progress)
+        sets = golden_files(*golden_sets(model, asked, golden)) if golden else None
+        with timed("write"):
+            files = bundle_files(compiled, sets)
+            progress("writing the bundle")
+            written = write_files(files, output or _default_place(model, context.params["target"]))
     seconds = time.perf_counter() - start
-    error = None
-    rounded = weights != "fp32" or winograd
-    if rounded:
-        wide = compile_model(model, target, *sizes, generator, threads, compiler=cc, signature=signature)
-        error = _rounding(compiled, wide)
-    summary = {**describe(compiled, written, seconds), **({"rounding_error": error} if rounded else {})}
+    summary = describe(compiled, written, seconds)
+    if asked != plain:
+        summary["rounding_error"] = _rounding(compiled, compile_with(model, _alone(plain)))
     if as_json:
-        print_json({**summary, **({"dumps": seen} if dumps else {})})
-    else:
-        _print(compiled, summary, written, to_stderr=bool(dumps))
+        times_of = {} if times is None else {"times": times_json(times)}
+        print_json({**summary, **({"dumps": seen} if dumps else {}), **times_of})
+        return
+    _print(compiled, summary, written, to_stderr=bool(dumps))
+    if times is not None:
+        print_times(times)
+
+
+def _alone(options: Options) -> Options:
+    """The options of a bundle that is only run here."""
+    return replace(options, debug=False, variants=(), single_file=False)
 
 
 def _rounding(narrow: Compiled, wide: Compiled) -> float | None:
@@ -125,19 +118,6 @@ def _rounding(narrow: Compiled, wide: Compiled) -> float | None:
         if problem.codes != ("E0507",):
             raise
         return None
-
-
-def _golden(
-    model: Path,
-    shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
-    dims: tuple[tuple[str, int | tuple[int, int]], ...],
-    count: int,
-    signature: str | None,
-    weights: str,
-    winograd: bool,
-) -> dict[str, bytes]:
-    given = {name: sizes for name, sizes in shapes if sizes is not None}
-    return golden_files(*golden_sets(model, given, dict(dims), count, signature, weights, winograd))
 
 
 def _default_place(model: Path, target: str) -> Path:

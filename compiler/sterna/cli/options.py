@@ -96,7 +96,7 @@ def model_options(function: F) -> F:
                          help="Size of a named dimension: batch=1."),
             click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True,
                          help="Generate C and call a C compiler, or generate code in this process with LLVM."),
-            click.option("--cc", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
+            click.option("--cc", "compiler", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
                          help="C compiler that the C generator calls."),
             click.option("--weights", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True,
                          help="Store the weights rounded to 16 bits; computation stays in fp32."),

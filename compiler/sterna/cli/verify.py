@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from sterna.cli import options
+from sterna.cli.asked import takes_options
 from sterna.cli.failures import errors_json, print_errors
 from sterna.cli.output import console, print_json, steps, table
 from sterna.debug.comparison import Difference, TensorCheck
@@ -20,6 +21,7 @@ from sterna.debug.verify import TOLERANCE, Report, verify_model
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.escape import rich as escape
 from sterna.frontends.formats import AUTO, find, references
+from sterna.options import Options
 from sterna.runtime import load
 from sterna.runtime.golden import ReplayedOutput
 from sterna.runtime.inputs import read_archive
@@ -58,22 +60,15 @@ class _Reference(click.Choice[str]):
 @click.option("--golden", is_flag=True, help="Replay the golden sets of a bundle, which stands in place of MODEL.")
 @options.json_option
 @click.pass_context
+@takes_options
 def command(
     context: click.Context,
     model: Path,
-    target: str,
-    shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
-    dims: tuple[tuple[str, int | tuple[int, int]], ...],
-    generator: str,
-    cc: str,
-    weights: str,
-    winograd: bool,
-    threads: int,
+    make_options: Callable[[], Options],
     inputs: Path | None,
     seed: int,
     tolerance: float,
     against: str,
-    signature: str | None,
     golden: bool,
     as_json: bool,
 ) -> int:
@@ -82,28 +77,14 @@ def command(
     If an output differs, the message names the first tensor that does, and the exit status is 1.
     """
     if golden:
-        return _replayed(model, _golden_options(context, tolerance), threads, as_json)
+        return _replayed(model, _golden_options(context, tolerance), context.params["threads"], as_json)
     if model.is_dir() and find(model) is None:
         fix = f"sterna verify {model} --golden, for a bundle compiled with --golden N; or give the model's file"
         raise error("E0006", f"{model} is a directory, not a model", fix=fix)
     arrays = read_archive(inputs) if inputs is not None else None
     with steps(_STEPS, quiet=as_json) as progress:
         report = verify_model(
-            model,
-            target,
-            options.unique(shapes, "--shape"),
-            options.unique(dims, "--dim"),
-            generator,
-            threads,
-            compiler=cc,
-            weights=weights,
-            winograd=winograd,
-            inputs=arrays,
-            seed=seed,
-            tolerance=tolerance,
-            against=against,
-            signature=signature,
-            progress=progress,
+            model, make_options(), inputs=arrays, seed=seed, tolerance=tolerance, against=against, progress=progress
         )
     mistake = None if report.ok else SternaError(_disagreements(report))
     if as_json:

@@ -17,6 +17,7 @@ from sterna.codegen.source import helper_facts, idiom_headers, kernel_texts
 from sterna.errors import error
 from sterna.loops.program import Function
 from sterna.targets.target import Target
+from sterna.timing import timed
 from sterna.toolchain.compilers import compile_many
 
 #: Kernels per translation unit: a model's units are compiled side by side, and do not depend on the machine.
@@ -40,7 +41,8 @@ def objects(kernels: KernelSet, target: Target, compiler: str) -> list[bytes]:
             f"the target {target.name} has no machine to compile for",
             fix="take the generated kernels.c, or name a target with a triple",
         )
-    units = generate_units(kernels.functions, target, kernels.model, kernels.comments, UNIT)
+    with timed("C text"):
+        units = generate_units(kernels.functions, target, kernels.model, kernels.comments, UNIT)
     return compile_many(units, target, compiler)
 
 

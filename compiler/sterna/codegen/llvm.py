@@ -25,6 +25,7 @@ from sterna.errors import error, internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.loops.program import Function, most
 from sterna.targets.target import Target
+from sterna.timing import timed
 from sterna.toolchain.link import export_name
 
 ABI = 1
@@ -45,7 +46,8 @@ def compile_module(functions: Sequence[Function], target: Target, model: str) ->
 
     The same programs give the same bytes; an object made before is taken from the cache.
     """
-    text = module_text(functions, target, model)
+    with timed("LLVM assembly"):
+        text = module_text(functions, target, model)
     entry = caching.key("llvm", f"llvmlite {llvmlite.__version__} {llvm.llvm_version_info}", str(target.static), text)
     return Cache("objects", cache_directory()).get_or_make(entry, lambda: emit_object(text, target))
 
@@ -92,6 +94,11 @@ def emit_object(text: str, target: Target) -> bytes:
     Raises:
         SternaError: E0901, the text is not valid.
     """
+    with timed("LLVM's optimizer and code generation"):
+        return _emit(text, target)
+
+
+def _emit(text: str, target: Target) -> bytes:
     machine = target_machine(target)
     try:
         module = llvm.parse_assembly(text, llvm.create_context())

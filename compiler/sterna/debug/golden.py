@@ -21,9 +21,8 @@ from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs, specs_of
 from sterna.debug.trades import WINOGRAD
 from sterna.debug.verify import TOLERANCE, trial_sizes
-from sterna.driver import Options, compile_graph
+from sterna.driver import Options, compile_graph, reading
 from sterna.frontends.formats import Model, read_model, reference_for
-from sterna.frontends.frontend import ReadOptions
 from sterna.frontends.source import Source
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
@@ -36,28 +35,27 @@ from sterna.targets.target import load_target
 
 def golden_sets(
     model: Model,
-    shapes: Mapping[str, Sequence[int] | None] | None,
-    dims: Mapping[str, int | tuple[int, int]] | None,
+    options: Options,
     count: int,
-    signature: str | None = None,
-    weights: str = "fp32",
-    winograd: bool = False,
 ) -> tuple[str, list[GoldenSet]]:
     """The reference's name, and `count` sets of random inputs with its outputs; sizes of open dimensions vary.
 
     The reference is the runtime of the model's format, or where that is not installed the interpreter; for weights that
     are to be rounded, this machine with the same weights rounded before and stored in fp32. An output that rounding
     alone moves further than others may has a tolerance of its own.
+
+    Args:
+        options: what the bundle is compiled with.
     """
-    source, reading = Source.of(model), ReadOptions(shapes or {}, dims or {}, signature=signature)
-    graph = read_model(source, reading)
+    source, asked, weights = Source.of(model), replace(reading(options), static=False), options.weights
+    graph = read_model(source, asked)
     symbols = dimensions(graph)
     trials: Sequence[Mapping[str, int]] = trial_sizes(symbols) if symbols else [{}]
-    reference = reference_for(source, options=reading)
+    reference = reference_for(source, options=asked)
     sets = []
     for n in range(count):
         trial = trials[n % len(trials)]
-        sized = read_model(source, replace(reading, dims={**reading.dims, **trial})) if trial else graph
+        sized = read_model(source, replace(asked, dims={**asked.dims, **trial})) if trial else graph
         inputs = random_inputs(specs_of(sized), seed=n, words=sized.strings)
         again = None
         if weights != "fp32":
@@ -69,7 +67,7 @@ def golden_sets(
         outputs = run(inputs)
         same = tuple(compare(name, array, array) for name, array in outputs.items() if is_float(array))
         checks = with_spread(same, run, inputs, outputs, again)
-        usual = WINOGRAD if winograd else TOLERANCE
+        usual = WINOGRAD if options.winograd else TOLERANCE
         own = {check.name: max(usual, 4 * check.spread) for check in checks}
         sets.append(GoldenSet(inputs, outputs, {name: most for name, most in own.items() if most > TOLERANCE}))
     if weights != "fp32":

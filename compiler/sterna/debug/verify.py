@@ -17,16 +17,17 @@ from pathlib import Path
 import numpy as np
 
 from sterna.advice import Advice, Option
+from sterna.api import options_of
 from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Checks, Difference, Inputs, Run, TensorCheck, compare, with_spread, worst
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs, specs_of
 from sterna.debug.trades import Trade, judge_trades
-from sterna.driver import Compiled, Options, compile_graph
+from sterna.driver import Compiled, Options, compile_graph, reading
 from sterna.errors import error
 from sterna.frontends import frontend
 from sterna.frontends.formats import AUTO, Model, read_model, reference_for, references
-from sterna.frontends.frontend import ReadOptions, Reference
+from sterna.frontends.frontend import Reference
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
@@ -37,8 +38,6 @@ from sterna.pipeline import graph_passes
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.runtime.inputs import Array, match_inputs, only_input
-from sterna.targets.target import Target, load_target
-from sterna.toolchain.processor import check_processor
 
 TOLERANCE = 1e-4  # relative to the tensor's largest magnitude
 
@@ -76,34 +75,24 @@ class Report:
 
 def verify_model(
     model: Model,
-    target: str | Target = "host",
-    shapes: Mapping[str, Sequence[int] | None] | None = None,
-    dims: Mapping[str, int | tuple[int, int]] | None = None,
-    generator: str = "c",
-    threads: int = 1,
+    options: Options | None = None,
     *,
-    compiler: str = "zig",
-    weights: str = "fp32",
-    winograd: bool = False,
     inputs: Mapping[str, Array] | None = None,
     seed: int = 0,
     tolerance: float = TOLERANCE,
     against: str = AUTO,
-    signature: str | None = None,
     progress: Say | None = None,
 ) -> Report:
     """Compiles a model, runs it here and compares every output.
 
     Args:
-        target: one that this machine can run.
+        options: for a target that this machine can run (`api.options_of`); None: the usual ones.
         inputs: arrays by name; without them random ones, made from `seed`. Where dimensions stay open, the model is
             compiled once and tried at several sizes.
         tolerance: of the largest difference, relative to the output's largest magnitude.
         against: the runtime of the model's format (`frontends.formats.references` has all), "interpreter", or "auto":
             the former if it is installed.
-        signature: which of the model's signatures, where its format has some; None: its first graph.
         progress: called with a few words at the start of every longer step.
-        The others are those of `sterna.compile`.
 
     Raises:
         SternaError: the model cannot be compiled, E06xx an input does not fit, E0004 or E0009 there is no reference.
@@ -111,22 +100,20 @@ def verify_model(
     if against not in references():
         raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(references())}")
     say = progress or (lambda words: None)
-    machine = target if isinstance(target, Target) else load_target(target)
-    check_processor(machine)
-    if (reason := why_not_here(machine)) is not None:
+    asked = options or options_of()
+    if (reason := why_not_here(asked.target)) is not None:
         fix = Advice("verify with ", Option("target", "host"))
-        raise error("E0507", f"the target {machine.name} cannot be run here: {reason}", fix=fix)
-    source, reading = Source.of(model), ReadOptions(shapes or {}, dims or {}, signature=signature)
-    reference = reference_for(source, against, reading)
+        raise error("E0507", f"the target {asked.target.name} cannot be run here: {reason}", fix=fix)
+    source, read_as = Source.of(model), reading(asked)
+    reference = reference_for(source, against, read_as)
     say("reading the model")
-    graph = read_model(source, reading)
-    asked = Options(machine, generator, compiler, threads, weights=weights, winograd=winograd)
+    graph = read_model(source, read_as)
     plain = replace(asked, weights="fp32", winograd=False)
     name = "model" if source.path is None else model_name(str(source.path))
     if (symbols := open_dimensions(graph)) and inputs is None:
         trials = trial_sizes(symbols)
         feeds = [random_inputs(specs_of(graph, trial), seed, graph.strings) for trial in trials]
-        sized = [replace(reading, dims={**reading.dims, **trial}) for trial in trials]
+        sized = [replace(read_as, dims={**read_as.dims, **trial}) for trial in trials]
         report = _Check(graph, name, plain, tolerance, reference, say).at_sizes(
             feeds, [partial(read_model, source, each) for each in sized]
         )

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +18,7 @@ from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.errors import error
 from sterna.targets.target import Target
+from sterna.timing import timed
 from sterna.toolchain import zig as zigs
 
 #: What every compiler is told. -ffp-contract=off: a fused multiply-add is written where it is meant. -fno-math-errno:
@@ -64,8 +66,9 @@ def compile_many(
     """The objects of several translation units, compiled in parallel; `jobs` defaults to the number of processors."""
     if len(sources) == 1:
         return [compile_c(sources[0], target, compiler, extra_flags)]
+    contexts = [copy_context() for _ in sources]  # whoever times the caller times what the threads do
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        return list(pool.map(lambda source: compile_c(source, target, compiler, extra_flags), sources))
+        return list(pool.map(lambda c, s: c.run(compile_c, s, target, compiler, extra_flags), contexts, sources))
 
 
 def compile_data(data: bytes, symbol: str, target: Target) -> bytes:
@@ -177,15 +180,16 @@ def run(command: Sequence[str], directory: Path, subject: str) -> None:
         SternaError: E0402 it cannot be started, E0403 it failed; with its first error lines and the command.
     """
     try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            env=zigs.environment(directory),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        with timed(f"{Path(command[0]).name}: {subject}"):
+            done = subprocess.run(
+                command,
+                cwd=directory,
+                env=zigs.environment(directory),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
     except OSError as problem:
         raise error("E0402", f"{command[0]} cannot be started: {problem.strerror or problem}") from None
     if done.returncode == 0:
