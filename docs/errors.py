@@ -41,7 +41,7 @@ from sterna.loops.verify import verify
 from sterna.runtime import building, library
 from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from sterna.toolchain.compilers import compile_c
 from sterna.toolchain.link import link_library
 

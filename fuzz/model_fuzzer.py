@@ -46,7 +46,8 @@ from sterna.frontends.frontend import ReadOptions
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, has_regions
 from sterna.runtime import load
-from sterna.targets.target import Target, load_target
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
 
 SECONDS = 10.0  # of processor time that one model may take
 STUCK = 90.0  # seconds without progress after which the process is ended from outside: a native library hangs

@@ -36,7 +36,8 @@ from sterna.names import model_name
 from sterna.options import WEIGHTS
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
-from sterna.targets.target import Target, load_target
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.processor import check_processor
 

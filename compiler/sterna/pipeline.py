@@ -42,7 +42,7 @@ from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weig
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.stages import Grouped, Outline, Sequenced, Viewed
 from sterna.passes.views import plan_views
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from sterna.timing import timed
 
 GraphPass = Callable[[Graph], Graph]

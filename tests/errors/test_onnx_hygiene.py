@@ -28,7 +28,7 @@ from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 from sterna.runtime import load
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 
 node = helper.make_node
 BOOL, I64 = TensorProto.BOOL, TensorProto.INT64

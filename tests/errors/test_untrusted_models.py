@@ -27,7 +27,7 @@ from sterna.errors import SternaError
 from sterna.frontends import tflite
 from sterna.frontends.formats import read_model
 from sterna.ir.limits import check_constants, counting, memory_for, memory_of
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support.tflite_builder import GraphWriter, ModelWriter, Scale
 
 node = helper.make_node

@@ -19,7 +19,8 @@ from sterna.passes.attention import find_attention
 from sterna.passes.fuse import fuse
 from sterna.passes.partition import Partition
 from sterna.passes.views import plan_views
-from sterna.targets.target import Target, host, load_target
+from sterna.targets.description import host, load_target
+from sterna.targets.target import Target
 from support.compiling import build, check, compiled, input_value
 
 #: More examples than the suite has time for, different ones in every run.

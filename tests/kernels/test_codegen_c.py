@@ -21,7 +21,8 @@ from sterna.ir.graph import Graph
 from sterna.ir.integer import Symbol, minimum, of
 from sterna.ops import Builder
 from sterna.runtime import load
-from sterna.targets.target import Target, host, load_target
+from sterna.targets.description import host, load_target
+from sterna.targets.target import Target
 from sterna.toolchain.check import read_elf
 from sterna.toolchain.compilers import compile_many, compiler_command
 from support.compiling import build, check, compiled, input_value

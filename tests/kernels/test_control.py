@@ -23,7 +23,7 @@ from sterna.ops.control import CONDITION, NUMBER, branches, loop
 from sterna.passes.linearize import Repeat
 from sterna.pipeline import optimize
 from sterna.runtime import load
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 
 MATRIX = tensor_type("float32", (4, 4))
 Values = tuple[Value, ...]

@@ -12,7 +12,8 @@ from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
-from sterna.targets.target import Target, load_target
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
 from sterna.te.interpreter import run_kernel
 from support.compiling import run_schedule
 from support.intrinsic_kernels import feeds_of, kernel_of, schedule_of

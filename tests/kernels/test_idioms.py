@@ -10,8 +10,8 @@ import pytest
 
 from sterna.codegen.machine import find_idioms
 from sterna.intrinsics.idioms import IDIOMS
+from sterna.targets.description import host, load_target
 from sterna.targets.features import features
-from sterna.targets.target import host, load_target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from support.compiling import run_schedule

@@ -19,7 +19,8 @@ from sterna.loops.printer import print_function
 from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
-from sterna.targets.target import Target, host, load_target, target_names
+from sterna.targets.description import host, load_target, target_names
+from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total

@@ -21,7 +21,7 @@ from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.schedule.schedule import Schedule
-from sterna.targets.target import host, load_target
+from sterna.targets.description import host, load_target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.position import position

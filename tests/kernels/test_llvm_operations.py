@@ -13,7 +13,7 @@ import pytest
 from sterna.codegen.llvm import compile_module, emit_object, module_text
 from sterna.ir import dtypes
 from sterna.loops import program as P
-from sterna.targets.target import host, load_target
+from sterna.targets.description import host, load_target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder

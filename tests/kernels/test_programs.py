@@ -25,7 +25,8 @@ from sterna.loops.share import share
 from sterna.loops.unroll import unroll
 from sterna.loops.verify import verify
 from sterna.schedule.strategies import Context, propose
-from sterna.targets.target import Target, host
+from sterna.targets.description import host
+from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total

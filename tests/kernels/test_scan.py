@@ -20,7 +20,8 @@ from sterna.ops import operators
 from sterna.ops.evaluate import evaluate
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
-from sterna.targets.target import Target, host
+from sterna.targets.description import host
+from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.collapse import collapse
 from sterna.te.interpreter import run_kernel

@@ -20,7 +20,8 @@ from sterna.passes.separable import find_separable
 from sterna.passes.views import plan_views
 from sterna.schedule.strategies import separable
 from sterna.schedule.strategies.separable import Sizes
-from sterna.targets.target import Target, host, load_target
+from sterna.targets.description import host, load_target
+from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
 from support.compiling import build, check, compiled, input_value
 

@@ -14,7 +14,7 @@ from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.schedule.schedule import Schedule
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support.small_kernels import matmul, run
 from support.thread_programs import function, load, over_threads
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Value
 from sterna.schedule.strategies.tasks import even_group
-from sterna.targets.target import Target, host
+from sterna.targets.description import host
+from sterna.targets.target import Target
 from support.compiling import build, check
 from support.random_kernels import FAMILIES, Kernels, graph_of
 

@@ -31,9 +31,10 @@ from sterna.runtime import cpu_has
 from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
+from sterna.targets import description as targets
 from sterna.targets import self_test
-from sterna.targets import target as targets
-from sterna.targets.target import Target, load_target
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total

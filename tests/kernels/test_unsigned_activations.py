@@ -14,7 +14,7 @@ from sterna.ops import Builder
 from sterna.options import Options
 from sterna.passes.context import context_of
 from sterna.pipeline import optimize
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support.compiling import input_value
 
 RANDOM = np.random.default_rng(4)

@@ -14,7 +14,7 @@ from sterna.driver import Options, compile_graph
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
 from sterna.runtime import load
-from sterna.targets.target import host
+from sterna.targets.description import host
 from support.compiling import check
 
 

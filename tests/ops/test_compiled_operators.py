@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sterna.targets.target import Target, host
+from sterna.targets.description import host
+from sterna.targets.target import Target
 from support.compiling import build
 from support.every_operator import agree, every_operator
 

@@ -20,7 +20,7 @@ from sterna.frontends.onnx import read
 from sterna.ir.sizes import open_dimensions
 from sterna.pipeline import optimize
 from sterna.runtime import load
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support.control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHILE, model, numbers
 
 Feeds = Mapping[str, Any]

@@ -14,7 +14,7 @@ from onnx import TensorProto, numpy_helper
 import sterna
 from sterna.driver import Options, compile_graph
 from sterna.frontends.onnx import read
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support.open_networks import OpenGraph
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")

@@ -16,7 +16,7 @@ from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends import tflite
 from sterna.runtime import load
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support.tflite_builder import ModelWriter, Scale, reference
 
 SETTINGS = {

@@ -23,7 +23,7 @@ from sterna.debug.interpret import interpret
 from sterna.driver import Options, compile_graph
 from sterna.frontends import tflite
 from sterna.runtime import load
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support.tflite_builder import RefusedError, reference
 from support.tflite_nodes import MAKERS, model_of
 

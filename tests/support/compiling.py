@@ -22,7 +22,8 @@ from sterna.passes.plan_kernels import realize
 from sterna.passes.views import Views
 from sterna.runtime import Bundle, load
 from sterna.schedule.schedule import Schedule
-from sterna.targets.target import Target, load_target
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from sterna.codegen.llvm import emit_object, module_text
 from sterna.loops import program as P
-from sterna.targets.target import Target, host
+from sterna.targets.description import host
+from sterna.targets.target import Target
 from sterna.toolchain.compilers import run as run_compiler
 from sterna.toolchain.link import link_library
 from sterna.toolchain.zig import zig

@@ -19,7 +19,8 @@ import numpy as np
 import sterna
 from sterna.api import compile_to
 from sterna.runtime.library import cpu_has
-from sterna.targets.target import Target, load_target, target_names
+from sterna.targets.description import load_target, target_names
+from sterna.targets.target import Target
 from support import machines
 from support.trained import FOLDER, Trained, agree, trained
 

@@ -18,7 +18,8 @@ import pytest
 from sterna.bundle.graph_json import graph_json
 from sterna.driver import Compiled
 from sterna.ir import dtypes
-from sterna.targets.target import Target, load_target
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
 
 #: What a device needs to divide and to take square roots as IEEE 754 says.
 BUILD = ["-cl-fp32-correctly-rounded-divide-sqrt"]

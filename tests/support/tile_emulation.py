@@ -17,7 +17,8 @@ import pytest
 
 from sterna.cache import Cache, cache_directory, key
 from sterna.runtime import cpu_has
-from sterna.targets.target import Target, host, load_target
+from sterna.targets.description import host, load_target
+from sterna.targets.target import Target
 from support.tools import ROOT, ZIG, run
 
 SOURCE = ROOT / "tests" / "support" / "tile_emulator.c"

@@ -14,7 +14,7 @@ import pytest
 import sterna
 from sterna import api
 from sterna.errors import SternaError
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 
 MODEL = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo" / "digits.onnx"
 

@@ -17,7 +17,7 @@ from sterna.api import compile_to
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.frontends.formats import frontends, references
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support.tflite_builder import ModelWriter, Scale
 
 ROOT = Path(__file__).resolve().parents[2]

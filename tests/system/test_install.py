@@ -22,7 +22,7 @@ from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.runtime import load
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from support import failing_writes as faults
 from support.small_models import SmallModel
 

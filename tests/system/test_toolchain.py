@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from sterna.errors import SternaError
 from sterna.targets import features
-from sterna.targets.target import Target, host, load_target, target_names
+from sterna.targets.description import host, load_target, target_names
+from sterna.targets.target import Target
 from sterna.toolchain import compilers, zig
 from sterna.toolchain.check import Elf, check_library, check_objects, read_elf
 from sterna.toolchain.compilers import compile_c, compile_many

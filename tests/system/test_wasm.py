@@ -11,7 +11,7 @@ from sterna.api import compile_to
 from sterna.bundle.ownership import GRAPH_SECTION
 from sterna.errors import SternaError
 from sterna.runtime import hash64
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from sterna.toolchain.wasm import exported_constant, wasm_imports, with_custom_section
 from support.trained import digits
 

@@ -15,7 +15,7 @@ from sterna.intrinsics import INTRINSICS
 from sterna.ir.graph import Graph
 from sterna.ops import Builder
 from sterna.runtime import load
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from sterna.te.interpreter import run_kernel
 from support import machines
 from support.compiling import compiled, compiled_schedule, input_value

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_to
-from sterna.targets.target import load_target, target_names
+from sterna.targets.description import load_target, target_names
 from support import machines
 from support.handmade_bundle import graph_text
 from support.matrix import Pair, Place, check, family, generators, model_names, pairs

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.ir.memory import BUILT_IN, Memory
-from sterna.targets.target import load_target, target_names
+from sterna.targets.description import load_target, target_names
 
 TWO = """extends = "cortex-m4"
 

@@ -11,7 +11,8 @@ import pytest
 from sterna.errors import SternaError
 from sterna.intrinsics import INTRINSICS
 from sterna.targets import features
-from sterna.targets.target import Target, host, load_target, target_names
+from sterna.targets.description import host, load_target, target_names
+from sterna.targets.target import Target
 
 
 @pytest.mark.parametrize("name", target_names())

@@ -23,8 +23,8 @@ from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.loops.verify import verify
 from sterna.schedule.schedule import Schedule
+from sterna.targets.description import load_target
 from sterna.targets.intrinsics import IntrinsicDeclaration, OperandDeclaration, declared_intrinsic
-from sterna.targets.target import load_target
 from sterna.te import expr as E
 from sterna.te.interpreter import evaluate_stage, run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total

@@ -16,7 +16,7 @@ from sterna.frontends.formats import frontends
 from sterna.frontends.frontend import installed_version
 from sterna.private import cache_state
 from sterna.runtime import library
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from sterna.toolchain.doctor import Tool, toolchain_report
 from sterna.version import __version__
 

@@ -10,7 +10,8 @@ import click
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
 from sterna.escape import rich as escape
-from sterna.targets.target import Target, load_target, target_names
+from sterna.targets.description import load_target, target_names
+from sterna.targets.target import Target
 
 
 @click.command("targets")

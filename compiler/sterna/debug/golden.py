@@ -30,7 +30,7 @@ from sterna.ir.sizes import dimensions
 from sterna.runtime import load
 from sterna.runtime.golden import STRING, GoldenSet, is_float
 from sterna.runtime.inputs import Array
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 
 
 def golden_sets(

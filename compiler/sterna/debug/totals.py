@@ -11,7 +11,7 @@ from sterna.frontends.description import Description
 from sterna.frontends.formats import Model, describe_model, read_model
 from sterna.frontends.frontend import ReadOptions
 from sterna.frontends.source import Source
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 
 
 def model_facts(model: Model, signature: str | None = None) -> ModelFacts:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 
 from sterna.runtime.library import cpu_has
-from sterna.targets.target import Target, host_system
+from sterna.targets.description import host_system
+from sterna.targets.target import Target
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from sterna.targets.target import Target
+from sterna.targets.tables import Contradiction
+from sterna.targets.target import Target
 
 #: What a feature brings along, by LLVM's names (its X86.td, AArch64Features.td, WebAssembly.td), as far as a capability
 #: hangs on it.
@@ -61,15 +60,6 @@ _VECTORS: dict[str, dict[int, str]] = {
 _FUSED = {"x86_64": "fma", "aarch64": "neon", "wasm32": "relaxed-simd"}
 #: LLVM's names for what the runtime calls otherwise.
 _LLVM_NAMES = {"threads": "atomics"}
-
-
-@dataclass(frozen=True)
-class Contradiction:
-    """A key of a description that does not go with the others: what is wrong with it, and what mends it."""
-
-    key: str
-    problem: str
-    fix: str
 
 
 @lru_cache(maxsize=256)

@@ -16,8 +16,7 @@ from sterna.intrinsics import ANY_MEMORY, INTRINSICS, Form, Intrinsic, Lowering,
 from sterna.intrinsics.text import MOST_POSITIONS, BehaviourError, parse_behaviour
 from sterna.ir import dtypes
 from sterna.names import is_c_name
-from sterna.targets.features import Contradiction
-from sterna.targets.tables import entries_of, keys_fix, line_of
+from sterna.targets.tables import Contradiction, entries_of, keys_fix, line_of
 
 TABLE = "intrinsics"
 #: Where an operand is a value, or a vector, and not memory.

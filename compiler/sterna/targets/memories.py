@@ -11,8 +11,7 @@ from typing import Any
 
 from sterna.errors import Diagnostic
 from sterna.ir.memory import ACCESSES, BUILT_IN, REACHES, Memory
-from sterna.targets.features import Contradiction
-from sterna.targets.tables import entries_of, line_of
+from sterna.targets.tables import Contradiction, entries_of, line_of
 
 TABLE = "memories"
 #: Names become parts of names in C.

@@ -8,12 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from sterna.targets.features import Contradiction
-
-if TYPE_CHECKING:
-    from sterna.targets.target import Target
+from sterna.targets.tables import Contradiction
+from sterna.targets.target import Target
 
 #: Architectures by how zig and LLVM begin their triples, and bits of a pointer; others are not judged.
 _FAMILIES: tuple[tuple[str, str, int], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field
+from dataclasses import MISSING, Field, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 #: What the types that are not called so in a file are called there.
 _WORDS = {"dict[str, Any]": "table", "tuple[str, ...]": "list"}
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A key of a description that does not go with the others: what is wrong with it, and what mends it."""
+
+    key: str
+    problem: str
+    fix: str
 
 
 def line_of(path: Path, key: str, table: str = "", number: int = 0) -> str:
