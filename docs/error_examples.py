@@ -314,6 +314,14 @@ EXAMPLES: dict[str, Example] = {
     "E0205": Example(
         PLACED.format('"block", bytes=64, address_space=3') + "\nc.generate([program], load_target('c99'), 'doubled')"
     ),
+    "E0206": Example(
+        "$ sterna compile digits.onnx --target small.toml",
+        text(
+            "small.toml",
+            'extends = "cortex-m4"\n[[memories]]\nname = "sram"\nbytes = 4096\nreach = "device"\n'
+            '[[memories]]\nname = "psram"\nbytes = 2048\nreach = "device"\nbytes_per_cycle = 1\n',
+        ),
+    ),
     "E0301": Example('Schedule.apply(kernel, [Step("levitate", "y", ("i",))])'),
     "E0302": Example('Schedule(kernel).split("y", "j", 4)'),
     "E0303": Example("lower(Schedule(kernel))"),

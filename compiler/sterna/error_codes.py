@@ -224,6 +224,13 @@ CODES: dict[str, Code] = {
         "words for them.",
         "Name another generator or target, or schedule the kernel without.",
     ),
+    "E0206": Code(
+        "what lies between kernels does not fit into the target's memories",
+        "The target's description declares memories that tensors may live in, and the plan finds no way to lay the "
+        "model's intermediate tensors out in them.",
+        "The message says how much is missing. Use a smaller model, smaller inputs or narrower types, or a board with "
+        "more memory.",
+    ),
     # E03xx schedules
     "E0301": Code(
         "a saved schedule names a primitive that does not exist",

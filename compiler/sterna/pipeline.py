@@ -40,7 +40,7 @@ from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.pack import pack
 from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weights, schedule_kernels
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
-from sterna.passes.stages import Grouped, Outline, Sequenced, Viewed
+from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
 from sterna.passes.views import plan_views
 from sterna.targets.description import load_target
 from sterna.timing import timed
@@ -110,8 +110,21 @@ def _linearize(grouped: Grouped, context: PassContext) -> Sequenced:
 
 def _memory(sequenced: Sequenced, context: PassContext) -> Outline:
     graph, views, sequence = sequenced.graph, sequenced.views, sequenced.sequence
-    plan = plan_memory(graph, sequence.calls, views, keep_all=context.options.debug, control=sequence.control)
+    plan = plan_memory(
+        graph, sequence.calls, views, context.options.debug, sequence.control, context.target.tensor_memories
+    )
     return Outline(graph, views, sequence.without(lambda call: plan.needless(call, views)), plan)
+
+
+def _scratch(finished: Finished, context: PassContext) -> Finished:
+    """Scratch has a place in one of the memories."""
+    size = max((k.function.scratch_bytes for k in finished.kernels), default=0)
+    return replace(finished, plan=finished.plan.with_scratch(size, context.target.tensor_memories))
+
+
+def _scratch_is_planned(context: PassContext) -> bool:
+    """Whether no runtime makes room for it, and it cannot just follow the arena."""
+    return context.target.static and bool(context.target.tensor_memories)
 
 
 def _round_weights(outline: Outline, context: PassContext) -> Outline:
@@ -153,6 +166,7 @@ PIPELINE: tuple[Pass, ...] = (
     ),
     Pass("lower", lower_kernels, (("lower", dumps.lowered_text),), checks.verify_lowered),
     Pass("loops", finish_kernels, (("loops", dumps.loops_text),), checks.verify_finished),
+    Pass("scratch", _scratch, (("scratch", dumps.memory_text),), checks.verify_memory, _scratch_is_planned),
     Pass(
         "pack", pack, (("pack", dumps.params_text),), checks.verify_packed,
         says=lambda finished: "packing weights",

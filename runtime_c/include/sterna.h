@@ -25,7 +25,7 @@
 #define STERNA_VERSION "0.1.0"
 /* Versions of graph.json that this runtime reads. Version 2 adds control flow to version 1. */
 #define STERNA_OLDEST_FORMAT 1u
-#define STERNA_FORMAT 2u
+#define STERNA_FORMAT 3u
 
 #if defined(STERNA_SHARED) && defined(_WIN32)
 #ifdef STERNA_BUILDING

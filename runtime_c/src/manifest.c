@@ -113,9 +113,9 @@ static sterna_status read_target(graph *graph, size_t target, sterna_error *erro
 
 sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
   static const char keys[] = "abi\0model\0target\0files\0library\0arena\0scratch_bytes\0"
-                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata";
+                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata\0arenas";
   enum {
-    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, N_KEYS
+    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, ARENAS, N_KEYS
   };
   const char *text = data;
   memset(graph, 0, sizeof *graph);
@@ -146,6 +146,12 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   }
   if (status != STERNA_OK) return status;
 
+  if (member[ARENAS] != JSON_NONE) { /* this runtime has memory of one kind, which has no name */
+    size_t memory;
+    json_members(text, json_first(text, member[ARENAS]), "memory", &memory, 1);
+    const char *name = json_take_string(&model->heap, text, memory);
+    return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the memory \"%s\", which is not here", name != NULL ? name : "");
+  }
   size_t arena;
   if (!json_members(text, member[ARENA], "bytes", &arena, 1) || !json_uint64(text, arena, &model->arena_bytes))
     BAD("arena has no bytes");

@@ -47,7 +47,7 @@ export async function readGraph(bytes) {
   const end = bytes.indexOf(10) + 1;
   const line = new TextDecoder().decode(bytes.slice(0, Math.min(end || 200, 200)));
   const [, version, rest, wanted] = /^\{"sterna":(\d{1,6})(,"hash":"([0-9a-f]{16})",\n$)?/.exec(line) ?? [];
-  if (version && (+version < 1 || +version > FORMAT)) fail("E0506", `graph.json: format version is ${version}; this runtime reads 1 and ${FORMAT}`);
+  if (version && (+version < 1 || +version > FORMAT)) fail("E0506", `graph.json: format version is ${version}; this runtime reads 1 to ${FORMAT}`);
   if (!rest) bad(`its first line is not that of a Sterna bundle${page(bytes)}`);
   must(bytes.length <= MOST_BYTES, "size");
   const hash = hash64(bytes.subarray(end));
@@ -89,12 +89,13 @@ export function page(bytes) {
  * @returns {Graph}
  */
 function checked(json) {
-  const { abi, target, model, files, library, arena, scratch_bytes: scratchBytes, symbols = [], states = [], variants = [], control = [] } = json;
+  const { abi, target, model, files, library, arena, scratch_bytes: scratchBytes, symbols = [], states = [], variants = [], control = [], arenas } = json;
   must(isSize(abi), "abi");
   if (abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${abi}; this runtime speaks ${ABI}`);
   const { triple, pointer_bits: bits } = target;
   must(isName(triple) && isSize(bits), "target");
   if (!triple.startsWith("wasm32") || bits !== 32) fail("E0507", `graph.json: compiled for ${triple}: compile with --target browser`);
+  if (arenas) fail("E0507", `graph.json: needs the memory "${arenas[0].memory}", which is not here`);
   must(isName(model, /^\w{1,127}$/), "model");
   const libraries = [{ library, cpu_features: target.cpu_features }, ...variants];
   for (const { library: name, cpu_features: features } of libraries)

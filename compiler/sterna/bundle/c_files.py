@@ -13,7 +13,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Quantized, Value
 from sterna.names import identifiers
 from sterna.passes.linearize import Choice, Repeat
-from sterna.passes.memory_plan import ALIGNMENT
+from sterna.passes.pools import ALIGNMENT
 from sterna.te.layout import most_elements
 
 
@@ -149,17 +149,23 @@ def _names(compiled: Compiled) -> dict[str, object]:
         _tensor(v, name, identifier, graph.quantization)
         for (v, name), identifier in zip(named, identifiers([name for _, name in named]), strict=True)
     ]
-    scratch = -(-max((k.function.scratch_bytes for k in compiled.kernels), default=0) // 64) * 64
+    plan, scratch = compiled.plan, _scratch(compiled)
     return {
         "model": compiled.model,
         "inputs": tensors[: len(graph.arguments)],
         "outputs": tensors[len(graph.arguments) :],
-        "arena_bytes": compiled.plan.arena_bytes + scratch,
-        "scratch_at": compiled.plan.arena_bytes,
+        "arena_bytes": plan.arena_bytes + (scratch if plan.scratch is None else 0),
+        "scratch_at": _scratch_address(compiled),
+        "pools": _pools(compiled),
         "params_bytes": max(len(compiled.params), 1),
         "alignment": ALIGNMENT,
         "states": [
-            {"at": compiled.plan.offsets[v], "bytes": most_elements(v.shape) * dtypes.size(v.dtype), "initial": at}
+            {
+                "start": _start(compiled, plan.pool_of[v]),
+                "at": plan.offsets[v],
+                "bytes": most_elements(v.shape) * dtypes.size(v.dtype),
+                "initial": at,
+            }
             for v, at in zip(graph.live_in, compiled.states_at, strict=True)
         ],
         "static": compiled.options.target.static,
@@ -187,7 +193,49 @@ def _address(compiled: Compiled, value: Value) -> str:
     for kind, members in (("inputs", compiled.graph.arguments), ("outputs", compiled.graph.results)):
         if root in members:
             return f"{kind}->{_identifiers(compiled)[root]}"
-    return f"arena + {compiled.plan.offsets[root]}"
+    return _placed(compiled, root)
+
+
+def _placed(compiled: Compiled, root: Value) -> str:
+    """The address of a buffer of the plan."""
+    plan = compiled.plan
+    return f"{_start(compiled, plan.pool_of[root])} + {plan.offsets[root]}"
+
+
+def _start(compiled: Compiled, pool: int) -> str:
+    """The address of a pool: a parameter, or one of several in a record."""
+    pools = _pools(compiled)
+    return f"memory->{pools[pool].identifier}" if pools else "arena"
+
+
+def _scratch(compiled: Compiled) -> int:
+    """Bytes of the scratch of all kernels."""
+    return -(-max((k.function.scratch_bytes for k in compiled.kernels), default=0) // ALIGNMENT) * ALIGNMENT
+
+
+def _scratch_address(compiled: Compiled) -> str:
+    """Where it lies: in a pool, or behind the arena; of none it does not matter."""
+    pool, offset = compiled.plan.scratch or (0, compiled.plan.pools[0].bytes)
+    return f"{_start(compiled, pool)} + {offset}"
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """A block of the caller's memory, as the templates name it."""
+
+    name: str
+    identifier: str
+    bytes: int
+    alignment: int
+
+
+def _pools(compiled: Compiled) -> list[_Pool]:
+    """The blocks of a target that may have several; none where there is just the arena."""
+    if len(compiled.options.target.tensor_memories) < 2 or not compiled.options.target.static:
+        return []
+    pools = compiled.plan.pools
+    names = identifiers([pool.name for pool in pools])
+    return [_Pool(p.name, name, max(p.bytes, 1), p.alignment) for p, name in zip(pools, names, strict=True)]
 
 
 def _identifiers(compiled: Compiled) -> dict[Value, str]:

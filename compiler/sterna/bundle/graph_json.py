@@ -25,6 +25,7 @@ from sterna.version import __version__
 
 FORMAT = 1
 FORMAT_WITH_CONTROL = 2  # so that a runtime that knows no control does not run every node once
+FORMAT_WITH_MEMORIES = 3  # more than one arena: a runtime has to know each by name
 ABI = 1
 
 
@@ -38,6 +39,7 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
     # Names are texts of C there. What a program names has none of this (driver.compile_graph); nodes and labels may.
     rest = re.sub(r"(?<!\\)((?:\\\\)*)\\u0000", "\\1\ufffd", text).encode("utf-8", "replace")
     version = FORMAT_WITH_CONTROL if compiled.control else FORMAT
+    version = FORMAT_WITH_MEMORIES if len(compiled.plan.pools) > 1 else version
     return b'{"sterna":%d,"hash":"%s",\n' % (version, hash64(rest).encode()) + rest
 
 
@@ -92,6 +94,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"library": target.library} if target.library else {}),
         **({"variants": _variants(compiled)} if compiled.options.variants else {}),
         "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
+        **({"arenas": _arenas(compiled)} if len(compiled.plan.pools) > 1 else {}),
         "scratch_bytes": -(-scratch // 64) * 64,
         **({"symbols": symbols} if symbols else {}),
         "kernels": [{"name": k.function.name} for k in compiled.kernels],
@@ -103,6 +106,11 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"control": [_control(c, values) for c in compiled.control]} if compiled.control else {}),
         **({"metadata": graph.metadata} if graph.metadata else {}),
     }
+
+
+def _arenas(compiled: Compiled) -> list[dict[str, Any]]:
+    """The blocks of memory that values lie in, where they are in several of the target's memories."""
+    return [{"memory": p.name, "bytes": p.bytes, "alignment": p.alignment} for p in compiled.plan.pools]
 
 
 def _cost(call: Call, values: _Values) -> dict[str, Any]:
@@ -180,6 +188,8 @@ class _Values:
             "origin": self.expression(place.origin),
             "strides": [self.expression(s) for s in place.strides],
         }
+        if kind in ("arena", "state") and (pool := self.compiled.plan.pool_of[root]):
+            storage["arena"] = pool
         row: dict[str, Any] = {
             "name": name,
             "dtype": "int64" if value.dtype == dtypes.STRING else value.dtype,

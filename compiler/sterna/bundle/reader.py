@@ -16,7 +16,7 @@ from sterna.runtime import hash64
 from sterna.runtime.strings import FILE as STRINGS
 from sterna.toolchain.wasm import custom_section
 
-FORMATS = (1, 2)
+FORMATS = (1, 2, 3)
 _MOST_BYTES = 64 << 20
 _FIRST_LINE = re.compile(rb'\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n')
 
@@ -39,7 +39,7 @@ def parse_graph(text: bytes, place: str) -> dict[str, Any]:
     if line is None:
         raise error("E0504", "graph.json is not that of a bundle: its first line is another", place)
     if int(line[1]) not in FORMATS:
-        raise error("E0506", f"graph.json has format version {int(line[1])}; this version reads 1 and 2", place)
+        raise error("E0506", f"graph.json has format version {int(line[1])}; this version reads 1 to 3", place)
     if hash64(text[line.end() :]) != line[2].decode():
         raise error("E0505", "graph.json is damaged: its hash is another", place, fix="compile the model again")
     try:

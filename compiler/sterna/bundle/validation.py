@@ -48,7 +48,7 @@ def check_graph(graph: Any) -> None:
         "inputs": _list_of(is_count), "outputs": _list_of(is_count), "nodes": _list_of(_is_named),
     })  # fmt: skip
     _may("the file", graph, {
-        "abi": lambda v: v == _ABI, "options": _is_options, "library": is_file_name,
+        "arenas": _list_of(_is_pool), "abi": lambda v: v == _ABI, "options": _is_options, "library": is_file_name,
         "variants": _list_of(_is_variant), "symbols": _list_of(_is_symbol), "metadata": _is_metadata,
         "control": _list_of(_is_named), "states": _list_of(lambda v: isinstance(v, dict)),
     })  # fmt: skip
@@ -98,6 +98,10 @@ def _is_entry(row: Any) -> bool:
 
 def _is_arena(arena: Any) -> bool:
     return isinstance(arena, dict) and is_count(arena.get("bytes")) and is_count(arena.get("live_bytes", 0))
+
+
+def _is_pool(pool: Any) -> bool:
+    return isinstance(pool, dict) and is_text(pool.get("memory")) and is_count(pool.get("bytes"))
 
 
 def _is_options(options: Any) -> bool:
@@ -160,6 +164,7 @@ def _is_storage(storage: Any) -> bool:
         and storage.get("class") in _CLASSES
         and is_count(storage.get("offset"))
         and is_count(storage.get("bytes"))
+        and is_count(storage.get("arena", 0))
     )
 
 

@@ -54,11 +54,15 @@ def kernels_text(sequenced: Sequenced) -> str:
 def memory_text(outline: Outline) -> str:
     """Where every buffer lies."""
     plan = outline.plan
-    lines = [f"arena {plan.arena_bytes} bytes, live-set lower bound {plan.live_bytes}"]
-    lines += [
-        f"  {value.name}: {value.type} at {offset}"
-        for value, offset in sorted(plan.offsets.items(), key=lambda item: item[1])
-    ]
+    lines = []
+    for n, pool in enumerate(plan.pools):
+        bound = "" if n else f", live-set lower bound {plan.live_bytes}"
+        lines.append(f"{pool.name} {pool.bytes} bytes{bound}")
+        lines += [
+            f"  {value.name}: {value.type} at {offset}"
+            for value, offset in sorted(plan.offsets.items(), key=lambda item: item[1])
+            if plan.pool_of[value] == n
+        ]
     return _lines(lines)
 
 

@@ -1,4 +1,4 @@
-"""The static memory plan: an offset in one arena for every buffer.
+"""The static memory plan: a pool and an offset there for every buffer; most targets have one pool, the arena.
 
 Buffers whose lives overlap do not overlap in memory; large buffers are placed first, each at the lowest offset that
 fits (greedy by size: Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020). Where a
@@ -12,40 +12,51 @@ spilling via graph coloring, 1982).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
+from sterna.ir.memory import Memory
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import Choice, Control, Repeat
+from sterna.passes.pools import ALIGNMENT, Life, Place, Pool, lay_out, most_alive
 from sterna.passes.views import Storage, Views
 from sterna.te.layout import most_elements
-
-#: Bytes: of every buffer's offset, and of the address of the arena itself. Kernels load and store by their elements; a
-#: vector that crosses no cache line is what 64 buys, and the kernel ABI promises it of weights and scratch.
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Offsets by root value.
+    """Places by root value.
 
     Args:
-        offsets: bytes from the start of the arena, of every value that owns a buffer there.
-        arena_bytes: size of the arena; live_bytes: the most that is alive at one time, which no plan can undercut.
+        offsets: bytes from the start of its pool, of every value that owns a buffer there.
+        pool_of: which pool that is; pools: of what memory and size. A target has one, the arena, unless it declares
+            memories that tensors may live in.
+        live_bytes: the most that is alive at one time, which no plan can undercut.
         fleeting: values whose memory later nodes take before a run ends, or that only some runs compute.
         moved: values that are made in the memory of an output of the graph.
+        lives: the buffers that have been placed; sometimes: values of those that live within a region.
+        scratch: where scratch lies, if it has a place in a pool.
     """
 
     offsets: dict[Value, int]
-    arena_bytes: int
+    pool_of: dict[Value, int]
+    pools: tuple[Pool, ...]
     live_bytes: int
     fleeting: frozenset[Value]
     moved: dict[Value, Value] = field(default_factory=dict)
+    lives: tuple[Life, ...] = ()
+    sometimes: frozenset[Value] = frozenset()
+    scratch: Place | None = None
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of all pools."""
+        return sum(pool.bytes for pool in self.pools)
 
     def survives(self, root: Value) -> bool:
         """Whether a buffer still holds its value after a run."""
@@ -59,8 +70,22 @@ class MemoryPlan:
         """Whether a call only copies a region's result to where it is already."""
         if not call.assigns or not call.inputs:
             return False
-        places = [self.owner(views.storage(value).root) for value in (call.inputs[0], call.outputs[0])]
-        return self.offsets.get(places[0], places[0]) == self.offsets.get(places[1], places[1])
+        source, target = (self._place(views, value) for value in (call.inputs[0], call.outputs[0]))
+        return source == target
+
+    def _place(self, views: Views, value: Value) -> Place | Value:
+        root = self.owner(views.storage(value).root)
+        return (self.pool_of[root], self.offsets[root]) if root in self.offsets else root
+
+    def with_scratch(self, size: int, memories: Sequence[Memory]) -> MemoryPlan:
+        """The same buffers, and scratch of so many bytes among them, which every call may touch again and again.
+
+        Raises:
+            SternaError: E0206, it does not fit.
+        """
+        last = max((life.last for life in self.lives), default=0)
+        scratch = (Life((), -(-size // ALIGNMENT) * ALIGNMENT, 0, last, math.inf),) if size else ()
+        return _laid_out(self.lives, self.sometimes, self.moved, self.live_bytes, memories, scratch)
 
 
 @dataclass(eq=False)
@@ -71,7 +96,6 @@ class _Buffer:
     members: list[Value]
     touched: set[int]
     fixed: bool = False
-    offset: int = -1
 
     def take(self, other: _Buffer) -> None:
         """Becomes the buffer of another's members too, which it holds before its own."""
@@ -81,12 +105,18 @@ class _Buffer:
 
 
 def plan_memory(
-    graph: Graph, calls: Sequence[Call], views: Views, keep_all: bool = False, control: Sequence[Control] = ()
+    graph: Graph,
+    calls: Sequence[Call],
+    views: Views,
+    keep_all: bool = False,
+    control: Sequence[Control] = (),
+    memories: Sequence[Memory] = (),
 ) -> MemoryPlan:
     """Places every intermediate buffer.
 
     Args:
         keep_all: no memory is reused, so that every intermediate tensor can be looked at after a run.
+        memories: that the buffers may lie in; none: one arena of any size.
         control: of the calls (`passes.linearize`).
     """
     buffers = _lives(graph, calls, views, control)
@@ -98,45 +128,27 @@ def plan_memory(
         _share(calls, views, buffers)
     every = list({id(b): b for b in buffers.values()}.values())
     unique = [b for b in every if not b.fixed]
-    live = _most_alive(unique, len(calls))
-    placed = _Placed(len(unique))
-    for buffer in sorted(unique, key=lambda b: (-b.size, b.first)):
-        buffer.offset = placed.add(buffer)
-    arena = max((b.offset + b.size for b in unique), default=0)
-    offsets = {v: b.offset for b in unique for v in b.members}
+    lives = tuple(Life(tuple(b.members), b.size, b.first, b.last, len(b.touched)) for b in unique)
     moved = {v: b.members[-1] for b in every if b.fixed for v in b.members[:-1]}
-    fleeting = frozenset() if keep_all else _fleeting(unique) | _sometimes(unique, control)
-    return MemoryPlan(offsets, arena, live, fleeting, moved)
+    return _laid_out(lives, _sometimes(lives, control), moved, most_alive(lives, len(calls)), memories)
 
 
-def _most_alive(buffers: Sequence[_Buffer], calls: int) -> int:
-    """The most bytes that are needed at one call."""
-    changes = [0] * (calls + 2)
-    for b in buffers:
-        changes[b.first] += b.size
-        changes[b.last + 1] -= b.size
-    return max(accumulate(changes[: max(calls, 1)]), default=0)
-
-
-class _Placed:
-    """The buffers that have their places, in the order of their offsets; for each its place and its life."""
-
-    def __init__(self, most: int):
-        self.rows = np.empty((4, most), np.int64)  # start, end, first, last
-        self.count = 0
-
-    def add(self, buffer: _Buffer) -> int:
-        """Places a buffer at the lowest offset where nothing lies while it lives."""
-        start, end, first, last = self.rows[:, : self.count]
-        meets = np.flatnonzero((first <= buffer.last) & (buffer.first <= last))
-        free = np.concatenate([np.zeros(1, np.int64), np.maximum.accumulate(end[meets])])  # before each, and at the end
-        gaps = np.flatnonzero(start[meets] - free[:-1] >= buffer.size)
-        offset = int(free[gaps[0]] if gaps.size else free[-1])
-        at = int(np.searchsorted(start, offset))
-        self.rows[:, at + 1 : self.count + 1] = self.rows[:, at : self.count].copy()
-        self.rows[:, at] = offset, offset + buffer.size, buffer.first, buffer.last
-        self.count += 1
-        return offset
+def _laid_out(
+    lives: tuple[Life, ...],
+    sometimes: frozenset[Value],
+    moved: dict[Value, Value],
+    live_bytes: int,
+    memories: Sequence[Memory],
+    scratch: tuple[Life, ...] = (),
+) -> MemoryPlan:
+    """The plan of buffers whose lives are known, and scratch if there is any."""
+    places, pools = lay_out((*scratch, *lives), memories)
+    own = places[len(scratch) :]
+    offsets = {v: offset for life, (_, offset) in zip(lives, own, strict=True) for v in life.members}
+    pool_of = {v: pool for life, (pool, _) in zip(lives, own, strict=True) for v in life.members}
+    fleeting = _fleeting(lives, own) | sometimes
+    at = places[0] if scratch else None
+    return MemoryPlan(offsets, pool_of, pools, live_bytes, fleeting, moved, lives, sometimes, at)
 
 
 def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[Control]) -> dict[Value, _Buffer]:
@@ -186,24 +198,25 @@ def _size(root: Value) -> int:
     return -(-most_elements(root.shape) * dtypes.size(root.dtype) // ALIGNMENT) * ALIGNMENT
 
 
-def _fleeting(buffers: Sequence[_Buffer]) -> frozenset[Value]:
+def _fleeting(lives: Sequence[Life], places: Sequence[Place]) -> frozenset[Value]:
     """All but the last owner of shared memory, and those whose memory a later buffer overlaps."""
     lost: set[Value] = set()
-    first = np.array([b.first for b in buffers], np.int64)
-    start = np.array([b.offset for b in buffers], np.int64)
-    end = start + np.array([b.size for b in buffers], np.int64)
-    for b in buffers:
-        lost.update(b.members[:-1])
+    first = np.array([life.first for life in lives], np.int64)
+    pool, start = np.array(places, np.int64).reshape(-1, 2).T
+    end = start + np.array([life.size for life in lives], np.int64)
+    for life, (own, offset) in zip(lives, places, strict=True):
+        lost.update(life.members[:-1])
         # What begins behind the buffer's life is another one.
-        if ((first > b.last) & (start < b.offset + b.size) & (b.offset < end)).any():
-            lost.update(b.members)
+        over = (pool == own) & (start < offset + life.size) & (offset < end)
+        if ((first > life.last) & over).any():
+            lost.update(life.members)
     return frozenset(lost)
 
 
-def _sometimes(buffers: Sequence[_Buffer], control: Sequence[Control]) -> frozenset[Value]:
+def _sometimes(lives: Sequence[Life], control: Sequence[Control]) -> frozenset[Value]:
     """Values that live within a region, which may not run."""
     return frozenset(
-        v for b in buffers for v in b.members if any(c.first <= b.first and b.last < c.last for c in control)
+        v for b in lives for v in b.members if any(c.first <= b.first and b.last < c.last for c in control)
     )
 
 

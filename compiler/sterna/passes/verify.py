@@ -106,11 +106,17 @@ def verify_memory(outline: Outline, stage: str) -> None:
     size = np.array([most_elements(root.shape) * dtypes.size(root.dtype) for root in roots], np.int64)
     first, last = (np.array([lives[root][end] for root in roots], np.int64) for end in (0, 1))
     end = start + size
+    pools = outline.plan.pools
+    pool = np.array([outline.plan.pool_of[root] for root in roots], np.int64)
     problems = [
-        f"{root.name} leaves the arena" for root, e in zip(roots, end, strict=True) if e > outline.plan.arena_bytes
+        f"{root.name} leaves the {pools[p].name}"
+        for root, e, p in zip(roots, end, pool, strict=True)
+        if e > pools[p].bytes
     ]
+    problems += [f"{p.name} has no {p.bytes} bytes" for p in pools if p.memory is not None and p.bytes > p.memory.bytes]
     for n, root in enumerate(roots):
         meets = (start < end[n]) & (start[n] < end) & (first < last[n]) & (first[n] < last) & (start != start[n])
+        meets &= pool == pool[n]
         problems += [f"{root.name} and {roots[m].name} overlap" for m in np.flatnonzero(meets) if m > n]
     _refuse(problems, stage)
 

@@ -87,6 +87,11 @@ class Target:
         """Elements of that size in a vector register; 1 if there are no vectors."""
         return max(1, self.vector_bits // dtype_bits)
 
+    @property
+    def tensor_memories(self) -> tuple[Memory, ...]:
+        """The memories that tensors between kernels live in; none where there is one arena of any size."""
+        return tuple(m for m in self.memories if m.holds_tensors)
+
     def memory(self, name: str) -> Memory | None:
         """The memory of that name."""
         return next((m for m in self.memories if m.name == name), None)

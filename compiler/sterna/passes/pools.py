@@ -1,0 +1,183 @@
+"""Where the buffers of a memory plan lie: a pool in every memory of the target that tensors may live in.
+
+What is touched most per byte comes first, into the fastest memory that has room for it; where all does not fit in that
+way, the largest come first, and at last the largest into the slowest. A target without such memories has one pool of
+any size, the arena.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import numpy as np
+
+from sterna.errors import SternaError, error
+from sterna.ir.graph import Value
+from sterna.ir.memory import Memory
+
+#: Bytes: of every buffer's offset, and of the address of each pool itself. Kernels load and store by their elements; a
+#: vector that crosses no cache line is what 64 buys, and the kernel ABI promises it of weights and scratch.
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Life:
+    """A buffer, and the calls from the first to the last in which it is needed.
+
+    Args:
+        members: the values that lie there one after the other; scratch has none.
+        touches: how many calls read or write it.
+    """
+
+    members: tuple[Value, ...]
+    size: int
+    first: int
+    last: int
+    touches: float
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A block of memory that buffers lie in.
+
+    Args:
+        memory: of the target; None where there is one arena of any size.
+        bytes: from its start to the end of the last buffer.
+    """
+
+    memory: Memory | None
+    bytes: int
+
+    @property
+    def name(self) -> str:
+        return "arena" if self.memory is None else self.memory.name
+
+    @property
+    def alignment(self) -> int:
+        """Of its address."""
+        return ALIGNMENT if self.memory is None else max(ALIGNMENT, self.memory.alignment)
+
+
+#: (index of the pool, offset there in bytes).
+Place = tuple[int, int]
+
+
+def lay_out(lives: Sequence[Life], memories: Sequence[Memory]) -> tuple[list[Place], tuple[Pool, ...]]:
+    """A place for every buffer, and the pools that are used, fastest first; at least one.
+
+    Raises:
+        SternaError: E0206, the memories are too small.
+    """
+    if not memories:
+        places = _placed(lives, [_Room(len(lives), None)], _by_size)
+        assert places is not None
+        return _used(lives, places, [None])
+    fastest = sorted(memories, key=lambda m: -m.bytes_per_cycle)
+    ways: list[tuple[Callable[[Life], tuple[float, ...]], list[Memory]]] = [(_by_size, fastest)]
+    if len(memories) > 1:
+        ways = [(_by_touches, fastest), (_by_size, fastest), (_by_size, fastest[::-1])]
+    for order, tried in ways:
+        places = _placed(lives, [_Room(len(lives), memory) for memory in tried], order)
+        if places is not None:
+            moved = [(fastest.index(tried[pool]), offset) for pool, offset in places]
+            return _used(lives, moved, fastest)
+    raise _too_small(lives, fastest)
+
+
+def most_alive(lives: Sequence[Life], calls: int) -> int:
+    """The most bytes that are needed at one call."""
+    changes = [0] * (calls + 2)
+    for life in lives:
+        changes[life.first] += life.size
+        changes[life.last + 1] -= life.size
+    return max(accumulate(changes[: max(calls, 1)]), default=0)
+
+
+def _by_size(life: Life) -> tuple[float, ...]:
+    return -life.size, life.first
+
+
+def _by_touches(life: Life) -> tuple[float, ...]:
+    """A call goes through all of a buffer: touches of a byte are as many as those of the buffer."""
+    return -life.touches, -life.size, life.first
+
+
+class _Room:
+    """The buffers that have their places in one memory, in the order of their offsets; for each its place and its
+    life."""
+
+    def __init__(self, most: int, memory: Memory | None):
+        self.rows = np.empty((4, most), np.int64)  # start, end, first, last
+        self.count = 0
+        self.limit = None if memory is None else memory.bytes
+        self.unit = Pool(memory, 0).alignment
+
+    def add(self, life: Life) -> int | None:
+        """Places a buffer at the lowest offset where nothing lies while it lives; None where there is no room."""
+        size = -(-life.size // self.unit) * self.unit
+        start, end, first, last = self.rows[:, : self.count]
+        meets = np.flatnonzero((first <= life.last) & (life.first <= last))
+        free = np.concatenate([np.zeros(1, np.int64), np.maximum.accumulate(end[meets])])  # before each, and at the end
+        gaps = np.flatnonzero(start[meets] - free[:-1] >= size)
+        offset = int(free[gaps[0]] if gaps.size else free[-1])
+        if self.limit is not None and offset + life.size > self.limit:
+            return None
+        at = int(np.searchsorted(start, offset))
+        self.rows[:, at + 1 : self.count + 1] = self.rows[:, at : self.count].copy()
+        self.rows[:, at] = offset, offset + size, life.first, life.last
+        self.count += 1
+        return offset
+
+
+def _placed(
+    lives: Sequence[Life], rooms: Sequence[_Room], order: Callable[[Life], tuple[float, ...]]
+) -> list[Place] | None:
+    """Each buffer in the first room that has a place for it; None where one of them finds none."""
+    places: list[Place] = [(0, 0)] * len(lives)
+    for n in sorted(range(len(lives)), key=lambda n: order(lives[n])):
+        found = next(_fitting(lives[n], rooms), None)
+        if found is None:
+            return None
+        places[n] = found
+    return places
+
+
+def _fitting(life: Life, rooms: Sequence[_Room]) -> Iterator[Place]:
+    for pool, room in enumerate(rooms):
+        offset = room.add(life)
+        if offset is not None:
+            yield pool, offset
+
+
+def _used(
+    lives: Sequence[Life], places: Sequence[Place], memories: Sequence[Memory | None]
+) -> tuple[list[Place], tuple[Pool, ...]]:
+    ends = [0] * len(memories)
+    for life, (pool, offset) in zip(lives, places, strict=True):
+        ends[pool] = max(ends[pool], offset + life.size)
+    kept = [n for n, end in enumerate(ends) if end] or [0]
+    number = {pool: n for n, pool in enumerate(kept)}
+    moved = [(number.get(pool, 0), offset) for pool, offset in places]
+    return moved, tuple(Pool(memories[n], ends[n]) for n in kept)
+
+
+def _too_small(lives: Sequence[Life], fastest: Sequence[Memory]) -> SternaError:
+    """What is there, what is needed, and what it would take of the largest memory."""
+    largest = max(fastest, key=lambda m: m.bytes)
+    # What finds no room in the others goes there, however large it is.
+    others = [m for m in fastest if m is not largest]
+    tried = [*others, replace(largest, bytes=sum(-(-life.size // 64) * 64 + largest.alignment for life in lives))]
+    places = _placed(lives, [_Room(len(lives), memory) for memory in tried], _by_size)
+    assert places is not None
+    needed = max(offset + life.size for life, (pool, offset) in zip(lives, places, strict=True) if pool == len(others))
+    have = " and ".join(f"{m.name} ({m.bytes} bytes)" for m in fastest)
+    calls = max(life.last for life in lives) + 1
+    return error(
+        "E0206",
+        f"what lies between kernels does not fit into {have}",
+        f"at one time {most_alive(lives, calls)} bytes are needed, beside inputs, outputs and weights",
+        f"{largest.name} would have to have {needed} bytes, {needed - largest.bytes} more",
+        fix="a board with more memory, smaller inputs, a smaller model or one with narrower types",
+    )
