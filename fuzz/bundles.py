@@ -41,7 +41,7 @@ def _kernels(graph: dict[str, Any], barriers: frozenset[int]) -> str:
 
 
 def base(graph: dict[str, Any], params_bytes: int, barriers: frozenset[int] = frozenset()) -> bytes:
-    """A base as fuzz_runtime.c reads it. What graph.json says of the library and of this machine is made to fit."""
+    """A base as fuzz_input.c reads it. What graph.json says of the library and of this machine is made to fit."""
     members = json.loads(json.dumps(graph))
     for key in ("sterna", "hash", "library", "producer"):
         members.pop(key, None)

@@ -1,8 +1,8 @@
 """The fuzzers of the C runtime: a program of C that makes its inputs itself, ten thousand a second, under sanitizers.
 
-runtime_c/test/fuzz_runtime.c says what it does and what its inputs are. This module builds it, gives it the bases,
-watches it, and turns its death into a finding: the program leaves the number of the execution at hand in a file, from
-which, with the seed, it prints the input again.
+runtime_c/test/fuzz_runtime.c says what it does, fuzz_input.h what its inputs are. This module builds it, gives it the
+bases, watches it, and turns its death into a finding: the program leaves the number of the execution at hand in a file,
+from which, with the seed, it prints the input again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def build(work: Path, runtime: Path = RUNTIME, sanitizers: Sequence[str] = SANIT
     test, objects = ROOT / "runtime_c" / "test", []
     includes = [f"-I{runtime / 'include'}", f"-I{runtime / 'src'}", f"-I{test}"]
     checked = ["-g", "-O2", "-DSTERNA_CHUNK_BYTES=32", *sanitizers]
-    sources = [test / "fuzz_runtime.c", *sorted((runtime / "src").glob("*.c")), runtime / "port" / "posix.c"]
+    own = [test / f"fuzz_{name}.c" for name in ("runtime", "input", "check")]
+    sources = [*own, *sorted((runtime / "src").glob("*.c")), runtime / "port" / "posix.c"]
     for source, flags in [(test / "fuzz_mutate.c", ["-O2"]), *((source, checked) for source in sources)]:
         objects.append(work / f"{source.stem}.o")
         if not objects[-1].exists():

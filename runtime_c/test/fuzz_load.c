@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_check.h"
 #include "internal.h"
 
 static int32_t nothing(const sterna_call *call, uint32_t first, uint32_t last) {
@@ -33,20 +34,6 @@ static void look_at(sterna_model *model) {
   }
 }
 
-/* The sizes of all dimensions, and the number of bytes of every tensor: a failed call changes nothing of it. */
-static uint64_t digest_of(const sterna_model *model) {
-  uint64_t hash = 0;
-  for (uint32_t i = 0; i < model->n_dims; i++) hash = hash * 31 + (uint64_t)model->sizes[i];
-  for (uint32_t i = 0; i < model->n_nodes; i++) hash = hash * 31 + model->nodes[i].tasks;
-  for (uint32_t i = 0; i < model->n_values; i++) {
-    const value *v = &model->values[i];
-    hash = hash * 31 + v->tensor.bytes + (uint64_t)v->origin;
-    for (uint32_t axis = 0; axis < v->tensor.rank; axis++)
-      hash = (hash * 31 + (uint64_t)v->dims[axis]) * 31 + (uint64_t)v->strides[axis];
-  }
-  return hash;
-}
-
 static void resize(sterna_model *model) {
   uint64_t random = 88172645463325252u;
   for (int round = 0; round < 12 && model->n_dims > 0; round++) {
@@ -57,11 +44,11 @@ static void resize(sterna_model *model) {
       uint64_t span = (uint64_t)(dim->hi - dim->lo) + 1;
       sizes[i] = round == 0 ? dim->lo : round == 1 ? dim->hi : dim->lo + (int64_t)(random % span);
     }
-    uint64_t before = digest_of(model);
+    uint64_t before = digest(model);
     sterna_status status = sterna_set_dims(model, sizes, model->n_dims);
     if (status == STERNA_OK)
       look_at(model);
-    else if (model->error.message[0] == 0 || digest_of(model) != before)
+    else if (model->error.message[0] == 0 || digest(model) != before)
       abort();
   }
 }

@@ -9,12 +9,7 @@
  * An execution follows from the seed and its number alone. PROGRESS is a file that holds the number at hand, so that
  * whoever started the program knows which one killed it.
  *
- * An input, and likewise a base that inputs are made of, is one line and a graph.json, whose hash need not be right:
- *
- *   sterna-fuzz PARAMS_BYTES CALLS KERNELS
- *
- * CALLS are bytes in hexadecimal digits, or "-"; KERNELS are as many "tasks:scratch:flags" as there are kernels,
- * separated by commas, or "-".
+ * fuzz_input.h says what an input is.
  *
  * Built with sanitizers. What they do not see is checked here, by arithmetic of 128 bits: that every tensor lies in its
  * memory at all times, that a call that failed changed nothing, that memory which cannot be had is called that. */
@@ -27,28 +22,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fuzz_mutate.h"
+#include "fuzz_check.h"
+#include "fuzz_input.h"
 #include "internal.h"
 
 #define MOST_BASES 64
-#define MOST_KERNELS 256u
-#define MOST_CALLS 192u
-#define MOST_PARAMS ((size_t)1 << 20)
 #define MOST_MEMORY ((size_t)1 << 20) /* of a model; more is refused */
 #define MOST_BOUND 32u
 #define MOST_KERNEL_RUNS 400u /* of a run: loops end by it */
-
-__extension__ typedef __int128 wide;
-
-typedef struct input {
-  size_t params_bytes;
-  uint32_t n_kernels, n_calls;
-  sterna_kernel kernels[MOST_KERNELS];
-  uint8_t calls[MOST_CALLS];
-  text graph; /* with its first line */
-} input;
-
-#define WRONG(...) (fprintf(stderr, "WRONG: " __VA_ARGS__), fputc('\n', stderr), abort())
 
 /* ---- Memory ---- */
 
@@ -96,74 +77,6 @@ typedef struct session {
 static session *current; /* kernels have no argument of their own */
 
 static uint8_t take(session *s) { return s->next < s->in->n_calls ? s->in->calls[s->next++] : 0; }
-
-static const uint8_t *class_memory(const sterna_model *model, const value *v, uint64_t *bytes) {
-  switch (v->storage) {
-    case CLASS_PARAM:
-      *bytes = model->params_bytes;
-      return model->params;
-    case CLASS_ARENA:
-    case CLASS_STATE:
-      *bytes = model->arena_bytes;
-      return model->arena;
-    default:
-      *bytes = v->bytes;
-      return value_address(model, v);
-  }
-}
-
-/* Whether all that the model says of its tensors is true. */
-static void check_consistent(const sterna_model *model) {
-  for (uint32_t i = 0; i < model->n_dims; i++)
-    if (model->sizes[i] < model->dims[i].lo || model->sizes[i] > model->dims[i].hi) WRONG("dimension %u is out of its bounds", i);
-  for (uint32_t i = 0; i < model->n_nodes; i++)
-    if (model->nodes[i].tasks > model->nodes[i].max_tasks) WRONG("node %u has too many tasks", i);
-  for (uint32_t i = 0; i < model->n_values; i++) {
-    const value *v = &model->values[i];
-    uint64_t limit;
-    const uint8_t *at = class_memory(model, v, &limit);
-    wide elements = 1, last = v->origin;
-    bool empty = false;
-    if (v->tensor.rank > STERNA_MAX_RANK || v->tensor.dims != v->dims) WRONG("value %u has no dims", i);
-    for (uint32_t axis = 0; axis < v->tensor.rank; axis++) {
-      if (v->dims[axis] < 0 || v->strides[axis] < 0) WRONG("value %u has a negative size", i);
-      empty |= v->dims[axis] == 0;
-    }
-    for (uint32_t axis = 0; axis < v->tensor.rank && !empty; axis++) {
-      elements *= v->dims[axis];
-      last += (wide)(v->dims[axis] - 1) * v->strides[axis];
-      if (elements > PTRDIFF_MAX || last > PTRDIFF_MAX) WRONG("value %u is too large", i);
-    }
-    if (empty) elements = 0;
-    if ((wide)v->tensor.bytes != elements * v->element_bytes)
-      WRONG("value %u has %zu bytes, and %llu elements", i, v->tensor.bytes, (unsigned long long)elements);
-    if (!empty && (v->origin < 0 || (last + 1) * v->element_bytes > (wide)v->bytes)) WRONG("value %u leaves its buffer", i);
-    if ((wide)v->offset + v->bytes > (wide)limit && !(v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT))
-      WRONG("value %u leaves its class", i);
-    if (at == NULL && v->bytes > 0 && v->storage != CLASS_PARAM) WRONG("value %u has no memory", i);
-  }
-  for (int side = 0; side < 2; side++) {
-    const binding *list = side == 0 ? model->inputs : model->outputs;
-    uint32_t n = side == 0 ? model->n_inputs : model->n_outputs;
-    for (uint32_t i = 0; i < n; i++)
-      for (uint32_t k = 0; k < list[i].n_slots; k++)
-        if (*list[i].slots[k] != list[i].bound) WRONG("a node has another address than what is bound");
-  }
-}
-
-/* The sizes of everything. */
-static uint64_t digest(const sterna_model *model) {
-  uint64_t hash = 0;
-  for (uint32_t i = 0; i < model->n_dims; i++) hash = hash * 31 + (uint64_t)model->sizes[i];
-  for (uint32_t i = 0; i < model->n_nodes; i++) hash = hash * 31 + model->nodes[i].tasks;
-  for (uint32_t i = 0; i < model->n_values; i++) {
-    const value *v = &model->values[i];
-    hash = hash * 31 + v->tensor.bytes + (uint64_t)v->origin;
-    for (uint32_t axis = 0; axis < v->tensor.rank; axis++)
-      hash = (hash * 31 + (uint64_t)v->dims[axis]) * 31 + (uint64_t)v->strides[axis];
-  }
-  return hash;
-}
 
 /* Copies a value into memory of exactly its size, and compares small ones element by element. */
 static void copy_value(sterna_model *model, uint32_t index) {
@@ -505,92 +418,6 @@ static bool execute_without_memory(const input *in) {
   return false;
 }
 
-/* ---- Inputs ---- */
-
-static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
-
-static bool read_input(const char *path, input *in) {
-  static char whole[TEXT_ROOM + 65536];
-  FILE *file = fopen(path, "rb");
-  size_t bytes = file != NULL ? fread(whole, 1, sizeof whole - 1, file) : 0;
-  if (file != NULL) (void)fclose(file);
-  whole[bytes] = 0;
-  char *line_end = memchr(whole, '\n', bytes), *at;
-  static const char magic[] = "sterna-fuzz ";
-  if (line_end == NULL || strncmp(whole, magic, sizeof magic - 1) != 0) return false;
-  *line_end = 0;
-  in->params_bytes = strtoul(whole + sizeof magic - 1, &at, 10);
-  in->n_calls = in->n_kernels = 0;
-  for (at++; digit(at[0]) >= 0 && digit(at[1]) >= 0 && in->n_calls < MOST_CALLS; at += 2)
-    in->calls[in->n_calls++] = (uint8_t)(digit(at[0]) << 4 | digit(at[1]));
-  if (*at == '-') at++;
-  while (*at != 0 && *at != '-' && in->n_kernels < MOST_KERNELS) {
-    sterna_kernel *k = &in->kernels[in->n_kernels++];
-    at++;
-    k->function = act;
-    k->n_tasks = (uint32_t)strtoul(at, &at, 10);
-    k->scratch_bytes = *at == ':' ? (uint32_t)strtoul(at + 1, &at, 10) : 0;
-    k->flags = *at == ':' ? (uint32_t)strtoul(at + 1, &at, 10) : 0;
-    if (*at == ' ') break;
-  }
-  in->graph.bytes = (size_t)(whole + bytes - (line_end + 1));
-  if (in->params_bytes > MOST_PARAMS || in->graph.bytes > TEXT_ROOM) return false;
-  memcpy(in->graph.data, line_end + 1, in->graph.bytes);
-  return true;
-}
-
-static void print_input(const input *in) {
-  printf("sterna-fuzz %zu ", in->params_bytes);
-  for (uint32_t i = 0; i < in->n_calls; i++) printf("%02x", in->calls[i]);
-  if (in->n_calls == 0) printf("-");
-  for (uint32_t i = 0; i < in->n_kernels; i++)
-    printf("%c%u:%u:%u", i == 0 ? ' ' : ',', (unsigned)in->kernels[i].n_tasks, (unsigned)in->kernels[i].scratch_bytes,
-           (unsigned)in->kernels[i].flags);
-  if (in->n_kernels == 0) printf(" -");
-  printf("\n");
-  (void)fwrite(in->graph.data, 1, in->graph.bytes, stdout);
-}
-
-/* Gives a body its first line; mostly one whose hash is right. */
-static void seal(text *it, text *body, unsigned version, random_state *random) {
-  const char *rest = body->data;
-  size_t bytes = body->bytes;
-  if (bytes > 0 && rest[0] == '{') rest++, bytes--;
-  uint64_t hash = sterna_hash64(rest, bytes);
-  uint32_t odd = random_below(random, 256);
-  if (odd == 0) hash ^= 1;
-  if (odd == 1) version = random_below(random, 12);
-  int used = snprintf(it->data, 128, "{\"sterna\":%u,\"hash\":\"%08lx%08lx\",\n", version, (unsigned long)(hash >> 32),
-                      (unsigned long)(hash & 0xffffffffu));
-  it->bytes = (size_t)used;
-  if (bytes > TEXT_ROOM - it->bytes) bytes = TEXT_ROOM - it->bytes;
-  memcpy(it->data + it->bytes, rest, bytes);
-  it->bytes += bytes;
-  if (odd == 2) it->bytes = random_below(random, it->bytes);
-}
-
-/* The input of an execution. */
-static void derive(const input *bases, uint32_t n_bases, uint64_t seed, uint64_t number, bool calls, input *in) {
-  static text body, spare;
-  random_state random = {seed * 0x9e3779b97f4a7c15u ^ number * 0xd1342543de82ef95u};
-  const input *base = &bases[random_below(&random, n_bases)];
-  in->params_bytes = base->params_bytes;
-  in->n_kernels = base->n_kernels;
-  memcpy(in->kernels, base->kernels, sizeof in->kernels);
-  in->n_calls = calls ? 24 + random_below(&random, MOST_CALLS - 24) : 8 + random_below(&random, 16);
-  for (uint32_t i = 0; i < in->n_calls; i++) in->calls[i] = (uint8_t)random_next(&random);
-  const char *line_end = memchr(base->graph.data, '\n', base->graph.bytes);
-  size_t head = line_end != NULL ? (size_t)(line_end + 1 - base->graph.data) : 0;
-  unsigned version = 1;
-  (void)sscanf(base->graph.data, "{\"sterna\":%u", &version);
-  body.data[0] = '{';
-  body.bytes = 1 + base->graph.bytes - head;
-  memcpy(body.data + 1, base->graph.data + head, base->graph.bytes - head);
-  uint32_t changes = calls ? random_below(&random, 4) : 1 + random_below(&random, 4);
-  for (uint32_t i = 0; i < changes; i++) mutate(&body, &spare, &random, calls ? MUTATE_SIZES : MUTATE_ANY);
-  seal(&in->graph, &body, version, &random);
-}
-
 static int usage(void) {
   fputs("usage: fuzz_runtime loader|calls SEED FIRST COUNT PROGRESS BASE... | loader|calls SEED NUMBER print BASE... | replay INPUT... | memory INPUT...\n",
         stderr);
@@ -602,7 +429,7 @@ int main(int argc, char **argv) {
   bool memory = argc >= 3 && strcmp(argv[1], "memory") == 0;
   if (memory || (argc >= 3 && strcmp(argv[1], "replay") == 0)) {
     for (int i = 2; i < argc; i++) {
-      if (!read_input(argv[i], &at_hand)) return usage();
+      if (!read_input(argv[i], act, &at_hand)) return usage();
       if (!memory) execute(&at_hand);
       else if (!execute_without_memory(&at_hand)) return 1;
     }
@@ -614,10 +441,10 @@ int main(int argc, char **argv) {
   bool print = strcmp(argv[4], "print") == 0;
   uint32_t n_bases = 0;
   for (int i = print ? 5 : 6; i < argc && n_bases < MOST_BASES; i++)
-    if (!read_input(argv[i], &bases[n_bases++])) return usage();
+    if (!read_input(argv[i], act, &bases[n_bases++])) return usage();
   if (n_bases == 0) return usage();
   if (print) {
-    derive(bases, n_bases, seed, first, calls, &at_hand);
+    derive_input(bases, n_bases, seed, first, calls, &at_hand);
     print_input(&at_hand);
     return 0;
   }
@@ -628,7 +455,7 @@ int main(int argc, char **argv) {
   if (progress == MAP_FAILED) return usage();
   for (uint64_t number = first, end = first + strtoull(argv[4], NULL, 10); number < end; number++) {
     *progress = number;
-    derive(bases, n_bases, seed, number, calls, &at_hand);
+    derive_input(bases, n_bases, seed, number, calls, &at_hand);
     execute(&at_hand);
   }
   return 0;

@@ -105,9 +105,10 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
     sources = sorted(str(path) for path in (RUNTIME / "src").glob("*.c"))
     flags = ["-std=c99", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     includes = [f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'src'}"]
-    main, port = str(RUNTIME / "test" / "fuzz_load.c"), str(RUNTIME / "port" / "posix.c")
+    main = [str(RUNTIME / "test" / name) for name in ("fuzz_load.c", "fuzz_check.c")]
+    port = str(RUNTIME / "port" / "posix.c")
     program = folder / "fuzz_load"
-    subprocess.run([gcc, *flags, *includes, main, *sources, port, "-o", program, "-lpthread", "-ldl"], check=True)
+    subprocess.run([gcc, *flags, *includes, *main, *sources, port, "-o", program, "-lpthread", "-ldl"], check=True)
     result = Loader(program, folder / "bundle")
     yield result
     result.close()
