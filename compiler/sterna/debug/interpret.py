@@ -33,7 +33,7 @@ def interpret(
     """
     values: dict[Value, Array] = {}
     problems: list[Diagnostic] = []
-    strings = _Strings(graph)
+    strings = Strings(graph)
     initial = dict(zip(graph.live_in, (state.initial for state in graph.states), strict=True))
     for value in graph.inputs:
         if value in initial and value.name not in inputs:
@@ -62,7 +62,7 @@ def interpret(
     return {name: strings.texts(np.array(_array(values, v))) for name, v in found}
 
 
-class _Strings:
+class Strings:
     """The numbers of strings; those that the graph does not know come behind its own."""
 
     def __init__(self, graph: Graph):
@@ -72,6 +72,11 @@ class _Strings:
         self.known += [text for text in dict.fromkeys(array.reshape(-1).tolist()) if text not in self.known]
         numbers = np.array([self.known.index(text) for text in array.reshape(-1)], np.int64)
         return numbers.reshape(array.shape).view(dtypes.to_numpy(dtypes.STRING))
+
+    def all_numbered(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Arrays by name, those of strings as numbers."""
+        found = {name: np.asarray(array) for name, array in arrays.items()}
+        return {name: self.numbered(array) if array.dtype == object else array for name, array in found.items()}
 
     def texts(self, array: Array) -> Array:
         """The array, one of strings as objects."""

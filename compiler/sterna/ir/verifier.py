@@ -23,6 +23,9 @@ def verify(graph: Graph, infer: Infer, stage: str = "") -> Graph:
     """
     problems: list[str] = []
     _check(graph, infer, set(), {}, problems)
+    # Of results only: what a run leaves in the states may be a result too, and a region's results have no names.
+    if len(graph.output_names) != len(graph.outputs) or len(set(graph.result_names)) != len(graph.result_names):
+        problems.append(f"output names {graph.output_names} do not fit the outputs")
     if problems:
         raise internal_error(f"the graph {graph.name} is malformed{f' after {stage}' if stage else ''}", *problems)
     return graph
@@ -75,5 +78,3 @@ def _check(graph: Graph, infer: Infer, outer: set[Value], names: dict[str, Value
             define(value, where)
     for value in graph.outputs:
         read(value, "outputs")
-    if len(graph.output_names) != len(graph.outputs) or len(set(graph.output_names)) != len(graph.output_names):
-        problems.append(f"output names {graph.output_names} do not fit the outputs")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from sterna.loops import program as P
 from sterna.loops.copies import with_waits
@@ -17,15 +18,28 @@ from sterna.loops.vectorize import vectorize
 from sterna.loops.verify import verify
 from sterna.te.expr import Expr
 
+Body = Callable[[P.Stmt], P.Stmt]
+
+
+@dataclass(frozen=True)
+class LoopPass:
+    """One of them. Every one gives a program that the interpreter can run, and that computes the same."""
+
+    name: str
+    run: Callable[[P.Function], P.Function]
+
+
+def _of_bodies(name: str, run: Body) -> LoopPass:
+    return LoopPass(name, lambda function: replace(function, body=run(function.body)))
+
 
 def finish(function: P.Function) -> P.Function:
     """The loop program that generators render: asynchronous copies waited for, vectors explicit, loops unrolled,
     registers named, tiles placed, math expanded, 16-bit floats computed in 32 bits, repeated values shared, every
     access proved in bounds, and threads proved apart."""
-    body = unroll(vectorize(with_waits(function.body)))
-    function = place_tiles(promote_registers(replace(function, body=body)))
-    body = share(_expand(function.body, {}))
-    return verify_threads(verify(replace(function, body=body)))
+    for each in LOOP_PASSES:
+        function = each.run(function)
+    return verify_threads(verify(function))
 
 
 def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:
@@ -34,3 +48,14 @@ def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:
             memo[value] = done = expand_math(widen_small_floats(value))
         stmt = P.with_value(stmt, done)
     return P.map_children(stmt, lambda s: _expand(s, memo))
+
+
+LOOP_PASSES: tuple[LoopPass, ...] = (
+    _of_bodies("waits", with_waits),
+    _of_bodies("vectorize", vectorize),
+    _of_bodies("unroll", unroll),
+    LoopPass("registers", promote_registers),
+    LoopPass("tiles", place_tiles),
+    _of_bodies("math", lambda body: _expand(body, {})),
+    _of_bodies("share", share),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,18 +20,20 @@ from sterna.loops.lower import lower
 from sterna.loops.program import Function, used_dims
 from sterna.passes.context import PassContext
 from sterna.passes.kernels import Call
-from sterna.passes.stages import Finished, Lowered, Outline, Planned, Scheduled
+from sterna.passes.stages import Finished, Lowered, Outline, Planned, Scheduled, Sequenced
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
 from sterna.timing import timed
 
+S = TypeVar("S", bound=Sequenced)
 
-def round_weights(outline: Outline, target: Target, dtype: str) -> Outline:
+
+def round_weights(sequenced: S, target: Target, dtype: str) -> S:
     """The model with the weights that would be stored in that type rounded to it, and still float32."""
-    calls = tuple(_rounded(call, target, dtype) for call in outline.sequence.calls)
-    return replace(outline, sequence=replace(outline.sequence, calls=calls))
+    calls = tuple(_rounded(call, target, dtype) for call in sequenced.sequence.calls)
+    return replace(sequenced, sequence=replace(sequenced.sequence, calls=calls))
 
 
 def schedule_kernels(outline: Outline, context: PassContext) -> Scheduled:
