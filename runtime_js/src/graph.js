@@ -91,11 +91,10 @@ export function page(bytes) {
 function checked(json) {
   const { abi, target, model, files, library, arena, scratch_bytes: scratchBytes, symbols = [], states = [], variants = [], control = [], arenas } = json;
   must(isSize(abi), "abi");
-  if (abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${abi}; this runtime speaks ${ABI}`);
+  if (abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${abi}; this runtime reads ${ABI}`);
   const { triple, pointer_bits: bits } = target;
   must(isName(triple) && isSize(bits), "target");
-  if (!triple.startsWith("wasm32") || bits !== 32) fail("E0507", `graph.json: compiled for ${triple}: compile with --target browser`);
-  if (arenas) fail("E0507", `graph.json: needs the memory "${arenas[0].memory}", which is not here`);
+  if (arenas || !triple.startsWith("wasm32") || bits !== 32) fail("E0507", `graph.json: compiled for ${arenas ? arenas[0].memory : triple}: compile with --target browser`);
   must(isName(model, /^\w{1,127}$/), "model");
   const libraries = [{ library, cpu_features: target.cpu_features }, ...variants];
   for (const { library: name, cpu_features: features } of libraries)

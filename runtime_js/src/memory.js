@@ -96,7 +96,7 @@ export function readTable(exports, buffer, graph) {
   const words = new Uint32Array(buffer);
   const functions = /** @type {WebAssembly.Table} */ (exports.__indirect_function_table);
   const [size, abi, count, , kernels] = words.subarray(describe() / 4);
-  if (size >= 8 && abi !== ABI) fail("E0506", `${library}: kernel ABI is ${abi}; this runtime speaks ${ABI}`);
+  if (size >= 8 && abi !== ABI) fail("E0506", `${library}: kernel ABI is ${abi}; this runtime reads ${ABI}`);
   const table = words.subarray(kernels / 4, kernels / 4 + KERNEL * count);
   if (!(size >= 24) || count !== names.length || table.length < KERNEL * count) wrong(`has ${count} kernels; graph.json has ${names.length}`);
   names.forEach((name, k) => {

@@ -75,8 +75,8 @@ test("a bundle for another format, ABI or machine", { skip }, async () => {
   const given = await parts("digits");
   const cases = [
     [(g) => (g.sterna = 4), "E0506", /format version is 4; this runtime reads 1 to 3/],
-    [(g) => (g.arenas = [{ memory: "dtcm", bytes: 64 }]), "E0507", /needs the memory "dtcm"/],
-    [(g) => (g.abi = 9), "E0506", /kernel ABI is 9; this runtime speaks 1/],
+    [(g) => (g.arenas = [{ memory: "dtcm", bytes: 64 }]), "E0507", /compiled for dtcm/],
+    [(g) => (g.abi = 9), "E0506", /kernel ABI is 9; this runtime reads 1/],
     [(g) => (g.target.triple = "aarch64-linux-gnu"), "E0507", /compiled for aarch64-linux-gnu.*--target browser/],
     [(g) => g.target.cpu_features.push("warp"), "E0507", /need warp/],
   ];
