@@ -17,8 +17,9 @@ from sterna.codegen.dialects.vector_c import VectorC
 from sterna.codegen.printer import Printer
 from sterna.debug.interpret import interpret
 from sterna.driver import Compiled
+from sterna.ir.extremum import minimum
 from sterna.ir.graph import Graph
-from sterna.ir.integer import Symbol, minimum, of
+from sterna.ir.integer import Symbol, of
 from sterna.ops import Builder
 from sterna.runtime import load
 from sterna.targets.description import host, load_target

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sterna.codegen.llvm import compile_module, module_text
 from sterna.errors import SternaError
 from sterna.ir import dtypes
-from sterna.ir.integer import ONE, Int, Symbol, as_int, minimum, of
+from sterna.ir.extremum import minimum
+from sterna.ir.integer import ONE, Int, Symbol, as_int, of
 from sterna.ir.memory import INPUT, OUTPUT, SCRATCH, STACK
 from sterna.loops import program as P
 from sterna.loops.finish import finish

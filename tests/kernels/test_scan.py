@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sterna.errors import SternaError
+from sterna.ir.extremum import maximum
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, maximum
+from sterna.ir.integer import Int
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function

@@ -11,7 +11,8 @@ import pytest
 
 from sterna.errors import SternaError
 from sterna.ir.dtypes import to_numpy
-from sterna.ir.integer import Int, as_int, maximum, minimum
+from sterna.ir.extremum import maximum, minimum
+from sterna.ir.integer import Int, as_int
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sterna.ir.integer import Atom, Int, as_int, ceil_div, maximum, minimum, symbol
+from sterna.ir.extremum import maximum, minimum
+from sterna.ir.integer import Atom, Int, as_int, ceil_div, symbol
 
 RANGES = {"a": (0, 5), "b": (-3, 2), "c": (0, 0), "d": (2, 9)}
 SYMBOLS = {name: symbol(name, lo, hi) for name, (lo, hi) in RANGES.items()}

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from sterna.errors import SternaError
-from sterna.ir.integer import maximum, minimum, of, symbol
+from sterna.ir.extremum import maximum, minimum
+from sterna.ir.integer import of, symbol
 from sterna.te import expr, interpreter
 from sterna.te.interpreter import run_kernel
 from sterna.te.position import position, rewrite_index

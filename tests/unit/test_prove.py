@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from sterna.ir.integer import Int, Symbol, maximum, minimum, of
+from sterna.ir.extremum import maximum, minimum
+from sterna.ir.integer import Int, Symbol, of
 from sterna.loops.combination import is_combination
 from sterna.loops.prove import Range, at_least_zero
 

@@ -11,8 +11,9 @@ from sterna.bundle.ownership import entry
 from sterna.compiled import Compiled
 from sterna.errors import internal_error
 from sterna.ir import dtypes
+from sterna.ir.extremum import Extremum
 from sterna.ir.graph import Value
-from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
+from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.sizes import all_definitions, dimensions
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import Choice, Control

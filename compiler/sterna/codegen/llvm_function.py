@@ -14,7 +14,8 @@ from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol
+from sterna.ir.extremum import Extremum
+from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function, Stmt, Variable

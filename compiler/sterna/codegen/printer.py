@@ -13,7 +13,8 @@ from sterna.codegen.dialect import Dialect
 from sterna.codegen.instructions import InstructionOperand
 from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
 from sterna.ir import dtypes
-from sterna.ir.integer import Atom, Extremum, FloorDiv, Int, Mod, Symbol
+from sterna.ir.extremum import Extremum
+from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol
 from sterna.loops import program as P
 from sterna.loops.program import Function
 from sterna.te import expr as E

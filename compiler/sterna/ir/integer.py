@@ -1,9 +1,9 @@
 """Symbolic integers: dimensions of tensors, index expressions, offsets, loop bounds.
 
 An `Int` is a polynomial with integer coefficients over *atoms*: symbols with known bounds, floor divisions and
-remainders by a constant, minima, maxima and opaque values (an index that is itself loaded from memory). It is kept in
-canonical form from construction on, so equal expressions compare equal, `//` and `%` disappear wherever the bounds of
-the symbols allow, and there is no separate simplifier to call:
+remainders by a constant, minima and maxima (`ir.extremum`) and opaque values (an index that is itself loaded from
+memory). It is kept in canonical form from construction on, so equal expressions compare equal, `//` and `%` disappear
+wherever the bounds of the symbols allow, and there is no separate simplifier to call:
 
     >>> f = symbol("f", 0, 111)
     >>> (f // 14) * 14 + f % 14 == f
@@ -19,6 +19,7 @@ from typing import Any, Union
 from sterna.escape import terminal
 
 Bound = int | None  # None: unbounded on that side
+Values = Callable[["Atom"], Any]
 
 
 class OpenSizeError(ValueError):
@@ -57,6 +58,10 @@ class Atom:
     def rebuild(self, parts: tuple[Int, ...]) -> Int:
         """The same operation on other operands."""
         return Int({(self,): 1}, 0)
+
+    def evaluate(self, values: Values) -> Any:
+        """The value for given symbols, as of `Int.evaluate`."""
+        return values(self)
 
 
 class Symbol(Atom):
@@ -99,6 +104,9 @@ class FloorDiv(Atom):
     def rebuild(self, parts: tuple[Int, ...]) -> Int:
         return parts[0] // self.divisor
 
+    def evaluate(self, values: Values) -> Any:
+        return self.value.evaluate(values) // self.divisor
+
     def __str__(self) -> str:
         return f"({self.value}) // {self.divisor}"
 
@@ -123,43 +131,11 @@ class Mod(Atom):
     def rebuild(self, parts: tuple[Int, ...]) -> Int:
         return parts[0] % self.divisor
 
+    def evaluate(self, values: Values) -> Any:
+        return self.value.evaluate(values) % self.divisor
+
     def __str__(self) -> str:
         return f"({self.value}) % {self.divisor}"
-
-
-class Extremum(Atom):
-    """The smaller (`min`) or greater (`max`) of two integers."""
-
-    __slots__ = ("kind", "operands")
-
-    def __init__(self, kind: str, a: Int, b: Int):
-        (alo, ahi), (blo, bhi) = a.bounds(), b.bounds()
-        # For a minimum, one known upper bound suffices and both lower bounds are needed; a maximum mirrors that.
-        pick, loose = (min, 1) if kind == "min" else (max, 0)
-        pairs = [(alo, blo), (ahi, bhi)]
-        limits: list[Bound] = []
-        for side, (x, y) in enumerate(pairs):
-            if x is not None and y is not None:
-                limits.append(pick(x, y))
-            else:
-                limits.append((x if x is not None else y) if side == loose else None)
-        # The smaller of two is at most their mean: what they have in common with opposite signs drops out.
-        slo, shi = (a + b).bounds()
-        if kind == "min" and shi is not None:
-            limits[1] = shi // 2 if limits[1] is None else min(limits[1], shi // 2)
-        if kind == "max" and slo is not None:
-            limits[0] = -(-slo // 2) if limits[0] is None else max(limits[0], -(-slo // 2))
-        super().__init__(limits[0], limits[1], (kind, a, b))
-        self.kind, self.operands = kind, (a, b)
-
-    def parts(self) -> tuple[Int, ...]:
-        return self.operands
-
-    def rebuild(self, parts: tuple[Int, ...]) -> Int:
-        return minimum(*parts) if self.kind == "min" else maximum(*parts)
-
-    def __str__(self) -> str:
-        return f"{self.kind}({self.operands[0]}, {self.operands[1]})"
 
 
 Monomial = tuple[Atom, ...]
@@ -384,26 +360,13 @@ class Int:
                 total = total + product * coefficient
         return total + Int(kept, 0) if kept else total
 
-    def evaluate(self, values: Callable[[Atom], Any]) -> Any:
+    def evaluate(self, values: Values) -> Any:
         """The value for given symbols; works on whole arrays of them too."""
         total: Any = self.const
         for monomial, coefficient in self.terms.items():
             product: Any = coefficient
             for atom in monomial:
-                if isinstance(atom, FloorDiv):
-                    value = atom.value.evaluate(values) // atom.divisor
-                elif isinstance(atom, Mod):
-                    value = atom.value.evaluate(values) % atom.divisor
-                elif isinstance(atom, Extremum):
-                    a, b = (operand.evaluate(values) for operand in atom.operands)
-                    less = a < b
-                    if isinstance(less, bool):
-                        value = a if less == (atom.kind == "min") else b
-                    else:
-                        value = less * a + (1 - less) * b if atom.kind == "min" else less * b + (1 - less) * a
-                else:
-                    value = values(atom)
-                product = product * value
+                product = product * atom.evaluate(values)
             total = total + product
         return total
 
@@ -458,39 +421,8 @@ def of(atom: Atom) -> Int:
     return Int({(atom,): 1}, 0)
 
 
-def minimum(a: IntLike, b: IntLike) -> Int:
-    return _extremum("min", as_int(a), as_int(b))
-
-
-def maximum(a: IntLike, b: IntLike) -> Int:
-    return _extremum("max", as_int(a), as_int(b))
-
-
 def ceil_div(a: IntLike, divisor: int) -> Int:
     return (as_int(a) + (divisor - 1)) // divisor
-
-
-def _extremum(kind: str, a: Int, b: Int) -> Int:
-    if _never_positive(a - b):
-        return a if kind == "min" else b
-    if _never_positive(b - a):
-        return b if kind == "min" else a
-    return Int({(Extremum(kind, a, b),): 1}, 0)
-
-
-def _never_positive(value: Int) -> bool:
-    """Whether value <= 0 by its bounds, or by those that x / d >= x // d gives."""
-    for _ in range(4):
-        hi = value.bounds()[1]
-        if hi is not None and hi <= 0:
-            return True
-        quotient = next((m[0] for m in value.terms if len(m) == 1 and isinstance(m[0], FloorDiv)), None)
-        if not isinstance(quotient, FloorDiv):
-            return False
-        coefficient = value.terms[(quotient,)]
-        most = quotient.value if coefficient > 0 else quotient.value - (quotient.divisor - 1)
-        value = (value - of(quotient) * coefficient) * quotient.divisor + most * coefficient
-    return False
 
 
 def _order(atom: Atom) -> str:

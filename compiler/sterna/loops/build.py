@@ -25,7 +25,8 @@ from dataclasses import replace
 from typing import Union
 
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Int, IntLike, Symbol, as_int, maximum, minimum, of
+from sterna.ir.extremum import maximum, minimum
+from sterna.ir.integer import ZERO, Int, IntLike, Symbol, as_int, of
 from sterna.ir.memory import INPUT, PARAM, SCRATCH, STACK
 from sterna.loops import program as P
 from sterna.te import expr as E

@@ -20,7 +20,8 @@ from typing import Any
 from sterna.errors import error
 from sterna.intrinsics import Form
 from sterna.ir import dtypes
-from sterna.ir.integer import ONE, ZERO, Extremum, Int, Symbol, as_int, of
+from sterna.ir.extremum import Extremum
+from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import REGISTER, SCRATCH, TILE, Memory, Scope
 from sterna.loops import program as P
 from sterna.loops.bodies import Bodies, Place, loop_name

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from sterna.ir.integer import Int, Symbol, maximum, minimum, of
+from sterna.ir.extremum import maximum, minimum
+from sterna.ir.integer import Int, Symbol, of
 from sterna.loops.nest import Region
 from sterna.te import expr as E
 from sterna.te.axis import Axis

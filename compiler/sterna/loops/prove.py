@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sterna.ir.integer import ZERO, Atom, Extremum, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
+from sterna.ir.extremum import Extremum
+from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.loops.combination import is_combination
 from sterna.te.position import IndexAtom
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.division import divide_exactly
+from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import Array, Value
-from sterna.ir.integer import Int, as_int, maximum, minimum
+from sterna.ir.integer import Int, as_int
 from sterna.ir.sizes import BIND
 
 LARGEST = 64  # elements of a tensor worth following

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import Array, TensorType
-from sterna.ir.integer import ONE, ZERO, Int, as_int, maximum, minimum
+from sterna.ir.integer import ONE, ZERO, Int, as_int
 from sterna.ops.formulas import at, broadcast_at
 from sterna.ops.operator import Application, Attribute, Fusion, Onnx, Operator, Types, case, unfit
 from sterna.ops.types import axis_of, broadcast, check_dtype, present, same_dtype, single, with_dim

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int, maximum, minimum
+from sterna.ir.integer import Int, as_int
 from sterna.ops.formulas import at, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import present, single

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int, maximum, minimum
+from sterna.ir.integer import Int, as_int
 from sterna.ops.formulas import at, count, rounded, wide, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.resize import cubic_weights

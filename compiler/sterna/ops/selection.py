@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from sterna.ir.extremum import minimum
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int, minimum
+from sterna.ir.integer import Int, as_int
 from sterna.loops.build import (
     Array,
     Index,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sterna.ir.integer import Atom, Int, as_int, maximum, minimum
+from sterna.ir.extremum import maximum, minimum
+from sterna.ir.integer import Atom, Int, as_int
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 

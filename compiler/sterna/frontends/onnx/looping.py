@@ -14,8 +14,9 @@ from sterna.frontends.onnx.nodes import Source
 from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.frontends.onnx.translation import DataSizes
 from sterna.ir import dtypes
+from sterna.ir.extremum import maximum
 from sterna.ir.graph import Graph, Node, Value, tensor_type
-from sterna.ir.integer import ZERO, ComputedSymbol, Int, as_int, maximum, of
+from sterna.ir.integer import ZERO, ComputedSymbol, Int, as_int, of
 from sterna.ir.sizes import BIND, all_definitions, mentioned_sizes, symbols_of
 from sterna.ops import Builder
 from sterna.ops.builder import check_size

@@ -10,8 +10,9 @@ import numpy as np
 from sterna.advice import Advice
 from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator
+from sterna.ir.extremum import maximum
 from sterna.ir.graph import Value
-from sterna.ir.integer import Int, IntLike, as_int, ceil_div, maximum
+from sterna.ir.integer import Int, IntLike, as_int, ceil_div
 from sterna.ir.limits import check_table
 from sterna.ir.sizes import sizes_wanted
 from sterna.ops.formulas import lowest

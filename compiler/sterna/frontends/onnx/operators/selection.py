@@ -14,8 +14,9 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
+from sterna.ir.extremum import minimum
 from sterna.ir.graph import Value
-from sterna.ir.integer import Int, IntLike, as_int, minimum
+from sterna.ir.integer import Int, IntLike, as_int
 from sterna.ir.limits import walked
 from sterna.ir.sizes import sizes_wanted
 from sterna.loops.prove import at_least_zero
