@@ -11,16 +11,19 @@ from pathlib import Path
 import numpy as np
 import onnx.parser
 import pytest
+from click.testing import CliRunner
 
 from sterna.api import compile_model, compile_to
 from sterna.bundle.c_files import static_model
 from sterna.bundle.reader import read_graph
+from sterna.cli import program
 from sterna.driver import Compiled
 from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.runtime import hash64, load
-from sterna.targets.target import Target, load_target
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 from support.tools import need, run
 from support.trained import sample
@@ -51,44 +54,65 @@ def described(folder: Path, base: str, *memories: Memory) -> Path:
 MAIN = """#include <stdio.h>
 #include <string.h>
 #include "model.h"
-static _Alignas(64) uint8_t fast[DIGITS_MEMORY_FAST_BYTES + 64], large[DIGITS_MEMORY_LARGE_BYTES + 64];
-static _Alignas(64) uint8_t params[DIGITS_PARAMS_BYTES];
+static _Alignas(64) uint8_t fast[M(MEMORY_FAST_BYTES) + 64], large[M(MEMORY_LARGE_BYTES) + 64];
+static _Alignas(64) uint8_t params[M(PARAMS_BYTES)];
 int main(void) {
-  float image[64], scores[10];
+  static m(INPUT_t) image;
+  static m(OUTPUT_t) scores;
   memset(fast, 0xa5, sizeof fast);
   memset(large, 0x5a, sizeof large);
-  memcpy(params, digits_params, sizeof params);
+  memcpy(params, m(params), sizeof params);
   if (fread(image, sizeof image, 1, stdin) != 1) return 1;
-  digits_inputs in = {image};
-  digits_outputs out = {scores};
-  digits_memory memory = {fast, large}, crooked = {fast, large + 4};
-  if (digits_run(&in, &out, &crooked, params) != -1) return 2;
-  if (digits_run(&in, &out, &memory, params) != 0) return 3;
+  m(inputs) in = {image};
+  m(outputs) out = {scores};
+  m(memory) memory = {fast, large}, crooked = {fast, large + 4};
+  if (m(run)(&in, &out, &crooked, params) != -1) return 2;
+  if (m(run)(&in, &out, &memory, params) != 0) return 3;
   for (int i = 0; i < 64; i++)
-    if (fast[DIGITS_MEMORY_FAST_BYTES + i] != 0xa5 || large[DIGITS_MEMORY_LARGE_BYTES + i] != 0x5a) return 4;
+    if (fast[M(MEMORY_FAST_BYTES) + i] != 0xa5 || large[M(MEMORY_LARGE_BYTES) + i] != 0x5a) return 4;
   return fwrite(scores, sizeof scores, 1, stdout) != 1;
 }
 """
 
 
-def test_a_model_in_two_memories_gives_the_same_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "fast"), [("digits", 4096), ("mlperf_tiny_kws_int8", 8192)])
+def test_a_model_in_two_memories_gives_the_same_numbers(name: str, fast: int, tmp_path: Path) -> None:
     gcc = need("gcc", "compiles the bundle's C for this machine")
-    path = described(tmp_path, "cortex-m4", FAST, LARGE)
-    bundle = compile_to(tmp_path / "bundle", DIGITS.file, str(path), generator="llvm")
+    model = sample(name)
+    path = described(tmp_path, "cortex-m4", replace(FAST, bytes=fast), LARGE)
+    bundle = compile_to(tmp_path / "m", model.file, str(path), generator="llvm", shapes=model.shapes())
     header = (bundle / "model.h").read_text()
-    sizes = {name: int(n) for name, n in re.findall(r"define DIGITS_MEMORY_(\w+)_BYTES (\d+)", header)}
+    sizes = {name: int(n) for name, n in re.findall(r"define \w+_MEMORY_(\w+)_BYTES (\d+)", header)}
     assert set(sizes) == {"FAST", "LARGE"}
-    assert sizes["FAST"] <= FAST.bytes
-    (tmp_path / "main.c").write_text(MAIN)
-    program = tmp_path / "program"
+    assert sizes["FAST"] <= fast
+    prefix, given, made = re.findall(
+        r"struct (\w+)_inputs \{\n.* \*(\w+);[^}]*\} [\s\S]*?_outputs \{\n.* \*(\w+);", header
+    )[0]
+    text = re.sub(r"\bM\((\w+)\)", rf"{prefix.upper()}_\1", re.sub(r"\bm\((\w+)\)", rf"{prefix}_\1", MAIN))
+    (tmp_path / "main.c").write_text(text.replace("INPUT_t", f"{given}_t").replace("OUTPUT_t", f"{made}_t"))
+    image_of = tmp_path / "program"
     flags = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{bundle}")
-    sources = [tmp_path / "main.c", *(bundle / name for name in ("model.c", "params.c", "kernels.c"))]
-    run(gcc, *flags, *sources, "-o", program, "-lm")
-    case = DIGITS.cases[0]
+    sources = [tmp_path / "main.c", *(bundle / file for file in ("model.c", "params.c", "kernels.c"))]
+    run(gcc, *flags, *sources, "-o", image_of, "-lm")
+    case = model.cases[0]
     (image,), (expected,) = case.inputs.values(), case.outputs
-    done = subprocess.run([program], input=image.tobytes(), capture_output=True, check=True)
-    found = np.frombuffer(done.stdout, np.float32)
-    assert np.abs(found - expected.reshape(-1)).max() <= DIGITS.tolerance(expected)
+    done = subprocess.run([image_of], input=image.tobytes(), capture_output=True, check=True)
+    found = np.frombuffer(done.stdout, expected.dtype).astype(np.float64)
+    bound = 0 if expected.dtype == np.int8 else model.tolerance(expected)
+    assert np.abs(found - expected.reshape(-1)).max() <= bound
+
+
+def test_commands_name_the_memories(tmp_path: Path) -> None:
+    path = described(tmp_path, "host", FAST, LARGE)
+    arguments = ["compile", str(DIGITS.file), "--target", str(path), "-o", str(tmp_path / "b"), "--generator", "llvm"]
+    shown = CliRunner().invoke(program, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert re.search(r"fast [\d,]+ B, large [\d,]+ B, .* live-set lower bound", shown.output), shown.output
+    listed = CliRunner().invoke(program, ["inspect", str(tmp_path / "b"), "--memory"], env={"COLUMNS": "120"}).output
+    assert {line.split()[0] for line in listed.splitlines() if "float32[" in line and "," in line} >= {"fast", "large"}
+    facts = json.loads(CliRunner().invoke(program, [*arguments, "--json"]).stdout)
+    assert set(facts["memories"]) == {"fast", "large"}
+    assert sum(facts["memories"].values()) == facts["arena_bytes"]
 
 
 def test_one_memory_is_an_arena(tmp_path: Path) -> None:

@@ -191,6 +191,21 @@ def test_a_saved_schedule_names_the_memory() -> None:
         Schedule.apply(s.kernel, s.steps)
 
 
+@pytest.mark.parametrize("reach", ["block", "device"])
+def test_tasks_do_not_share_memory_of_the_device(reach: str) -> None:
+    """Each task has its own part of memory of reach "block"; that of the device is one for all."""
+    memory = Memory("pad", reach, bytes=4096)  # type: ignore[arg-type]
+    s = Schedule(pointwise(6, 40), memories=(memory,))
+    s.compute_at("mid", "out", "i0", memory)
+    s.parallel("out", "i0")
+    if reach == "block":
+        finish(lower(s))
+        return
+    with pytest.raises(SternaError, match="two tasks touch the same element of mid") as caught:
+        finish(lower(s))
+    assert caught.value.codes == ("E0306",)
+
+
 def test_many_tiles_are_verified() -> None:
     """The proof does not walk every iteration of long loops that only wait."""
     function = finish(lower(staged(True, rows=40_000)))

@@ -129,6 +129,7 @@ def _default_place(model: Path, target: str) -> Path:
 def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, Any]:
     """The facts of a compilation, as JSON has them."""
     inputs, outputs = _signature(compiled)
+    memories = {pool.name: pool.bytes for pool in compiled.plan.pools if pool.memory is not None}
     return {
         "directory": str(written.directory),
         "model": compiled.model,
@@ -144,6 +145,7 @@ def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, 
         "nodes": len(compiled.calls),
         "kernels": len(compiled.kernels),
         "arena_bytes": compiled.plan.arena_bytes,
+        **({"memories": memories} if memories else {}),
         "live_bytes": compiled.plan.live_bytes,
         "files": written.sizes,
         "others": list(written.others),
@@ -168,7 +170,8 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
     over = f"{arena / live - 1:.1%} above the" if arena > live else "equal to the"
     why = " (nothing is reused: --debug)" if compiled.options.debug else ""
     out.print(f"\n  {summary['nodes']} nodes call {summary['kernels']} kernels")
-    out.print(f"  arena {size(arena)}, {over} live-set lower bound{why}\n")
+    pools = ", ".join(f"{name} {size(count)}" for name, count in summary.get("memories", {"arena": arena}).items())
+    out.print(f"  {pools}, {over} live-set lower bound{why}\n")
     if "rounding_error" in summary:
         found = summary["rounding_error"]
         cost = "`sterna verify` shows what that costs, where the model can run"

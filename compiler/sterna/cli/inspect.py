@@ -168,12 +168,14 @@ def _nodes(graph: dict[str, Any]) -> Table:
 
 
 def _memory(graph: dict[str, Any]) -> Table:
-    rows = table(">offset", ">bytes", "tensor", "type", "", title="Arena")
+    arenas = [arena["memory"] for arena in graph.get("arenas", ())]
+    rows = table(*(["memory"] if arenas else []), ">offset", ">bytes", "tensor", "type", "", title="Arena")
     values = [v for v in graph["values"] if v["storage"]["class"] == "arena"]
-    for value in sorted(values, key=lambda v: (v["storage"]["offset"], v["name"])):
+    for value in sorted(values, key=lambda v: (v["storage"].get("arena", 0), v["storage"]["offset"], v["name"])):
         storage = value["storage"]
         note = "reused" if value.get("fleeting") else ""
         rows.add_row(
+            *([escape(arenas[storage.get("arena", 0)])] if arenas else []),
             f"{storage['offset']:,}",
             f"{storage['bytes']:,}",
             escape(value["name"]),
