@@ -55,6 +55,12 @@ def test_generators_know_no_processor() -> None:
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
+def test_code_asks_scopes_and_compares_no_names() -> None:
+    asks = re.compile(r"scope(\.name)?\s*(==|!=|in\b|not in\b)\s*[(\[\"']|scope: str\b")
+    sources = (p for p in PACKAGE.rglob("*.py") if asks.search(p.read_text(encoding="utf-8")))
+    assert [p.name for p in sources] == []
+
+
 def test_code_asks_for_capabilities_never_for_a_target() -> None:
     asks = re.compile(r"target\.name\s*(==|!=|in\b)|(==|!=)\s*\w*\.?target\.name")
     assert [p.name for p in PACKAGE.rglob("*.py") if asks.search(p.read_text(encoding="utf-8"))] == []
