@@ -56,7 +56,7 @@ def test_generators_know_no_processor() -> None:
 
 
 def test_code_asks_scopes_and_compares_no_names() -> None:
-    asks = re.compile(r"scope(\.name)?\s*(==|!=|in\b|not in\b)\s*[(\[\"']|scope: str\b")
+    asks = re.compile(r"scope(\.name)?\s*(==|!=|in|not in)\s*[(\[]?[\"']|scope: str\b")
     sources = (p for p in PACKAGE.rglob("*.py") if asks.search(p.read_text(encoding="utf-8")))
     assert [p.name for p in sources] == []
 
