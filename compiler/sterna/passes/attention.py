@@ -14,7 +14,7 @@ from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 
 _FLOAT = 4  # bytes
-#: Of L2, the scores that are worth a kernel of their own: fewer stay there from one kernel to the next.
+#: The share of L2 that scores must take to be worth one kernel: less than that stays there between kernels.
 SHARE_THAT_STAYS = 0.5
 
 
@@ -37,7 +37,7 @@ def find_attention(partition: Partition, target: Target) -> tuple[tuple[Node, ..
 
 
 def _product(group: Group, views: Views) -> Node | None:
-    """The matrix product that a group consists of, apart from element-wise nodes behind it: of two computed matrices
+    """The matrix product of a group that has nothing else but element-wise nodes after it: of two computed matrices
     per batch, the second of which has its columns side by side."""
     node = group.nodes[0]
     if node.op != "matmul" or [n.op for n in group.nodes].count("matmul") != 1 or node.output.dtype != "float32":

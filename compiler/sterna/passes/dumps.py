@@ -1,4 +1,4 @@
-"""What `--dump-after` prints of the stages behind the passes over graphs."""
+"""What `--dump-after` prints of the stages that follow the passes over graphs."""
 
 from __future__ import annotations
 

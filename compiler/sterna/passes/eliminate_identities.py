@@ -1,4 +1,4 @@
-"""Removes what changes nothing, and joins neighbours that together are one operator."""
+"""Removes what changes nothing, and joins neighbours that are one operator together."""
 
 from __future__ import annotations
 

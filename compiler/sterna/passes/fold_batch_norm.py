@@ -14,7 +14,7 @@ CONTRACTIONS = ("conv", "conv_transpose", "matmul")
 def fold_batch_norm(graph: Graph) -> Graph:
     """Multiplies per-channel factors into weights and adds up shifts: (x W + b) f + s becomes x (W f) + (b f + s).
 
-    Only where nothing else reads what lies between, so that no work is doubled.
+    Only where nothing else reads the values in between, so that no work is done twice.
     """
     rewriting = Rewriting(graph)
     users = graph.users()

@@ -1,7 +1,8 @@
 """Moves element-wise operators of one operand before the reshapes that they follow.
 
-There they join the kernel that makes the elements; behind a reshape they would be one of their own. (Not before a
-transpose: an activation in the store of a product, which fills the registers, takes longer than in the transpose.)
+There they join the kernel that computes the elements; after a reshape they would be a kernel of their own. (They do
+not move before a transpose: an activation takes longer in the store of a product, which fills the registers, than in
+the transpose.)
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sterna.passes.rewriting import Rewriting
 
 
 def hoist_elementwise(graph: Graph) -> Graph:
-    """The graph with element-wise operators directly behind the operator that computes what they read."""
+    """The graph with element-wise operators directly after the operator that computes what they read."""
     users, outputs = graph.users(), set(graph.outputs)
     rewriting = Rewriting(graph)
 
@@ -29,7 +30,7 @@ def hoist_elementwise(graph: Graph) -> Graph:
             continue
         (x,) = chain[0].operands
         value = rewriting.builder.add(node.op, x, sources=node.sources, **node.attributes)
-        # One reshape does what all of them did: they would be passed again and again by what follows.
+        # One reshape in place of all of them, so that later operators have only one to pass.
         last = chain[-1]
         value = rewriting.builder.add(last.op, value, sources=node.sources, result=node.output, **last.attributes)
         rewriting.substitute(node.output, value)

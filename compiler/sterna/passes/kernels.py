@@ -223,7 +223,7 @@ def _pointwise(loads: Mapping[Tensor, Sequence[Load]], out: Tensor) -> set[Tenso
     """The stages of which every path to the output keeps the element's position.
 
     Args:
-        loads: what each stage reads; a stage stands behind those that it reads.
+        loads: what each stage reads; a stage stands after those that it reads.
     """
     moved = {load.tensor for reader, reads in loads.items() for load in reads if not _elementwise(reader, load, out)}
     kept: set[Tensor] = set()

@@ -148,7 +148,7 @@ class _Layout:
         votes: dict[Order, int] = {}
         for value in values:
             base, order = self.hold(value)
-            # Constants and tensors that a reshape permutes come along for nothing.
+            # Constants, and tensors that a reshape can permute, cost nothing in any order.
             if (
                 value.type.rank < rank
                 or value.is_constant
@@ -189,7 +189,7 @@ class _Layout:
     def per_dimension(self, node: Node) -> bool:
         """Operators whose attributes have an entry for every dimension."""
         base, order = self.hold(node.operands[0])
-        # What wants channels last gets its padding behind the transpose, where it becomes a border of the result.
+        # Operators that want channels last are padded after the transpose, where padding is a border of the result.
         if node.op == "pad" and all(user.op in _CHANNELS_LAST for user in self.users.get(node.output, ())):
             return False
         back = inverse(order)

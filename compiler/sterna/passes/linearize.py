@@ -2,7 +2,7 @@
 
 A region's calls stand where its node stands. What a loop carries lies in one place: before the loop its initial value
 is copied there, at the end of the body the next one. Where the memory plan finds that a value can be made right there,
-its copy goes, so that a loop copies no state that it computes in place.
+the copy is dropped, so that a loop copies no state that it computes in place.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class MemoryPlan:
         return (self.pool_of[root], self.offsets[root]) if root in self.offsets else root
 
     def with_scratch(self, size: int, memories: Sequence[Memory]) -> MemoryPlan:
-        """The same buffers, and scratch of so many bytes among them, which every call may touch again and again.
+        """The same buffers with scratch of `size` bytes among them, which every call may use.
 
         Raises:
             SternaError: E0206, it does not fit.
@@ -187,7 +187,7 @@ def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[
                     if b.last >= c.last:
                         b.first = min(b.first, c.first)
     for value in graph.live_in:
-        # What one run leaves to the next is nobody else's, before its first reader and behind its last.
+        # The memory of a state is never shared: before its first reader and after its last, it is for the next run.
         state = buffers.setdefault(value, _Buffer(_size(value), 0, 0, [value], set()))
         state.first, state.last = 0, len(calls)
     return buffers
@@ -206,7 +206,7 @@ def _fleeting(lives: Sequence[Life], places: Sequence[Place]) -> frozenset[Value
     end = start + np.array([life.size for life in lives], np.int64)
     for life, (own, offset) in zip(lives, places, strict=True):
         lost.update(life.members[:-1])
-        # What begins behind the buffer's life is another one.
+        # A buffer that begins after this one's life is another.
         over = (pool == own) & (start < offset + life.size) & (offset < end)
         if ((first > life.last) & over).any():
             lost.update(life.members)

@@ -90,7 +90,7 @@ def _kept_finite(schedule: Schedule, call: Call, stored: Sequence[Array]) -> boo
 
 
 def pack_states(graph: Graph, params: bytes) -> tuple[bytes, tuple[int | None, ...]]:
-    """The weights with what the states hold first behind them, 64-byte aligned; where each lies."""
+    """The weights, then the initial values of states, 64-byte aligned; where each of these lies."""
     where: list[int | None] = []
     for state in graph.states:
         if state.initial is None or not state.initial.any():

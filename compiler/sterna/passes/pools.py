@@ -1,8 +1,8 @@
 """Where the buffers of a memory plan lie: a pool in every memory of the target that tensors may live in.
 
-What is touched most per byte comes first, into the fastest memory that has room for it; where all does not fit in that
-way, the largest come first, and at last the largest into the slowest. A target without such memories has one pool of
-any size, the arena.
+What is touched most per byte comes first, into the fastest memory that has room for it; where not all fit in that way,
+the largest come first, and as a last resort the largest go into the slowest memory. A target without such memories has
+one pool of any size, the arena.
 """
 
 from __future__ import annotations

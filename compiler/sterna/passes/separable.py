@@ -81,7 +81,7 @@ class _Finder:
 
 
 def _convolution(group: Group) -> Node | None:
-    """The convolution that a group consists of, apart from element-wise nodes behind it."""
+    """The convolution of a group that has nothing else but element-wise nodes after it."""
     found = [node for node in group.nodes if node.op == "conv"]
     return found[0] if len(found) == 1 else None
 

@@ -1,4 +1,4 @@
-"""What the passes behind those over graphs give each other: each record holds what the one before did, and its own."""
+"""What the passes after those over graphs give each other: each record holds the one before, and its own results."""
 
 from __future__ import annotations
 

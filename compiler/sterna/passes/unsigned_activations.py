@@ -21,7 +21,7 @@ from sterna.passes.rewriting import Rewriting, constant_data
 _OFFSET = 128
 #: Whose results are some of the bytes of operand 0, or the greatest of some.
 _MOVES = frozenset(("max_pool", "pad", "reshape", "slice", "transpose"))
-#: Types in which 128 more and 128 less is nothing, to the bit.
+#: Types in which adding 128 and taking it off again is exact.
 _EXACT = frozenset(("float32", "int32"))
 _PRODUCTS = frozenset(("conv_integer", "matmul_integer"))
 
@@ -183,7 +183,7 @@ class _Offset:
 
 
 def _excess(node: Node) -> Array:
-    """What a reader of unsigned activations gives too much."""
+    """The excess in what a reader of unsigned activations computes."""
     if node.op == "cast":
         return np.array(_OFFSET, node.attributes["to"])
     weights = constant_data(node.inputs[1])

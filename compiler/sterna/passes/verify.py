@@ -1,4 +1,4 @@
-"""Checks of what the stages behind the passes over graphs hand on. What they find is a bug of ours.
+"""Checks of what the stages after the passes over graphs hand on. What they find is a bug of ours.
 
 The graph is checked by `ir.verifier`, loop programs by `loops.finish`.
 """
@@ -35,7 +35,7 @@ def verify_views(viewed: Viewed, stage: str) -> None:
 
 
 def verify_groups(grouped: Grouped, stage: str) -> None:
-    """Every node that needs a kernel is in one group, and every group stands behind those that it reads from."""
+    """Every node that needs a kernel is in one group, and every group stands after those that it reads from."""
     problems = []
     for graph, groups in grouped.groups.items():
         problems += _wrong_groups(graph, groups, grouped)

@@ -1,9 +1,8 @@
 """Decides which tensors share memory because one is a view of the other.
 
 A reshape or a slice does not copy: its result is a view of its operand's memory. Nor does a transpose that
-only matrix products read, or that reads one. A pad or a concatenation need
-not copy either, seen from the other side: its operands are written straight into their places within the result by the
-kernels that produce them; what remains of a pad is to fill the border.
+only matrix products read, or that reads one. Pads and concatenations are the same from the other side: the kernels
+that produce their operands write straight into the result, and all that is left of a pad is to fill the border.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ def _transpose(
     node: Node, views: Views, producers: dict[Value, Node], users: Mapping[Value, Sequence[Node]], outputs: set[Value]
 ) -> bool:
     """Absorbs a transpose of rows into the products of computed matrices that read it, or into the one whose result it
-    is: they walk rows of any stride, as long as what lies side by side still does."""
+    is: they walk rows of any stride, as long as the elements of a row stay side by side."""
     (x,), y, order = node.operands, node.output, tuple(node.attributes["order"])
     rows = [d for d in order if x.shape[d] != 1]
     if not rows or rows[-1] != max(rows) or not all(n.is_const for n in x.shape):

@@ -5,7 +5,7 @@ over the channels, the product in the middle is a matrix product of its own for 
 Fast Algorithms for Convolutional Neural Networks, 2016, 4.1.) The filters are transformed here. Those of inputs and
 outputs are sums and differences of slices, written straight into the operand of the product and into the result.
 
-The sums are others than those of the definition, so results differ from them by rounding: an option, never the default.
+The sums are not those of the definition, so results differ by rounding: an option, never the default.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.passes.context import PassContext
 from sterna.passes.rewriting import Rewriting
 
-#: Channels from which on, on both sides, the transforms cost less than they save.
+#: With at least this many channels on both sides, the transforms cost less than they save.
 CHANNELS = 32
 
 _FILTER = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])

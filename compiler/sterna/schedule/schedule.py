@@ -163,7 +163,7 @@ class Schedule:
         the operand it is widened; a tail of the group reads zeros.
 
         A product of tiles takes four: `row` (at most its rows), `lane`, and, reduced, `word` (at most its words) and
-        `group`. Its accumulators are tiles of the hardware while the reduction runs, and stored behind it. Where rows
+        `group`. Its accumulators are tiles of the hardware while the reduction runs, and stored after it. Where rows
         are left over, the last tile begins earlier and computes some of them again; lanes beyond the last are computed
         and left out, so the right factor must be packed with room for them.
 
@@ -284,7 +284,7 @@ class Schedule:
         statements: the only way into and out of a memory that loads and stores do not reach.
 
         Args:
-            asynchronous: the copies go on beside what follows, until the first use of what they move.
+            asynchronous: the copies go on while what follows runs, until the first use of what they move.
         """
         s: StageSchedule = self._step("transfer", stage, *([True] if asynchronous else []))
         if not isinstance(s.body, Load) or s.body.dtype != s.tensor.dtype:
@@ -436,7 +436,7 @@ class Schedule:
         return self.narrowed.get(param.name) or (packing.packed if packing is not None else param)
 
     def stored(self, constants: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The constants as the loops read them: packed, and those that are derived behind them.
+        """The constants as the loops read them: packed, then those that are derived.
 
         Args:
             constants: one for every parameter of the kernel.

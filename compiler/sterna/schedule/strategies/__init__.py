@@ -36,7 +36,7 @@ FAMILIES: tuple[Callable[[Kernel, Context], Schedule | None], ...] = (
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule:
-    """A schedule for the kernel: that of the first family that knows what to do with it.
+    """A schedule for the kernel: from the first family that has one for it.
 
     Order matters: a recurrence holds contractions, a contraction is also a reduction, and everything can be computed
     row by row.

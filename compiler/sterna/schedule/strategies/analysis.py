@@ -17,15 +17,15 @@ from sterna.te.layout import dense_strides
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import Kernel, Tensor
 
-#: Bytes of a cache line, on every machine with an L1 that there is a target for.
+#: Bytes of a cache line, of every target that has an L1.
 CACHE_LINE = 64
-#: Terms of a sum that is worth cutting into several: fewer lose no digit that networks show.
+#: Sums of at least this many terms are cut into several: shorter ones lose no digit that matters to networks.
 _LONG = 2048
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a strategy knows beside the kernel.
+    """What a strategy knows besides the kernel.
 
     Args:
         strides: of tensors that do not lie densely in memory, by name.
@@ -37,7 +37,7 @@ class Context:
     weights: str = ""
 
     def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
-        """The least cycles that so many multiply-adds take."""
+        """The least number of cycles that these multiply-adds take."""
         return int(multiply_adds / (self.lanes(kernel) * self.target.rate))
 
     def lanes(self, kernel: Kernel) -> int:
@@ -153,7 +153,7 @@ def partial_sums(reduction: Reduce, registers: int, vectors: int) -> tuple[int, 
 
 
 def results_in_vectors(s: Schedule, name: str, along: str, lanes: int) -> list[str]:
-    """Lays out a reduction in registers whose results are vectors along an axis: what is reduced is outside.
+    """Lays out a reduction in registers whose results are vectors along an axis: the reduced axes are the outer loops.
 
     Returns:
         The loops over what is reduced, outermost first.

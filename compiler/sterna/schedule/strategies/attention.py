@@ -27,9 +27,9 @@ from sterna.schedule.strategies.tasks import block_tasks
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel, Tensor
 
-#: Of L2, what a block's scores and their softmax may take; keys and values pass through the rest.
+#: The share of L2 for the scores of a block and their softmax; keys and values pass through the rest.
 SHARE_OF_CACHE = 0.25
-#: Rows of a block, at least: about those of a register tile.
+#: A block has at least this many rows: about as many as a register tile.
 LEAST_ROWS = 8
 
 
@@ -87,7 +87,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
 
 
 def _even(rows: int, most: int) -> int:
-    """Rows of a block: a divisor, so that no block is another program, unless that would make blocks small."""
+    """Rows of a block: a divisor, so that all blocks are one program, unless blocks would be small."""
     divisor = max(n for n in range(1, min(most, rows) + 1) if rows % n == 0)
     return divisor if 2 * divisor > min(most, rows) else ceil(rows / ceil(rows / most))
 

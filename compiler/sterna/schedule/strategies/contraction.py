@@ -53,7 +53,7 @@ class Contraction:
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """A tile of `rows` by `vectors` of so many lanes."""
+    """A tile of `rows` by `vectors`, each of `lanes` columns."""
 
     rows: int
     vectors: int
@@ -217,7 +217,7 @@ def largest_tile(contraction: Contraction, context: Context, lanes: int, cycles:
 
 
 def rows_in_cache(contraction: Contraction, context: Context) -> int:
-    """How many rows of the left operand can be walked side by side without throwing one another out of L1.
+    """How many rows of the left operand can be walked side by side without evicting one another from L1.
 
     Lines whose addresses differ by a multiple of the size of one way fall into the same set, which holds one line a
     way. A tile reads one line of every row again and again; rows of 1,024 floats, say, all share a set.
@@ -281,7 +281,7 @@ def tile_tasks(
         if any(a in i.symbols() for i in contraction.right.indices)
     ]
     if right:
-        # Of a batch, every product has its own weights.
+        # In a batch, every product has its own weights.
         order = [*right, column_outer, *(r for r in rows if r not in right)]
         s.reorder(out, *order)
         return make_tasks(s, out, order, cycles, context, order[-1])
@@ -306,7 +306,7 @@ def tile_tasks(
 
 
 def least_cycles(contraction: Contraction, multiply_adds: float) -> int:
-    """What a contraction takes at least: so many multiply-adds in a cycle, or weights from L2."""
+    """The least cycles of a contraction: for its multiply-adds (in a cycle), or to read the weights from L2."""
     work = product([a.extent for a in (*contraction.stage.axes, *contraction.inner)]) / multiply_adds
     return max(int(work), _bytes(contraction.right) // L2_RATE)
 

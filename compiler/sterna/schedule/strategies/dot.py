@@ -33,7 +33,7 @@ class _Fit:
 
     Args:
         group: the reduced axis whose neighbours it adds up.
-        offset: whether the activations are read as of the other signedness.
+        offset: whether the activations are read with the other signedness.
     """
 
     intrinsic: Intrinsic
@@ -99,7 +99,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
 
 def _shared_window(fit: _Fit, context: Context, accumulators: int, vectors: int) -> Axis | None:
     """The axis of a window along the rows of a tile: neighbouring rows share what they read. It is walked innermost,
-    so that each group of activations is repeated once, if registers hold the weights of all its places beside. Where
+    so that each group of activations is repeated once, if registers also hold the weights of all its places. Where
     a repeated group is an operand in memory and nothing more, there is nothing to gain, and weights that are read in
     another order cost 3 % (ResNet-18)."""
     left, contraction = fit.contraction.left, fit.contraction

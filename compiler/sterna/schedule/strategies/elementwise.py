@@ -25,7 +25,7 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
     lanes = context.lanes(s.kernel)
     last, width = axes[-1].name, size(axes[-1].extent)
     rows = product([a.extent for a in axes[:-1]])
-    # Memory, not arithmetic, is the limit: some eight cycles per vector.
+    # Memory, not arithmetic, is the limit: about eight cycles per vector.
     cycles = 8 * rows * width // lanes
     if alone and rows > 1:
         make_tasks(s, out, [a.name for a in axes[:-1]], cycles, context)

@@ -131,7 +131,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         if not products:
             mr, nv = 1, min(-(-vectors // panels), 4)
         if rows is not None and not rows.extent.is_const:
-            # Of a batch of unknown size no tile may be all: that there is one says nothing of the size then.
+            # Where the size of the batch is unknown, no tile may cover all of it.
             mr = min(mr, max(1, size(rows.extent) // 2))
         nr = nv * lanes
         outer, inner = s.split(name, columns.name, nr)

@@ -83,7 +83,7 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
     s.reorder(out, *outer, *columns, *inner)
     place = outer[-1]
     work = sum(product([a.extent for a in t.all_axes]) for t in s.kernel.stages)
-    # What is left for this family is softmax, normalization and the like: some eight operations per element and stage.
+    # Softmax, normalization and the like are left for this family: about eight operations per element and stage.
     cycles = 8 * context.cycles(s.kernel, work)
     if len(s.outputs) == 1 and rows:
         place = make_tasks(s, out, outer, cycles, context, place)
@@ -184,7 +184,7 @@ def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes:
     ):
         several = size(last.extent) >= 8 * lanes
         _factored(s, name, last.name, lanes * (4 if several else 1), out, axis, lanes)
-        # Whole vectors are combined first, then halves: one after the other, so many lanes would take longer than most
+        # Whole vectors are combined first, then halves: lane after lane, the combination would take longer than most
         # rows.
         width = lanes if several else lanes // 2
         while width > 1:

@@ -37,15 +37,14 @@ from sterna.targets.target import Target
 from sterna.te.expr import Load
 from sterna.te.tensor import Kernel, Tensor
 
-#: Of L2, what the rows of a task may take; inputs and weights pass through the rest.
+#: The share of L2 for the rows of a task; inputs and weights pass through the rest.
 SHARE_OF_CACHE = 0.75
-#: Tasks of an image, so that several threads have something to share: more where a task computes nothing twice.
+#: Tasks of an image, for several threads to share: more where no task computes anything twice.
 TASKS_OF_ALL, TASKS_OF_WINDOWS = 4, 16
-#: Of L2, what a depthwise result may take so that the product reads it from there, though other things come and go
-#: between.
+#: The share of L2 up to which a depthwise result is still there when the product reads it.
 SHARE_THAT_STAYS = 0.25
-#: Cycles that a line costs more to write and to read again where it lies beyond L2. Measured on a server:
-#: 4 to 8 where others use L3 too, 2 where nobody does.
+#: Extra cycles to write and read again a cache line that lies beyond L2. Measured on a server: 4 to 8 where others use
+#: L3 too, 2 where nobody does.
 LINE_CYCLES = 8
 CACHE_LINE = 64
 _SPATIAL = 2
@@ -78,7 +77,7 @@ class Sizes:
         return max(fitting, default=None)
 
     def touched(self, rows: int) -> int:
-        """Rows that the windows of so many rows of the result read."""
+        """Rows that the windows of these rows of the result read."""
         return (rows - 1) * self.stride + self.window
 
     def gain(self, target: Target, lanes: int) -> float:
@@ -173,7 +172,7 @@ def _analyse(kernel: Kernel, context: Context) -> _Chain | None:
 
 
 def _same_elements(reader: Tensor, source: Tensor) -> bool:
-    """Whether a stage is an element-wise function of another: every path leads from an element to the same one."""
+    """Whether a stage is an element-wise function of another: every path keeps the position of an element."""
     if reader is source:
         return True
     if reader.reduction is not None or reader.body is None:

@@ -15,21 +15,21 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, product, reductions, size
 from sterna.targets.target import Target
 
-#: Cycles of one task: enough that taking it costs little beside it.
+#: Cycles of one task: enough that taking it costs little in comparison.
 TASK_CYCLES = 1024
-#: The most tasks that are worth having: so many chunks the pool hands out.
+#: The most tasks that are worth having: the number of chunks that the pool hands out.
 MOST_TASKS = 32
 #: Bytes that come from L2 in a cycle.
 L2_RATE = 32
 
 
 def shared(target: Target, cycles: int) -> bool:
-    """Whether a kernel of so many cycles is worth sharing."""
+    """Whether a kernel of this many cycles is worth sharing."""
     return target.cores > 1 and cycles >= target.share_cycles
 
 
 def wanted_tasks(cycles: int) -> int:
-    """How many tasks a kernel of so many cycles is cut into."""
+    """How many tasks a kernel of this many cycles is cut into."""
     return min(MOST_TASKS, max(1, cycles // TASK_CYCLES))
 
 
@@ -81,7 +81,7 @@ def block_tasks(s: Schedule, out: str, before: Sequence[str], block: str, contex
 
 
 def even_group(n: int, tasks: int, cores: int) -> int:
-    """A divisor of n: how many of n iterations a task takes, for about so many tasks which the cores share evenly."""
+    """A divisor of n: how many of n iterations a task takes, for about `tasks` tasks, shared evenly by the cores."""
     wanted = max(1.0, n / tasks)
 
     def cost(group: int) -> float:

@@ -88,7 +88,7 @@ def _plan(kernel: Kernel, context: Context) -> _Plan | None:
     contraction = analyse(kernel, context)
     if contraction is None or contraction.stage.dtype != "int32" or not contraction.rows:
         return None
-    # Tiles are loaded from memory, as nothing else than they lie there.
+    # Tiles are loaded from memory as they lie there, without conversion.
     if contraction.left.tensor not in kernel.inputs or contraction.right.tensor not in kernel.params:
         return None
     extents = [a.extent for a in (*contraction.stage.axes, *contraction.inner)]
@@ -117,7 +117,7 @@ def _plan(kernel: Kernel, context: Context) -> _Plan | None:
                 cycles = _cycles(intrinsic, (tiles, columns), (down, across), steps) / lines
                 plan = _Plan(intrinsic, contraction, depth, step, -(-places // tiles), (down, across), lines, pitch)
                 found.append((cycles, (down + across) / (down * across), plan))
-    # Of those that take as long the one with the fewest loads.
+    # Among equally fast ones, the one with the fewest loads.
     cycles, _, plan = min(found, key=lambda each: each[:2])
     return plan if cycles < _vector_cycles(contraction, context) else None
 
@@ -157,7 +157,7 @@ def _blocks(intrinsic: Intrinsic, tiles: int, columns: int) -> list[tuple[int, i
 
 
 def _cycles(intrinsic: Intrinsic, tiles: tuple[int, int], block: tuple[int, int], steps: int) -> float:
-    """Of one row of the image: bound by products, by loads, or by chains of sums; then tiles are stored and read."""
+    """Cycles of one row of the image: bound by products, loads or chains of sums; then tiles are stored and read."""
     total, unit = 0.0, _unit(intrinsic)
     (down, across), store = block, intrinsic.cycles + 2 * intrinsic.size("row")
     for m, many_m in ((down, tiles[0] // down), (tiles[0] % down, 1)):

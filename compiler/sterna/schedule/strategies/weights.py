@@ -6,8 +6,8 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import contraction_operands, product
 from sterna.te.tensor import Tensor
 
-#: Products summed up per element of the result from which on their weights are worth it. The windows of depthwise
-#: convolutions have fewer; what they read are activations.
+#: Weights are stored in 16 bits where at least this many products are summed up per element of the result. The windows
+#: of depthwise convolutions have fewer, and read mostly activations.
 DEPTH = 32
 
 

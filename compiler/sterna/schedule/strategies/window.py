@@ -25,7 +25,7 @@ from sterna.schedule.strategies.tasks import make_tasks
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
 
-WIDE = 2  # vectors of channels beside several sums: so many lie in a row in memory
+WIDE = 2  # vectors of channels, where there are several sums: these lie in a row in memory
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -94,13 +94,13 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     if along is not None:
         outer[-1], unrolled = s.split(out, axes[-2], tile)
         inner = [unrolled]
-    # Where a line of the cache holds several vectors, the next one is theirs: walking positions first would fetch each
+    # Where a cache line holds several vectors, the next channels are in it: walking positions first would fetch each
     # line once for every vector.
     dtype_bytes = dtypes.size(stage.dtype)
     by_position = len(outer) > 1 and lanes > 1 and lanes * dtype_bytes < CACHE_LINE and context.target.l1_bytes > 0
     nest = [*outer, channel_outer] if by_position else [*outer[:-1], channel_outer, *outer[-1:]]
     s.reorder(out, *nest, *inner, channel_vector, lane)
-    # Such kernels wait for loads: three per multiply-add rather than one per many.
+    # Such kernels wait for loads: three for each multiply-add, where products need one for many.
     cycles = 3 * context.cycles(kernel, product([a.extent for a in stage.axes]) * window)
     place = make_tasks(s, out, nest, cycles, context, nest[-1])
     for axis in inner:
@@ -132,6 +132,6 @@ def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int) 
 
 
 def _tile(extent: int, window: int, registers: int) -> int:
-    """Neighbouring outputs per tile: as many as registers allow beside the weights, without a tail if possible."""
+    """Neighbouring outputs per tile: as many as registers allow besides the weights, without a tail if possible."""
     room = max(1, min(8, registers - min(window, registers // 2) - 4))
     return max(range(1, min(room, extent) + 1), key=lambda t: (extent / (-(-extent // t) * t)) * (t / (t + 1.0)))
