@@ -35,7 +35,7 @@ def terminal_lines(text: str) -> str:
 
 
 def rich(text: str) -> str:
-    """For the markup of rich, on a terminal: nothing in it is a tag, whatever stands behind it."""
+    """For the markup of rich, on a terminal: nothing in it is a tag, whatever stands after it."""
     escaped = _RICH_TAG.sub(r"\1\1\\\2", terminal(text))
     backslashes = escaped[len(escaped.rstrip("\\")) :]
     return f"{escaped}{backslashes}[none][/none]" if backslashes else escaped  # before a tag, two stand for one

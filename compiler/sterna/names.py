@@ -14,7 +14,7 @@ from pathlib import Path
 MOST = 127  # bytes of a name
 _IDENTIFIER = re.compile(rf"\w{{1,{MOST}}}", re.ASCII)
 _FILE = re.compile(rf"\w[\w.-]{{0,{MOST - 1}}}", re.ASCII)
-#: Windows takes these for devices, whatever stands behind a dot.
+#: Windows takes these for devices, whatever stands after a dot.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _DIGITS = 16
 

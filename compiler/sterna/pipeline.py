@@ -1,7 +1,7 @@
 """The way of a model through the compiler, as one list: from a graph to the contents of a bundle.
 
 `PIPELINE` is where the driver, `--dump-after`, `--time-passes`, verification and `sterna verify --bisect` have their
-stages from. The first passes are from graph to graph; those behind them hand on the records of `passes.stages`, and the
+stages from. The first passes are from graph to graph; those after them hand on the records of `passes.stages`, and the
 last one gives what a bundle is written from.
 """
 

@@ -58,7 +58,7 @@ class FunctionWriter:
         self.scopes: dict[Buffer, str] = {}
         self.known: dict[object, str] = {}  # positions and addresses computed where they dominate
         self.held: P.Tiles | None = None
-        self.exits: list[str] = []  # the labels behind the loops entered
+        self.exits: list[str] = []  # the labels after the loops entered
         self.bits = target.pointer_bits
         self.index_kind = f"i{self.bits}"
         # Positions fit 64 bits with room to spare; partial sums of 32-bit ones might not.

@@ -63,7 +63,7 @@ def interpret(
 
 
 class Strings:
-    """The numbers of strings; those that the graph does not know come behind its own."""
+    """The numbers of strings; those that the graph does not know come after its own."""
 
     def __init__(self, graph: Graph):
         self.known = list(graph.strings)

@@ -61,7 +61,7 @@ def computes_products(target: Target) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command; arguments are those behind its name."""
+    """The command; arguments are those after its name."""
     (name,) = arguments
     return 0 if computes_products(load_target(name)) else 1
 

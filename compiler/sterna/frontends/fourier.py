@@ -45,7 +45,7 @@ def transform(t: Emitter, x: Value, axis: int, length: int, inverse: bool, onesi
     """The transform along an axis of a tensor whose last dimension is real and imaginary part.
 
     Args:
-        length: of the transform: elements behind it are left out, missing ones are 0.
+        length: of the transform: elements after it are left out, missing ones are 0.
         inverse: from frequencies to elements.
         onesided: only the frequencies up to the middle, of which the others are mirror images.
 

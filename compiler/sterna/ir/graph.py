@@ -264,7 +264,7 @@ class Names:
         self._next: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:
-        """`wanted`, with a number behind it if it is taken."""
+        """`wanted`, with a number after it if it is taken."""
         name = wanted
         count = self._next.get(wanted, 0)
         while name in self._taken:

@@ -176,7 +176,7 @@ class ProgramBuilder:
     @contextmanager
     def places(self, sizes: Sequence[IntLike], name: str = "task") -> Iterator[tuple[Int, ...]]:
         """The positions of a shape, handed out to threads. A position cannot be divided by a size that is open, so
-        those behind the first are run through within a task, from the first of them that is open on."""
+        those after the first are run through within a task, from the first of them that is open on."""
         end = next((n for n in range(1, len(sizes)) if not as_int(sizes[n]).is_const), len(sizes))
         with self.tasks(product(sizes[:end]), name) as task, self.nest(sizes[end:], name) as rest:
             yield (*unflatten(task, sizes[:end]), *rest)

@@ -11,7 +11,7 @@ from sterna.te.tensor import Kernel
 
 
 def with_checks(function: P.Function, kernel: Kernel | P.Function) -> P.Function:
-    """The function with a test behind it of every output that is one."""
+    """The function with a test after it of every output that is one."""
     if not isinstance(kernel, Kernel):
         return function
     tests = [

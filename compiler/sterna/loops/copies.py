@@ -20,7 +20,7 @@ _PLAIN = ("serial", "unrolled", "vectorized")
 
 def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: int) -> P.Stmt:
     """A nest with copies for its stores of what it loads into a buffer; each copy is as long as the elements lie one
-    behind the other on both sides."""
+    after the other on both sides."""
     if isinstance(stmt, P.Store) and stmt.buffer is destination:
         load = stmt.value
         if not isinstance(load, E.Load) or load.lanes != 1 or not isinstance(load.tensor, P.Buffer):
@@ -48,7 +48,7 @@ def with_waits(body: P.Stmt) -> P.Stmt:
 
 
 def _placed(stmt: P.Stmt) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
-    """A statement with waits inside, and the copies that may go on behind it."""
+    """A statement with waits inside, and the copies that may go on after it."""
     if isinstance(stmt, P.Copy) and stmt.asynchronous:
         return stmt, (stmt,)
     if isinstance(stmt, P.Seq):

@@ -1,6 +1,6 @@
 """The parts of a stage's domain in which the conditions of its body are settled (loop partitioning).
 
-`select(0 <= h - 1 < 8, x[h - 1], 0)` is 0 for h < 1, x[h - 1] for 1 <= h < 9, and 0 again behind that.
+`select(0 <= h - 1 < 8, x[h - 1], 0)` is 0 for h < 1, x[h - 1] for 1 <= h < 9, and 0 again after that.
 """
 
 from __future__ import annotations

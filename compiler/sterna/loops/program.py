@@ -280,7 +280,7 @@ class Store(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class Tiles(Stmt):
-    """The body with the tile registers of the hardware configured, which is undone behind it.
+    """The body with the tile registers of the hardware configured, which is undone after it.
 
     Inside, variables that have rows are registers. They are assigned zeros, a load with rows, or what an intrinsic
     makes of them, into its own accumulators; they are stored to memory as a whole.

@@ -117,7 +117,7 @@ def _operand(
 
 
 def memory_statement(uses: Uses, unique: Callable[[str], str]) -> P.Stmt:
-    """The instruction that computes all elements, behind names for the values that it takes.
+    """The instruction that computes all elements, after names for the values that it takes.
 
     Args:
         unique: gives a name that nothing else has.
@@ -192,7 +192,7 @@ def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses) -> P.Stmt:
 
     Args:
         phase: INIT, UPDATE or STORE: it becomes zeros, the product of two tiles is added to it, or it is stored.
-        tiles: where the accumulators are while it runs; `uses.store` is where they belong behind the reduction.
+        tiles: where the accumulators are while it runs; `uses.store` is where they belong after the reduction.
 
     Raises:
         ScatteredOperandError: an operand or the accumulators do not lie in memory as tiles are loaded and stored, in

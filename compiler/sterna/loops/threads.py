@@ -68,7 +68,7 @@ class _Thread(Run):
         self.pending: dict[int, list[tuple[Array, int, Array, int]]] = {}
 
     def steps(self, s: P.Stmt) -> Iterator[P.Barrier | None]:
-        """Runs a statement; stops behind every simple one, and at barriers, which it gives."""
+        """Runs a statement; stops after every simple one, and at barriers, which it gives."""
         if isinstance(s, P.Seq):
             for inner in s.stmts:
                 yield from self.steps(inner)

@@ -83,7 +83,7 @@ class Builder:
 
     @contextmanager
     def region(self, nodes: list[Node] | None = None) -> Iterator[list[Node]]:
-        """What is added meanwhile goes into a list of its own (or behind `nodes`): the body of control flow.
+        """What is added meanwhile goes into a list of its own (or after `nodes`): the body of control flow.
 
         Names are the whole graph's. `scope` is another number meanwhile: what was made under it is known only there.
         """

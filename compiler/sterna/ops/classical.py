@@ -124,7 +124,7 @@ def _look_up(p: ProgramBuilder, attributes: Attributes) -> None:
                 left.set(half)
         found = p.let(equal(keys[first], wanted))
         if wanted.dtype.startswith("float"):
-            # NaN stands behind all other keys.
+            # NaN stands after all other keys.
             nan = E.unary("isnan", wanted)
             with p.when(nan):
                 first.set(size - 1)

@@ -1,7 +1,7 @@
 """Matrix products and convolutions. Channels are last: (N, spatial..., C); weights are (spatial..., C / groups, O).
 
 Padding is never part of these operators but a `pad` before them, so that the storage plan can turn it into a border of
-the producer's buffer; a bias is an `add` behind them.
+the producer's buffer; a bias is an `add` after them.
 """
 
 from __future__ import annotations

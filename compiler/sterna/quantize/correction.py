@@ -1,6 +1,6 @@
 """What rounding the weights does to the mean of a result, taken back by the bias.
 
-The errors of the weights do not cancel where activations are mostly positive, as behind rectifiers: every element of a
+The errors of the weights do not cancel where activations are mostly positive, as after rectifiers: every element of a
 channel moves by about the same. (Nagel, van Baalen, Blankevoort and Welling, "Data-Free Quantization Through Weight
 Equalization and Bias Correction", ICCV 2019, section 4.2; the means are those of the samples.)
 """

@@ -32,7 +32,7 @@ class Layer:
 
     Args:
         inputs: the activations that it reads.
-        result: what the node gives; output: the same behind a rectifier that comes with it.
+        result: what the node gives; output: the same after a rectifier that comes with it.
         weight, bias: constants; axis: of the weight's scales, one for each channel of the result.
     """
 

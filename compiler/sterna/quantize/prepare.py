@@ -2,7 +2,7 @@
 
 Constants are initializers and computed as far as they can be; batch normalization, scales and shifts are part of the
 weights and bias that they follow; padding is part of the convolution or pool that it precedes; a product of matrices
-with a bias behind it is a Gemm. What the model computes does not change, but for rounding.
+with a bias after it is a Gemm. What the model computes does not change, but for rounding.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _training(e: Editing, node: onnx.NodeProto) -> bool:
 
 # ---------------------------------------------------------------- padding
 def _fold_padding(e: Editing) -> None:
-    """Makes padding by a constant part of the convolution or pool behind it, where that pads with the same."""
+    """Makes padding by a constant part of the convolution or pool after it, where that pads with the same."""
     removed = set()
     for node in e.nodes:
         reader = e.only_reader(node.output[0]) if node.op_type == "Pad" and node.domain in STANDARD else None
@@ -209,7 +209,7 @@ def _joint_padding(e: Editing, pad: onnx.NodeProto, window: onnx.NodeProto) -> l
 
 # ---------------------------------------------------------------- products, scales and shifts
 def _join_products(e: Editing) -> None:
-    """Makes a product of matrices by constant weights and the bias behind it one Gemm."""
+    """Makes a product of matrices by constant weights and the bias after it one Gemm."""
     ranks = _ranks(e)
     removed = set()
     for node in e.nodes:

@@ -176,7 +176,7 @@ class _Quantizer:
         return {name: entropy(h) for name, h in histograms.items()}
 
     def limited(self, ranges: Mapping[str, Range]) -> dict[str, Range]:
-        """The ranges, those behind rectifiers within what these give."""
+        """The ranges, those after rectifiers within what these give."""
         result = dict(ranges)
         for layer in self.plan.layers:
             if layer.rectified and layer.output in result:

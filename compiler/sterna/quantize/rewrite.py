@@ -134,7 +134,7 @@ class _Rewriter:
         return raw
 
     def place(self, tensor: str) -> list[onnx.NodeProto]:
-        """The nodes that stand behind the one that gives a tensor."""
+        """The nodes that stand after the one that gives a tensor."""
         node = self.e.producer.get(tensor)
         return self.first if node is None else self.behind.setdefault(id(node), [])
 

@@ -1,6 +1,6 @@
 """Tensors of strings: a bundle sees the number of every string, and `strings.json` says which string has which.
 
-A string that the model does not know is given a number behind those for one run, so that it can pass through.
+A string that the model does not know is given a number after those for one run, so that it can pass through.
 """
 
 from __future__ import annotations

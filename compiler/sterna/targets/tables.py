@@ -67,7 +67,7 @@ def entries_of(
     """The entries of an array of tables as arguments of a record, and everything that is wrong with them (E0202).
 
     Args:
-        value: what the file says behind the table's name.
+        value: what the file says after the table's name.
         fields: of the record, those that a description may state.
         choices: the words that a field takes, where those are few.
     """

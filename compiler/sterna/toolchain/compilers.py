@@ -29,7 +29,7 @@ COMMON = (
     "-fno-unwind-tables", "-fomit-frame-pointer", "-fno-ident",
     "-Wno-psabi", "-Wno-unknown-warning-option",
 )  # fmt: skip
-#: clang's driver lowers -O3 to -O2 in zig; -O3 behind it keeps tiles of accumulators in registers.
+#: clang's driver lowers -O3 to -O2 in zig; -O3 after it keeps tiles of accumulators in registers.
 CLANG = ("-fno-sanitize=all", "-Xclang", "-O3")
 SOURCE, OBJECT = "kernels.c", "kernels.o"
 

@@ -35,7 +35,7 @@ def exported_constant(data: bytes, name: str) -> int:
 
 
 def with_custom_section(data: bytes, name: str, contents: bytes) -> bytes:
-    """The module with a custom section behind all others."""
+    """The module with a custom section after all others."""
     body = _number(len(name.encode())) + name.encode() + contents
     return data + b"\0" + _number(len(body)) + body
 

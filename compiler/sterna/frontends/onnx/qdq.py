@@ -131,7 +131,7 @@ class _Fusion:
 
     # ---------------------------------------------------------------- groups
     def group(self, node: onnx.NodeProto) -> None:
-        """Replaces a node and the conversion behind it, if they are a group."""
+        """Replaces a node and the conversion after it, if they are a group."""
         if node.domain not in ("", "ai.onnx"):
             return
         if node.op_type in MOVING:
@@ -154,7 +154,7 @@ class _Fusion:
         new.name = node.name
         for other in skipped:
             self.replaced[id(other)] = []
-        # The group stands where its last node stood, behind all that it reads.
+        # The group stands where its last node stood, after all that it reads.
         self.replaced[id(node)] = []
         self.replaced[id(conversion)] = [new]
 

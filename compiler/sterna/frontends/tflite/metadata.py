@@ -1,6 +1,6 @@
 """What a model says of its inputs and outputs: labels and normalization (TensorFlow Lite metadata, schema "M001").
 
-The descriptions are a flatbuffer among the model's buffers; lists of labels are files of an archive behind the model.
+The descriptions are a flatbuffer among the model's buffers; lists of labels are files of an archive after the model.
 All of it is optional: what cannot be read is left out.
 """
 
@@ -32,7 +32,7 @@ def describe(
     """The facts about a graph that Sterna makes use of.
 
     Args:
-        content: the whole file, with what stands behind the model.
+        content: the whole file, with what stands after the model.
         model: its buffers of metadata.
         inputs, outputs: names of the graph's tensors, in order.
 
@@ -128,7 +128,7 @@ def _normalization(tensor: _Row) -> dict[str, list[float]] | None:
 
 
 class _Labels:
-    """Lists of labels in the archive behind the model."""
+    """Lists of labels in the archive after the model."""
 
     def __init__(self, content: bytes):
         self.archive: zipfile.ZipFile | None

@@ -401,7 +401,7 @@ def _empty(tensor: TensorInfo) -> TensorInfo:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of results, with a number behind those that stand there twice."""
+    """Names of results, with a number after those that stand there twice."""
     taken, counts, result = set[str](), dict[str, int](), list[str]()
     for name in names:
         fresh = name

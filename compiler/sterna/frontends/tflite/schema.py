@@ -1,6 +1,6 @@
 """TensorFlow Lite's flatbuffer as plain data. Model files are untrusted: whatever is wrong with one is E0101 or E0103.
 
-The `tflite` package follows offsets without asking whether they lie in the file; Python refuses to read behind its end,
+The `tflite` package follows offsets without asking whether they lie in the file; Python refuses to read beyond its end,
 and what a file can make this module do is bounded by a count of the things read.
 """
 
@@ -43,7 +43,7 @@ class Sparsity:
     """How a sparse tensor is stored (TensorFlow Lite schema, SparsityParameters); None: a dense dimension.
 
     Args:
-        order: the dimensions, those of blocks behind the tensor's own, as they are traversed.
+        order: the dimensions, those of blocks after the tensor's own, as they are traversed.
         block_map: the tensor's dimension of each block dimension.
         dimensions: per traversed dimension its size, or (segments, indices) of a compressed one.
     """
@@ -241,7 +241,7 @@ class _Parser:
         return (self.text(code.CustomCode()) if custom else name), custom, code.Version()
 
     def buffer(self, buffer: Any) -> Array | None:
-        if buffer.Offset() > 1:  # large files keep their weights behind the flatbuffer
+        if buffer.Offset() > 1:  # large files keep their weights after the flatbuffer
             start, size = buffer.Offset(), buffer.Size()
             if start + size > len(self.content):
                 raise ValueError("weights outside of the file")

@@ -1,7 +1,7 @@
 """Attention as ONNX Runtime fuses it (com.microsoft): one node for projections, heads, masks, cached keys and values.
 
 Definitions: ContribOperators.md of ONNX Runtime. Caches are ordinary operands and results here: what a node is given as
-the past comes back, with the new keys and values behind it, as the present.
+the past comes back, with the new keys and values after it, as the present.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _mask_bias(
 def _causal(
     t: Translation, bias: Value | None, dtype: str, past: IntLike, length: IntLike, total: IntLike
 ) -> Value | None:
-    """Hides keys behind the query's own position."""
+    """Hides keys after the query's own position."""
     if not t.attribute("unidirectional", 0):
         return bias
     rows = t.reshape(t.op("add", count_to(t, length), t.dimensions([as_int(past)])), (length, 1))
@@ -323,7 +323,7 @@ class _Grouped:
         capacity = t.input(3).shape[2] if t.has(3) else as_int(0)
         total = self._total(capacity)
         seen = t.op("add", t.reshape(t.cast(t.input(5), "int64"), (self.batch, 1)), t.scalar(1, "int64"))
-        # Where the queries are the whole sequence, shorter ones of a batch are filled up behind their end.
+        # Where the queries are the whole sequence, shorter ones of a batch are filled up after their end.
         before = t.op("maximum", t.op("sub", seen, t.dimensions([self.length])), t.scalar(0, "int64"))
         positions = t.op("add", before, t.reshape(count_to(t, self.length), (1, self.length)))
         q, k = self.q, self.k

@@ -39,9 +39,9 @@ def _per_dimension(t: Translation, name: str, spatial: int) -> tuple[int, ...]:
 def _windows(
     t: Translation, sizes: Sequence[Int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> tuple[list[IntLike], list[IntLike], list[int]]:
-    """Padding before and behind each spatial dimension, and the number of windows (ONNX, AveragePool and Conv).
+    """Padding before and after each spatial dimension, and the number of windows (ONNX, AveragePool and Conv).
 
-    The padding behind is what the windows reach, no more: elements that no window reads are not made. Of a dimension
+    The padding after is what the windows reach, no more: elements that no window reads are not made. Of a dimension
     whose size is open it may be more, and the number of windows stands as 0.
     """
     spatial = len(sizes)
@@ -72,7 +72,7 @@ def _windows(
             first = total // 2 if mode == "SAME_UPPER" else total - total // 2
         elif t.attribute("ceil_mode", 0):
             count = -(-(size + first + last - reach) // stride) + 1
-            # A window that starts behind the operand and its padding before is dropped.
+            # A window that starts after the operand and its padding before is dropped.
             if (count - 1) * stride >= size + first:
                 count -= 1
         else:

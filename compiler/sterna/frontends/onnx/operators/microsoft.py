@@ -72,7 +72,7 @@ def fused_matmul(t: Translation) -> Value:
 
 
 def _turned(t: Translation, x: Value, turned: int, first_to_rows: int) -> Value:
-    """The last two dimensions exchanged; before that, the first one moved behind those of the batch."""
+    """The last two dimensions exchanged; before that, the first one moved after those of the batch."""
     rank = x.type.rank
     if rank < 2:
         return x

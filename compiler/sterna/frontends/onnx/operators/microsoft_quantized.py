@@ -36,7 +36,7 @@ def _scalar(t: Translation, value: Value | None) -> Value | None:
 
 
 def _real(t: Translation, position: int) -> Value:
-    """The quantized operand with the scale and zero point behind it."""
+    """The quantized operand with the scale and zero point after it."""
     scale = _scalar(t, t.input(position + 1))
     assert scale is not None
     return real(t, t.input(position), scale, _scalar(t, t.optional(position + 2)))
@@ -188,7 +188,7 @@ def embed_layer_normalization(t: Translation) -> tuple[Value | None, ...]:
     """EmbedLayerNormalization of tables in few bits."""
 
     def table(position: int) -> Value | None:
-        """The operand, with its scale and zero point at fixed distances behind it."""
+        """The operand, with its scale and zero point at fixed distances after it."""
         if not t.has(position):
             return None
         order = (2, 3, 4, 5, 6).index(position)

@@ -29,7 +29,7 @@ _SAME, _VALID = 0, 1
 def padding(
     t: Translation, sizes: Sequence[int], reach: Sequence[int], strides: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Elements before and behind each spatial dimension (TensorFlow, SAME and VALID)."""
+    """Elements before and after each spatial dimension (TensorFlow, SAME and VALID)."""
     kind = t.option("padding")
     if kind not in (_SAME, _VALID):
         raise error("E0109", f"the padding is {kind}")
@@ -228,7 +228,7 @@ class _Spread:
 
     Args:
         before, after: padding of the input's spatial dimensions.
-        tail: padding behind the weight's.
+        tail: padding after the weight's.
     """
 
     before: tuple[int, ...]

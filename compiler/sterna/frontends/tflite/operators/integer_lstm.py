@@ -21,7 +21,7 @@ Cell = Callable[[Value, list[Value]], tuple[list[Value], Value]]
 _GATE_SCALE = 2.0**-12
 _LOW, _HIGH = dtypes.limits("int16")
 INPUT, FORGET, CELL, OUTPUT = range(4)
-#: Where the peepholes of gates stand, behind the first of the weights.
+#: Where the peepholes of gates stand, after the first of the weights.
 PEEPHOLES = {INPUT: 8, FORGET: 9, OUTPUT: 10}
 
 
@@ -135,7 +135,7 @@ class _Integers:
     def from_cell(self, gate: int, x: Value) -> tuple[Value, float]:
         """The weights of a peephole, and the factor of their products with the cell.
 
-        The reference kernel takes the outputs for the cells, of which a projection may have more: what lies behind so
+        The reference kernel takes the outputs for the cells, of which a projection may have more: what lies after so
         many of a step's cells has no peephole, and the weights begin again with every such number.
         """
         t, position = self.t, self.lstm.first + PEEPHOLES[gate]
@@ -187,7 +187,7 @@ class _Integers:
         return t.cast(t.op("gate_fixed", t.cast(value, "int16"), function=function), "int32")
 
     def normalized(self, x: Value, gate: int) -> Value:
-        """Rows shifted to mean 0 and scaled to variance 1, with ten bits behind the point, then weighted."""
+        """Rows shifted to mean 0 and scaled to variance 1, with ten bits after the point, then weighted."""
         t, position, bias = self.t, self.lstm.norm(gate), self.lstm.first + 11 + gate
         assert position is not None
         *_, units = t.static(x)

@@ -20,7 +20,7 @@ def gather(t: Translation) -> Value:
         return t.op("gather", x, indices, axis=axis)
     if not 0 <= batch <= min(axis, indices.type.rank) or x.shape[:batch] != indices.shape[:batch]:
         raise error("E0108", f"{batch} shared dimensions of {x.type} and {indices.type}, chosen along {axis}")
-    # The chosen dimension first behind the shared ones: then coordinates of one number each.
+    # The chosen dimension first after the shared ones: then coordinates of one number each.
     order = (*range(batch), axis, *(n for n in range(batch, x.type.rank) if n != axis))
     moved = t.transpose(x, order)
     y = t.op("gather_nd", moved, t.reshape(indices, (*indices.shape, 1)), batch_dims=batch)
