@@ -38,7 +38,7 @@ CONTENTS = {
     ),
     "When it does not work": ("docs/troubleshooting", "docs/errors"),
     "Reference": ("docs/python", "docs/c", "docs/javascript", "docs/operators", "docs/frontends", "docs/bundle"),
-    "Background": ("docs/architecture", "docs/performance"),
+    "Background": ("docs/architecture", "docs/targets", "docs/performance"),
     "Examples": ("examples/c/README", "examples/bundlers/README"),
     "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }

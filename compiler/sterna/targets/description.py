@@ -187,6 +187,8 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
     if problems:
         raise SternaError(problems)
     values.setdefault("name", path.stem)
+    if "c_flags" in values:
+        values["c_flags"] = tuple(_from_here(flag, path) for flag in values["c_flags"])
     values["file"] = "" if path.parent == _OWN else str(path)
     start = None if base is None else _start(base, path, above)
     missing = [k for k in ("description", "triple", "llvm_triple") if start is None and k not in values]
@@ -202,6 +204,11 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
     if problems := _read_intrinsics(values, listed, start, path):
         raise SternaError(problems)
     return _consistent(Target(**values) if start is None else replace(start, **values), frozenset(values), path)
+
+
+def _from_here(flag: str, path: Path) -> str:
+    """A flag that names a folder of headers, as seen from the description; compilers run elsewhere."""
+    return f"-I{(path.parent / flag[2:]).resolve()}" if flag.startswith("-I") and len(flag) > len("-I") else flag
 
 
 def _start(base: str, path: Path, above: tuple[Path, ...]) -> Target:

@@ -34,7 +34,8 @@ class Target:
         dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
         static: emit `model.c` and `params.c` for firmware in place of `graph.json`.
-        c_flags: further compiler flags; link_flags: further linker flags.
+        c_flags: further compiler flags, with folders of headers as the description sees them; link_flags: further
+            linker flags.
         variants: targets whose kernels `--all-variants` puts into one bundle, best first; they run the schedules of
             this target, so that they share graph and weights.
         memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.

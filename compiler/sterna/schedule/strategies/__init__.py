@@ -13,6 +13,7 @@ from sterna.schedule.strategies import (
     contraction,
     dot,
     elementwise,
+    instruction,
     recurrence,
     rows,
     separable,
@@ -25,6 +26,7 @@ from sterna.te.tensor import Kernel
 
 FAMILIES: tuple[Callable[[Kernel, Context], Schedule | None], ...] = (
     recurrence.propose,
+    instruction.propose,
     tile.propose,
     dot.propose,
     contraction.propose,
