@@ -16,9 +16,10 @@ from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
-from sterna.codegen.llvm_expr import Instructions, declarations_of, kind, operand_kinds
+from sterna.codegen.llvm_expr import Instructions
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
+from sterna.codegen.llvm_text import declarations_of, kind, operand_kinds
 from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.render import render_template
 from sterna.errors import error, internal_error

@@ -1,113 +1,39 @@
 """Values of the loop program as LLVM instructions.
 
 Instructions are written as text, which costs a tenth of what building them as objects does. Every method takes and
-returns operands as text without type; `kind` gives the type of an element type and a number of lanes. A bool is an
-i1 (a byte in memory); float16 and bfloat16 are carried as the 16 bits that they are in memory, and computed in float32.
+returns operands as text without type; `llvm_text.kind` gives the type of an element type and a number of lanes. A bool
+is an i1 (a byte in memory); float16 and bfloat16 are carried as the 16 bits that they are in memory, and computed in
+float32.
 """
 
 from __future__ import annotations
 
 import math
-import re
-import struct
 from collections.abc import Sequence
-from functools import lru_cache
 
 from sterna.codegen.llvm_machine import has_instruction
+from sterna.codegen.llvm_text import (
+    as_float32,
+    constant,
+    declarations_of,
+    kind,
+    operand_kinds,
+    shuffle_mask,
+    suffix,
+)
 from sterna.codegen.machine import find_idioms
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.intrinsics.idioms import Idiom
 from sterna.ir import dtypes
 from sterna.targets.target import Target
-from sterna.te.layout import most_elements
 
 SMALL_FLOATS = ("float16", "bfloat16")
-_KIND = {"float32": "float", "float64": "double", "bool": "i1", "float16": "i16", "bfloat16": "i16"}
-_SUFFIX = {"float32": "f32", "float64": "f64", "bool": "i1"}
 _FLOAT_OP = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER_OP = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _BOOL_OP = {"and": "and", "mul": "and", "minimum": "and", "or": "or", "add": "or", "maximum": "or", "xor": "xor"}
 _FLOAT_COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une", "gt": "ogt", "ge": "oge"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven"}
-
-
-@lru_cache(maxsize=1024)
-def kind(dtype: str, lanes: int = 1) -> str:
-    """The LLVM type of a value."""
-    scalar = _KIND.get(dtype) or f"i{dtypes.bits(dtype)}"
-    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
-
-
-def memory_kind(dtype: str, lanes: int = 1) -> str:
-    """The LLVM type of a value in memory."""
-    return kind("uint8" if dtype == "bool" else dtype, lanes)
-
-
-def _suffix(dtype: str, lanes: int) -> str:
-    scalar = _SUFFIX.get(dtype) or f"i{dtypes.bits(dtype)}"
-    return scalar if lanes == 1 else f"v{lanes}{scalar}"
-
-
-def constant(value: bool | int | float, dtype: str, lanes: int = 1) -> str:
-    """A constant; a splat of it if there are lanes."""
-    return _constant(repr(value), value, dtype, lanes)
-
-
-@lru_cache(maxsize=4096)
-def _constant(text: str, value: bool | int | float, dtype: str, lanes: int) -> str:
-    # Keyed by text too: 0.0 and -0.0 are equal, and so are 1, 1.0 and True.
-    if dtype == "bfloat16":
-        scalar = str(_bfloat16_bits(float(value)))
-    elif dtype == "float16":
-        scalar = str(_float16_bits(float(value)))
-    elif dtypes.is_float(dtype):
-        # Both float types are written as the bits of a double.
-        value = float(value)
-        if dtype == "float32" and math.isfinite(value):
-            value = _float32(value)
-        scalar = f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-    elif dtype == "bool":
-        scalar = "true" if value else "false"
-    else:
-        scalar = str(int(value))
-    return scalar if lanes == 1 else splat(kind(dtype), scalar, lanes)
-
-
-def _float32(value: float) -> float:
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def _float16_bits(value: float) -> int:
-    try:
-        return int(struct.unpack("<H", struct.pack("<e", value))[0])
-    except OverflowError:
-        return 0xFC00 if value < 0 else 0x7C00
-
-
-def _bfloat16_bits(value: float) -> int:
-    if math.isnan(value):
-        return 0x7FC0
-    bits = int(struct.unpack("<I", struct.pack("<f", _float32(value)))[0])
-    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-
-
-def operand_kinds(intrinsic: Intrinsic) -> tuple[str, ...]:
-    """The types of the operands of an intrinsic over vectors, its accumulators first, if it adds to them."""
-    operands = [kind(t.dtype, most_elements(t.shape)) for t in intrinsic.inputs]
-    return (kind(intrinsic.dtype, intrinsic.lanes), *operands) if intrinsic.accumulates else tuple(operands)
-
-
-def declarations_of(text: str, every: bool = False) -> set[str]:
-    """Declarations of the LLVM intrinsics that instructions call, or of every function."""
-    found = set()
-    for result, name, operands in re.findall(rf"call (.+?) (@{'' if every else 'llvm[.]'}[\w.]+)\((.*)\)", text):
-        kinds = ", ".join(m[0] for m in re.finditer(r"(?:^|(?<=, ))(?:<\d+ x \w+>|\w+)(?= )", operands))
-        found.add(f"declare {result} {name}({kinds})")
-    return found
 
 
 def idiom_types(idiom: Idiom) -> tuple[str, str]:
@@ -117,14 +43,6 @@ def idiom_types(idiom: Idiom) -> tuple[str, str]:
     if idiom.operation == "widen":
         return idiom.dtype, "float32"
     return idiom.dtype, idiom.operation.removeprefix("to_") if idiom.operation.startswith("to_") else idiom.dtype
-
-
-def splat(scalar_kind: str, scalar: str, lanes: int) -> str:
-    return "<" + ", ".join([f"{scalar_kind} {scalar}"] * lanes) + ">"
-
-
-def shuffle_mask(lanes: list[int]) -> str:
-    return f"<{len(lanes)} x i32> <" + ", ".join(f"i32 {n}" for n in lanes) + ">"
 
 
 #: Functions that consist of what a target's description says: name by intrinsic, parameters and instructions.
@@ -160,7 +78,7 @@ class Values:
     def intrinsic(self, name: str, dtype: str, lanes: int, *operands: str) -> str:
         """An intrinsic all of whose operands are of the type of its result."""
         k = kind(dtype, lanes)
-        return self.call(f"llvm.{name}.{_suffix(dtype, lanes)}", k, *((k, o) for o in operands))
+        return self.call(f"llvm.{name}.{suffix(dtype, lanes)}", k, *((k, o) for o in operands))
 
     def choose(self, condition: str, dtype: str, lanes: int, a: str, b: str) -> str:
         k = kind(dtype, lanes)
@@ -212,7 +130,7 @@ class Values:
         if op == "neg":
             return self.op(f"sub {k} {zero}, {a}")
         if op == "abs":
-            return self.call(f"llvm.abs.{_suffix(dtype, lanes)}", k, (k, a), ("i1", "false"))
+            return self.call(f"llvm.abs.{suffix(dtype, lanes)}", k, (k, a), ("i1", "false"))
         if op == "sign":
             positive = self.op(f"zext {kind('bool', lanes)} {self.test('ne', dtype, lanes, a, zero)} to {k}")
             if not dtypes.is_signed(dtype):
@@ -224,7 +142,7 @@ class Values:
     def round(self, op: str, dtype: str, lanes: int, a: str) -> str:
         """floor, ceil, trunc, rint: an instruction where there is one, else arithmetic."""
         name, scalar = _ROUNDING[op], kind(dtype)
-        probe = f"  %r = call {scalar} @llvm.{name}.{_suffix(dtype, 1)}({scalar} %a0)"
+        probe = f"  %r = call {scalar} @llvm.{name}.{suffix(dtype, 1)}({scalar} %a0)"
         if has_instruction(self.target, scalar, probe, scalar):
             return self.intrinsic(name, dtype, lanes, a)
         # From 2**23 (2**52) on, every value is an integer; below, it fits one.
@@ -291,7 +209,7 @@ class Values:
     def _shift(self, op: str, dtype: str, lanes: int, a: str, b: str) -> str:
         """Shifts of the width or more give 0, or the sign in every bit; LLVM itself leaves them undefined."""
         k, bits = kind(dtype, lanes), dtypes.bits(dtype)
-        amount = self.call(f"llvm.umin.{_suffix(dtype, lanes)}", k, (k, b), (k, constant(bits - 1, dtype, lanes)))
+        amount = self.call(f"llvm.umin.{suffix(dtype, lanes)}", k, (k, b), (k, constant(bits - 1, dtype, lanes)))
         if op == "shift_right" and dtypes.is_signed(dtype):
             return self.op(f"ashr {k} {a}, {amount}")
         shifted = self.op(f"{'shl' if op == 'shift_left' else 'lshr'} {k} {a}, {amount}")
@@ -373,7 +291,7 @@ class Values:
 
     def _has_fma(self, dtype: str) -> bool:
         scalar = kind(dtype)
-        probe = f"  %r = call {scalar} @llvm.fma.{_suffix(dtype, 1)}({scalar} %a0, {scalar} %a1, {scalar} %a2)"
+        probe = f"  %r = call {scalar} @llvm.fma.{suffix(dtype, 1)}({scalar} %a0, {scalar} %a1, {scalar} %a2)"
         return has_instruction(self.target, scalar, probe, scalar, scalar, scalar)
 
     # -- conversions
@@ -408,7 +326,7 @@ class Values:
         # Clamped as a float first: out of range, LLVM's conversion is undefined. The greatest integer may not be a
         # float; the float below it is clamped to, and the integer put in where the value lay above.
         top = float(greatest)
-        exact = int(top) == greatest and (source == "float64" or _float32(top) == top)
+        exact = int(top) == greatest and (source == "float64" or as_float32(top) == top)
         if not exact:
             step = 24 if source == "float32" else 53
             top = float(greatest + 1 - (1 << max(0, (greatest.bit_length() - step))))
@@ -510,8 +428,8 @@ class Values:
     def _instructions(self, idiom: Idiom, lanes: int, operands: Sequence[str]) -> str:
         source, result = idiom_types(idiom)
         types = {
-            "T": kind(source, lanes), "S": _suffix(source, lanes),
-            "R": kind(result, lanes), "RS": _suffix(result, lanes),
+            "T": kind(source, lanes), "S": suffix(source, lanes),
+            "R": kind(result, lanes), "RS": suffix(result, lanes),
             "halves": kind("float32", lanes).replace("float", "half"), "pairs": kind("int16", 2 * lanes),
         }  # fmt: skip
         mask = constant(idiom.mask, source, lanes) if dtypes.is_integer(source) else ""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
-from sterna.codegen.llvm_expr import Instructions, Values, constant, kind, memory_kind, shuffle_mask
+from sterna.codegen.llvm_expr import Instructions, Values
+from sterna.codegen.llvm_text import constant, kind, memory_kind, shuffle_mask
 from sterna.codegen.machine import has_masked_access
 from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
 from sterna.errors import internal_error
