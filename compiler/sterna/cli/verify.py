@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ from click.core import ParameterSource
 
 from sterna.cli import options
 from sterna.cli.asked import takes_options
+from sterna.cli.bisection import print_bisection
+from sterna.cli.checks import check_json, finite, number
 from sterna.cli.failures import errors_json, print_errors
 from sterna.cli.output import console, print_json, steps, table
 from sterna.debug.comparison import Difference, TensorCheck
 from sterna.debug.trades import Trade
-from sterna.debug.verify import TOLERANCE, Report, verify_model
+from sterna.debug.verify import TOLERANCE, Bisection, Report, bisect_model, verify_model
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.escape import rich as escape
 from sterna.frontends.formats import AUTO, find, references
@@ -57,6 +58,9 @@ class _Reference(click.Choice[str]):
     help="The reference; auto is the runtime of the model's format, if it is installed.",
 )  # fmt: skip
 @options.signature_option
+@click.option(
+    "--bisect", is_flag=True, help="Look for the first pass, kernel or code generator that makes an output wrong."
+)
 @click.option("--golden", is_flag=True, help="Replay the golden sets of a bundle, which stands in place of MODEL.")
 @options.json_option
 @click.pass_context
@@ -69,6 +73,7 @@ def command(
     seed: int,
     tolerance: float,
     against: str,
+    bisect: bool,
     golden: bool,
     as_json: bool,
 ) -> int:
@@ -83,9 +88,13 @@ def command(
         raise error("E0006", f"{model} is a directory, not a model", fix=fix)
     arrays = read_archive(inputs) if inputs is not None else None
     with steps(_STEPS, quiet=as_json) as progress:
-        report = verify_model(
-            model, make_options(), inputs=arrays, seed=seed, tolerance=tolerance, against=against, progress=progress
-        )
+        asked = partial(
+            bisect_model if bisect else verify_model,
+            inputs=arrays, seed=seed, tolerance=tolerance, against=against, progress=progress,
+        )  # fmt: skip
+        report = asked(model, make_options())
+    if isinstance(report, Bisection):
+        return print_bisection(report, model, as_json)
     mistake = None if report.ok else SternaError(_disagreements(report))
     if as_json:
         print_json({**_json(report), **({"errors": errors_json(mistake)} if mistake else {})})
@@ -126,10 +135,10 @@ def _replayed(place: Path, tolerance: float | None, threads: int, as_json: bool)
     mistake = error("E0008", title, *map(_golden_place, wrong[:_SHOWN]), fix=fix) if wrong else None
     if as_json:
         rows = [
-            {"set": each.number, "ok": each.ok, "tolerance": each.tolerance, **_check_json(each.check)}
+            {"set": each.number, "ok": each.ok, "tolerance": each.tolerance, **check_json(each.check)}
             for each in result.outputs
         ]
-        facts = {"ok": result.ok, "reference": result.reference, "sets": result.sets, "error": _finite(result.error)}
+        facts = {"ok": result.ok, "reference": result.reference, "sets": result.sets, "error": finite(result.error)}
         print_json({**facts, "outputs": rows, **({"errors": errors_json(mistake)} if mistake else {})})
     else:
         verdict = "agrees with" if result.ok else "[bold red]does not agree with[/]"
@@ -147,7 +156,7 @@ def _replayed(place: Path, tolerance: float | None, threads: int, as_json: bool)
 
 def _golden_place(output: ReplayedOutput) -> str:
     check = output.check
-    at = f"at {list(check.at)} it is {_number(check.got)} and should be {_number(check.wanted)}"
+    at = f"at {list(check.at)} it is {number(check.got)} and should be {number(check.wanted)}"
     return f"{check.name} of set {output.number}: {at}, tolerance {output.tolerance:g}"
 
 
@@ -203,7 +212,7 @@ def _where(first: Difference) -> list[str]:
     check = first.check
     lines = [
         f'the first tensor that differs is "{check.name}", by {check.error:.1e} of its largest element',
-        f"at {list(check.at)} it is {_number(check.got)} and should be {_number(check.wanted)}",
+        f"at {list(check.at)} it is {number(check.got)} and should be {number(check.wanted)}",
     ]
     if first.sources:
         lines.append(f"it comes from the model's {', '.join(first.sources)}")
@@ -219,8 +228,8 @@ def _json(report: Report) -> dict[str, Any]:
         "reference": report.reference,
         "missing": report.missing or None,
         "tolerance": report.tolerance,
-        "error": _finite(report.error),
-        "outputs": [_check_json(check) for check in report.outputs],
+        "error": finite(report.error),
+        "outputs": [check_json(check) for check in report.outputs],
         "first_difference": None if report.first is None else _difference_json(report.first),
         "trades": [_trade_json(trade) for trade in report.trades],
     }
@@ -232,28 +241,13 @@ def _trade_json(trade: Trade) -> dict[str, Any]:
         "compared_with": trade.compared_with,
         "ok": trade.ok,
         "bound": trade.bound,
-        "error": _finite(trade.error),
-        "cost": _finite(trade.cost),
-        "outputs": [_check_json(check) for check in trade.outputs],
+        "error": finite(trade.error),
+        "cost": finite(trade.cost),
+        "outputs": [check_json(check) for check in trade.outputs],
         "first_difference": None if trade.first is None else _difference_json(trade.first),
     }
 
 
 def _difference_json(first: Difference) -> dict[str, Any]:
     row = {"stage": first.stage, "node": first.node, "kernel": first.kernel, "sources": list(first.sources)}
-    return {"tensor": _check_json(first.check), **row}
-
-
-def _check_json(check: TensorCheck) -> dict[str, Any]:
-    row: dict[str, Any] = dataclasses.asdict(check)
-    row.update(shape=list(check.shape), at=list(check.at))
-    return {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
-
-
-def _number(value: float | str) -> str:
-    return repr(value) if isinstance(value, str) else f"{value:.7g}"
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity and no NaN."""
-    return value if math.isfinite(value) else None
+    return {"tensor": check_json(first.check), **row}

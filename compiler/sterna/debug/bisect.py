@@ -29,7 +29,7 @@ from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Value, tensor_type
 from sterna.ir.sizes import all_definitions
-from sterna.loops.finish import LOOP_PASSES
+from sterna.loops import finish
 from sterna.loops.program import Function
 from sterna.options import WEIGHTS, Options
 from sterna.passes.context import PassContext, context_of
@@ -73,11 +73,14 @@ class Bisection:
     """What was compared, and the fault if there is one.
 
     Args:
+        reference: what the imported graph was compared with.
         passes: over graphs, in order; kernels: number of distinct ones; calls: of them, that were run.
         generators: that were tried; notes: what could not be.
     """
 
-    passes: tuple[str, ...]
+    reference: str
+    tolerance: float
+    passes: tuple[str, ...] = ()
     kernels: int = 0
     calls: int = 0
     generators: tuple[str, ...] = ()
@@ -183,7 +186,7 @@ class _Search:
         self.strings = Strings(self.graph)
 
     def run(self) -> Bisection:
-        found = Bisection(tuple(each.name for each in graph_passes(self.context)))
+        found = Bisection("the interpreter", self.tolerance, tuple(each.name for each in graph_passes(self.context)))
         self.say("running the graph after its passes")
         fault = first_wrong_pass(self.graph, self.context, self.inputs, self.wanted, self.bound)
         if fault is not None:
@@ -408,7 +411,7 @@ class Kernels:
         if (first := wrong("lower", lowered)) is not None:
             return first
         function = lowered
-        for each in LOOP_PASSES:
+        for each in finish.LOOP_PASSES:
             function = each.run(function)
             if (found := wrong(f"loops/{each.name}", function)) is not None:
                 return found

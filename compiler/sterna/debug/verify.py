@@ -19,6 +19,7 @@ import numpy as np
 from sterna.advice import Advice, Option
 from sterna.api import options_of
 from sterna.bundle.writer import write_bundle
+from sterna.debug.bisect import Bisection, Fault, bisect, first_difference, first_wrong_pass
 from sterna.debug.comparison import Checks, Difference, Inputs, Run, TensorCheck, compare, with_spread, worst
 from sterna.debug.interpret import interpret
 from sterna.debug.random_inputs import random_inputs, specs_of
@@ -27,14 +28,13 @@ from sterna.driver import Compiled, Options, compile_graph, reading
 from sterna.errors import error
 from sterna.frontends import frontend
 from sterna.frontends.formats import AUTO, Model, read_model, reference_for, references
-from sterna.frontends.frontend import Reference
+from sterna.frontends.frontend import ReadOptions, Reference
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
 from sterna.ir.sizes import open_dimensions
 from sterna.names import model_name
 from sterna.passes.context import context_of
-from sterna.pipeline import graph_passes
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.runtime.inputs import Array, match_inputs, only_input
@@ -97,15 +97,8 @@ def verify_model(
     Raises:
         SternaError: the model cannot be compiled, E06xx an input does not fit, E0004 or E0009 there is no reference.
     """
-    if against not in references():
-        raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(references())}")
-    say = progress or (lambda words: None)
-    asked = options or options_of()
-    if (reason := why_not_here(asked.target)) is not None:
-        fix = Advice("verify with ", Option("target", "host"))
-        raise error("E0507", f"the target {asked.target.name} cannot be run here: {reason}", fix=fix)
-    source, read_as = Source.of(model), reading(asked)
-    reference = reference_for(source, against, read_as)
+    asked, say = options or options_of(), progress or (lambda words: None)
+    source, read_as, reference = _sources(model, asked, against)
     say("reading the model")
     graph = read_model(source, read_as)
     plain = replace(asked, weights="fp32", winograd=False)
@@ -127,6 +120,79 @@ def verify_model(
         return report
     say("comparing what was traded")
     return replace(report, trades=judge_trades(graph, name, asked, feeds, tolerance))
+
+
+def bisect_model(
+    model: Model,
+    options: Options | None = None,
+    *,
+    inputs: Mapping[str, Array] | None = None,
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+    against: str = AUTO,
+    progress: Say | None = None,
+) -> Bisection:
+    """Finds the first pass, kernel or code generator that makes an output wrong; arguments as for `verify_model`.
+
+    Dimensions that are open are bound to sizes between their bounds.
+
+    Raises:
+        SternaError: the model cannot be compiled, E06xx an input does not fit, E0004 or E0009 there is no reference.
+    """
+    asked, say = options or options_of(), progress or (lambda words: None)
+    source, read_as, reference = _sources(model, asked, against)
+    say("reading the model")
+    graph = read_model(source, read_as)
+    notes: tuple[str, ...] = ()
+    if symbols := open_dimensions(graph):
+        sizes = trial_sizes(symbols)[-1]
+        graph = read_model(source, replace(read_as, dims={**read_as.dims, **sizes}))
+        notes = (f"with {', '.join(f'{each} = {size}' for each, size in sizes.items())}; other sizes were not tried",)
+    name = "model" if source.path is None else model_name(str(source.path))
+    specs = specs_of(graph)
+    given = random_inputs(specs, seed, graph.strings) if inputs is None else dict(inputs)
+    given = given if inputs is None else only_input(given, [spec.name for spec in specs])
+    fed = dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))
+    say("running the interpreter")
+    meant = interpret(graph, fed)
+    fault = _wrong_import(graph, fed, meant, reference, tolerance)
+    if fault is not None:
+        return Bisection(reference.name, tolerance, notes=notes, fault=fault)
+    found = bisect(graph, name, asked, fed, meant, tolerance, say)
+    return replace(found, reference=reference.name, notes=notes + found.notes)
+
+
+def _wrong_import(
+    graph: Graph, fed: Inputs, meant: Mapping[str, Array], reference: Reference, tolerance: float
+) -> Fault | None:
+    """The first tensor that the imported graph computes otherwise than the model's own runtime, if an output does."""
+    if reference.run is None:
+        return None
+    wanted = reference.run(fed, ())
+    checks = tuple(compare(name, meant[name], array) for name, array in wanted.items() if name in meant)
+    if not all(check.within(tolerance) for check in checks):
+        checks = with_spread(checks, partial(_outputs, reference.run), fed, wanted, reference.again)
+    wrong = next((check for check in checks if not check.within(tolerance)), None)
+    if wrong is None:
+        return None
+    produced = [value.name for node in graph.nodes for value in node.outputs]
+    known = reference.run(fed, produced)
+    return first_difference(graph, fed, known, tolerance, "import") or Fault("import", wrong)
+
+
+def _sources(model: Model, options: Options, against: str) -> tuple[Source, ReadOptions, Reference]:
+    """What is read and how, and what it is compared with.
+
+    Raises:
+        SternaError: E0203, there is no such reference; E0507, the target cannot be run here.
+    """
+    if against not in references():
+        raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(references())}")
+    if (reason := why_not_here(options.target)) is not None:
+        fix = Advice("verify with ", Option("target", "host"))
+        raise error("E0507", f"the target {options.target.name} cannot be run here: {reason}", fix=fix)
+    source, read_as = Source.of(model), reading(options)
+    return source, read_as, reference_for(source, against, read_as)
 
 
 def trial_sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
@@ -252,7 +318,8 @@ class _Search:
             imported = self.imported(tensors)
             if imported is not None:
                 return imported
-        return self.changed_by_pass() or Difference(wrong, "kernels")
+        fault = first_wrong_pass(self.graph, context_of(self.options), self.inputs, self.wanted, self.tolerance)
+        return _difference(fault, wrong) if fault is not None else Difference(wrong, "kernels")
 
     def agrees(self, check: TensorCheck) -> bool:
         return check.error <= self.tolerance
@@ -283,45 +350,15 @@ class _Search:
     def imported(self, tensors: Callable[[list[str]], dict[str, Array]]) -> Difference | None:
         """The first tensor that the imported graph computes otherwise than the reference."""
         produced = [value.name for node in self.graph.nodes for value in node.outputs]
-        known = tensors(produced)
-        return self.walk(self.graph, known, "import")
+        fault = first_difference(self.graph, self.inputs, tensors(produced), self.tolerance, "import")
+        return None if fault is None else _difference(fault)
 
-    def changed_by_pass(self) -> Difference | None:
-        """The first tensor that differs after the first pass that changes an output."""
-        stages: list[tuple[str, Graph]] = []
-        context, graph = context_of(self.options), self.graph
-        for each in graph_passes(context):
-            graph = each.run(graph, context)
-            stages.append((each.name, graph))
-        before: dict[str, Array] = {}
-        interpret(self.graph, self.inputs, lambda value, array: before.update({value.name: array}))
-        for stage, graph in stages:
-            after: dict[str, Array] = {}
-            results = interpret(graph, self.inputs, lambda value, array: after.update({value.name: array}))  # noqa: B023
-            checks = [compare(name, array, self.wanted[name]) for name, array in results.items()]
-            wrong = [check for check in checks if not self.agrees(check)]
-            if wrong:
-                return self.walk(graph, before, stage) or Difference(wrong[0], stage)
-            before = after
-        return None
 
-    def walk(self, graph: Graph, known: Mapping[str, Array], stage: str) -> Difference | None:
-        """The first tensor of the graph that differs from the known one of that name."""
-        names = _bundle_names(graph)
-
-        def observe(value: Value, array: Array) -> None:
-            name = names.get(value, value.name)
-            if name in known and known[name].shape == array.shape:
-                check = compare(name, array, known[name])
-                if not self.agrees(check):
-                    raise _Found(value, check)
-
-        try:
-            interpret(graph, self.inputs, observe)
-        except _Found as found:
-            node = graph.producers()[found.value]
-            return Difference(found.check, stage, sources=node.sources)
-        return None
+def _difference(fault: Fault, wrong: TensorCheck | None = None) -> Difference:
+    """A fault of a pass as it is reported; `wrong` where it has no tensor of its own."""
+    check = fault.check or wrong
+    assert check is not None
+    return Difference(check, fault.stage, sources=fault.sources)
 
 
 def _bundle_names(graph: Graph) -> dict[Value, str]:
@@ -329,4 +366,14 @@ def _bundle_names(graph: Graph) -> dict[Value, str]:
     return dict(zip(graph.outputs, graph.output_names, strict=True))
 
 
-__all__ = ["TOLERANCE", "Difference", "Report", "TensorCheck", "compare", "verify_model"]
+__all__ = [
+    "TOLERANCE",
+    "Bisection",
+    "Difference",
+    "Fault",
+    "Report",
+    "TensorCheck",
+    "bisect_model",
+    "compare",
+    "verify_model",
+]

@@ -115,7 +115,7 @@ def verify_memory(outline: Outline, stage: str) -> None:
     ]
     problems += [f"{p.name} has no {p.bytes} bytes" for p in pools if p.memory is not None and p.bytes > p.memory.bytes]
     for n, root in enumerate(roots):
-        meets = (start < end[n]) & (start[n] < end) & (first < last[n]) & (first[n] < last) & (start != start[n])
+        meets = (start < end[n]) & (start[n] < end) & (first <= last[n]) & (first[n] <= last) & (start != start[n])
         meets &= pool == pool[n]
         problems += [f"{root.name} and {roots[m].name} overlap" for m in np.flatnonzero(meets) if m > n]
     _refuse(problems, stage)
@@ -133,6 +133,8 @@ def _lives(outline: Outline) -> dict[Value, tuple[int, int]]:
             for root, (first, last) in lives.items():
                 if first < control.first <= last < control.last:
                     lives[root] = first, control.last
+    for value in outline.graph.live_in:
+        lives[value] = 0, len(outline.sequence.calls)
     return lives
 
 
