@@ -17,7 +17,6 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 import struct
 import subprocess
 import sys
@@ -258,7 +257,3 @@ def write(directory: Path, members: dict[str, Any] | None = None, flags: tuple[s
     (directory / "model.so").write_bytes(library)
     (directory / "graph.json").write_bytes(graph_text(spoiled))
     return directory
-
-
-def clean(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from support.tflite_builder import ModelWriter, Scale
-from support.tflite_nodes.draw import INTEGERS, MAKERS, Draw, Maker, activation, broadcasting, register
+from support.tflite_nodes.draw import INTEGERS, Draw, activation, broadcasting, register
 
 
 def _binary(name: str, types: tuple[str, ...], options: str = "", *, fused: bool = False, result: str = "") -> None:
@@ -251,6 +251,3 @@ def select(d: Draw) -> ModelWriter:
     shape = tuple(max(a, b) for a, b in zip(shape, condition, strict=True))
     g.op(name, operands, [g.output(dtype, shape, same)], f"Select{'V2' if version_2 else ''}Options")
     return model
-
-
-ELEMENTWISE: tuple[tuple[str, Maker], ...] = tuple(MAKERS.items())
