@@ -220,7 +220,7 @@ def stray_operand() -> P.Function:
     """An instruction of an accelerator on an input, which is not in its scratchpad."""
     operands = tuple(OperandDeclaration(name, "int8", "pad", (1,)) for name in "ay")
     vector_abs = IntrinsicDeclaration("vector.abs", "y[i] = abs(a[i])", (("i", 8),), operands, c="vabs($y, $a);")
-    pad = Memory("pad", bytes=64)
+    pad = Memory("pad", "block", bytes=64)
     x, y = (P.dense_buffer(name, "int8", (as_int(8),), scope) for name, scope in (("x", INPUT), ("y", pad)))
     part, result = (P.Slice(b, as_int(0), (1,), (8,)) for b in (x, y))
     body = P.seq(P.Alloc(y), P.Instruction(declared_intrinsic(vector_abs), result, (part,)))

@@ -16,6 +16,7 @@ from sterna.debug.interpret import interpret
 from sterna.driver import Compiled, Options, compile_graph
 from sterna.errors import SternaError
 from sterna.ir.graph import Graph, TensorType, Value, tensor_type, with_unique_names
+from sterna.ir.memory import Memory
 from sterna.ir.printer import print_graph
 from sterna.ir.verifier import verify
 from sterna.ops import Builder, infer
@@ -214,3 +215,21 @@ def test_types_that_do_not_go_together() -> None:
     ):
         with pytest.raises(SternaError, match="E0108"):
             infer(wrong)
+
+
+def test_what_a_loop_touches_lies_in_the_fastest_memory() -> None:
+    """Its body runs again and again: what it carries is touched more than what is there once."""
+    graph = looped(
+        [MATRIX],
+        lambda b, n, v: ((b.add("matmul", v[0], v[1]),), ()),
+        count=9,
+        after=lambda b, y: b.add("matmul", b.add("softmax", y, axis=1), y),
+    )
+    fast = Memory("fast", "device", bytes=64, bytes_per_cycle=8)
+    large = Memory("large", "device", bytes=4096, bytes_per_cycle=1)
+    target = replace(load_target("cortex-m4"), memories=(large, fast))
+    plan = compile_graph(graph, "looped", Options(target, "llvm")).plan
+    inside = {v.name: life.touches for life in plan.lives for v in life.members}
+    assert min(inside.values()) < 9 <= max(inside.values())
+    carried = max(plan.lives, key=lambda life: life.touches)
+    assert {plan.pools[plan.pool_of[v]].name for v in carried.members} == {"fast"}

@@ -27,7 +27,7 @@ bytes = 262144
 reach = "device"
 bytes_per_cycle = 1.5
 """
-ONE = 'extends = "c99"\n[[memories]]\nname = "pad"\nbytes = 4096\n'
+ONE = 'extends = "c99"\n[[memories]]\nname = "pad"\nreach = "block"\nbytes = 4096\n'
 
 
 def described(folder: Path, text: str, name: str = "board") -> Path:
@@ -52,7 +52,7 @@ def test_a_description_that_extends_another_has_its_memories_or_its_own(tmp_path
     base = described(tmp_path, TWO)
     other = described(tmp_path, f'extends = "{base}"\nl1_bytes = 0\n', "other")
     assert load_target(str(other)).memories == load_target(str(base)).memories
-    own = described(tmp_path, f'extends = "{base}"\n[[memories]]\nname = "all"\nbytes = 1024\n', "own")
+    own = described(tmp_path, f'extends = "{base}"\n[[memories]]\nname = "all"\nreach = "host"\nbytes = 1024\n', "own")
     assert [m.name for m in load_target(str(own)).memories] == ["all"]
 
 
@@ -96,8 +96,8 @@ def test_an_error_names_file_and_key(entry: str, says: str, tmp_path: Path) -> N
     [
         ('extends = "c99"\nmemories = "pad"\n', "key memories is no array of tables"),
         ('extends = "c99"\n[memories]\nname = "pad"\n', "key memories is no array of tables"),
-        ('extends = "c99"\n[[memories]]\nname = "pad"\n', "lacks bytes"),
-        (f'{ONE}[[memories]]\nname = "pad"\nbytes = 1\n', "there are two of that name"),
+        ('extends = "c99"\n[[memories]]\nname = "pad"\n', "lacks reach, bytes"),
+        (f'{ONE}[[memories]]\nname = "pad"\nreach = "block"\nbytes = 1\n', "there are two of that name"),
     ],
 )
 def test_malformed_tables(text: str, says: str, tmp_path: Path) -> None:
@@ -109,13 +109,13 @@ def test_malformed_tables(text: str, says: str, tmp_path: Path) -> None:
 
 
 def test_every_problem_of_every_memory_at_once(tmp_path: Path) -> None:
-    text = f"{ONE}alignment = 3\n[[memories]]\nname = 'b'\nbytes = 0\n"
+    text = f"{ONE}alignment = 3\n[[memories]]\nname = 'b'\nreach = 'host'\nbytes = 0\n"
     path = described(tmp_path, text)
     with pytest.raises(SternaError) as caught:
         load_target(str(path))
     assert caught.value.codes == ("E0202", "E0202")
-    assert f"{path}, line 5" in str(caught.value)
-    assert f"{path}, line 8" in str(caught.value)
+    assert f"{path}, line 6" in str(caught.value)
+    assert f"{path}, line 10" in str(caught.value)
 
 
 def test_sterna_targets_shows_them(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_sterna_targets_shows_them(tmp_path: Path) -> None:
 def test_scopes_say_who_sees_them_and_how() -> None:
     of = BUILT_IN
     assert {s.name for s in of.values() if s.private} == {"stack", "register", "tile"}
-    assert {s.name for s in of.values() if s.is_argument} == {"input", "output", "param"}
+    assert {s.name for s in of.values() if s.kind == "argument"} == {"input", "output", "param"}
     assert {s.name for s in of.values() if s.is_variables or s.is_tiles} == {"register", "tile"}
-    assert {s.name for s in of.values() if s.is_allocated and not s.is_argument} == {"state"}
+    assert {s.name for s in of.values() if s.is_allocated} == {"input", "output", "param", "state"}
     assert all(s.loadable for s in of.values())

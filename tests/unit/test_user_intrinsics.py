@@ -130,6 +130,7 @@ extends = "x86-64-v3"
 
 [[memories]]
 name = "pad"
+reach = "block"
 bytes = 4096
 access = "copy"
 
@@ -240,7 +241,7 @@ def test_memories_that_are_gone_are_missed(tmp_path: Path) -> None:
     start = described(tmp_path, MAC.replace('memory = "any"', 'memory = "pad"', 1))
     assert load_target(str(start)).known_intrinsics["toy.mac4"].places["a"].memory == "pad"
     child = tmp_path / "child.toml"
-    child.write_text(f'extends = "{start}"\n[[memories]]\nname = "other"\nbytes = 64\n')
+    child.write_text(f'extends = "{start}"\n[[memories]]\nname = "other"\nreach = "block"\nbytes = 64\n')
     with pytest.raises(SternaError, match="has no memory pad, where a lies"):
         load_target(str(child))
 
@@ -420,6 +421,6 @@ def test_operands_are_proved_in_their_memory() -> None:
     program = instruction(0, (4, 1), "pad")
     body = program.body
     assert isinstance(body, P.Instruction)
-    pad = P.dense_buffer("a_pad", "int8", (as_int(32),), Memory("pad", bytes=32))
+    pad = P.dense_buffer("a_pad", "int8", (as_int(32),), Memory("pad", "block", bytes=32))
     moved = replace(body, operands=(replace(body.operands[0], buffer=pad),))  # type: ignore[type-var]
     verify(replace(program, body=P.seq(P.Alloc(pad), moved)))

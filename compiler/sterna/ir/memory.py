@@ -29,7 +29,7 @@ class Scope:
     """Where a buffer lies. `name` is how loop programs, schedules and descriptions of targets spell it."""
 
     name: str
-    reach: Reach = "thread"
+    reach: Reach
     access: Access = "load"
     kind: Kind = "offset"
 
@@ -47,11 +47,6 @@ class Scope:
     def loadable(self) -> bool:
         """Whether expressions may load from it and stores write to it."""
         return self.access == "load"
-
-    @property
-    def is_argument(self) -> bool:
-        """Whether the call record says where a buffer is."""
-        return self.kind == "argument"
 
     @property
     def is_allocated(self) -> bool:
@@ -94,11 +89,11 @@ PARAM = Scope("param", "host", kind="argument")
 #: Per worker, so that the threads of a task share it; in a kernel with barriers of all workers, of all of them.
 SCRATCH = Scope("scratch", "block")
 #: An array of at most 1 KB.
-STACK = Scope("stack", kind="array")
+STACK = Scope("stack", "thread", kind="array")
 #: Named scalars or vectors.
-REGISTER = Scope("register", kind="variables")
+REGISTER = Scope("register", "thread", kind="variables")
 #: One tile of the hardware per index.
-TILE = Scope("tile", kind="tiles")
+TILE = Scope("tile", "thread", kind="tiles")
 #: Where the next state of a recurrence belongs, which outlives the step.
 STATE = Scope("state", "block", kind="recurrence")
 
@@ -112,7 +107,7 @@ class Memory(Scope):
 
     Args:
         bytes: how many there are, for everything that has to fit at one time: of reach "block", those of one task.
-        alignment: of every buffer in it, a power of two.
+        alignment: of every buffer in it, a power of two; what is a part of the worker's scratch has at most 64.
         address_space: 0 where ordinary pointers reach it, else the number that LLVM gives to the address space.
         bytes_per_cycle: what it delivers in a cycle of the processor; of several memories, the one with more is faster.
     """

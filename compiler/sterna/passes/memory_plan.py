@@ -27,6 +27,9 @@ from sterna.passes.pools import ALIGNMENT, Life, Place, Pool, lay_out, most_aliv
 from sterna.passes.views import Storage, Views
 from sterna.te.layout import most_elements
 
+#: Of a loop whose number of iterations is not known.
+_SOME_TRIPS = 16
+
 
 @dataclass(frozen=True)
 class MemoryPlan:
@@ -128,9 +131,20 @@ def plan_memory(
         _share(calls, views, buffers)
     every = list({id(b): b for b in buffers.values()}.values())
     unique = [b for b in every if not b.fixed]
-    lives = tuple(Life(tuple(b.members), b.size, b.first, b.last, len(b.touched)) for b in unique)
+    runs = _runs(len(calls), control)
+    lives = tuple(Life(tuple(b.members), b.size, b.first, b.last, sum(runs[n] for n in b.touched)) for b in unique)
     moved = {v: b.members[-1] for b in every if b.fixed for v in b.members[:-1]}
     return _laid_out(lives, _sometimes(lives, control), moved, most_alive(lives, len(calls)), memories)
+
+
+def _runs(calls: int, control: Sequence[Control]) -> list[int]:
+    """How often each call runs, about."""
+    runs = [1] * (calls + 1)  # one more: what control reads behind the last call
+    for c in control:
+        if isinstance(c, Repeat):
+            trips = _SOME_TRIPS if c.count is None else max(1, c.count)
+            runs[c.first : c.last] = [n * trips for n in runs[c.first : c.last]]
+    return runs
 
 
 def _laid_out(

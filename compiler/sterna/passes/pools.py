@@ -28,7 +28,7 @@ class Life:
 
     Args:
         members: the values that lie there one after the other; scratch has none.
-        touches: how many calls read or write it.
+        touches: how often calls read or write it.
     """
 
     members: tuple[Value, ...]
