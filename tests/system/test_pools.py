@@ -241,3 +241,18 @@ def test_a_target_whose_memories_hold_no_tensors_has_an_arena() -> None:
     plan = compiled(pad).plan
     assert [(pool.name, pool.memory) for pool in plan.pools] == [("arena", None)]
     assert plan.arena_bytes == compiled().plan.arena_bytes
+
+
+def test_what_a_model_remembers_lies_in_a_memory(tmp_path: Path) -> None:
+    """`_reset_state` writes into the pool of each state."""
+    gcc = need("gcc", "compiles the bundle's C for this machine")
+    model = sample("micro_wakeword_okay_nabu_int8")
+    path = described(tmp_path, "cortex-m4", replace(FAST, bytes=2048), LARGE)
+    bundle = compile_to(tmp_path / "m", model.file, str(path), generator="llvm", shapes=model.shapes())
+    header, source = ((bundle / name).read_text() for name in ("model.h", "model.c"))
+    (prefix,) = re.findall(r"void (\w+)_reset_state\(const \1_memory \*memory, const uint8_t \*params\);", header)
+    written = re.findall(r"memory->(\w+)\[\d+ \+ i\] = ", source[: source.index(f"int32_t {prefix}_run")])
+    assert set(written) <= {"fast", "large"}
+    assert written
+    flags = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", "-fsyntax-only")
+    run(gcc, *flags, bundle / "model.c")
