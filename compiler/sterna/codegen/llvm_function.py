@@ -11,7 +11,7 @@ from sterna.codegen.instructions import InstructionOperand, instruction_text, lo
 from sterna.codegen.llvm_expr import Instructions, Values
 from sterna.codegen.llvm_text import constant, kind, memory_kind, shuffle_mask
 from sterna.codegen.machine import has_masked_access
-from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
+from sterna.codegen.tiles import TileOperation, refuse_without_tiles, tile_operation
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
@@ -80,7 +80,7 @@ class FunctionWriter:
         if isinstance(s, P.Seq):
             for inner in s.stmts:
                 self.statement(inner)
-        elif (call := tile_call(self.held, s)) is not None:
+        elif (call := tile_operation(self.held, s)) is not None:
             self.tile(call)
         elif isinstance(s, P.Declare) and s.variable.rows:
             pass  # it is a register
@@ -200,7 +200,7 @@ class FunctionWriter:
         self.statement(s.body)
         self._call_tiles(s.intrinsic.name_in("llvm", "release"))
 
-    def tile(self, call: TileCall) -> None:
+    def tile(self, call: TileOperation) -> None:
         operands = [f"i8 {number}" for number in call.tiles]
         if call.memory is not None:
             operands += [f"ptr {self.address(*call.memory)}", f"i64 {call.stride}"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from sterna.codegen.dialect import Dialect
 from sterna.codegen.instructions import InstructionOperand
-from sterna.codegen.tiles import TileCall, refuse_without_tiles, tile_call
+from sterna.codegen.tiles import TileOperation, refuse_without_tiles, tile_operation
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum
 from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol
@@ -75,7 +75,7 @@ class Printer:
             self.line(depth, "break;")
         elif isinstance(s, P.LetIndex):
             self.line(depth, d.constant(d.index_type, s.symbol.name, self.position(s.value)))
-        elif (call := tile_call(self.held, s)) is not None:
+        elif (call := tile_operation(self.held, s)) is not None:
             self.tile(depth, call)
         elif isinstance(s, P.Let):
             self.let(depth, s.variable, s.value)
@@ -160,7 +160,7 @@ class Printer:
         self.stmt(s.body, depth)
         self.line(depth, f"{s.intrinsic.name_in(self.d.lowerings, 'release')}();")
 
-    def tile(self, depth: int, call: TileCall) -> None:
+    def tile(self, depth: int, call: TileOperation) -> None:
         operands = [*map(str, call.tiles)]
         if call.memory is not None:
             buffer, index = call.memory

@@ -15,8 +15,8 @@ from sterna.te import expr as E
 
 
 @dataclass(frozen=True)
-class TileCall:
-    """A call of one of an intrinsic's functions: `operation` is its name for `Intrinsic.name_in`.
+class TileOperation:
+    """One of an intrinsic's functions, applied: `operation` is its name for `Intrinsic.name_in`.
 
     Args:
         tiles: the registers that it takes first.
@@ -30,13 +30,13 @@ class TileCall:
     stride: int = 0
 
 
-def tile_call(held: P.Tiles | None, s: Stmt) -> TileCall | None:
-    """The call that a statement on tiles is, None for any other; `held` says which registers hold them."""
+def tile_operation(held: P.Tiles | None, s: Stmt) -> TileOperation | None:
+    """What a statement on tiles does, None for any other; `held` says which registers hold them."""
     if isinstance(s, P.Store) and s.rows:
         assert held is not None
         assert isinstance(s.value, P.Read)
         stride = s.pitch * dtypes.size(s.buffer.dtype)
-        return TileCall(held.intrinsic, "store", (held.registers[s.value.variable],), (s.buffer, s.index), stride)
+        return TileOperation(held.intrinsic, "store", (held.registers[s.value.variable],), (s.buffer, s.index), stride)
     if not isinstance(s, (P.Let, P.Assign)) or not s.variable.rows:
         return None
     assert held is not None
@@ -44,11 +44,11 @@ def tile_call(held: P.Tiles | None, s: Stmt) -> TileCall | None:
     if isinstance(value, E.Load):
         assert isinstance(value.tensor, Buffer)
         stride = value.pitch * dtypes.size(value.dtype)
-        return TileCall(held.intrinsic, "load", (number,), (value.tensor, value.indices[0]), stride)
+        return TileOperation(held.intrinsic, "load", (number,), (value.tensor, value.indices[0]), stride)
     if isinstance(value, P.Apply):
         tiles = (held.registers[e.variable] for e in value.operands if isinstance(e, P.Read))
-        return TileCall(value.intrinsic, "multiply", tuple(tiles))
-    return TileCall(held.intrinsic, "zero", (number,))
+        return TileOperation(value.intrinsic, "multiply", tuple(tiles))
+    return TileOperation(held.intrinsic, "zero", (number,))
 
 
 def refuse_without_tiles(intrinsic: Intrinsic, target: Target) -> None:
