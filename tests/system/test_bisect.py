@@ -106,6 +106,18 @@ def network(batch: int | str) -> onnx.ModelProto:
     )
 
 
+def test_what_rounding_explains_is_no_fault() -> None:
+    """Sums that cancel, within a kernel and from one to the next."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        net (float[64] x) => (float[64] y, float[64] z)
+        <float scale = {0.1}, float far = {17.0}, float large = {100000.0}, float larger = {3000000.0}>
+        { a = Mul(x, scale)  b = Sub(a, far)  y = Sigmoid(b)
+          c = Mul(x, large)  d = Add(c, larger)  e = Div(d, larger)  f = Mul(e, larger)  g = Sub(f, larger)
+          z = Sub(g, c) }""")
+    for against in ("auto", "interpreter"):
+        assert bisect_model(model, options_of(generator="llvm"), against=against).fault is None
+
+
 def test_open_sizes_are_bound() -> None:
     found = bisect_model(network("batch"), options_of(dims={"batch": (1, 9)}, generator="llvm"), against="interpreter")
     assert found.fault is None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ from sterna import pipeline
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.compiled import Compiled
-from sterna.debug.comparison import Inputs, TensorCheck, compare
+from sterna.debug.comparison import Inputs, Run, TensorCheck, compare, with_spread
 from sterna.debug.interpret import Strings, interpret
-from sterna.debug.simulate import Executed, Simulation, TooLongError, run_loops, unwritten
+from sterna.debug.simulate import Executed, Simulation, TooLongError, run_call, run_loops, unwritten
 from sterna.debug.trades import WINOGRAD
 from sterna.errors import SternaError
 from sterna.ir import dtypes
@@ -96,7 +97,8 @@ def bisect(
     Args:
         graph: of static sizes; inputs: of one run, from the model's first state.
         wanted: the outputs that are right.
-        tolerance: of the largest difference of a tensor, relative to its largest magnitude.
+        tolerance: of the largest difference of a tensor, relative to its largest magnitude; four times what rounding
+            does to it is allowed too.
 
     Raises:
         SternaError: the model cannot be compiled at all.
@@ -126,8 +128,7 @@ def first_wrong_pass(
             found = interpret(graphs[n], inputs)
         except Exception as mistake:  # whatever a wrong graph trips over
             return said(mistake)
-        checks = (compare(each, array, wanted[each]) for each, array in found.items() if each in wanted)
-        return next((check for check in checks if not check.error <= tolerance), None)
+        return disagreement(found, wanted, partial(interpret, graph), inputs, tolerance)
 
     if wrong(len(graphs) - 1) is None:
         return Fault(passes[len(graphs) - 1].name, problem=problem) if problem else None
@@ -142,6 +143,18 @@ def first_wrong_pass(
     before: dict[str, Array] = {}
     interpret(graphs[right], inputs, lambda value, array: before.update({value.name: array}))
     return first_difference(graphs[bad], inputs, before, tolerance, stage) or Fault(stage, what)
+
+
+def disagreement(got: Tensors, wanted: Tensors, run: Run, inputs: Inputs, tolerance: float) -> TensorCheck | None:
+    """The first tensor that differs by more than the tolerance, and by more than rounding explains.
+
+    Args:
+        run: what gives `wanted`: how far it is from itself for other inputs shows what rounding does.
+    """
+    checks = tuple(compare(name, array, wanted[name]) for name, array in got.items() if name in wanted)
+    wrong = tuple(check for check in checks if not check.error <= tolerance)
+    spread = with_spread(wrong, run, inputs, wanted) if wrong else ()
+    return next((check for check in spread if not check.within(tolerance)), None)
 
 
 class _FoundError(Exception):
@@ -273,8 +286,7 @@ class _Search:
     def bundle_differs(self, debug: bool) -> TensorCheck | None:
         context = replace(self.context, options=replace(self.context.options, debug=debug))
         got = run_bundle(pipeline.walk(self.graph, context), self.inputs)
-        checks = (compare(name, array, self.wanted[name]) for name, array in got.items())
-        return next((check for check in checks if not check.error <= self.bound), None)
+        return disagreement(got, self.wanted, partial(interpret, self.graph), self.inputs, self.bound)
 
 
 class Kernels:
@@ -355,12 +367,18 @@ class Kernels:
 
     def compared(self, executed: Executed, outputs: Sequence[Array]) -> TensorCheck | None:
         """The first output that differs from what the tensor expressions give, where those write it."""
-        values = executed.call.outputs
-        for value, have, want, where in zip(values, outputs, executed.outputs, executed.written, strict=True):
-            check = compare(value.name, have.reshape(-1)[where], want[where])
-            if not check.error <= self.search.tolerance:
-                return check
-        return None
+        call, written = executed.call, executed.written
+
+        def by_name(arrays: Sequence[Array]) -> dict[str, Array]:
+            numbered = enumerate(zip(call.outputs, arrays, written, strict=True))
+            return {f"{n} {value.name}": array.reshape(-1)[where] for n, (value, array, where) in numbered}
+
+        def run(inputs: Inputs) -> dict[str, Array]:
+            return by_name(run_call(call, list(inputs.values()), executed.outputs)[0])
+
+        given = {str(n): array for n, array in enumerate(executed.inputs)}
+        wrong = disagreement(by_name(outputs), by_name(executed.outputs), run, given, self.search.tolerance)
+        return None if wrong is None else replace(wrong, name=wrong.name.partition(" ")[2])
 
     def explained(self, n: int, wrong: Mapping[str, TensorCheck]) -> Fault:
         """Why a kernel is wrong: its weights, a pass over its loops, or the generators that make it so."""
