@@ -118,6 +118,22 @@ def test_what_rounding_explains_is_no_fault() -> None:
         assert bisect_model(model, options_of(generator="llvm"), against=against).fault is None
 
 
+def test_rounding_of_a_model_of_integers() -> None:
+    """x * 0.1 is x / 10 but for the last bit, which decides about the nearest of multiples of 0.2. No input is a float
+    that could be a bit off."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        net (int64[2, 32] x, float[32, 32] w) => (float[2, 32] y)
+        <float ten = {10.0}, float fifth = {0.2}, int8 zero = {0}>
+        { a = Cast <to = 1> (x)  b = Div(a, ten)  c = MatMul(b, w)  d = QuantizeLinear(c, fifth, zero)
+          y = DequantizeLinear(d, fifth, zero) }"""
+    model = onnx.parser.parse_model(text)
+    del model.graph.input[1]
+    model.graph.initializer.append(numpy_helper.from_array(np.eye(32, dtype=np.float32), "w"))
+    inputs = {"x": np.arange(64).reshape(2, 32)}
+    found = bisect_model(model, options_of(generator="llvm"), inputs=inputs, against="interpreter")
+    assert found.fault is None
+
+
 def test_open_sizes_are_bound() -> None:
     found = bisect_model(network("batch"), options_of(dims={"batch": (1, 9)}, generator="llvm"), against="interpreter")
     assert found.fault is None

@@ -22,7 +22,7 @@ from sterna import pipeline
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.compiled import Compiled
-from sterna.debug.comparison import Inputs, Run, TensorCheck, compare, with_spread
+from sterna.debug.comparison import Inputs, Run, TensorCheck, compare, nearby, with_spread
 from sterna.debug.interpret import Strings, interpret
 from sterna.debug.simulate import Executed, Simulation, TooLongError, run_call, run_loops, unwritten
 from sterna.debug.trades import WINOGRAD
@@ -128,7 +128,7 @@ def first_wrong_pass(
             found = interpret(graphs[n], inputs)
         except Exception as mistake:  # whatever a wrong graph trips over
             return said(mistake)
-        return disagreement(found, wanted, partial(interpret, graph), inputs, tolerance)
+        return disagreement(found, wanted, partial(interpret, nearby(graph)), inputs, tolerance)
 
     if wrong(len(graphs) - 1) is None:
         return Fault(passes[len(graphs) - 1].name, problem=problem) if problem else None
@@ -149,7 +149,7 @@ def disagreement(got: Tensors, wanted: Tensors, run: Run, inputs: Inputs, tolera
     """The first tensor that differs by more than the tolerance, and by more than rounding explains.
 
     Args:
-        run: what gives `wanted`: how far it is from itself for other inputs shows what rounding does.
+        run: what gives `wanted`, or almost: how far that is from it for other inputs shows what rounding does.
     """
     checks = tuple(compare(name, array, wanted[name]) for name, array in got.items() if name in wanted)
     wrong = tuple(check for check in checks if not check.error <= tolerance)
@@ -286,7 +286,7 @@ class _Search:
     def bundle_differs(self, debug: bool) -> TensorCheck | None:
         context = replace(self.context, options=replace(self.context.options, debug=debug))
         got = run_bundle(pipeline.walk(self.graph, context), self.inputs)
-        return disagreement(got, self.wanted, partial(interpret, self.graph), self.inputs, self.bound)
+        return disagreement(got, self.wanted, partial(interpret, nearby(self.graph)), self.inputs, self.bound)
 
 
 class Kernels:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sterna.ir.graph import Graph, Value
+from sterna.ir.limits import memory_of
 from sterna.runtime.checks import TensorCheck, compare
 from sterna.runtime.inputs import Array
 
@@ -58,15 +60,7 @@ def with_spread(
         again: the reference in another order of operations.
     """
     random = np.random.default_rng(0)
-
-    def beside(array: Array) -> Array:
-        if array.dtype.kind != "f":
-            return array
-        away = np.where(random.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
-        result: Array = np.nextafter(array, away)
-        return result
-
-    others = [run({name: beside(array) for name, array in inputs.items()})]
+    others = [run({name: beside(array, random) for name, array in inputs.items()})]
     if again is not None:
         others.append(again(inputs, ()))
     result = []
@@ -82,4 +76,36 @@ def with_spread(
     return tuple(result)
 
 
-__all__ = ["Checks", "Difference", "Inputs", "Run", "TensorCheck", "compare", "with_spread", "worst"]
+def beside(array: Array, random: np.random.Generator) -> Array:
+    """Floats one unit in the last place away, up or down; anything else as it is."""
+    if array.dtype.kind != "f":
+        return array
+    away = np.where(random.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
+    result: Array = np.nextafter(array, away)
+    return result
+
+
+def nearby(graph: Graph) -> Graph:
+    """The graph with its float constants one unit in the last place away: what rounding might have made of it. A model
+    whose inputs are integers has nothing else to be rounded otherwise."""
+    random = np.random.default_rng(1)
+    moved: dict[Value, Value] = {}
+    for value in graph.constants():
+        if value.data is not None and memory_of(value.data) == value.data.nbytes:
+            moved[value] = replace(value, data=beside(value.data, random))
+    nodes = (replace(n, inputs=tuple(moved.get(v, v) if v is not None else v for v in n.inputs)) for n in graph.nodes)
+    return replace(graph, nodes=tuple(nodes))
+
+
+__all__ = [
+    "Checks",
+    "Difference",
+    "Inputs",
+    "Run",
+    "TensorCheck",
+    "beside",
+    "compare",
+    "nearby",
+    "with_spread",
+    "worst",
+]
