@@ -39,6 +39,7 @@ from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
 from sterna.loops.verify import verify
 from sterna.runtime import building, library
+from sterna.schedule import saved
 from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import load_target
@@ -109,7 +110,8 @@ def _of_command(line: str) -> str:
 
 def _of_python(lines: str) -> str:
     names: dict[str, Any] = {
-        "np": np, "sterna": sterna, "Schedule": Schedule, "Step": Step, "lower": lower, "finish": finish,
+        "np": np, "sterna": sterna, "Schedule": Schedule, "saved": saved, "Step": Step,
+        "lower": lower, "finish": finish,
         "kernel": error_examples.doubled(), "row_sums": error_examples.row_sums, "beyond": error_examples.beyond,
         "reversed_in_place": error_examples.reversed_in_place, "verify_threads": verify_threads,
         "stray_operand": error_examples.stray_operand, "verify": verify,

@@ -16,8 +16,8 @@ from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
+from sterna.schedule import saved
 from sterna.schedule.decisions import Step
-from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.description import host, load_target, target_names
 from sterna.targets.target import Target
@@ -99,14 +99,14 @@ def test_steps_are_data() -> None:
     kernel = product(4, 20, 10, "int8")
     schedule = tiled(kernel, intrinsic)
     assert Step("tensorize", "acc", ("j.i", "k.i", "vpdpbusd.512")) in schedule.steps
-    again = Schedule.apply(kernel, Schedule.from_json(schedule.to_json()))
+    again = saved.apply(kernel, saved.from_json(saved.to_json(schedule.steps)))
     assert again.steps == schedule.steps
     assert print_function(lower(again)) == print_function(lower(schedule))
 
 
 def refusal(kernel: Kernel, *steps: Step) -> str:
     with pytest.raises(SternaError) as caught:
-        Schedule.apply(kernel, steps)
+        saved.apply(kernel, steps)
     (problem,) = caught.value.diagnostics
     assert problem.code == "E0302"
     return problem.title
@@ -127,7 +127,7 @@ def test_what_tensorize_refuses() -> None:
     assert "does not have 16 iterations" in refusal(kernel, Step("split", "acc", ("j", 8)), *SPLITS[1:], step)
     assert "does not compute" in refusal(product(4, 32, 16, "int8"), *SPLITS, step)
     assert "does not compute" in refusal(product(4, 32, 16, "uint8", "uint8"), *SPLITS, step)
-    assert Schedule.apply(kernel, (*SPLITS, step)).stages["acc"].tensorized is not None
+    assert saved.apply(kernel, (*SPLITS, step)).stages["acc"].tensorized is not None
 
 
 def test_what_offset_refuses() -> None:
@@ -143,7 +143,7 @@ def test_what_offset_refuses() -> None:
 def test_an_operand_must_lie_as_a_vector_wants_it() -> None:
     """Weights that are not packed have the lanes of one element of the group side by side, not the group."""
     schedule = tiled(product(4, 32, 16, "uint8"), INTRINSICS["vpdpbusd.512"])
-    unpacked = Schedule.apply(schedule.kernel, schedule.steps[:-1])
+    unpacked = saved.apply(schedule.kernel, schedule.steps[:-1])
     with pytest.raises(SternaError, match="E0303"):
         lower(unpacked)
 

@@ -12,6 +12,7 @@ from sterna.errors import SternaError
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
+from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from support.small_kernels import matmul, pointwise, row_sums, run, window
 
@@ -35,7 +36,7 @@ def shuffle(draw: Any, s: Schedule, stage: str, splits: int = 3) -> None:
                 s.split(stage, leaf, draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16])))
         else:
             at = draw(st.integers(0, len(leaves) - 2))
-            snapshot = Schedule.apply(s.kernel, s.steps)
+            snapshot = saved.apply(s.kernel, s.steps)
             try:
                 snapshot.fuse(stage, leaves[at], leaves[at + 1])
             except SternaError:

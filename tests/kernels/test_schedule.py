@@ -17,8 +17,9 @@ from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
+from sterna.schedule import saved
 from sterna.schedule.decisions import Step
-from sterna.schedule.schedule import PRIMITIVES, Schedule
+from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.interpreter import run_kernel
@@ -241,7 +242,7 @@ def test_narrow_rounds_what_is_stored_and_nothing_else(dtype: str, generator: st
     s.compute_at("acc", "out", "j.o", "stack")
     s.pack("w", {1: 8}, [(1, "o"), (0, ""), (1, "i")])
     s.narrow("w", dtype)
-    again = Schedule.apply(kernel, Schedule.from_json(s.to_json()))
+    again = saved.apply(kernel, saved.from_json(saved.to_json(s.steps)))
     assert again.steps == s.steps
     feeds = arrays(kernel)
     assert again.stored([feeds["w"], feeds["b"]])[0].dtype == to_numpy(dtype)
@@ -361,7 +362,7 @@ def test_illegal_steps_are_coded(action: Callable[[], Any]) -> None:
 
 
 def test_an_unknown_primitive() -> None:
-    assert code(lambda: Schedule.apply(pointwise(4, 4), [Step("levitate", "out", ("i0",))])) == "E0301"
+    assert code(lambda: saved.apply(pointwise(4, 4), [Step("levitate", "out", ("i0",))])) == "E0301"
 
 
 def test_a_schedule_without_loops() -> None:
@@ -395,11 +396,11 @@ def test_accesses_are_proved() -> None:
 def test_a_schedule_is_json() -> None:
     s = tiled()
     s.vectorize("out", "j.i")
-    saved = json.loads(s.to_json())
-    assert all(step[0] in PRIMITIVES for step in saved)
-    assert saved[-1] == ["vectorize", "out", "j.i"]
+    text = json.loads(saved.to_json(s.steps))
+    assert all(step[0] in saved.PRIMITIVES for step in text)
+    assert text[-1] == ["vectorize", "out", "j.i"]
 
 
 def test_every_primitive_is_tested() -> None:
     used = {name.split(":")[0] for name in ILLEGAL}
-    assert used == set(PRIMITIVES)
+    assert used == set(saved.PRIMITIVES)

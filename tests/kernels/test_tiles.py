@@ -28,6 +28,7 @@ from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.ops import Builder
 from sterna.runtime import cpu_has
+from sterna.schedule import saved
 from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
@@ -108,7 +109,7 @@ def test_the_loop_interpreter_runs_tiles() -> None:
             memory = {b.name: a.reshape(-1) for b, a in zip(program.params, stored, strict=True)}
             memory |= {"x": feeds["x"].reshape(-1), "out": np.zeros(expected.size, np.int32)}
             run_function(program, memory)
-            np.testing.assert_array_equal(memory["out"], expected.reshape(-1), err_msg=schedule.to_json())
+            np.testing.assert_array_equal(memory["out"], expected.reshape(-1), err_msg=saved.to_json(schedule.steps))
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
@@ -120,7 +121,7 @@ def test_machine_code_computes_the_behaviour(tiles: Tiles, generator: str) -> No
         weights = [feeds[p.name] for p in kernel.params]
         found = run_schedule(schedule, {"x": feeds["x"]}, weights, generator, target=target)
         expected = run_kernel(kernel, feeds)["out"]
-        np.testing.assert_array_equal(found["out"], expected, err_msg=schedule.to_json())
+        np.testing.assert_array_equal(found["out"], expected, err_msg=saved.to_json(schedule.steps))
         native = cpu_has("amx-int8") == 1
         assert native or tiles.counted().configured == 1
 
@@ -307,7 +308,7 @@ def test_configuration_and_registers() -> None:
 
 def test_steps_are_data() -> None:
     schedule = blocked(product(40, 40, 128, "int8"), 16, (2, 2), 64)
-    again = Schedule.apply(schedule.kernel, Schedule.from_json(schedule.to_json()))
+    again = saved.apply(schedule.kernel, saved.from_json(saved.to_json(schedule.steps)))
     assert again.steps == schedule.steps
     assert print_function(lower(again)) == print_function(lower(schedule))
     assert "pitch" in print_function(finish(lower(again)))
@@ -315,7 +316,7 @@ def test_steps_are_data() -> None:
 
 def without(schedule: Schedule, *primitives: str) -> Schedule:
     kept = [s for s in schedule.steps if s.primitive not in primitives]
-    return Schedule.apply(schedule.kernel, kept)
+    return saved.apply(schedule.kernel, kept)
 
 
 def test_what_is_refused() -> None:
@@ -328,7 +329,7 @@ def test_what_is_refused() -> None:
     def changed(**arguments: str) -> None:
         names = dict(zip(("row", "lane", "word", "group", "intrinsic"), last.arguments, strict=True)) | arguments
         steps = [Step("tensorize", "acc", tuple(names.values())) if s is last else s for s in schedule.steps]
-        Schedule.apply(kernel, steps)
+        saved.apply(kernel, steps)
 
     with pytest.raises(SternaError, match="innermost"):
         changed(row="j.i", lane="i.i")

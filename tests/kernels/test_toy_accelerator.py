@@ -22,6 +22,7 @@ from sterna.loops.threads import run_threads
 from sterna.loops.verify import verify
 from sterna.ops import Builder
 from sterna.runtime import load
+from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target
@@ -132,7 +133,7 @@ def test_the_strategy_asks_what_is_faster(target: Target, tmp_path: Path) -> Non
     for other in (slow, wide) if wide.vector_bits >= 512 else (slow,):
         assert NAME not in [s.arguments[-1] for s in propose(kernel, Context(other)).steps if s.arguments]
     steps = propose(kernel, Context(target)).steps
-    again = Schedule.apply(kernel, Schedule.from_json(propose(kernel, Context(target)).to_json()),
+    again = saved.apply(kernel, saved.from_json(saved.to_json(propose(kernel, Context(target)).steps)),
                            target.known_intrinsics, target.memories)  # fmt: skip
     assert again.steps == steps
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
@@ -57,7 +58,7 @@ def arrays(kernel: Kernel) -> dict[str, np.ndarray]:
 def run(schedule: Schedule, generator: str = "llvm", threads: int = 1) -> None:
     """Compiles, runs and compares; the schedule is saved and reloaded on the way."""
     kernel, feeds = schedule.kernel, arrays(schedule.kernel)
-    again = Schedule.apply(kernel, Schedule.from_json(schedule.to_json()), memories=schedule.memories)
+    again = saved.apply(kernel, saved.from_json(saved.to_json(schedule.steps)), memories=schedule.memories)
     assert again.steps == schedule.steps
     constants = [feeds[p.name] for p in kernel.params]
     inputs = {t.name: feeds[t.name] for t in kernel.inputs}

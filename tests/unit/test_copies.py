@@ -18,6 +18,7 @@ from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.loops.races import verify_threads
 from sterna.loops.threads import run_threads
+from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from sterna.te.interpreter import run_kernel
 from support.small_kernels import arrays, matmul, pointwise
@@ -185,10 +186,10 @@ def test_registers_are_no_end_of_a_copy() -> None:
 
 def test_a_saved_schedule_names_the_memory() -> None:
     s = staged(True)
-    again = Schedule.apply(s.kernel, Schedule.from_json(s.to_json()), memories=(PAD,))
+    again = saved.apply(s.kernel, saved.from_json(saved.to_json(s.steps)), memories=(PAD,))
     assert print_function(lower(again)) == print_function(lower(s))
     with pytest.raises(SternaError, match="unknown scope pad"):
-        Schedule.apply(s.kernel, s.steps)
+        saved.apply(s.kernel, s.steps)
 
 
 @pytest.mark.parametrize("reach", ["block", "device"])

@@ -22,6 +22,7 @@ from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.loops.verify import verify
+from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import load_target
 from sterna.targets.intrinsics import IntrinsicDeclaration, OperandDeclaration, declared_intrinsic
@@ -300,7 +301,7 @@ def test_a_product_in_memory(shape: tuple[int, int, int]) -> None:
     np.testing.assert_array_equal(computed(schedule, feeds)["out"], run_kernel(kernel, feeds)["out"])
     text = print_function(finish(lower(schedule)))
     assert "= toy(x[" in text
-    again = Schedule.apply(kernel, Schedule.from_json(schedule.to_json()), mac())
+    again = saved.apply(kernel, saved.from_json(saved.to_json(schedule.steps)), mac())
     assert print_function(finish(lower(again))) == text
 
 

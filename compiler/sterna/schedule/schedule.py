@@ -4,7 +4,7 @@
     s.split("out", "w", 14)
     s.compute_at("conv", "out", "w.o", scope=REGISTER)
     s.vectorize("out", "c.i")
-    s.steps            # tuple[Step]; to_json / from_json; Schedule.apply(kernel, steps) gives the same schedule again
+    s.steps            # tuple[Step]; `saved.apply(kernel, steps)` gives the same schedule again
 
 Every method appends one `Step`, so a schedule is exactly its steps. An illegal step raises a coded error (E03xx) that
 names the step and what is there instead.
@@ -15,8 +15,7 @@ Axes are named by strings: those of the stage's tensor expression, and those tha
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, NoReturn
@@ -448,39 +447,6 @@ class Schedule:
                 packed[name] = packed[name].astype(dtypes.to_numpy(tensor.dtype))
         return [*packed.values(), *(d.apply(given) for d in self.derived.values())]
 
-    # -- as data
-    @staticmethod
-    def apply(
-        kernel: Kernel,
-        steps: Iterable[Step],
-        intrinsics: Mapping[str, Intrinsic] = INTRINSICS,
-        memories: Sequence[Memory] = (),
-    ) -> Schedule:
-        """A schedule from saved steps, for a target with these intrinsics and memories."""
-        s = Schedule(kernel, intrinsics, memories)
-        for step in steps:
-            if step.primitive not in PRIMITIVES:
-                raise SternaError(
-                    Diagnostic(
-                        "E0301",
-                        f"unknown schedule primitive {step.primitive}",
-                        (f"kernel {kernel.name}",),
-                        f"one of {', '.join(PRIMITIVES)}",
-                    )
-                )
-            arguments: list[Any] = list(step.arguments)
-            if step.primitive == "pack":
-                arguments = [dict(arguments[0]), [(d, p) for d, p in arguments[1]]]
-            getattr(s, step.primitive)(step.stage, *arguments)
-        return s
-
-    def to_json(self) -> str:
-        return json.dumps([[s.primitive, s.stage, *s.arguments] for s in self.steps])
-
-    @staticmethod
-    def from_json(text: str) -> tuple[Step, ...]:
-        return tuple(Step(p, stage, tuple(arguments)) for p, stage, *arguments in json.loads(text))
-
     # -- inside
     def _add_stage(self, tensor: Tensor) -> None:
         if tensor.name in self.stages:
@@ -515,27 +481,6 @@ class Schedule:
         raise SternaError(
             Diagnostic("E0302", f"illegal schedule step {self.steps[-1]}: {why}", (f"kernel {self.kernel.name}",), fix)
         )
-
-
-PRIMITIVES = (
-    "split",
-    "fuse",
-    "reorder",
-    "unroll",
-    "vectorize",
-    "tensorize",
-    "partition",
-    "parallel",
-    "inline",
-    "compute_at",
-    "cache_read",
-    "cache_write",
-    "transfer",
-    "rfactor",
-    "pack",
-    "narrow",
-    "offset",
-)
 
 
 def _redirect(body: Expr, tensor: str, change: Callable[[Load], Expr]) -> Expr:
