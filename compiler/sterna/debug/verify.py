@@ -28,7 +28,7 @@ from sterna.driver import Compiled, Options, compile_graph, reading
 from sterna.errors import error
 from sterna.frontends import frontend
 from sterna.frontends.formats import AUTO, Model, read_model, reference_for, references
-from sterna.frontends.frontend import ReadOptions, Reference
+from sterna.frontends.frontend import Reference
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
@@ -98,23 +98,15 @@ def verify_model(
         SternaError: the model cannot be compiled, E06xx an input does not fit, E0004 or E0009 there is no reference.
     """
     asked, say = options or options_of(), progress or (lambda words: None)
-    source, read_as, reference = _sources(model, asked, against)
-    say("reading the model")
-    graph = read_model(source, read_as)
+    graph, name, reference, again = _read(model, asked, against, say)
     plain = replace(asked, weights="fp32", winograd=False)
-    name = "model" if source.path is None else model_name(str(source.path))
     if (symbols := open_dimensions(graph)) and inputs is None:
         trials = trial_sizes(symbols)
         feeds = [random_inputs(specs_of(graph, trial), seed, graph.strings) for trial in trials]
-        sized = [replace(read_as, dims={**read_as.dims, **trial}) for trial in trials]
-        report = _Check(graph, name, plain, tolerance, reference, say).at_sizes(
-            feeds, [partial(read_model, source, each) for each in sized]
-        )
+        graphs = [partial(again, trial) for trial in trials]
+        report = _Check(graph, name, plain, tolerance, reference, say).at_sizes(feeds, graphs)
     else:
-        specs = specs_of(graph)
-        names = [spec.name for spec in specs]
-        given = random_inputs(specs, seed, graph.strings) if inputs is None else only_input(dict(inputs), names)
-        feeds = [dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))]
+        feeds = [_fed(graph, inputs, seed)]
         report = _Check(graph, name, plain, tolerance, reference, say).at_one_size(feeds[0])
     if not report.ok or asked == plain:
         return report
@@ -140,19 +132,13 @@ def bisect_model(
         SternaError: the model cannot be compiled, E06xx an input does not fit, E0004 or E0009 there is no reference.
     """
     asked, say = options or options_of(), progress or (lambda words: None)
-    source, read_as, reference = _sources(model, asked, against)
-    say("reading the model")
-    graph = read_model(source, read_as)
+    graph, name, reference, again = _read(model, asked, against, say)
     notes: tuple[str, ...] = ()
     if symbols := open_dimensions(graph):
         sizes = trial_sizes(symbols)[-1]
-        graph = read_model(source, replace(read_as, dims={**read_as.dims, **sizes}))
+        graph = again(sizes)
         notes = (f"with {', '.join(f'{each} = {size}' for each, size in sizes.items())}; other sizes were not tried",)
-    name = "model" if source.path is None else model_name(str(source.path))
-    specs = specs_of(graph)
-    given = random_inputs(specs, seed, graph.strings) if inputs is None else dict(inputs)
-    given = given if inputs is None else only_input(given, [spec.name for spec in specs])
-    fed = dict(zip((spec.name for spec in specs), match_inputs(specs, given), strict=True))
+    fed = _fed(graph, inputs, seed)
     say("running the interpreter")
     meant = interpret(graph, fed)
     fault = _wrong_import(graph, fed, meant, reference, tolerance)
@@ -180,8 +166,10 @@ def _wrong_import(
     return first_difference(graph, fed, known, tolerance, "import") or Fault("import", wrong)
 
 
-def _sources(model: Model, options: Options, against: str) -> tuple[Source, ReadOptions, Reference]:
-    """What is read and how, and what it is compared with.
+def _read(
+    model: Model, options: Options, against: str, say: Say
+) -> tuple[Graph, str, Reference, Callable[[Mapping[str, int]], Graph]]:
+    """A model as it is imported, its name, what it is compared with, and what imports it with further sizes.
 
     Raises:
         SternaError: E0203, there is no such reference; E0507, the target cannot be run here.
@@ -192,7 +180,22 @@ def _sources(model: Model, options: Options, against: str) -> tuple[Source, Read
         fix = Advice("verify with ", Option("target", "host"))
         raise error("E0507", f"the target {options.target.name} cannot be run here: {reason}", fix=fix)
     source, read_as = Source.of(model), reading(options)
-    return source, read_as, reference_for(source, against, read_as)
+    reference = reference_for(source, against, read_as)
+
+    def again(sizes: Mapping[str, int]) -> Graph:
+        return read_model(source, replace(read_as, dims={**read_as.dims, **sizes}))
+
+    say("reading the model")
+    name = "model" if source.path is None else model_name(str(source.path))
+    return read_model(source, read_as), name, reference, again
+
+
+def _fed(graph: Graph, inputs: Mapping[str, Array] | None, seed: int) -> dict[str, Array]:
+    """The inputs of a run, in the model's order: those given, or random ones."""
+    specs = specs_of(graph)
+    names = [spec.name for spec in specs]
+    given = random_inputs(specs, seed, graph.strings) if inputs is None else only_input(dict(inputs), names)
+    return dict(zip(names, match_inputs(specs, given), strict=True))
 
 
 def trial_sizes(symbols: Sequence[Symbol]) -> list[dict[str, int]]:
