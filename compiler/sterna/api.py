@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 
+from sterna.abi import MAX_THREADS
 from sterna.advice import Compile, Option
-from sterna.arguments import MOST_THREADS, Arguments, Dims, Shapes
+from sterna.arguments import Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph, reading
@@ -111,7 +112,7 @@ def options_of(
     arguments.target(target, Target)
     shapes, dims = arguments.shapes(shapes), arguments.dims(dims)
     arguments.choice("generator", generator, GENERATORS)
-    threads = arguments.integer("threads", threads, 1, MOST_THREADS)
+    threads = arguments.integer("threads", threads, 1, MAX_THREADS)
     arguments.text("compiler", compiler)
     arguments.choice("weights", weights, WEIGHTS)
     winograd = arguments.flag("winograd", winograd)

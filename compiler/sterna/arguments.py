@@ -15,9 +15,6 @@ Shapes = Mapping[str, Sequence[int] | None]
 #: Sizes of named dimensions: one, or the least and the greatest of one that stays open.
 Dims = Mapping[str, int | tuple[int, int]]
 
-MOST_THREADS = 1024
-"""Of the C runtime."""
-
 _SHAPES = 'shapes={"NAME": (1, 3, 224, 224)}'
 _DIMS = 'dims={"NAME": 1}, or (1, 8) for one that stays open'
 

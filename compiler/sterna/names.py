@@ -11,9 +11,10 @@ import hashlib
 import re
 from pathlib import Path
 
-MOST = 127  # bytes of a name
-_IDENTIFIER = re.compile(rf"\w{{1,{MOST}}}", re.ASCII)
-_FILE = re.compile(rf"\w[\w.-]{{0,{MOST - 1}}}", re.ASCII)
+from sterna.abi import MAX_NAME_BYTES
+
+_IDENTIFIER = re.compile(rf"\w{{1,{MAX_NAME_BYTES}}}", re.ASCII)
+_FILE = re.compile(rf"\w[\w.-]{{0,{MAX_NAME_BYTES - 1}}}", re.ASCII)
 #: Windows takes these for devices, whatever stands after a dot.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _DIGITS = 16
@@ -57,7 +58,7 @@ def model_name(path: str) -> str:
     name = "".join(ch if ch.isascii() and (ch.isalnum() or ch == "_") else "_" for ch in stem).strip("_").lower()
     if not name or name[0].isdigit() or name in _TAKEN or name.startswith(("sterna", "uint")):
         name = f"model_{name}".rstrip("_")
-    return _cut(name, MOST, stem)
+    return _cut(name, MAX_NAME_BYTES, stem)
 
 
 def identifiers(names: list[str]) -> list[str]:
@@ -66,7 +67,7 @@ def identifiers(names: list[str]) -> list[str]:
     for name in names:
         identifier = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower() or "tensor"
         identifier = f"t_{identifier}" if identifier[0].isdigit() else identifier
-        identifier = _cut(f"{identifier}_" if identifier in _TAKEN else identifier, MOST - 32, name)
+        identifier = _cut(f"{identifier}_" if identifier in _TAKEN else identifier, MAX_NAME_BYTES - 32, name)
         while identifier in made:
             identifier += "_"
         made.append(identifier)

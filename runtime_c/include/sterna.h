@@ -23,9 +23,11 @@
 #include "sterna_kernel.h"
 
 #define STERNA_VERSION "0.1.0"
-/* Versions of graph.json that this runtime reads. Version 2 adds control flow to version 1. */
+/* Versions of graph.json that this runtime reads. Version 2 adds control flow to version 1, version 3 memories. */
 #define STERNA_OLDEST_FORMAT 1u
 #define STERNA_FORMAT 3u
+/* Bytes: of parameters, and of the memory of inputs and outputs that the runtime gives. */
+#define STERNA_ALIGNMENT 64u
 
 #if defined(STERNA_SHARED) && defined(_WIN32)
 #ifdef STERNA_BUILDING
@@ -44,19 +46,19 @@ extern "C" {
 #endif
 
 /* X(name, value, code, meaning). The code is the one that every Sterna tool prints. */
-#define STERNA_STATUSES(X)                                                                     \
-  X(OK, 0, "", "success")                                                                      \
-  X(BAD_ARGUMENT, -1, "E0501", "an argument is NULL, out of range or misaligned")              \
-  X(RESOURCES, -2, "E0502", "memory or a thread could not be obtained")                             \
-  X(UNREADABLE, -3, "E0503", "a file cannot be opened or read")                                \
-  X(MALFORMED, -4, "E0504", "a file is malformed or contradicts itself")                       \
-  X(DAMAGED, -5, "E0505", "a file's size or hash is not the one written at compile time")      \
+#define STERNA_STATUSES(X)                                                                      \
+  X(OK, 0, "", "success")                                                                       \
+  X(BAD_ARGUMENT, -1, "E0501", "an argument is NULL, out of range or misaligned")               \
+  X(RESOURCES, -2, "E0502", "memory or a thread could not be obtained")                         \
+  X(UNREADABLE, -3, "E0503", "a file cannot be opened or read")                                 \
+  X(MALFORMED, -4, "E0504", "a file is malformed or contradicts itself")                        \
+  X(DAMAGED, -5, "E0505", "a file's size or hash is not the one written at compile time")       \
   X(WRONG_VERSION, -6, "E0506", "the format or ABI version is not one that this runtime reads") \
   X(WRONG_MACHINE, -7, "E0507", "compiled for another processor, pointer width or CPU feature") \
-  X(BAD_LIBRARY, -8, "E0508", "the kernel library cannot be opened or does not fit the graph") \
-  X(NOT_FOUND, -9, "E0509", "no tensor has that name")                                         \
-  X(NOT_AVAILABLE, -10, "E0510", "the tensor's memory does not hold its value")                \
-  X(KERNEL_FAILED, -11, "E0511", "a kernel reported a failure")                                \
+  X(BAD_LIBRARY, -8, "E0508", "the kernel library cannot be opened or does not fit the graph")  \
+  X(NOT_FOUND, -9, "E0509", "no tensor has that name")                                          \
+  X(NOT_AVAILABLE, -10, "E0510", "the tensor's memory does not hold its value")                 \
+  X(KERNEL_FAILED, -11, "E0511", "a kernel reported a failure")                                 \
   X(UNSUPPORTED, -12, "E0512", "this build of the runtime lacks what was asked for")
 
 typedef enum sterna_status {
@@ -130,11 +132,11 @@ STERNA_API void sterna_set_on_node(sterna_model *model, sterna_on_node on_node, 
 /* ---- Tensors. Inputs, outputs and values are each numbered from 0, inputs and outputs in the model's order. ---- */
 
 /* X(name, value, bytes per element). Names as in graph.json. */
-#define STERNA_DTYPES(X)                                                                                     \
-  X(float32, 1, 4) X(float64, 2, 8) X(float16, 3, 2) X(bfloat16, 4, 2)                                       \
-  X(int8, 5, 1) X(int16, 6, 2) X(int32, 7, 4) X(int64, 8, 8)                                                 \
-  X(uint8, 9, 1) X(uint16, 10, 2) X(uint32, 11, 4) X(uint64, 12, 8) X(bool, 13, 1)                           \
-  X(float8_e4m3fn, 14, 1) X(float8_e4m3fnuz, 15, 1) X(float8_e5m2, 16, 1) X(float8_e5m2fnuz, 17, 1)           \
+#define STERNA_DTYPES(X)                                                                            \
+  X(float32, 1, 4) X(float64, 2, 8) X(float16, 3, 2) X(bfloat16, 4, 2)                              \
+  X(int8, 5, 1) X(int16, 6, 2) X(int32, 7, 4) X(int64, 8, 8)                                        \
+  X(uint8, 9, 1) X(uint16, 10, 2) X(uint32, 11, 4) X(uint64, 12, 8) X(bool, 13, 1)                  \
+  X(float8_e4m3fn, 14, 1) X(float8_e4m3fnuz, 15, 1) X(float8_e5m2, 16, 1) X(float8_e5m2fnuz, 17, 1) \
   X(float8_e8m0fnu, 18, 1) X(float4_e2m1fn, 19, 1) X(int4, 20, 1) X(uint4, 21, 1) X(int2, 22, 1) X(uint2, 23, 1)
 
 #define STERNA_MAX_RANK 16
@@ -149,7 +151,8 @@ typedef struct sterna_tensor {
   /* What an input's or output's elements stand for, as far as the model says so; else 0 and NULL. An integer q stands
    * for scale * (q - zero_point): one of each for the whole tensor, or one for every index along `axis`. Element i of an
    * output stands for labels[i], such as the name of a class; of the first 16 outputs. */
-  uint32_t n_scales, axis;
+  uint32_t n_scales;
+  uint32_t axis;
   const float *scales;
   const int32_t *zero_points;
   const char *const *labels;
@@ -197,8 +200,9 @@ STERNA_API sterna_status sterna_value_copy(sterna_model *model, uint32_t value, 
 
 typedef struct sterna_dim {
   const char *name;
-  int64_t lo, hi; /* least and greatest size */
-  int64_t size;   /* now; `hi` after loading */
+  int64_t lo;       /* the least size */
+  int64_t hi;       /* the greatest */
+  int64_t size;     /* now; `hi` after loading */
   int32_t computed; /* not 0: by the model while it runs */
 } sterna_dim;
 
@@ -234,7 +238,10 @@ STERNA_API const char *sterna_version(void);
 
 /* Bytes that the model's tensors need at their largest: the arena, one worker's scratch, and the inputs and outputs. */
 typedef struct sterna_memory {
-  size_t arena, scratch, signature, params;
+  size_t arena;
+  size_t scratch;
+  size_t signature;
+  size_t params;
 } sterna_memory;
 
 /* Fills in *info. */

@@ -5,7 +5,6 @@
 
 #include "internal.h"
 
-#define MAX_THREADS 1024u
 #define MAX_PATH_BYTES 4096u
 
 static sterna_status new_model(const sterna_options *given, sterna_model **out, sterna_error *error) {

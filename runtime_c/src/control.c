@@ -5,8 +5,7 @@
 #include "internal.h"
 #include "json.h"
 
-#define MAX_NESTED 32u              /* controls inside each other: the depth of the recursion in run.c */
-#define MAX_ITERATIONS UINT32_MAX   /* a limit of a loop */
+#define MAX_ITERATIONS UINT32_MAX /* a limit of a loop */
 
 /* A value of one element whose memory decides; missing is right too. */
 static bool read_scalar(const char *text, size_t at, const char *dtype, sterna_model *model, const value **out) {

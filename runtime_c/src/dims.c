@@ -10,10 +10,6 @@
 #include "internal.h"
 #include "json.h"
 
-#define MAX_DIMS 256u   /* of a model */
-#define MAX_TERMS 256u  /* of an expression */
-#define MAX_DEPTH 32u   /* of an expression: the JSON is not deeper */
-
 /* Prefixed, since the headers of Windows take the bare words. */
 typedef enum operation {
   OP_NUMBER,
@@ -57,7 +53,7 @@ static bool multiply(int64_t a, int64_t b, int64_t *product) {
 
 /* Writes the result, which may not be negative, to where it is used. */
 static bool evaluate(const formula *f, const int64_t *sizes) {
-  int64_t stack[MAX_DEPTH + 1];
+  int64_t stack[MAX_NESTED + 1];
   uint32_t n = 0;
   for (const term *t = f->terms; t < f->terms + f->n_terms; t++) {
     int64_t right = t->number;
@@ -121,7 +117,7 @@ static bool read_expression(const char *text, size_t at, uint32_t n_dims, term_l
     size_t list;
     operation operation;
     bool has_one; /* operand */
-  } open[MAX_DEPTH];
+  } open[MAX_NESTED];
   uint32_t depth = 0;
   for (;;) {
     /* An expression is due. */
@@ -134,7 +130,7 @@ static bool read_expression(const char *text, size_t at, uint32_t n_dims, term_l
       while (o <= OP_MAXIMUM && !json_string_is(text, first, names[o])) o++;
       if (o > OP_MAXIMUM || (operand = json_next(text, first)) == JSON_NONE) return false;
       if (o != OP_SIZE) {
-        if (depth == MAX_DEPTH) return false;
+        if (depth == MAX_NESTED) return false;
         open[depth].list = at;
         open[depth].operation = (operation)o;
         open[depth++].has_one = false;
@@ -190,7 +186,7 @@ sterna_status dims_open(const char *text, size_t list, sterna_model *model, ster
   uint32_t n = json_count(text, list), i = 0;
   if (list != JSON_NONE && !json_is_list(text, list)) BAD("symbols is not a list");
   if (n == 0) return STERNA_OK;
-  if (n > MAX_DIMS) BAD("has %u symbols; at most %u are read", (unsigned)n, MAX_DIMS);
+  if (n > MAX_SYMBOLS) BAD("has %u symbols; at most %u are read", (unsigned)n, MAX_SYMBOLS);
   sterna_dim *dims = heap_take(&model->heap, n, sizeof *dims);
   model->sizes = heap_take(&model->heap, 2 * n, sizeof *model->sizes);
   if (dims == NULL || model->sizes == NULL) return STERNA_RESOURCES;
@@ -320,7 +316,7 @@ sterna_status sterna_set_dim(sterna_model *model, const char *name, int64_t size
   if (model == NULL || name == NULL) return STERNA_BAD_ARGUMENT;
   for (uint32_t i = 0; i < model->n_open; i++) {
     if (strcmp(model->dims[i].name, name) != 0) continue;
-    int64_t sizes[MAX_DIMS];
+    int64_t sizes[MAX_SYMBOLS];
     memcpy(sizes, model->sizes, model->n_open * sizeof *sizes);
     sizes[i] = size;
     return sterna_set_dims(model, sizes, model->n_open);

@@ -139,10 +139,7 @@ static sterna_status read_signature(const char *text, size_t list, storage_class
   return STERNA_OK;
 }
 
-/* Outputs whose labels are read, the first ones: each is looked for in all of them. */
-enum { LABELLED_OUTPUTS = 16 };
-
-/* What the elements of outputs stand for. */
+/* What the elements of outputs stand for; of the first LABELLED_OUTPUTS, since each is looked for in all of them. */
 static bool read_labels(const graph *graph, sterna_model *model) {
   const char *text = graph->text;
   size_t labels, list;

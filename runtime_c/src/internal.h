@@ -43,7 +43,15 @@
 #define check_value sterna_check_value
 #define check_tasks sterna_check_tasks
 
-#define ALIGNMENT 64u /* of the arena, of scratch, of blocks of parameters: a cache line and a 512-bit vector */
+#define ALIGNMENT STERNA_ALIGNMENT /* also of the arena and of scratch: a cache line and a 512-bit vector */
+
+/* Limits, written here by ci/abi.py. */
+#define MAX_THREADS 1024u
+#define MAX_GRAPH_BYTES 67108864u /* of graph.json */
+#define MAX_NESTED 32u /* expressions, as the JSON around them; control flow: depths of recursion */
+#define MAX_SYMBOLS 256u /* open dimensions of a model */
+#define MAX_TERMS 256u /* of an expression */
+#define LABELLED_OUTPUTS 16u
 
 #if defined(__GNUC__)
 #define PRINTF_LIKE(format_at, first_at) __attribute__((format(printf, format_at, first_at)))

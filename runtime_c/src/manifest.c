@@ -6,7 +6,6 @@
 #include "internal.h"
 #include "json.h"
 
-#define MAX_GRAPH_BYTES ((size_t)64 << 20)
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static bool parse_hash(const char *digits, uint64_t *hash) {
@@ -121,7 +120,7 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   memset(graph, 0, sizeof *graph);
   graph->text = text;
   graph->bytes = bytes;
-  if (bytes > MAX_GRAPH_BYTES) BAD("%llu bytes; at most 64 MiB are read", (unsigned long long)bytes);
+  if (bytes > MAX_GRAPH_BYTES) BAD("%llu bytes; at most %u MiB are read", (unsigned long long)bytes, MAX_GRAPH_BYTES >> 20);
   sterna_status status = check_first_line(text, bytes, error);
   if (status != STERNA_OK) return status;
   size_t at, member[N_KEYS];

@@ -1,14 +1,5 @@
 // A module of its own, which imports nothing: bundlers then write the numbers where they are used.
 
-/**
- * Of graph.json, see docs/bundle.md. Only the newer formats have control flow. 16 MiB: lists of nothing take 35 times
- * their bytes in memory, and a second of time for each 3 MiB.
- */
-export const FORMAT = 3, MOST_BYTES = 16 << 20, MOST_NESTED = 32, MOST_SYMBOLS = 256, MOST_DIMS = 16, MOST_TERMS = 256;
-
-/** Of the kernel ABI: its version, and the words of a call record and of an entry of the library's table. */
-export const ABI = 1, RECORD = 10, KERNEL = 5;
-
 /** Bytes. */
 export const PAGE = 65536, STACK = 65536;
 

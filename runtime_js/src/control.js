@@ -1,4 +1,4 @@
-import { MOST_NESTED } from "./constants.js";
+import { MOST_NESTED } from "./abi.js";
 import { bad, fail } from "./errors.js";
 import { isScalar, isSize } from "./tensors.js";
 

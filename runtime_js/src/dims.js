@@ -1,4 +1,4 @@
-import { MOST_TERMS } from "./constants.js";
+import { MOST_TERMS } from "./abi.js";
 import { bad } from "./errors.js";
 
 /** @typedef {number | [string, ...any[]]} Expression A dimension expression of docs/bundle.md. */

@@ -1,4 +1,4 @@
-import { ABI, FORMAT, MOST_BYTES, MOST_DIMS, MOST_NESTED, MOST_SYMBOLS } from "./constants.js";
+import { ABI, ALIGNMENT, FORMAT, MOST_BYTES, MOST_DIMS, MOST_NESTED, MOST_SYMBOLS, OLDEST_FORMAT } from "./abi.js";
 import { readControl } from "./control.js";
 import { evaluate } from "./dims.js";
 import { attempt, bad, fail } from "./errors.js";
@@ -47,7 +47,7 @@ export async function readGraph(bytes) {
   const end = bytes.indexOf(10) + 1;
   const line = new TextDecoder().decode(bytes.slice(0, Math.min(end || 200, 200)));
   const [, version, rest, wanted] = /^\{"sterna":(\d{1,6})(,"hash":"([0-9a-f]{16})",\n$)?/.exec(line) ?? [];
-  if (version && (+version < 1 || +version > FORMAT)) fail("E0506", `graph.json: format version is ${version}; this runtime reads 1 to ${FORMAT}`);
+  if (+version < OLDEST_FORMAT || +version > FORMAT) fail("E0506", `graph.json: format version is ${version}; this runtime reads ${OLDEST_FORMAT} to ${FORMAT}`);
   if (!rest) bad(`its first line is not that of a Sterna bundle${page(bytes)}`);
   must(bytes.length <= MOST_BYTES, "size");
   const hash = hash64(bytes.subarray(end));
@@ -103,7 +103,7 @@ function checked(json) {
     const { bytes, hash, static_bytes: data = 0 } = files[name];
     must(isSize(bytes) && isSize(data) && isName(hash, /^[0-9a-f]{16}$/), `files of "${name}"`);
   }
-  must(isSize(arena.bytes) && isSize(scratchBytes) && scratchBytes % 64 === 0, "arena or scratch_bytes");
+  must(isSize(arena.bytes) && isSize(scratchBytes) && scratchBytes % ALIGNMENT === 0, "arena or scratch_bytes");
   const open = symbols.filter((/** @type {any} */ s) => s.value === undefined).length;
   const names = new Set();
   symbols.forEach((/** @type {any} */ { name, lo, hi, value }, /** @type {number} */ i) =>
@@ -176,7 +176,7 @@ function readValue({ arenaBytes: arena, paramsBytes: param }, row) {
 function readNode(graph, row) {
   const { name, kernel, in: ins, out: outs, params_at: at = 0, params_bytes: size = 0, sources = [] } = row;
   must(
-    isName(name) && isSize(kernel) && kernel < graph.kernels.length && isSize(at) && isSize(size) && at % 64 === 0 &&
+    isName(name) && isSize(kernel) && kernel < graph.kernels.length && isSize(at) && isSize(size) && at % ALIGNMENT === 0 &&
       at + size <= graph.paramsBytes && ins.every((/** @type {number} */ v) => pick(graph, v)) &&
       // Inputs and weights are only for reading.
       outs.every((/** @type {number} */ v) => /^(arena|state|output)$/.test(pick(graph, v).class)),

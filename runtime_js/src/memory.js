@@ -1,4 +1,5 @@
-import { ABI, KERNEL, PAGE, RECORD, STACK, TASKS } from "./constants.js";
+import { ABI, ALIGNMENT, CALL_WORDS, KERNEL_WORDS, LIBRARY_BYTES } from "./abi.js";
+import { PAGE, STACK, TASKS } from "./constants.js";
 import { fail } from "./errors.js";
 
 /**
@@ -22,7 +23,7 @@ import { fail } from "./errors.js";
 export function layOut(graph, staticBytes, workers, paramsInside) {
   let end = staticBytes;
   const take = (/** @type {number} */ bytes) => {
-    const at = Math.ceil(end / 64) * 64;
+    const at = Math.ceil(end / ALIGNMENT) * ALIGNMENT;
     end = at + bytes;
     return at;
   };
@@ -33,7 +34,7 @@ export function layOut(graph, staticBytes, workers, paramsInside) {
   const signature = new Map([...graph.inputs, ...graph.outputs].map((v) => [v, take(graph.values[v].bytes)]));
   const sizes = take(8 * graph.symbols.length);
   const control = take(4 * (TASKS + graph.nodes.length));
-  const words = graph.nodes.reduce((n, node) => n + node.in.length + node.out.length + RECORD * workers, 0);
+  const words = graph.nodes.reduce((n, node) => n + node.in.length + node.out.length + CALL_WORDS * workers, 0);
   const records = take(4 * words);
   if (end > 65536 * PAGE) fail("E0502", `the model needs ${end} bytes, too many for WebAssembly`);
   return { params, arena, scratch, stacks, control, sizes, signature, records, bytes: Math.ceil(end / PAGE) * PAGE };
@@ -52,7 +53,8 @@ export function addressOf(graph, layout, index) {
 }
 
 /**
- * Writes every call record, once for each worker.
+ * Writes every call record, once for each worker. That its words, and those of the library's records below, stand as
+ * compiler/sterna/abi/records.py has them is what tests/runtime/test_abi.py tests.
  *
  * @param {ArrayBufferLike} buffer
  * @param {Graph} graph
@@ -69,12 +71,12 @@ export function writeRecords(buffer, graph, layout, workers) {
     return 4 * (at - list.length);
   };
   const lists = graph.nodes.map((node) => [node.in, node.out].map((list) => put(list.map((v) => addressOf(graph, layout, v)))));
-  const sizes = graph.symbols.length ? layout.sizes : 0;
+  const sizes = graph.symbols.length && layout.sizes;
   return Array.from({ length: workers }, (_, worker) => {
-    const scratch = graph.scratchBytes ? layout.scratch + worker * graph.scratchBytes : 0;
+    const scratch = graph.scratchBytes && layout.scratch + worker * graph.scratchBytes;
     return graph.nodes.map((node, n) => {
       const params = node.paramsAt === undefined ? 0 : layout.params + node.paramsAt;
-      return put([4 * RECORD, workers, ...lists[n], params, scratch, sizes, worker, 0, 0]);
+      return put([4 * CALL_WORDS, workers, ...lists[n], params, scratch, sizes, worker, 0, 0]);
     });
   });
 }
@@ -97,15 +99,15 @@ export function readTable(exports, buffer, graph) {
   const functions = /** @type {WebAssembly.Table} */ (exports.__indirect_function_table);
   const [size, abi, count, , kernels] = words.subarray(describe() / 4);
   if (size >= 8 && abi !== ABI) fail("E0506", `${library}: kernel ABI is ${abi}; this runtime reads ${ABI}`);
-  const table = words.subarray(kernels / 4, kernels / 4 + KERNEL * count);
-  if (!(size >= 24) || count !== names.length || table.length < KERNEL * count) wrong(`has ${count} kernels; graph.json has ${names.length}`);
+  const table = words.subarray(kernels / 4, kernels / 4 + KERNEL_WORDS * count);
+  if (!(size >= LIBRARY_BYTES) || count !== names.length || table.length < KERNEL_WORDS * count) wrong(`has ${count} kernels; graph.json has ${names.length}`);
   names.forEach((name, k) => {
-    const [index, , scratch, flags] = table.subarray(KERNEL * k);
+    const [index, , scratch, flags] = table.subarray(KERNEL_WORDS * k);
     if (scratch > scratchBytes || !functions.get(index)) wrong(`kernel "${name}" needs scratch or a function`);
     if (flags) fail("E0512", `${library}: kernel "${name}" needs a barrier`);
   });
   return graph.nodes.map((node) => {
-    const [index, tasks] = table.subarray(KERNEL * node.kernel);
+    const [index, tasks] = table.subarray(KERNEL_WORDS * node.kernel);
     node.most = tasks;
     return index;
   });

@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sterna.loops import build, lower
-from sterna.passes import kernels, memory_plan
 from sterna.runtime import recipe
 from support import handmade_bundle, handmade_dims
 
@@ -147,24 +145,6 @@ def test_without_messages(tmp_path: Path) -> None:
     objects = sorted(tmp_path.glob("*.o"))
     assert "printf" not in run(nm, *objects)
     assert not any(text in path.read_bytes() for path in objects for text in (b"graph.json: ", b"out of memory", b"%s"))
-
-
-def test_alignment_is_one_number() -> None:
-    """Of weights, scratch and the arena: for the compiler, the runtime, generated sources and whoever reads of it."""
-    numbers = {memory_plan.ALIGNMENT, build.ALIGNMENT, lower.ALIGNMENT, kernels.ALIGNMENT}
-    texts = {
-        RUNTIME / "src" / "internal.h": r"#define ALIGNMENT (\d+)u",
-        RUNTIME / "include" / "sterna.h": r"(\d+)-byte aligned",
-        RUNTIME / "include" / "sterna_kernel.h": r"(\d+)-byte aligned",
-        ROOT / "docs" / "bundle.md": r"(\d+)-byte aligned",
-        ROOT / "README.md": r"(\d+)-byte aligned",
-        ROOT / "templates" / "c" / "prelude.h.j2": r"aligned\((\d+)\)",
-    }
-    for path, pattern in texts.items():
-        found = re.findall(pattern, path.read_text())
-        assert found, path
-        numbers |= {int(number) for number in found}
-    assert len(numbers) == 1
 
 
 @pytest.fixture(scope="module")

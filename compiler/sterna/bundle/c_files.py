@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sterna.abi import ALIGNMENT, aligned
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
@@ -13,7 +14,6 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Quantized, Value
 from sterna.names import identifiers
 from sterna.passes.linearize import Choice, Repeat
-from sterna.passes.pools import ALIGNMENT
 from sterna.te.layout import most_elements
 
 
@@ -210,7 +210,7 @@ def _start(compiled: Compiled, pool: int) -> str:
 
 def _scratch(compiled: Compiled) -> int:
     """Bytes of the scratch of all kernels."""
-    return -(-max((k.function.scratch_bytes for k in compiled.kernels), default=0) // ALIGNMENT) * ALIGNMENT
+    return aligned(max((k.function.scratch_bytes for k in compiled.kernels), default=0))
 
 
 def _scratch_address(compiled: Compiled) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sterna.abi import ABI, FORMAT_WITH_CONTROL, FORMAT_WITH_MEMORIES, OLDEST_FORMAT, aligned
 from sterna.bundle.ownership import entry
 from sterna.compiled import Compiled
 from sterna.errors import internal_error
@@ -24,11 +25,6 @@ from sterna.toolchain.compilers import toolchain
 from sterna.toolchain.wasm import exported_constant
 from sterna.version import __version__
 
-FORMAT = 1
-FORMAT_WITH_CONTROL = 2  # so that a runtime that knows no control does not run every node once
-FORMAT_WITH_MEMORIES = 3  # more than one arena: a runtime has to know each by name
-ABI = 1
-
 
 def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
     """The file's bytes: the line with the hash, then the rest of the object.
@@ -39,7 +35,7 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
     text = json.dumps(_members(compiled, files), separators=(",", ":"), ensure_ascii=False)[1:]
     # Names are texts of C there. What a program names has none of this (driver.compile_graph); nodes and labels may.
     rest = re.sub(r"(?<!\\)((?:\\\\)*)\\u0000", "\\1\ufffd", text).encode("utf-8", "replace")
-    version = FORMAT_WITH_CONTROL if compiled.control else FORMAT
+    version = FORMAT_WITH_CONTROL if compiled.control else OLDEST_FORMAT
     version = FORMAT_WITH_MEMORIES if len(compiled.plan.pools) > 1 else version
     return b'{"sterna":%d,"hash":"%s",\n' % (version, hash64(rest).encode()) + rest
 
@@ -96,7 +92,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"variants": _variants(compiled)} if compiled.options.variants else {}),
         "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
         **({"arenas": _arenas(compiled)} if len(compiled.plan.pools) > 1 else {}),
-        "scratch_bytes": -(-scratch // 64) * 64,
+        "scratch_bytes": aligned(scratch),
         **({"symbols": symbols} if symbols else {}),
         "kernels": [{"name": k.function.name} for k in compiled.kernels],
         "values": values.rows,

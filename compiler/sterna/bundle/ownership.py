@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sterna.abi import MAX_GRAPH_BYTES
 from sterna.runtime import hash64
 from sterna.toolchain.wasm import custom_section
 
@@ -32,7 +33,7 @@ _NAMES = re.compile(
 AT_COMPILE_TIME = frozenset(("kernels.c", HEADER, "golden.json", "golden.bin"))
 #: What people edit. Other files, changed, are no bundle's any more and nobody's work.
 _SOURCE = (".c", ".h")
-_MOST_BYTES = {GRAPH: 64 << 20, HEADER: 16 << 20, SINGLE: 2 << 30}  # of a manifest; larger ones are nobody's
+_MOST_BYTES = {GRAPH: MAX_GRAPH_BYTES, HEADER: 16 << 20, SINGLE: 2 << 30}  # of a manifest; larger ones are nobody's
 _TITLE = "The files of this bundle, their bytes and hashes:"
 _COMMENT = re.compile(rb"\n/\* %s\n((?: \* \S+ \d+ [0-9a-f]{16}\n)+) \*/\n\Z" % _TITLE.encode())
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from sterna.abi import FORMAT, MAX_GRAPH_BYTES, OLDEST_FORMAT
 from sterna.advice import Advice, Option
 from sterna.bundle.ownership import AT_COMPILE_TIME, GRAPH, GRAPH_SECTION, SINGLE, entry
 from sterna.bundle.validation import check_graph
@@ -16,8 +17,6 @@ from sterna.runtime import hash64
 from sterna.runtime.strings import FILE as STRINGS
 from sterna.toolchain.wasm import custom_section
 
-FORMATS = (1, 2, 3)
-_MOST_BYTES = 64 << 20
 _FIRST_LINE = re.compile(rb'\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n')
 
 
@@ -33,13 +32,14 @@ def read_graph(bundle: str | os.PathLike[str]) -> dict[str, Any]:
 
 def parse_graph(text: bytes, place: str) -> dict[str, Any]:
     """The checked contents of graph.json; errors as of `read_graph`."""
-    if len(text) > _MOST_BYTES:
-        raise error("E0504", f"graph.json has {len(text):,} bytes; at most 64 MiB are read", place)
+    if len(text) > MAX_GRAPH_BYTES:
+        raise error("E0504", f"graph.json has {len(text):,} bytes; at most {MAX_GRAPH_BYTES >> 20} MiB are read", place)
     line = _FIRST_LINE.match(text)
     if line is None:
         raise error("E0504", "graph.json is not that of a bundle: its first line is another", place)
-    if int(line[1]) not in FORMATS:
-        raise error("E0506", f"graph.json has format version {int(line[1])}; this version reads 1 to 3", place)
+    if not OLDEST_FORMAT <= int(line[1]) <= FORMAT:
+        read = f"{OLDEST_FORMAT} to {FORMAT}"
+        raise error("E0506", f"graph.json has format version {int(line[1])}; this version reads {read}", place)
     if hash64(text[line.end() :]) != line[2].decode():
         raise error("E0505", "graph.json is damaged: its hash is another", place, fix="compile the model again")
     try:

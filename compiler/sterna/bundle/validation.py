@@ -9,15 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sterna.abi import ABI, MAX_NESTED, MAX_TERMS
 from sterna.ir import dtypes
 from sterna.names import is_file_name, is_identifier
 
-_ABI = 1
 _HASH = re.compile("[0-9a-f]{16}")
 _CLASSES = ("input", "output", "arena", "param", "state")
 _OPERATORS = ("+", "*", "min", "max")
-_MOST_PARTS = 256  # of an expression
-_MOST_DEPTH = 32
 _LONGEST = 1 << 16  # of a text: nobody names things so, and messages quote them
 
 Check = Callable[[Any], bool]
@@ -48,7 +46,7 @@ def check_graph(graph: Any) -> None:
         "inputs": _list_of(is_count), "outputs": _list_of(is_count), "nodes": _list_of(_is_named),
     })  # fmt: skip
     _may("the file", graph, {
-        "arenas": _list_of(_is_pool), "abi": lambda v: v == _ABI, "options": _is_options, "library": is_file_name,
+        "arenas": _list_of(_is_pool), "abi": lambda v: v == ABI, "options": _is_options, "library": is_file_name,
         "variants": _list_of(_is_variant), "symbols": _list_of(_is_symbol), "metadata": _is_metadata,
         "control": _list_of(_is_named), "states": _list_of(lambda v: isinstance(v, dict)),
     })  # fmt: skip
@@ -142,7 +140,7 @@ def _check_values(graph: dict[str, Any]) -> None:
     symbols = len(graph.get("symbols", ()))
 
     def size(value: Any) -> bool:
-        return _parts(value, symbols) <= _MOST_PARTS
+        return _parts(value, symbols) <= MAX_TERMS
 
     for number, value in enumerate(graph["values"]):
         what = f"value {number}"
@@ -180,7 +178,7 @@ def _check_nodes(graph: dict[str, Any]) -> None:
         what = f"node {number}"
         _need(what, node, {
             "kernel": lambda v: is_count(v) and v < kernels, "in": indices, "out": indices,
-            "tasks": lambda v: _parts(v, symbols) <= _MOST_PARTS,
+            "tasks": lambda v: _parts(v, symbols) <= MAX_TERMS,
         })  # fmt: skip
         _may(what, node, {"sources": _list_of(is_text), "params_at": is_count, "params_bytes": is_count})
 
@@ -188,17 +186,17 @@ def _check_nodes(graph: dict[str, Any]) -> None:
 def _parts(expression: Any, symbols: int, depth: int = 0) -> int:
     """How many numbers, symbols and operations an expression has; more than are allowed where it is none."""
     if isinstance(expression, int) and not isinstance(expression, bool):
-        return 1 if abs(expression) < 1 << 63 else _MOST_PARTS + 1
-    if not isinstance(expression, list) or len(expression) < 2 or depth > _MOST_DEPTH:
-        return _MOST_PARTS + 1
+        return 1 if abs(expression) < 1 << 63 else MAX_TERMS + 1
+    if not isinstance(expression, list) or len(expression) < 2 or depth > MAX_NESTED:
+        return MAX_TERMS + 1
     operator, *operands = expression
     if operator == "d":
-        return 1 if len(operands) == 1 and is_count(operands[0]) and operands[0] < symbols else _MOST_PARTS + 1
+        return 1 if len(operands) == 1 and is_count(operands[0]) and operands[0] < symbols else MAX_TERMS + 1
     if operator in ("/", "%"):
         good = len(operands) == 2 and is_count(operands[1]) and operands[1] > 0
-        return 2 + _parts(operands[0], symbols, depth + 1) if good else _MOST_PARTS + 1
+        return 2 + _parts(operands[0], symbols, depth + 1) if good else MAX_TERMS + 1
     if operator not in _OPERATORS:
-        return _MOST_PARTS + 1
+        return MAX_TERMS + 1
     return 1 + _sum(operands, symbols, depth + 1)
 
 
@@ -206,6 +204,6 @@ def _sum(operands: Sequence[Any], symbols: int, depth: int) -> int:
     total = 0
     for operand in operands:
         total += _parts(operand, symbols, depth)
-        if total > _MOST_PARTS:
+        if total > MAX_TERMS:
             break
     return total

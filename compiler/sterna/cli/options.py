@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sterna.arguments import MOST_THREADS
+from sterna.abi import MAX_THREADS
 from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
 from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
@@ -115,7 +115,7 @@ def model_options(function: F) -> F:
 def threads_option(help_: str) -> Callable[[F], F]:
     """--threads."""
     return click.option(
-        "--threads", type=click.IntRange(1, MOST_THREADS), default=1, show_default=True, metavar="N", help=help_
+        "--threads", type=click.IntRange(1, MAX_THREADS), default=1, show_default=True, metavar="N", help=help_
     )
 
 

@@ -7,12 +7,14 @@ returns the table of kernels, and needs none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from sterna import cache as caching
+from sterna.abi import ABI, KERNEL_NEEDS_BARRIER
+from sterna.abi.records import KERNEL, LIBRARY, Record
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
@@ -28,8 +30,6 @@ from sterna.loops.program import Function, most
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.link import export_name
-
-ABI = 1
 
 
 def makes(target: Target) -> bool:
@@ -137,22 +137,40 @@ def _intrinsic(intrinsic: Intrinsic, target: Target, declarations: set[str]) -> 
 def _tables(functions: Sequence[Function], names: list[str], target: Target, model: str) -> str:
     """The records of sterna_kernel.h, whose layout is LLVM's own of the same members."""
     n = len(functions)
-    kernels = ", ".join(
-        f"%kernel {{ ptr {name}, i32 {most(f.n_tasks)}, i32 {f.scratch_bytes}, i32 {int(f.has_barriers)}, i32 0 }}"
+    entries = (
+        {
+            "function": name,
+            "n_tasks": most(f.n_tasks),
+            "scratch_bytes": f.scratch_bytes,
+            "flags": KERNEL_NEEDS_BARRIER if f.has_barriers else 0,
+        }
         for f, name in zip(functions, names, strict=True)
     )
+    kernels = ", ".join(f"%kernel {{ {_values(KERNEL, entry)} }}" for entry in entries)
     features = " ".join(target.cpu_features)
-    record = f"i32 {16 + 2 * target.pointer_bits // 8}, i32 {ABI}, i32 {n}, i32 0"
+    size = LIBRARY.size(target.pointer_bits // 8)
+    record = {"size": size, "abi": ABI, "n_kernels": n, "kernels": "@kernels", "features": "@features"}
     return "\n".join(
         [
-            "%kernel = type { ptr, i32, i32, i32, i32 }",
-            "%library = type { i32, i32, i32, i32, ptr, ptr }",
+            f"%kernel = type {{ {', '.join(_types(KERNEL))} }}",
+            f"%library = type {{ {', '.join(_types(LIBRARY))} }}",
             f"@kernels = internal constant [{n} x %kernel] [{kernels}]",
             f'@features = internal constant [{len(features) + 1} x i8] c"{features}\\00"',
-            f"@library = internal constant %library {{ {record}, ptr @kernels, ptr @features }}",
+            f"@library = internal constant %library {{ {_values(LIBRARY, record)} }}",
             f"define ptr @{export_name(model)}() #0 {{\n  ret ptr @library\n}}",
         ]
     )
+
+
+def _types(record: Record) -> list[str]:
+    """LLVM's types of the members of a record that has 32-bit numbers and pointers."""
+    return ["ptr" if member.size(4) != member.size(8) else "i32" for member in record.members]
+
+
+def _values(record: Record, given: Mapping[str, object]) -> str:
+    """The members of a constant."""
+    values = record.ordered({name: str(value) for name, value in given.items()})
+    return ", ".join(f"{kind} {value}" for kind, value in zip(_types(record), values, strict=True))
 
 
 def _attributes(target: Target) -> str:

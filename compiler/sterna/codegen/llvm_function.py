@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sterna.abi import ALIGNMENT
+from sterna.abi.records import CALL
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
 from sterna.codegen.llvm_expr import Instructions, Values
 from sterna.codegen.llvm_text import constant, kind, memory_kind, shuffle_mask
@@ -25,11 +27,6 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
 
-#: Byte offsets of the members of `sterna_call` by pointer size.
-_CALL = {
-    64: {"n_workers": 4, "in": 8, "out": 16, "params": 24, "scratch": 32, "dims": 40, "barrier": 56, "pool": 64},
-    32: {"n_workers": 4, "in": 8, "out": 12, "params": 16, "scratch": 20, "dims": 24, "barrier": 32, "pool": 36},
-}
 #: What the address of a buffer of the call record begins with.
 _MEMBERS = {INPUT: "in", OUTPUT: "out", PARAM: "params"}
 
@@ -195,7 +192,8 @@ class FunctionWriter:
         self.held = s
         data = s.configuration
         name, text = f"@tiles_{data.hex()}", "".join(f"\\{byte:02x}" for byte in data)
-        self.values.declarations.add(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{text}", align 64')
+        table = f'constant [{len(data)} x i8] c"{text}", align {ALIGNMENT}'
+        self.values.declarations.add(f"{name} = private unnamed_addr {table}")
         self._call_tiles(s.intrinsic.name_in("llvm", "configure"), f"ptr {name}")
         self.statement(s.body)
         self._call_tiles(s.intrinsic.name_in("llvm", "release"))
@@ -450,7 +448,7 @@ class FunctionWriter:
 
     def _member(self, kind: str, name: str) -> str:
         """A member of the call record, read at entry."""
-        place = self._in_entry(f"getelementptr i8, ptr %call, {self.index_kind} {_CALL[self.bits][name]}")
+        place = self._in_entry(f"getelementptr i8, ptr %call, {self.index_kind} {CALL.offsets(self.bits // 8)[name]}")
         return self._in_entry(f"load {kind}, ptr {place}, !invariant.load " + self.metadata("!{}"))
 
     def _dimensions(self) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import jinja2
 
+from sterna import abi
+from sterna.abi import records
 from sterna.escape import comment, javascript
 
 
@@ -29,6 +31,7 @@ def _environment() -> jinja2.Environment:
         autoescape=False,  # every language has an escaper of its own
     )
     environment.filters.update(comment=comment, javascript=javascript)
+    environment.globals.update(abi=abi, records=records)
     return environment
 
 

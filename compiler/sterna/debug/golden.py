@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sterna.abi import aligned
 from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Inputs, Run, compare, with_spread
 from sterna.debug.interpret import interpret
@@ -99,7 +100,7 @@ def golden_files(reference: str, sets: Iterable[GoldenSet], tolerance: float = T
         if array.dtype == object:
             texts = [str(text) for text in array.reshape(-1)]
             return {"name": name, "dtype": STRING, "dims": list(array.shape), "strings": texts, **more}
-        data.extend(bytes(-len(data) % 64))
+        data.extend(bytes(aligned(len(data)) - len(data)))
         raw = np.ascontiguousarray(array).tobytes()
         at = len(data)
         data.extend(raw)

@@ -11,6 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from sterna.abi import DTYPES
+
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -27,7 +29,7 @@ NARROW = (*NARROW_FLOATS, *NARROW_INTEGERS)
 STRING = "string"
 _NUMBER_OF_STRING = np.dtype([(STRING, np.int64)])
 
-_BITS = {"bool": 8, STRING: 64, "bfloat16": 16, **dict.fromkeys(NARROW, 8)}
+_BITS = {**{name: 8 * size for name, _, size in DTYPES}, STRING: 64}
 
 
 def is_float(dtype: str) -> bool:
@@ -58,9 +60,7 @@ def stored(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def bits(dtype: str) -> int:
     """Bits of one element in memory (a bool takes a byte)."""
-    if dtype in _BITS:
-        return _BITS[dtype]
-    return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
+    return _BITS[dtype]
 
 
 def size(dtype: str) -> int:

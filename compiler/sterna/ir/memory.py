@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from sterna.abi import ALIGNMENT
+
 #: Who sees the same bytes: one thread, the threads that run in lockstep, those of a task, all tasks of the device, or
 #: programs of the host as well. Each sees what those before it see.
 Reach = Literal["thread", "subgroup", "block", "device", "host"]
@@ -113,7 +115,7 @@ class Memory(Scope):
     """
 
     bytes: int
-    alignment: int = 64
+    alignment: int = ALIGNMENT
     address_space: int = 0
     bytes_per_cycle: float = 4.0
 

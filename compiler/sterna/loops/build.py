@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Union
 
+from sterna.abi import aligned
 from sterna.ir import dtypes
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import ZERO, Int, IntLike, Symbol, as_int, of
@@ -35,7 +36,6 @@ from sterna.te.layout import most_elements
 from sterna.te.position import position
 
 STACK_BYTES = 512  # of one array; larger ones lie in scratch memory
-ALIGNMENT = 64
 
 Index = Union[Int, int, Symbol, Expr, "Variable"]
 
@@ -239,7 +239,7 @@ class ProgramBuilder:
             buffer = P.dense_buffer(self._name(name), dtype, sizes, STACK)
         else:
             buffer = P.dense_buffer(self._name(name), dtype, sizes, SCRATCH, self.scratch_bytes)
-            self.scratch_bytes += -(-count // ALIGNMENT) * ALIGNMENT
+            self.scratch_bytes += aligned(count)
         self.emit(P.Alloc(buffer))
         return Array(self, buffer)
 

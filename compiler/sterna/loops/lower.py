@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sterna.abi import aligned
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, reserved
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
 from sterna.loops.bodies import Place
-from sterna.loops.nests import ALIGNMENT, Nests
+from sterna.loops.nests import Nests
 from sterna.loops.program import Buffer, Function, Stmt, seq
 from sterna.loops.scan import Recurrence, sinks
 from sterna.schedule.schedule import Schedule
@@ -66,5 +67,5 @@ def _params(nests: Nests) -> tuple[Buffer, ...]:
         )
         nests.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
         buffers.append(buffer)
-        offset += -(-elements * dtypes.size(stored.dtype) // ALIGNMENT) * ALIGNMENT
+        offset += aligned(elements * dtypes.size(stored.dtype))
     return tuple(buffers)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from sterna.abi import aligned
 from sterna.errors import error
 from sterna.intrinsics import Form
 from sterna.ir import dtypes
@@ -41,7 +42,6 @@ from sterna.te.layout import dense_strides, most_elements
 from sterna.te.tensor import Tensor
 
 STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
-ALIGNMENT = 64  # of everything in scratch, and of every constant
 
 
 class Nests(Bodies):
@@ -386,7 +386,7 @@ class Nests(Bodies):
             slot = self._taken(name, nbytes, scope)
         if scope.in_scratch:
             slot = self.scratch
-            self.scratch += -(-nbytes // ALIGNMENT) * ALIGNMENT
+            self.scratch += aligned(nbytes)
         return Buffer(self.unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
 
     def _taken(self, name: str, nbytes: int, memory: Memory) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
+from sterna.abi import status
 from sterna.intrinsics import Intrinsic, TileShape
 from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import Scope
@@ -384,8 +385,8 @@ def elements_of(copy: Copy) -> For:
     return For(n, as_int(copy.elements), "serial", Store(copy.destination, copy.to + of(n), load))
 
 
-#: What a kernel returns where a `Require` does not hold: STERNA_KERNEL_FAILED of the C runtime.
-KERNEL_FAILED = -11
+KERNEL_FAILED = status("KERNEL_FAILED")
+"""What a kernel returns where a `Require` does not hold."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sterna.abi import aligned
 from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Node, Value
@@ -21,8 +22,6 @@ from sterna.te.collapse import collapse
 from sterna.te.expr import Load
 from sterna.te.layout import Layout, dense_strides, most_elements
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder
-
-ALIGNMENT = 64  # of a constant among those of its call
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +139,7 @@ def _program_call(node: Node, views: Views) -> Call:
         else:
             stored = dtypes.storage(value.dtype)
             operands[value] = b = dense_buffer(f"c{len(constants)}", stored, value.shape, PARAM, offset)
-            offset += -(-b.elements * dtypes.size(b.dtype) // ALIGNMENT) * ALIGNMENT
+            offset += aligned(b.elements * dtypes.size(b.dtype))
             constants.append(dtypes.stored(value.data))
     results = [_buffer(f"y{n}", value, OUTPUT, n, views) for n, value in enumerate(node.outputs)]
     for b in (*operands.values(), *results):

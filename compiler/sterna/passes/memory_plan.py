@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sterna.abi import aligned
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ir.memory import Memory
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import Choice, Control, Repeat
-from sterna.passes.pools import ALIGNMENT, Life, Place, Pool, lay_out, most_alive
+from sterna.passes.pools import Life, Place, Pool, lay_out, most_alive
 from sterna.passes.views import Storage, Views
 from sterna.te.layout import most_elements
 
@@ -87,7 +88,7 @@ class MemoryPlan:
             SternaError: E0206, it does not fit.
         """
         last = max((life.last for life in self.lives), default=0)
-        scratch = (Life((), -(-size // ALIGNMENT) * ALIGNMENT, 0, last, math.inf),) if size else ()
+        scratch = (Life((), aligned(size), 0, last, math.inf),) if size else ()
         return _laid_out(self.lives, self.sometimes, self.moved, self.live_bytes, memories, scratch)
 
 
@@ -209,7 +210,7 @@ def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[
 
 def _size(root: Value) -> int:
     """Bytes of a buffer."""
-    return -(-most_elements(root.shape) * dtypes.size(root.dtype) // ALIGNMENT) * ALIGNMENT
+    return aligned(most_elements(root.shape) * dtypes.size(root.dtype))
 
 
 def _fleeting(lives: Sequence[Life], places: Sequence[Place]) -> frozenset[Value]:

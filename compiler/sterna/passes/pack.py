@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sterna.abi import aligned
 from sterna.advice import Advice, Option
 from sterna.errors import error
 from sterna.ir import dtypes
@@ -27,7 +28,7 @@ def pack(finished: Finished, context: PassContext) -> Packed:
 def pack_params(
     calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]
 ) -> tuple[bytes, tuple[tuple[int, int], ...]]:
-    """The weights as the kernels read them, one 64-byte aligned block per call, equal blocks once."""
+    """The weights as the kernels read them, one aligned block per call, equal blocks once."""
     _check_params(calls, kernels, kernel_of)
     chunks: list[bytes] = []
     blocks: dict[tuple[object, ...], tuple[int, int]] = {}
@@ -51,7 +52,7 @@ def pack_params(
                 data = np.ascontiguousarray(array).tobytes()
                 chunks.append(data)
                 size = buffer.slot + len(data)
-            padding = -size % 64
+            padding = aligned(size) - size
             chunks.append(b"\0" * padding)
             blocks[identity] = (offset, size + padding)
             offset += size + padding
@@ -90,7 +91,7 @@ def _kept_finite(schedule: Schedule, call: Call, stored: Sequence[Array]) -> boo
 
 
 def pack_states(graph: Graph, params: bytes) -> tuple[bytes, tuple[int | None, ...]]:
-    """The weights, then the initial values of states, 64-byte aligned; where each of these lies."""
+    """The weights, then the initial values of states, aligned; where each of these lies."""
     where: list[int | None] = []
     for state in graph.states:
         if state.initial is None or not state.initial.any():
@@ -98,7 +99,7 @@ def pack_states(graph: Graph, params: bytes) -> tuple[bytes, tuple[int | None, .
             continue
         data = np.ascontiguousarray(state.initial).tobytes()
         where.append(len(params))
-        params += data + b"\0" * (-len(data) % 64)
+        params += data + b"\0" * (aligned(len(data)) - len(data))
     return params, tuple(where)
 
 

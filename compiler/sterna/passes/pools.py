@@ -13,13 +13,10 @@ from itertools import accumulate
 
 import numpy as np
 
+from sterna.abi import ALIGNMENT, aligned
 from sterna.errors import SternaError, error
 from sterna.ir.graph import Value
 from sterna.ir.memory import Memory
-
-#: Bytes: of every buffer's offset, and of the address of each pool itself. Kernels load and store by their elements; a
-#: vector that crosses no cache line is what 64 buys, and the kernel ABI promises it of weights and scratch.
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,7 @@ def _too_small(lives: Sequence[Life], fastest: Sequence[Memory]) -> SternaError:
     largest = max(fastest, key=lambda m: m.bytes)
     # What finds no room in the others goes there, however large it is.
     others = [m for m in fastest if m is not largest]
-    tried = [*others, replace(largest, bytes=sum(-(-life.size // 64) * 64 + largest.alignment for life in lives))]
+    tried = [*others, replace(largest, bytes=sum(aligned(life.size) + largest.alignment for life in lives))]
     places = _placed(lives, [_Room(len(lives), memory) for memory in tried], _by_size)
     assert places is not None
     needed = max(offset + life.size for life, (pool, offset) in zip(lives, places, strict=True) if pool == len(others))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sterna.abi import ALIGNMENT
 from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value
@@ -171,7 +172,7 @@ def verify_packed(packed: Packed, stage: str) -> None:
     for call, k, (at, size) in zip(packed.sequence.calls, packed.kernel_of, packed.params_at, strict=True):
         params = packed.kernels[k].function.params
         needed = max((b.slot + b.elements * dtypes.size(b.dtype) for b in params), default=0)
-        if at % 64 or size < needed or at + size > len(packed.params):
+        if at % ALIGNMENT or size < needed or at + size > len(packed.params):
             problems.append(f"the weights of {call.name} are {size} bytes at {at} of {len(packed.params)}")
     _refuse(problems, stage)
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
-from sterna.arguments import MOST_THREADS, Arguments, is_integer
+from sterna.abi import MAX_THREADS
+from sterna.arguments import Arguments, is_integer
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.runtime import library
 from sterna.runtime.dims import Bounds, bounds_text
@@ -41,7 +42,7 @@ class Bundle:
         """
         arguments = Arguments("E0501")
         arguments.path("directory", directory)
-        threads = arguments.integer("threads", threads, 1, MOST_THREADS)
+        threads = arguments.integer("threads", threads, 1, MAX_THREADS)
         arguments.done()
         self._directory = os.fspath(directory)
         self._kept: object = None

@@ -1,6 +1,6 @@
 """Golden sets of a bundle: inputs with the outputs that a reference gave for them, read and replayed.
 
-`golden.json` names the tensors; `golden.bin` holds them, dense and little-endian, each at a multiple of 64 bytes:
+`golden.json` names the tensors; `golden.bin` holds them, dense and little-endian, each aligned as weights are:
 
     {"reference": "onnxruntime 1.22", "tolerance": 1e-4,
      "sets": [{"inputs": [{"name", "dtype", "dims", "offset", "bytes"}], "outputs": [...]}]}

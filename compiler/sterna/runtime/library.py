@@ -8,16 +8,30 @@ from ctypes import POINTER, c_char, c_char_p, c_float, c_int, c_int32, c_int64, 
 from pathlib import Path
 from typing import Any
 
+from sterna.abi import MESSAGE_BYTES, records
+from sterna.abi.records import Record
 from sterna.errors import error
 from sterna.runtime.recipe import library_name
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
+#: Kind of a member (`abi.records`) -> its type here.
+_TYPES = {
+    "u32": c_uint32, "i32": c_int32, "i64": c_int64, "size": c_size_t, "status": c_int32, "text": c_char_p,
+    "texts": POINTER(c_char_p), "bytes": c_void_p, "i32s": POINTER(c_int32), "i64s": POINTER(c_int64),
+    "f32s": POINTER(c_float), "address": c_void_p, "pointer": c_void_p, "message": c_char * MESSAGE_BYTES,
+}  # fmt: skip
+
+
+def _fields(record: Record) -> tuple[tuple[str, Any], ...]:
+    return tuple((member.name, _TYPES[member.kind]) for member in record.members)
+
+
 class CError(ctypes.Structure):
     """sterna_error"""
 
-    _fields_ = (("status", c_int32), ("message", c_char * 252))
+    _fields_ = _fields(records.ERROR)
 
 
 ON_NODE = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_char_p, c_uint64)
@@ -27,51 +41,31 @@ ON_NODE = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_char_p, c_uint64)
 class COptions(ctypes.Structure):
     """sterna_options"""
 
-    _fields_ = (
-        ("size", c_size_t),
-        ("threads", c_uint32),
-        ("reserved", c_uint32),
-        ("allocator", c_void_p),
-        ("on_node", c_void_p),
-        ("user", c_void_p),
-    )
+    _fields_ = _fields(records.OPTIONS)
 
 
 class CTensor(ctypes.Structure):
     """sterna_tensor"""
 
-    _fields_ = (
-        ("name", c_char_p),
-        ("dtype", c_char_p),
-        ("dtype_code", c_uint32),
-        ("rank", c_uint32),
-        ("dims", POINTER(c_int64)),
-        ("bytes", c_size_t),
-        ("n_scales", c_uint32),
-        ("axis", c_uint32),
-        ("scales", POINTER(c_float)),
-        ("zero_points", POINTER(c_int32)),
-        ("labels", POINTER(c_char_p)),
-        ("n_labels", c_uint32),
-    )
+    _fields_ = _fields(records.TENSOR)
 
 
 class CNode(ctypes.Structure):
     """sterna_node"""
 
-    _fields_ = (("name", c_char_p), ("kernel", c_char_p), ("tasks", c_uint32))
+    _fields_ = _fields(records.NODE)
 
 
 class CMemory(ctypes.Structure):
     """sterna_memory"""
 
-    _fields_ = (("arena", c_size_t), ("scratch", c_size_t), ("signature", c_size_t), ("params", c_size_t))
+    _fields_ = _fields(records.MEMORY)
 
 
 class CDim(ctypes.Structure):
     """sterna_dim"""
 
-    _fields_ = (("name", c_char_p), ("lo", c_int64), ("hi", c_int64), ("size", c_int64), ("computed", c_int32))
+    _fields_ = _fields(records.DIM)
 
 
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {

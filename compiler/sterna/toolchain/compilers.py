@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from sterna import cache as caching
+from sterna.abi import ALIGNMENT
 from sterna.cache import Cache, cache_directory
 from sterna.errors import error
 from sterna.targets.target import Target
@@ -72,8 +73,9 @@ def compile_many(
 
 
 def compile_data(data: bytes, symbol: str, target: Target) -> bytes:
-    """The object of a constant: `data`, 64-byte aligned, under a name that the linker can export."""
-    text = f""".section .rodata.{symbol},\\"\\",@\\n.globl {symbol}\\n.p2align 6\\n{symbol}:\\n.incbin \\"data\\"\\n"""
+    """The object of a constant: `data`, aligned, under a name that the linker can export."""
+    head = f""".section .rodata.{symbol},\\"\\",@\\n.globl {symbol}\\n.balign {ALIGNMENT}\\n"""
+    text = f"""{head}{symbol}:\\n.incbin \\"data\\"\\n"""
     source = f'__asm__("{text}.size {symbol}, {len(data)}\\n");\n'
     with tempfile.TemporaryDirectory(prefix="sterna-") as name:
         directory = Path(name)
