@@ -116,7 +116,7 @@ def _compile(content: bytes, folder: Path) -> _Bad | None:
     dims = {_OPEN.decode(): (1, 9)} if _OPEN in content else None
     is_run = choice % RUN == 0
     target = _host() if is_run else _target(TARGETS[choice // 64 % len(TARGETS)])
-    graph = read_model(file, ReadOptions(dims=dims, static=target.static))
+    graph = read_model(file, ReadOptions(dims=dims or {}, static=target.static))
     weights = ("fp32", "fp32", "fp32", "fp16", "bf16")[choice // 1024 % 5]
     options = Options(target, "llvm", weights="fp32" if is_run else weights, winograd=choice // 8192 % 4 == 0)
     compiled = compile_graph(graph, "fuzzed", options)

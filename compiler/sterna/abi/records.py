@@ -1,9 +1,12 @@
-"""Layouts of the records that pass between kernels, runtimes and programs, for pointers of 4 and of 8 bytes."""
+"""Layouts of the records that pass between kernels, runtimes and programs, for pointers of 4 and of 8 bytes.
+
+Named tuples, which take half as long to declare as dataclasses: `import sterna` waits for them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sterna.abi import ALIGNMENT, LABELLED_OUTPUTS, MESSAGE_BYTES
 
@@ -26,8 +29,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """A member of a record.
 
     Args:
@@ -55,8 +57,7 @@ class Member:
         return 1 if self.kind == "message" else self.size(pointer)
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """A structure of C.
 
     Args:
