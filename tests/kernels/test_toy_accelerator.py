@@ -14,7 +14,9 @@ from sterna.bundle.writer import write_bundle
 from sterna.errors import SternaError
 from sterna.ir.graph import Graph
 from sterna.loops import program as P
+from sterna.loops import races
 from sterna.loops.finish import finish
+from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.loops.races import verify_threads
@@ -30,7 +32,7 @@ from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel
 from support.compiling import compiled, input_value, run, run_schedule
 from support.dot_products import arrays
-from support.toy_accelerator import NAME, matrix_product, pointwise, staged, toy
+from support.toy_accelerator import NAME, matrix_product, pointwise, staged, toy, turned
 
 KERNELS = [
     pytest.param(matrix_product(8, 12, 16), id="product"),
@@ -95,6 +97,14 @@ def test_a_missing_wait_is_refused(target: Target) -> None:
     assert any((found != expected).any() for found in interpreted(schedule, hasty, 3)), "it does go wrong"
 
 
+def test_long_loops_are_proved(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many blocks to look at one by one: loops that wait are taken as a whole, those that begin copies are not."""
+    monkeypatch.setattr(races, "MOST_COUNTED_WAITS", 0)
+    program = finish(lower(staged(matrix_product(4, 4, 8), target)))
+    with pytest.raises(SternaError, match="is used before the copy of"):
+        verify_threads(replace(program, body=without_waits(program.body)))
+
+
 def refused(schedule: Schedule) -> str:
     with pytest.raises(SternaError) as caught:
         finish(lower(schedule))
@@ -136,6 +146,24 @@ def test_the_strategy_asks_what_is_faster(target: Target, tmp_path: Path) -> Non
     again = saved.apply(kernel, saved.from_json(saved.to_json(propose(kernel, Context(target)).steps)),
                            target.known_intrinsics, target.memories)  # fmt: skip
     assert again.steps == steps
+
+
+def test_the_strategy_fits_random_kernels(target: Target) -> None:
+    """Whatever the sizes and the order of dimensions, what it proposes becomes loops that compute the same."""
+    random, used = np.random.default_rng(11), 0
+    for seed in range(12):
+        m, n, depth = (int(size) for size in random.choice([2, 4, 6, 8, 12], 3))
+        kernel = turned(m, n, depth, *(bool(flag) for flag in random.integers(0, 2, 3)))
+        schedule = propose(kernel, Context(target))
+        program = finish(lower(schedule))
+        used += len(instructions(program)) > 0
+        feeds = arrays(kernel, seed)
+        memory = {t.name: feeds[t.name].reshape(-1) for t in kernel.inputs}
+        memory |= {b.name: a.reshape(-1) for b, a in zip(program.params, schedule.stored([feeds["w"]]), strict=True)}
+        memory["out"] = np.zeros(m * n, np.int32)
+        run_function(program, memory)
+        np.testing.assert_array_equal(memory["out"].reshape(m, n), run_kernel(kernel, feeds)["out"])
+    assert 1 <= used < 12
 
 
 def test_a_model_runs_on_it(target: Target, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sterna.ir.integer import Int
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
@@ -44,12 +45,27 @@ def matrix_product(m: int, n: int, depth: int) -> Kernel:
     return Kernel("product", (x,), (w, b), (compute("out", (m, n), lambda i, j: acc[i, j] + b[j]),))
 
 
+def turned(m: int, n: int, depth: int, x_turned: bool, w_turned: bool, swapped: bool) -> Kernel:
+    """A product whose operands lie in either order of dimensions, multiplied in either order."""
+    x = placeholder("x", (depth, m) if x_turned else (m, depth), "int8")
+    w = placeholder("w", (n, depth) if w_turned else (depth, n), "int8")
+    k = reduce_axis("k", depth)
+
+    def element(i: Int, j: Int) -> E.Expr:
+        a = x[k.var, i] if x_turned else x[i, k.var]
+        b = w[j, k.var] if w_turned else w[k.var, j]
+        pair = [E.cast(e, "int32") for e in ((b, a) if swapped else (a, b))]
+        return total(pair[0] * pair[1], k)
+
+    return Kernel("turned", (x,), (w,), (compute("out", (m, n), element),))
+
+
 def pointwise(height: int, width: int, channels: int, results: int) -> Kernel:
     """A convolution of 1 x 1, of bytes."""
     x, w = placeholder("x", (height, width, channels), "int8"), placeholder("w", (channels, results), "int8")
     k = reduce_axis("k", channels)
 
-    def element(h, i, j):  # type: ignore[no-untyped-def]
+    def element(h: Int, i: Int, j: Int) -> E.Expr:
         return total(E.cast(x[h, i, k.var], "int32") * E.cast(w[k.var, j], "int32"), k)
 
     acc = compute("acc", (height, width, results), element, axes=("h", "i", "j"))

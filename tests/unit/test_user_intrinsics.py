@@ -119,6 +119,8 @@ def test_a_behaviour_is_what_its_text_says(text: str, axes: dict[str, int], type
         ("c[i] = " + "-" * 1500 + "1", "it "),
         ("c[i] = " + "1 + " * 1000 + "1", "characters"),
         ("c[i]\0 = 1", "no formula"),
+        ("c[i] = int32(1) / int32(0)", "cannot convert"),
+        ("c[i] = 1 << 3", "nothing says which type"),
     ],
 )
 def test_what_is_no_behaviour(text: str, why: str) -> None:

@@ -26,6 +26,9 @@ def lowering(intrinsic: Intrinsic, language: str, target: Target) -> Lowering:
     Raises:
         SternaError: E0203, the target does not have it, or does not say how.
     """
+    if not target.has(intrinsic):
+        why = f"the target {target.name} has no {intrinsic.name}, which the schedules of this bundle use"
+        raise error("E0203", why, fix="compile for that target by itself")
     found = intrinsic.lowerings.get(language)
     if found is None:
         missing = f"says nothing of {intrinsic.name} in {language or target.dialect}"

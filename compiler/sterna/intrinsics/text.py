@@ -74,7 +74,7 @@ def parse_behaviour(text: str, axes: Mapping[str, int], types: Mapping[str, str]
         return _Reader(axes, types).assignment(module.body[0])
     except RecursionError:
         raise BehaviourError("it is nested too deeply") from None
-    except TypeError as problem:
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError) as problem:  # of constants
         raise BehaviourError(str(problem)) from None
 
 

@@ -31,6 +31,9 @@ from sterna.te.position import IndexAtom
 #: Elements of one statement that are looked at one by one, and statements that are walked; more are refused.
 MOST_ELEMENTS = 1 << 22
 MOST_EVENTS = 1 << 14
+#: Statements of a loop that has copies in it, and no barriers, up to which it is run through number by number: inner
+#: loops, which begin the copies of a block, most often are; outer ones, which wait for it too, are taken as a whole.
+MOST_COUNTED, MOST_COUNTED_WAITS = 1 << 10, 1 << 6
 #: Tasks that are compared in pairs where their elements do not lie a constant step apart.
 MOST_TASKS = 64
 
@@ -207,7 +210,8 @@ class _Task:
         """Whether a loop is run through number by number: around barriers always, else while that is not too much."""
         if any(isinstance(inner, P.Barrier) for inner in P.walk(s.body)):
             return True
-        return self.events + iterations * _events(s.body) <= MOST_EVENTS
+        waits = any(isinstance(inner, P.Wait) for inner in P.walk(s.body))
+        return iterations * _events(s.body) <= (MOST_COUNTED_WAITS if waits else MOST_COUNTED)
 
     def inside(self, s: P.For, start: Int, extent: Int, place: _Place) -> _Place:
         """The body of a loop that each thread runs through by itself."""
@@ -289,7 +293,8 @@ class _Task:
         for access in self.interval:
             by_buffer.setdefault(access.buffer, []).append(access)
         for buffer, accesses in by_buffer.items():
-            if any(a.writes for a in accesses) and self.threads_meet(accesses):
+            several = int(np.prod(list(self.counts.values()))) > 1
+            if several and any(a.writes for a in accesses) and self.threads_meet(accesses):
                 self.found.append(f"two threads of a task touch the same element of {buffer.name}, one writes it")
         self.interval = [a for p in self.pending for a in (p.reads, p.writes) if not a.buffer.scope.private]
 
@@ -299,9 +304,8 @@ class _Task:
     def meet(self, a: _Access, b: _Access, same_thread: bool) -> bool:
         """Whether one thread touches an element by both."""
         for threads, places, writes in self.elements([replace(a, writes=True), replace(b, writes=False)]):
-            keys = np.stack([threads, places]) if same_thread else places[None]
-            first, second = (set(map(tuple, keys[:, writes == which].T.tolist())) for which in (True, False))
-            if first & second:
+            keys = threads * (int(places.max(initial=0)) + 1) + places if same_thread else places
+            if np.isin(np.unique(keys[writes]), keys[~writes]).any():
                 return True
         return False
 
@@ -336,14 +340,17 @@ class _Task:
         place, free = access.place, self.free(access) - set(task)
         index = access.index.substitute(task) if task else access.index
         counts = list(self.counts.values())
-        sizes = [*counts, *(count for _, count in place.local.values()), access.span]
+        # Loops that neither the position nor a condition names touch the same elements again and again.
+        named = {*index.symbols(), *(a for guard in place.guards for side in guard for a in side.symbols())}
+        local = {symbol: ends for symbol, ends in place.local.items() if symbol in named}
+        sizes = [*counts, *(count for _, count in local.values()), access.span]
         if int(np.prod(sizes, dtype=object)) > MOST_ELEMENTS:
             raise _UnknownError(f"more than {MOST_ELEMENTS} elements of {access.buffer.name} cannot be looked at")
         axes = np.indices(sizes, sparse=True)
         values: dict[Atom, Any] = {}
         for n, kind in enumerate(self.counts):
             values |= {s: axes[n] + first for s, (axis, first) in place.threads.items() if axis == kind}
-        for n, (symbol, (first, _)) in enumerate(place.local.items()):
+        for n, (symbol, (first, _)) in enumerate(local.items()):
             values[symbol] = axes[len(counts) + n] + first
 
         def value(atom: Atom) -> Any:
