@@ -101,10 +101,9 @@ def _added(frontend: Frontend) -> Callable[[], None]:
 
 def frontends() -> dict[str, Frontend]:
     """All front ends that are known, by name: those that come with Sterna first."""
-    if not _FRONTENDS:
-        for module in _MODULES:
-            for each in import_module(module).FRONTENDS:
-                _FRONTENDS[each.name] = each
+    if not _FRONTENDS:  # all at once: another thread may be looking
+        own = (each for module in _MODULES for each in import_module(module).FRONTENDS)
+        _FRONTENDS.update({each.name: each for each in own})
     return dict(_FRONTENDS)
 
 
@@ -181,7 +180,7 @@ def titles() -> str:
 
 
 def _either(words: Iterable[str]) -> str:
-    *others, last = words
+    *others, last = list(words) or ["none"]
     return f"{', '.join(others)} or {last}" if others else last
 
 
@@ -223,7 +222,7 @@ def as_onnx(model: Model) -> Any:
 def _ready(source: Source, options: ReadOptions) -> Frontend:
     """The front end of a model, which has what it needs and what it is asked for."""
     frontend = frontend_of(source)
-    problems = options.unwanted(frontend.takes, lambda name: _either(_titles_with(name)) or "no")
+    problems = options.unwanted(frontend.takes, lambda name: _either(_titles_with(name)))
     problems += [
         Diagnostic("E0004", f"{frontend.title} is read with {extra.module}, which is not installed", (), extra.install)
         for extra in frontend.extras
