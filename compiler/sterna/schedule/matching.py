@@ -15,6 +15,7 @@ from sterna.ir.integer import Atom
 from sterna.schedule.products import contains
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.text import print_expr
 
 #: Operations whose operands may be exchanged.
 _COMMUTATIVE = ("add", "mul", "minimum", "maximum", "and", "or", "xor")
@@ -27,10 +28,6 @@ class Match:
     """What stands for the operands: for every place where the behaviour reads one, the expression of the stage."""
 
     places: tuple[tuple[Load, Expr], ...]
-
-    def of(self, operand: str) -> tuple[tuple[Load, Expr], ...]:
-        """The places of one operand."""
-        return tuple(place for place in self.places if place[0].tensor.name == operand)
 
 
 def match(body: Expr, intrinsic: Intrinsic, roles: Roles) -> Match | str:
@@ -56,8 +53,6 @@ def match(body: Expr, intrinsic: Intrinsic, roles: Roles) -> Match | str:
 
 def behaviour_text(intrinsic: Intrinsic) -> str:
     """The behaviour in words of its formula."""
-    from sterna.te.text import print_expr  # noqa: PLC0415 (for messages only)
-
     body = intrinsic.behaviour.body
     assert body is not None
     return print_expr(body)
