@@ -84,7 +84,7 @@ class _Reader:
     types: Mapping[str, str]
     reduced: tuple[str, ...] = ()
     variables: dict[str, Axis] = field(default_factory=dict)
-    #: Least and most of each operand's indices, with the places that read it.
+    #: Positions along each dimension of the operands, as far as they are read.
     sizes: dict[str, list[int]] = field(default_factory=dict)
 
     def assignment(self, node: ast.Assign | ast.AugAssign) -> Behaviour:
