@@ -30,6 +30,7 @@ from sterna.passes.eliminate_identities import eliminate_identities
 from sterna.passes.fold_batch_norm import fold_batch_norm
 from sterna.passes.fold_constants import fold_constants
 from sterna.passes.fuse import fuse_all
+from sterna.passes.group_channels import group_channels
 from sterna.passes.hoist_elementwise import hoist_elementwise
 from sterna.passes.join import join
 from sterna.passes.layout import layout
@@ -127,6 +128,11 @@ def _scratch_is_planned(context: PassContext) -> bool:
     return context.target.static and bool(context.target.tensor_memories)
 
 
+def _group_channels(outline: Outline, context: PassContext) -> Outline:
+    calls = tuple(group_channels(call, context.target) for call in outline.sequence.calls)
+    return replace(outline, sequence=replace(outline.sequence, calls=calls))
+
+
 def _round_weights(outline: Outline, context: PassContext) -> Outline:
     return round_weights(outline, context.target, WEIGHTS[context.options.weights])
 
@@ -159,6 +165,7 @@ PIPELINE: tuple[Pass, ...] = (
         checks.verify_sequence,
     ),
     Pass("memory", _memory, (("memory", dumps.memory_text),), checks.verify_memory),
+    Pass("group-channels", _group_channels, (("group-channels", dumps.kernels_text),)),
     Pass("round-weights", _round_weights, (("round-weights", dumps.constants_text),), applies=_rounds_weights),
     Pass(
         "schedule", schedule_kernels, (("schedule", dumps.schedules_text),), checks.verify_schedules,

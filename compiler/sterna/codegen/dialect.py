@@ -201,6 +201,10 @@ class Dialect(ABC):
         """The first `active` lanes of `a`, the others of `b`."""
         raise self._without_vectors()
 
+    def shuffle(self, dtype: str, operands: Sequence[str], order: Sequence[int]) -> str:
+        """Lanes of one vector, or of two of one type, in a constant order."""
+        raise self._without_vectors()
+
     def apply(self, intrinsic: Intrinsic, operands: Sequence[str]) -> str:
         """A call of an intrinsic."""
         raise self._without_vectors()

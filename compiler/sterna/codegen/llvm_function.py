@@ -319,6 +319,9 @@ class FunctionWriter:
             return v.shuffle(kind(e.dtype), e.a.lanes, self.value(e.a), "poison", order)
         if isinstance(e, P.Lane):
             return self.op(f"extractelement {kind(e.a.dtype, e.a.lanes)} {self.value(e.a)}, i32 {e.lane}")
+        if isinstance(e, P.Shuffle):
+            b = "poison" if e.b is None else self.value(e.b)
+            return v.shuffle(kind(e.dtype), e.a.lanes, self.value(e.a), b, list(e.order))
         if isinstance(e, P.Assemble):
             scalar, vector = kind(e.dtype), "poison"
             for n, element in enumerate(e.elements):

@@ -257,6 +257,8 @@ class Printer:
             return d.assemble(e.dtype, [self.value(x) for x in e.elements])
         if isinstance(e, P.Blend):
             return d.blend(e.dtype, self.value(e.a), self.value(e.b), e.active, lanes)
+        if isinstance(e, P.Shuffle):
+            return d.shuffle(e.dtype, [self.value(c) for c in e.children()], e.order)
         return self.operation(e, [self.value(c) for c in e.children()], lanes, self.mask_bits)
 
     def lane(self, e: Expr, lane: int) -> str:
@@ -284,6 +286,8 @@ class Printer:
             return self.lane(e.a if lane < e.active else e.b, lane)
         if isinstance(e, P.Lane):
             return self.lane(e.a, e.lane + lane)
+        if isinstance(e, P.Shuffle):
+            return self.lane(*e.source_of(lane))
         return self.operation(e, [self.lane(c, lane) for c in e.children()], 1, lambda _: 0)
 
     def operation(self, e: Expr, operands: list[str], lanes: int, bits: Callable[[Expr], int]) -> str:

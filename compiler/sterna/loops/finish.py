@@ -11,6 +11,7 @@ from sterna.loops.math import expand_math
 from sterna.loops.races import verify_threads
 from sterna.loops.registers import promote_registers
 from sterna.loops.share import share
+from sterna.loops.shuffles import shuffle_loads
 from sterna.loops.small_floats import widen_small_floats
 from sterna.loops.tiles import place_tiles
 from sterna.loops.unroll import unroll
@@ -35,8 +36,8 @@ def _of_bodies(name: str, run: Body) -> LoopPass:
 
 def finish(function: P.Function) -> P.Function:
     """The loop program that generators render: asynchronous copies waited for, vectors explicit, loops unrolled,
-    registers named, tiles placed, math expanded, 16-bit floats computed in 32 bits, repeated values shared, every
-    access proved in bounds, and threads proved apart."""
+    scattered loads as shuffles of whole vectors, registers named, tiles placed, math expanded, 16-bit floats computed
+    in 32 bits, repeated values shared, every access proved in bounds, and threads proved apart."""
     for each in LOOP_PASSES:
         function = each.run(function)
     return verify_threads(verify(function))
@@ -54,6 +55,7 @@ LOOP_PASSES: tuple[LoopPass, ...] = (
     _of_bodies("waits", with_waits),
     _of_bodies("vectorize", vectorize),
     _of_bodies("unroll", unroll),
+    _of_bodies("shuffle-loads", shuffle_loads),
     LoopPass("registers", promote_registers),
     LoopPass("tiles", place_tiles),
     _of_bodies("math", lambda body: _expand(body, {})),

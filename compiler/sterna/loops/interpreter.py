@@ -183,6 +183,8 @@ class Run:
             result = self.apply(e, operands)
         elif isinstance(e, P.Lane):
             result = operands[0][e.lane : e.lane + e.lanes] if e.lanes > 1 else operands[0][e.lane]
+        elif isinstance(e, P.Shuffle):
+            result = np.concatenate(operands)[list(e.order)]
         elif isinstance(e, P.Blend):
             result = np.where(np.arange(e.lanes) < e.active, *operands)
         elif isinstance(e, P.Assemble):

@@ -177,6 +177,33 @@ class Blend(Expr):
         return replace(self, a=children[0], b=children[1])
 
 
+@dataclass(frozen=True)
+class Shuffle(Expr):
+    """Lanes of a vector, or of two of one type, in a constant order: `a` has the lanes 0, 1, ..., those of `b` follow."""
+
+    a: Expr = None  # type: ignore[assignment]
+    b: Expr | None = None
+    order: tuple[int, ...] = ()
+    __hash__ = Expr.__hash__
+
+    def text(self, show: Callable[[Expr], str]) -> str:
+        return f"shuffle({', '.join(map(show, self.children()))}; {', '.join(map(str, self.order))})"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,) if self.b is None else (self.a, self.b)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, a=children[0], b=children[1] if len(children) > 1 else None)
+
+    def source_of(self, lane: int) -> tuple[Expr, int]:
+        """The operand that a lane comes from, and its lane there."""
+        n = self.order[lane]
+        if n < self.a.lanes:
+            return self.a, n
+        assert self.b is not None
+        return self.b, n - self.a.lanes
+
+
 class Stmt:
     """A statement."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sterna.ir.integer import ZERO, Symbol
+from sterna.ir.integer import ZERO, Symbol, as_int
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -61,7 +61,9 @@ class _Vectors:
         if isinstance(expr, (E.Load, E.IndexValue)):
             (index,) = E.positions(expr)
             stride = index.coefficient(self.symbol)
-            if stride is None or (stride < 0 and isinstance(expr, E.Load)):
+            if isinstance(expr, E.Load) and (stride is None or stride < 0):
+                return self.near(expr)
+            if stride is None:
                 raise _NotLinearError
             if stride == 0:
                 return expr
@@ -74,6 +76,23 @@ class _Vectors:
         if all(c.lanes == 1 for c in new):
             return expr.with_children(new) if children else expr
         return expr.with_children(tuple(_spread(c, self.lanes) for c in new))
+
+    def near(self, load: E.Load) -> Expr:
+        """Lanes that lie near one another in an order of their own, picked from one vector."""
+        (index,) = load.indices
+        count = self.lanes if self.active is None else self.active
+        places = [index.substitute({self.symbol: as_int(n)}) for n in range(count)]
+        apart = [place - places[0] for place in places]
+        if load.dtype == "bool" or not all(each.is_const for each in apart):
+            raise _NotLinearError
+        steps = list(map(int, apart))
+        first, span = min(steps), max(steps) - min(steps) + 1
+        width = max(2, 1 << (span - 1).bit_length())
+        if width > self.lanes:
+            raise _NotLinearError
+        order = tuple(step - first for step in steps) + (0,) * (self.lanes - count)
+        vector = replace(load, indices=(places[0] + first,), lanes=width, active=None if width == span else span)
+        return P.Shuffle(load.dtype, a=vector, order=order, lanes=self.lanes)
 
 
 def _spread(expr: Expr, lanes: int) -> Expr:

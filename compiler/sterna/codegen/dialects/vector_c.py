@@ -145,6 +145,12 @@ class VectorC(CFamily):
         order = ", ".join(str(n if n < active else lanes + n) for n in range(lanes))
         return f"{self.helper('blend', dtype, lanes)}({a}, {b}, {order})"
 
+    def shuffle(self, dtype: str, operands: Sequence[str], order: Sequence[int]) -> str:
+        lanes = len(order)
+        self.type(dtype, lanes)
+        a, b = operands[0], operands[-1]
+        return f"{self.helper('shuffle', dtype, lanes)}({a}, {b}, {', '.join(map(str, order))})"
+
     def apply(self, intrinsic: Intrinsic, operands: Sequence[str]) -> str:
         """A call of the intrinsic's function, which the file will define."""
         self.intrinsics[intrinsic.name] = intrinsic

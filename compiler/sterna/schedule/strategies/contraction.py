@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import gcd
 
 from sterna.ir import dtypes
-from sterna.ir.integer import Atom, Int
+from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, as_int
 from sterna.ir.memory import REGISTER
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
@@ -36,12 +36,18 @@ from sterna.schedule.strategies.tasks import (
 )
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
+from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel, Tensor
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """How the axes of a contraction are used: `columns` by the right operand alone, `rows` by the left one."""
+    """How the axes of a contraction are used: `columns` by the right operand alone, `rows` by the left one.
+
+    Args:
+        picked: columns of a vector, where small groups of them read elements of the left operand that lie near one
+            another, so that these are picked from one vector; 0 where all columns read the same element.
+    """
 
     stage: Tensor
     left: Load
@@ -49,6 +55,7 @@ class Contraction:
     columns: Axis
     rows: tuple[Axis, ...]
     inner: tuple[Axis, ...]
+    picked: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,9 +91,11 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     s = Schedule(kernel)
     acc, out = stored_apart(s, contraction.stage)
     inline_elementwise(s)
-    lanes = context.lanes(kernel)
+    lanes = contraction.picked or context.lanes(kernel)
     cycles = least_cycles(contraction, lanes * context.target.rate)
-    tile = register_tile(contraction, lanes, context, largest_tile(contraction, context, lanes, cycles))
+    rows, vectors = largest_tile(contraction, context, lanes, cycles)
+    # What is picked for one vector serves no other.
+    tile = register_tile(contraction, lanes, context, (rows, 1 if contraction.picked else vectors))
     loops = split_tiles(s, out, contraction, tile)
     s.reorder(out, loops.columns, *loops.rows, *loops.inner, loops.vector, loops.lane)
     place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context)
@@ -177,15 +186,22 @@ def contraction_of(stage: Tensor, kernel: Kernel, context: Context) -> Contracti
         return None
     columns = stage.axes[-1]
     for left, right in (operands, operands[::-1]):
+        picked = 0
         if any(columns in i.symbols() for i in left.indices) and not _in_blocks(left, columns, context):
-            continue
+            picked = _columns_picked(left, columns, context)
+            if not picked:
+                continue
         if not any(columns in i.symbols() for i in right.indices):
             continue
         packable = any(p is right.tensor for p in kernel.params)
         if not packable and stride_of(right, columns, context.strides) != 1:
             continue
         assert stage.reduction is not None
-        return Contraction(stage, left, right, columns, stage.axes[:-1], stage.reduction.axes)
+        rows = stage.axes[:-1]
+        # Of a batch, every product has its own right operand: rows of a tile share theirs.
+        batch = tuple(a for a in rows if any(a in i.symbols() for i in right.indices))
+        shared = tuple(a for a in rows if a not in batch)
+        return Contraction(stage, left, right, columns, (*batch, *shared), stage.reduction.axes, picked)
     return None
 
 
@@ -198,6 +214,33 @@ def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
         columns not in i.symbols() or (size(columns.extent) % lanes == 0 and i.substitute(values) == i)
         for i in left.indices
     )
+
+
+def _columns_picked(left: Load, columns: Axis, context: Context) -> int:
+    """How many columns are a vector where groups of them, smaller than it, read elements of the left operand that one
+    vector holds; 0 if there are no such groups."""
+    lanes = context.target.lanes(32)
+    sizes = {a.divisor for i in left.indices for a in i.atoms() if isinstance(a, FloorDiv) and a.value == columns.var}
+    assert isinstance(left.tensor, Tensor)
+    if len(sizes) != 1 or lanes == 1:
+        return 0
+    (size,) = sizes
+    for groups in range(lanes // size, 1, -1):
+        apart = [_apart(left, columns, n * size, context) for n in range(groups)]
+        steps = [each for each in apart if each is not None]
+        if len(steps) == groups and max(steps) - min(steps) < lanes:
+            return groups * size
+    return 0
+
+
+def _apart(left: Load, columns: Axis, column: int, context: Context) -> int | None:
+    """Elements from what column 0 reads to what another one reads; None if that varies."""
+    assert isinstance(left.tensor, Tensor)
+    strides = context.strides.get(left.tensor.name) or dense_strides(left.tensor.shape)
+    total = ZERO
+    for index, stride in zip(left.indices, strides, strict=True):
+        total = total + (index.substitute({columns: as_int(column)}) - index.substitute({columns: ZERO})) * stride
+    return int(total) if total.is_const else None
 
 
 def largest_tile(contraction: Contraction, context: Context, lanes: int, cycles: int) -> tuple[int, int]:

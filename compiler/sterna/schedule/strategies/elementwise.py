@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, reductions, size
+from sterna.schedule.strategies.analysis import (
+    Context,
+    expanded_loads,
+    inline_elementwise,
+    product,
+    reductions,
+    size,
+    stride_of,
+)
 from sterna.schedule.strategies.tasks import make_tasks, shared, wanted_tasks
 from sterna.te.tensor import Kernel
 
@@ -23,6 +31,9 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
     """Vectors along the last axis; blocks of the others as tasks."""
     axes = s.stages[out].tensor.axes
     lanes = context.lanes(s.kernel)
+    if lanes > 1 and (across := _transposed(s, out, context)):
+        _square_tiles(s, out, across, lanes, context, alone)
+        return
     last, width = axes[-1].name, size(axes[-1].extent)
     rows = product([a.extent for a in axes[:-1]])
     # Memory, not arithmetic, is the limit: about eight cycles per vector.
@@ -38,3 +49,32 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
         s.vectorize(out, lane)
     elif 1 < width <= 4:
         s.unroll(out, last)
+
+
+def _transposed(s: Schedule, out: str, context: Context) -> str:
+    """The axis along which what is scattered along the last one lies side by side in memory; "" if there is none."""
+    *others, last = s.stages[out].tensor.axes
+    if size(last.extent) < 2:
+        return ""
+    for load in expanded_loads(s, s.stages[out].body):
+        if stride_of(load, last, context.strides) in (0, 1):
+            continue
+        for axis in reversed(others):
+            if stride_of(load, axis, context.strides) == 1 and size(axis.extent) > 1:
+                return axis.name
+    return ""
+
+
+def _square_tiles(s: Schedule, out: str, across: str, lanes: int, context: Context, alone: bool) -> None:
+    """Squares of as many rows as a vector has lanes, which are transposed in registers: each row is loaded and stored
+    whole."""
+    *others, last = (a.name for a in s.stages[out].tensor.axes)
+    outer, row = s.split(out, across, lanes)
+    columns, lane = s.split(out, last, lanes)
+    rows = [outer if name == across else name for name in others]
+    s.reorder(out, *rows, columns, row, lane)
+    if alone:
+        cycles = 8 * product([a.extent for a in s.stages[out].tensor.axes]) // lanes
+        make_tasks(s, out, [*rows, columns], cycles, context)
+    s.unroll(out, row)
+    s.vectorize(out, lane)

@@ -1,0 +1,107 @@
+"""Groups of channels as a dimension of their own.
+
+Every output channel of a grouped convolution reads the input channels of its group, x[..., co // d * n + ci]. With the
+output channels split into (group, channel of the group) the indices are linear, and the kernel is a batch of products
+over the groups, which strategies know. The split dimension lies in memory as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sterna.ir.integer import Atom, FloorDiv, Int
+from sterna.te import expr as E
+from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.position import rewrite_index
+from sterna.te.tensor import Axis, Kernel, Tensor
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The new kernel, and of every tensor that was split the dimension; its second part has `size` elements."""
+
+    kernel: Kernel
+    split: Mapping[str, int]
+    size: int
+
+
+def channels_of_group(stage: Tensor) -> int:
+    """How many neighbouring elements along the last axis of a sum read one operand at the same place; 1 if neighbours
+    read different ones, or all of them the same."""
+    if stage.reduction is None or stage.reduction.combiner != "sum" or not stage.axes:
+        return 1
+    last = stage.axes[-1]
+    atoms = {atom for load in stage.reads() for index in load.indices for atom in index.atoms()}
+    sizes = {a.divisor for a in atoms if isinstance(a, FloorDiv) and a.value == last.var}
+    (size,) = sizes if len(sizes) == 1 else (1,)
+    return size if last.extent.is_const and int(last.extent) % size == 0 and size < int(last.extent) else 1
+
+
+def split_groups(kernel: Kernel, stage: Tensor, size: int) -> Grouped:
+    """The kernel with the last axis of a stage split into groups of so many elements, and with it the axes of the
+    stages that read it and the dimensions of what only they read."""
+    split: dict[str, int] = {stage.name: len(stage.axes) - 1}
+    for t in kernel.stages:
+        read = [load for load in t.reads() if load.tensor.name in split]
+        along = {load.indices[split[load.tensor.name]] for load in read}
+        places = [n for n, axis in enumerate(t.axes) if axis.var in along]
+        if t is not stage and len(places) == 1 and t.axes[places[0]].extent == stage.axes[-1].extent:
+            split[t.name] = places[0]
+    for t in (*kernel.inputs, *kernel.params):
+        if (found := _walked(kernel, t, split)) is not None:
+            split[t.name] = found
+    new: dict[str, Tensor] = {}
+    for t in (*kernel.inputs, *kernel.params, *kernel.stages):
+        new[t.name] = _rebuilt(t, split, size, new)
+    made = Kernel(
+        kernel.name,
+        tuple(new[t.name] for t in kernel.inputs),
+        tuple(new[t.name] for t in kernel.params),
+        tuple(new[t.name] for t in kernel.outputs),
+    )
+    return Grouped(made, split, size)
+
+
+def _walked(kernel: Kernel, given: Tensor, split: Mapping[str, int]) -> int | None:
+    """The dimension of an operand that every read of it walks by an axis that is split, and by nothing else."""
+    found = set()
+    for t in kernel.stages:
+        for load in t.reads():
+            if load.tensor is given:
+                axis = t.axes[split[t.name]] if t.name in split else None
+                found.add(next((n for n, i in enumerate(load.indices) if axis is not None and i == axis.var), None))
+    (dimension,) = found if len(found) == 1 else (None,)
+    return dimension
+
+
+def _rebuilt(t: Tensor, split: Mapping[str, int], size: int, new: Mapping[str, Tensor]) -> Tensor:
+    at = split.get(t.name)
+    shape = t.shape if at is None else (*t.shape[:at], t.shape[at] // size, Int({}, size), *t.shape[at + 1 :])
+    if t.body is None:
+        return replace(t, shape=shape)
+    values: dict[Atom, Int] = {}
+    axes = t.axes
+    if at is not None:
+        old = t.axes[at]
+        group, member = Axis(f"{old.name}_group", shape[at]), Axis(old.name, size)
+        axes = (*t.axes[:at], group, member, *t.axes[at + 1 :])
+        values[old] = group.var * size + member.var
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, E.IndexValue):
+            return replace(node, index=node.index.substitute(values))
+        if not isinstance(node, Load):
+            return None
+        indices = [rewrite_index(i.substitute(values), lambda e: E.rewrite(e, rule)) for i in node.indices]
+        k = split.get(node.tensor.name)
+        if k is not None:
+            indices[k : k + 1] = [indices[k] // size, indices[k] % size]
+        return replace(node, tensor=new[node.tensor.name], indices=tuple(indices))
+
+    if isinstance(t.body, Reduce):
+        index = None if t.body.index is None else E.rewrite(t.body.index, rule)
+        body: Expr = replace(t.body, a=E.rewrite(t.body.a, rule), index=index)
+    else:
+        body = E.rewrite(t.body, rule)
+    return Tensor(t.name, shape, t.dtype, axes, body, t.family)
