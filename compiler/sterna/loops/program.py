@@ -179,7 +179,7 @@ class Blend(Expr):
 
 @dataclass(frozen=True)
 class Shuffle(Expr):
-    """Lanes of a vector, or of two of one type, in a constant order: `a` has the lanes 0, 1, ..., those of `b` follow."""
+    """Lanes of a vector, or of two of one type, in a constant order: those of `a` count from 0, `b` follows."""
 
     a: Expr = None  # type: ignore[assignment]
     b: Expr | None = None
