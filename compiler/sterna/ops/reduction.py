@@ -14,7 +14,7 @@ from sterna.ops.operator import Application, Attribute, Fusion, Onnx, Operator, 
 from sterna.ops.types import NUMBERS, axis_of, check_dtype, normalized_axes, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
-from sterna.te.tensor import Tensor, compute, identity, reduce, reduce_axis
+from sterna.te.tensor import Tensor, combine, compute, identity, reduce, reduce_axis
 
 AXES = Attribute("axes", "ints", "the dimensions that disappear, rising")
 KEEP = Attribute("keep_dims", "bool", "whether they stay, with size 1", True)
@@ -181,29 +181,34 @@ def _cumulative_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return x
 
 
-def _cumulative(combiner: str) -> Callable[[Application], Tensor]:
-    return lambda applied: _running(applied, combiner)
+def _running(combiner: str) -> Callable[[ProgramBuilder, Mapping[str, Any]], None]:
+    """What a running sum or product does: one walk along the axis, every row behind it side by side."""
 
+    def write(p: ProgramBuilder, attributes: Mapping[str, Any]) -> None:
+        x, y = p.input(0), p.output
+        axis = axis_of(attributes["axis"], len(x.shape))
+        extent, rows = x.shape[axis], x.shape[axis + 1 :]
+        kind = wide(x.dtype)
+        start = identity(combiner, kind)
+        with p.places(x.shape[:axis], "block") as block:
+            if rows:
+                total = p.array("total", kind, rows)
+                p.fill(total, start)
+            else:
+                running = p.variable("running", start, kind)
+            with p.loop(extent, "n") as n:
+                at = extent - 1 - n if attributes["reverse"] else n
+                with p.nest(rows, "row") as row:
+                    here = (*block, at, *row)
+                    before = total[row] if rows else p.let(running.value)
+                    after = p.let(combine(combiner, before, widened(x[here])))
+                    y[here] = E.cast(before if attributes["exclusive"] else after, x.dtype)
+                    if rows:
+                        total[row] = after
+                    else:
+                        running.set(after)
 
-def _running(applied: Application, combiner: str) -> Tensor:
-    """Quadratic in the axis: a masked reduction per element. The recurrent form waits for `scan`."""
-    x = applied.input(0)
-    axis = axis_of(applied["axis"], len(x.shape))
-    inner = reduce_axis("r", x.shape[axis])
-
-    def body(*index: Int) -> Expr:
-        here, there = E.index_value(index[axis]), E.index_value(inner.var)
-        op = (
-            ("gt" if applied["exclusive"] else "ge")
-            if not applied["reverse"]
-            else ("lt" if applied["exclusive"] else "le")
-        )
-        value = widened(at(x, (*index[:axis], inner.var, *index[axis + 1 :])))
-        return reduce(combiner, E.select(E.compare(op, here, there), value, identity(combiner, value.dtype)), inner)
-
-    if x.dtype == wide(x.dtype):
-        return compute(applied.name, x.shape, body)
-    return rounded(applied.name, compute(applied.stage("wide"), x.shape, body), x.dtype)
+    return write
 
 
 def _layer_norm_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -345,12 +350,11 @@ OPERATORS: tuple[Operator, ...] = (
         _ARGS,
     ),
     *(
-        Operator(
+        opaque(
             name,
             f"The {word} of all elements up to each one along an axis.",
             single(_cumulative_type),
-            _cumulative(combiner),
-            Fusion.REDUCTION,
+            _running(combiner),
             (
                 AXIS,
                 Attribute("exclusive", "bool", "leave the element itself out", False),
