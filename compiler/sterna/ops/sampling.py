@@ -31,7 +31,7 @@ def _grid_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     check_dtype(grid.dtype, dtypes.FLOATS)
     if x.rank < 3 or grid.rank != x.rank or grid.shape[-1] != x.rank - 2 or grid.shape[0] != x.shape[0]:
         raise unfit(f"a grid of {grid} does not fit {x}")
-    return TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))
+    return TensorType(x.dtype, (*grid.shape[:-1], x.shape[-1]))
 
 
 def _reflected(x: Expr, low: float, span: Expr) -> Expr:
@@ -66,7 +66,7 @@ def _grid_sample(applied: Application) -> Tensor:
     x, grid = applied.input(0), applied.input(1)
     spatial = len(x.shape) - 2
     share_dtype = wide(grid.dtype)
-    sizes = x.shape[2:]
+    sizes = x.shape[1:-1]
     corners, padding, mode = applied["align_corners"], applied["padding"], applied["mode"]
     low = 0.0 if corners else -0.5
 
@@ -79,7 +79,7 @@ def _grid_sample(applied: Application) -> Tensor:
         return _reflected(value, low, number(size - 1 if corners else size)) if padding == "reflection" else value
 
     def body(*index: Int) -> Expr:
-        n, c, *place = index
+        n, *place, c = index
         taps: list[Taps] = []
         for d, size in enumerate(sizes):
             share = widened(at(grid, (n, *place, as_int(spatial - 1 - d))))
@@ -98,7 +98,7 @@ def _grid_sample(applied: Application) -> Tensor:
                 source.append(position(whole, sizes[d]))
                 if share_of is not None:
                     weight = share_of if weight is None else weight * share_of
-            value = at(x, (n, c, *source))
+            value = at(x, (n, *source, c))
             element: Expr = value if mode == "nearest" else E.cast(widened(value), share_dtype)
             if inside is not None:
                 element = E.select(inside, element, 0)
@@ -114,24 +114,24 @@ def _grid_sample(applied: Application) -> Tensor:
 def _patches_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     x, offset = present(types, 0, 1)
     kernel, groups = attributes["kernel"], attributes["offset_groups"]
-    if x.rank != 4 or offset.rank != 4 or offset.shape[1] != groups * math.prod(kernel) * 2:
+    if x.rank != 4 or offset.rank != 4 or offset.shape[-1] != groups * math.prod(kernel) * 2:
         raise unfit(f"offsets of {offset} do not fit {x} and a kernel of {list(kernel)}")
-    return TensorType(x.dtype, (*x.shape[:2], as_int(math.prod(kernel)), *offset.shape[2:]))
+    return TensorType(x.dtype, (*offset.shape[:-1], as_int(math.prod(kernel)), x.shape[-1]))
 
 
 def _patches(applied: Application) -> Tensor:
     x, offset, mask = applied.input(0), applied.input(1), applied.inputs[2] if len(applied.inputs) > 2 else None
     kernel, strides, dilations, pads = applied["kernel"], applied["strides"], applied["dilations"], applied["pads"]
-    per_group = int(x.shape[1]) // applied["offset_groups"]
+    per_group = int(x.shape[-1]) // applied["offset_groups"]
     taps_each = math.prod(kernel)
-    sizes = x.shape[2:]
+    sizes = x.shape[1:-1]
 
-    def body(n: Int, c: Int, k: Int, i: Int, j: Int) -> Expr:
+    def body(n: Int, i: Int, j: Int, k: Int, c: Int) -> Expr:
         group = c // per_group
         taps: list[Taps] = []
         for d, (p, tap) in enumerate(((i, k // kernel[1]), (j, k % kernel[1]))):
             base = E.cast(E.index_value(p * strides[d] - pads[d] + tap * dilations[d]), "float32")
-            moved = widened(at(offset, (n, (group * taps_each + k) * 2 + d, i, j)))
+            moved = widened(at(offset, (n, i, j, (group * taps_each + k) * 2 + d)))
             taps.append(_taps(base + E.cast(moved, "float32"), "linear"))
         total: Expr | None = None
         for (h, wh), (w, ww) in product(*taps):
@@ -141,12 +141,12 @@ def _patches(applied: Application) -> Tensor:
             inside = E.both(E.compare("ge", h, 0.0), E.compare("le", h, rows))
             inside = E.both(inside, E.compare("ge", w, 0.0), E.compare("le", w, columns))
             assert inside is not None
-            value = at(x, (n, c, position(_whole(h), sizes[0]), position(_whole(w), sizes[1])))
+            value = at(x, (n, position(_whole(h), sizes[0]), position(_whole(w), sizes[1]), c))
             term = E.select(inside, E.cast(widened(value), "float32"), 0.0) * wh * ww
             total = term if total is None else total + term
         assert total is not None
         if mask is not None:
-            total = total * E.cast(widened(at(mask, (n, group * taps_each + k, i, j))), "float32")
+            total = total * E.cast(widened(at(mask, (n, i, j, group * taps_each + k))), "float32")
         return E.cast(total, x.dtype)
 
     return compute(applied.name, applied.output.shape, body)
@@ -240,7 +240,7 @@ _SETTINGS = (
 OPERATORS: tuple[Operator, ...] = (
     Operator(
         "grid_sample",
-        "Images, channels first, sampled at positions that a grid gives as shares from -1 to 1.",
+        "Images, channels last, sampled at positions that a grid gives as shares from -1 to 1.",
         single(_grid_type),
         _grid_sample,
         Fusion.OPAQUE,
@@ -251,7 +251,7 @@ OPERATORS: tuple[Operator, ...] = (
         ),
         cases=tuple(
             case(
-                (F, (2, 2, 5, 4)),
+                (F, (2, 5, 4, 2)),
                 (F, (2, 3, 6, 2)),
                 mode=mode,
                 padding=padding,
@@ -265,7 +265,7 @@ OPERATORS: tuple[Operator, ...] = (
     Operator(
         "deform_patches",
         "What each element of a kernel reads at each position of a deformable convolution: linear samples of "
-        "(N, C, H, W), moved by offsets and weighed by a mask, as (N, C, kernel, rows, columns).",
+        "(N, H, W, C), moved by offsets and weighed by a mask, as (N, rows, columns, kernel, C).",
         single(_patches_type),
         _patches,
         Fusion.OPAQUE,
@@ -278,8 +278,8 @@ OPERATORS: tuple[Operator, ...] = (
         ),
         cases=(
             case(
-                (F, (1, 2, 5, 5)),
-                (F, (1, 8, 4, 4)),
+                (F, (1, 5, 5, 2)),
+                (F, (1, 4, 4, 8)),
                 (F, (1, 4, 4, 4)),
                 kernel=(2, 2),
                 strides=(1, 1),

@@ -21,14 +21,18 @@ LARGEST_MATRIX = 32  # rows of a determinant: its steps are written out
 
 def grid_sample(t: Translation) -> Value:
     mode = t.attribute("mode", "linear")
-    return t.op(
+    x = t.input(0)
+    if x.type.rank < 3:
+        raise error("E0108", f"GridSample takes images with channels, not {x.type}")
+    y = t.op(
         "grid_sample",
-        t.input(0),
+        t.channels_last(x),
         t.input(1),
         mode=_MODES.get(mode, mode),
         padding=t.attribute("padding_mode", "zeros"),
         align_corners=bool(t.attribute("align_corners", 0)),
     )
+    return t.channels_first(y)
 
 
 def deform_conv(t: Translation) -> Value:
@@ -44,21 +48,23 @@ def deform_conv(t: Translation) -> Value:
     pads = t.attribute("pads") or (0,) * 4
     patches = t.op(
         "deform_patches",
-        x,
-        offset,
-        *([t.input(4)] if t.has(4) else []),
+        t.channels_last(x),
+        t.channels_last(offset),
+        *([t.channels_last(t.input(4))] if t.has(4) else []),
         kernel=tuple(kernel),
         strides=t.attribute("strides") or (1, 1),
         dilations=t.attribute("dilations") or (1, 1),
         pads=tuple(pads[:2]),
         offset_groups=t.attribute("offset_group", 1),
     )
-    rows, columns = patches.shape[3:]
-    depth = per_group * math.prod(kernel)
-    right = t.reshape(patches, (n, groups, depth, rows * columns))
-    left = t.reshape(w, (groups, outputs // groups, depth))
-    y = t.reshape(t.op("matmul", left, right), (n, outputs, rows, columns))
-    return t.op("add", y, t.reshape(t.input(3), (outputs, 1, 1))) if t.has(3) else y
+    rows, columns = patches.shape[1:3]
+    # Each position is a row of its own, with the elements of its window side by side.
+    taps = math.prod(kernel)
+    image = t.reshape(patches, (n, rows * columns, taps, c))
+    weight = t.reshape(t.transpose(w, (2, 3, 1, 0)), (1, taps, per_group, outputs))
+    y = t.op("conv", image, weight, strides=(1, 1), dilations=(1, 1), groups=groups)
+    y = t.reshape(y, (n, rows, columns, outputs))
+    return t.channels_first(t.op("add", y, t.input(3)) if t.has(3) else y)
 
 
 def col2im(t: Translation) -> Value:
