@@ -24,6 +24,7 @@ from sterna.passes import unsigned_activations as unsigned
 from sterna.passes import verify as checks
 from sterna.passes import winograd as minimal_filtering
 from sterna.passes.context import PassContext, context_of
+from sterna.passes.einsum_products import einsum_products
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.eliminate_identities import eliminate_identities
@@ -144,6 +145,7 @@ def _rounds_weights(context: PassContext) -> bool:
 PIPELINE: tuple[Pass, ...] = (
     graph_pass("remove-empty-tensors", remove_empty_tensors, says="optimizing the graph"),
     graph_pass("fold-constants", fold_constants),
+    graph_pass("einsum-products", einsum_products),
     graph_pass("eliminate-identities", eliminate_identities),
     graph_pass("layout", layout),
     graph_pass("fold-batch-norm", fold_batch_norm),
