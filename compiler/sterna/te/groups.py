@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from sterna.ir.integer import Atom, FloorDiv, Int
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
-from sterna.te.tensor import Axis, Kernel, Tensor
+from sterna.te.tensor import Kernel, Tensor
 
 
 @dataclass(frozen=True)
