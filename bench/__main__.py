@@ -4,6 +4,8 @@
     ci/bench --peers all mobilenet_v2 null      # every peer; those that cannot be installed here are reported
     ci/bench --layers resnet50 model.onnx       # Sterna alone, by kernel
     ci/bench --int8                             # integer networks, LiteRT too
+    ci/bench --operators                        # one operator a model, at sizes that networks have; an hour or two
+    ci/bench operators-grouped operators-grid   # families of those
     ci/bench --peers sterna,litert trained      # a group of models
 
 Peers live in virtual environments below the work folder, made when they are first needed; "networks" needs torch.
@@ -27,10 +29,11 @@ from integers import INTEGERS
 from layers import measure
 from machine import describe, limits
 from models import COUNTED, NETWORKS, Model, Models, groups
+from operators import OPERATORS
 from peers import ENGINES
 from protocol import WRONG, WRONG_INTEGER, Bench, Settings
 from sterna.errors import Diagnostic, SternaError
-from tables import by_layer, latency, problems, start
+from tables import by_family, by_layer, latency, problems, start
 
 DEFAULT = ("sterna", "sterna-llvm", "onnxruntime", "openvino")
 WIDTH = 120
@@ -59,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("models", nargs="*", help="see below; the thirteen and null where none is named")
     parser.add_argument("--int8", action="store_true", help="integer networks; rates in parts of the dot products'")
+    parser.add_argument(
+        "--operators", action="store_true", help="one operator a model, where a single layer is a cliff"
+    )
     parser.add_argument("--peers", help=f"of {', '.join(ENGINES)}; or all", metavar="A,B")
     parser.add_argument("--threads", default="1,2", metavar="N,N", help="1,2")
     parser.add_argument("--rounds", type=int, default=8, metavar="N", help="turns of every peer: 8")
@@ -83,7 +89,11 @@ def _peers(given: str | None, usual: Sequence[str]) -> Sequence[str]:
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     """Raises E0002 for every option that no run can be made of."""
-    peers = _peers(arguments.peers, (*DEFAULT, "litert") if arguments.int8 else DEFAULT)
+    if arguments.int8:
+        usual: Sequence[str] = (*DEFAULT, "litert")
+    else:
+        usual = ("sterna", "onnxruntime", "openvino", "litert") if arguments.operators else DEFAULT
+    peers = _peers(arguments.peers, usual)
     wrong = [
         Diagnostic("E0002", f'there is no peer "{peer}"', fix=f"of {', '.join(ENGINES)}; or all")
         for peer in peers
@@ -103,13 +113,20 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(peers, threads, arguments.rounds, arguments.turn_ms, wrong=limit)
 
 
+def _usual(arguments: argparse.Namespace) -> Sequence[str]:
+    """The models where none is named."""
+    if arguments.operators:
+        return tuple(OPERATORS)
+    return INTEGERS if arguments.int8 else (*COUNTED, "null")
+
+
 def _run(arguments: argparse.Namespace) -> None:
     settings = _settings(arguments)
     folder = arguments.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     environments = Environments(folder / "environments")
     models = Models(folder, environments)
-    found = models.find(arguments.models or (INTEGERS if arguments.int8 else (*COUNTED, "null")))
+    found = models.find(arguments.models or _usual(arguments))
     console = Console(width=max(WIDTH, 26 + 14 * (len(settings.peers) + 2)))
     one = limits(1)
     rates = f"{one.gflops:.0f} GFLOP/s, {one.gops:.0f} GOP/s of bytes, {one.gbytes:.0f} GB/s"
@@ -125,7 +142,8 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: argparse.Namespace) -> None:
     """Times the models on all peers and prints the tables."""
-    counted = INTEGERS if arguments.int8 else COUNTED
+    rows = [model.label for model in found if model.label in OPERATORS]
+    counted = INTEGERS if arguments.int8 else rows or COUNTED
     results, work = {}, {}
     for model in found:
         print(f"{model.label} ...", file=sys.stderr, flush=True)
@@ -138,7 +156,10 @@ def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: 
     for threads in bench.settings.threads:
         peak = limits(threads).gops if arguments.int8 else limits(threads).gflops
         console.print(latency(results, threads, work, peak, counted))
-    console.print(start(results))
+        if rows:
+            console.print(by_family(results, threads))
+    if not rows:
+        console.print(start(results))
     for line in problems(results):
         console.print(line, markup=False)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+import operators
 from environments import Environments
 from integers import INTEGERS, quantize
 from reference import Arrays, Case, write_reference
@@ -33,16 +34,21 @@ NETWORKS = (*COUNTED, "mobilenet_v1", "minilm_16", "minilm_256", "gpt2_step", "n
 
 @dataclass(frozen=True)
 class Model:
-    """A model's name in the tables, its file, and a reference case; None: one is made of random inputs."""
+    """A model's name in the tables, its file, and a reference case; None: one is made of random inputs.
+
+    Args:
+        rounding: what its own types leave of a result, in parts of the largest.
+    """
 
     label: str
     file: Path
     case: Case | None = None
+    rounding: float = 0.0
 
     @property
     def spread(self) -> float:
         """By how much right outputs may differ, in parts of the largest."""
-        return self.case.spread if self.case is not None else 0.0
+        return max(self.rounding, self.case.spread if self.case is not None else 0.0)
 
     @cached_property
     def digest(self) -> str:
@@ -65,13 +71,15 @@ def trained_floats() -> tuple[str, ...]:
 
 def groups() -> dict[str, Sequence[str]]:
     """Names that stand for several models."""
-    return {"networks": NETWORKS, "integers": INTEGERS, "trained": trained_floats()}
+    rows = {f"operators-{family}": names for family, names in operators.families().items()}
+    found = {"networks": NETWORKS, "integers": INTEGERS, "trained": trained_floats()}
+    return {**found, "operators": tuple(operators.OPERATORS), **rows}
 
 
 def _is_known(name: str) -> bool:
     if name.endswith(SUFFIXES):
         return Path(name).is_file()
-    if name in NETWORKS or trained_file(name) is not None:
+    if name in NETWORKS or name in operators.OPERATORS or trained_file(name) is not None:
         return True
     return name.endswith("_int8") and name.removesuffix("_int8") in NETWORKS
 
@@ -97,7 +105,12 @@ class Models:
             if name.endswith(SUFFIXES):
                 problems.append(Diagnostic("E0006", f"there is no file {name}"))
                 continue
-            near = difflib.get_close_matches(name, [*known, *NETWORKS, *known["trained"], *INTEGERS], 1)
+            every = [*known, *NETWORKS, *known["trained"], *INTEGERS, *operators.OPERATORS]
+            if not TRAINED.is_dir() and name in INTEGERS:
+                title = f"{name} is a trained model, and there is no folder {TRAINED}"
+                problems.append(Diagnostic("E0006", title, fix="name the folder of trained models in STERNA_MODELS"))
+                continue
+            near = difflib.get_close_matches(name, every, 1)
             fix = f"did you mean {near[0]}? ci/bench --help lists all" if near else "ci/bench --help lists all"
             problems.append(Diagnostic("E0006", f'there is no model "{name}"', fix=fix))
         if problems:
@@ -119,6 +132,11 @@ class Models:
     def _model(self, name: str) -> Model:
         if name.endswith(SUFFIXES):
             return Model(Path(name).stem, Path(name).resolve())
+        if name in operators.OPERATORS:
+            target = self.folder / "operators" / f"{name}.onnx"
+            operators.write(name, target)
+            # Half floats have eleven bits.
+            return Model(name, target, rounding=2.0**-8 if name.startswith("half-") else 0.0)
         trained = trained_file(name)
         return Model(name, self._written(name)) if trained is None else Model(name, trained, _case(trained.parent))
 

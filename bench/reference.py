@@ -76,8 +76,11 @@ def _onnx(model: Path) -> Case:
 def _random_onnx(given: Any, random: np.random.Generator) -> Any:
     # Of open sizes the first is a batch, the others are lengths.
     shape = [n if isinstance(n, int) and n > 0 else 128 if axis else 1 for axis, n in enumerate(given.shape)]
+    if given.type == "tensor(bool)":
+        return random.random(shape) < 0.5
     if "int" not in given.type:
-        return random.standard_normal(shape, dtype=np.float32)
+        drawn = random.standard_normal(shape, dtype=np.float32)
+        return drawn.astype(np.float16) if given.type == "tensor(float16)" else drawn
     kind = np.int64 if "64" in given.type else np.int32
     constant = {"attention_mask": 1, "token_type_ids": 0}.get(given.name)
     # Drawn in any case, so that the others are the same with and without a mask.

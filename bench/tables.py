@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -11,11 +11,14 @@ from rich.table import Table
 from layers import Layer
 from machine import Limits
 from models import COUNTED
+from operators import OPERATORS
 
 Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """By peer, then stage."""
 
 OWN = "sterna"
+#: Below so many times a peer's speed, one layer makes a user leave.
+CLIFF = 0.85
 
 
 def _time(us: float) -> str:
@@ -61,10 +64,36 @@ def latency(
             f"{100 * share:.0f}" if share else "-",
         )
     if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        mean = _mean(ratios)
         label = f"geometric mean of {len(ratios)} of {len(counted)}"
         table.add_row(label, *("" for _ in peers), f"{mean:.2f}", f"least {min(ratios):.2f}")
     return table
+
+
+def by_family(results: Mapping[str, Records], threads: int) -> Table:
+    """Operators by family: how far ahead of the fastest peer, and which rows are behind; the slowest family first."""
+    found: dict[str, dict[str, float]] = {}
+    for name, records in results.items():
+        if name in OPERATORS and (factor := ratio(records, str(threads))) is not None:
+            found.setdefault(OPERATORS[name].family, {})[name] = factor
+    every = [factor for rows in found.values() for factor in rows.values()]
+    behind = sum(factor < 1 for factor in every)
+    title = (
+        f"{threads} threads: {len(every)} operators, {behind} below 1, {sum(f < CLIFF for f in every)} below {CLIFF}"
+    )
+    table = Table("family", "rows", "x fastest peer", "least", f"rows below {CLIFF}", title=title)
+    for family, rows in sorted(found.items(), key=lambda item: _mean(item[1].values())):
+        slow = [f"{name.removeprefix(family + '-')} {factor:.2f}" for name, factor in rows.items() if factor < CLIFF]
+        mean, least = _mean(rows.values()), min(rows.values())
+        table.add_row(family, str(len(rows)), f"{mean:.2f}", f"{least:.2f}", ", ".join(slow))
+    if every:
+        table.add_row("all", str(len(every)), f"{_mean(every):.2f}", f"{min(every):.2f}", "")
+    return table
+
+
+def _mean(factors: Collection[float]) -> float:
+    """The geometric one."""
+    return math.exp(sum(map(math.log, factors)) / len(factors))
 
 
 def start(results: Mapping[str, Records]) -> Table:

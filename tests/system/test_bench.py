@@ -76,6 +76,51 @@ def test_unknown_models_are_told_together(tmp_path: Path) -> None:
     assert "there is no file absent.onnx" in said.stderr
 
 
+def test_without_trained_models_their_folder_is_named(
+    module: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = module("models")
+    monkeypatch.setattr(models, "TRAINED", tmp_path / "absent")
+    with pytest.raises(SternaError) as problem:
+        models.Models(tmp_path, None).find(["mlperf_tiny_kws_int8"])
+    assert problem.value.codes == ("E0006",)
+    assert str(tmp_path / "absent") in str(problem.value)
+    assert "STERNA_MODELS" in str(problem.value)
+
+
+def test_operators_of_every_family(module: Callable[[str], Any]) -> None:
+    """Enough rows, of distinct names, each of a family; those of a sample are models that ONNX takes."""
+    operators = module("operators")
+    assert len(operators.OPERATORS) >= 250
+    assert sum(map(len, operators.families().values())) == len(operators.OPERATORS)
+    for names in operators.families().values():
+        onnx.checker.check_model(operators.OPERATORS[names[-1]].make())
+
+
+def test_families_name_their_cliffs(module: Callable[[str], Any]) -> None:
+    tables = module("tables")
+    names = module("operators").families()["grouped"][:3]
+
+    def records(own: float, other: float) -> dict[str, Any]:
+        return {peer: {"1": {"us": us, "wrong": False}} for peer, us in (("sterna", own), ("onnxruntime", other))}
+
+    results = dict(zip(names, (records(10, 40), records(10, 1), records(10, 9)), strict=True))
+    table = tables.by_family(results, 1)
+    assert table.title is not None
+    assert table.title.startswith("1 threads: 3 operators, 2 below 1, 1 below 0.85")
+    family, count, mean, least, cliffs = (next(iter(column.cells)) for column in table.columns)
+    assert (family, count, mean, least) == ("grouped", "3", "0.71", "0.10")
+    assert cliffs == f"{names[1].removeprefix('grouped-')} 0.10"
+
+
+def test_an_operator_is_measured(tmp_path: Path) -> None:
+    options = ("--peers", "sterna", "--threads", "1", "--rounds", "1", "--turn-ms", "1")
+    said = bench(tmp_path, *options, "operators-cast", "half-softmax-12x128x128")
+    assert said.returncode == 0, said.stderr
+    assert "│ cast-half" in said.stdout
+    assert "wrong by" not in said.stdout
+
+
 def test_a_file_is_measured(tmp_path: Path) -> None:
     model = SmallModel(1, 8)
     onnx.save(model.done(model("Relu", model("MatMul", "x", model.weight(8, 4)))), tmp_path / "small.onnx")
