@@ -17,7 +17,7 @@ from sterna.te.tensor import Kernel, Tensor, compute, placeholder
 
 #: Ends of ranges, ties, subnormal numbers of 16 bits, and what is no number.
 SPECIAL = (np.nan, np.inf, -np.inf, 0.5, -0.5, 2.5, 3e9, -3e9, 1e30, 65504.0, 65520.0, 1e-7, 6e-8, -1e-5)
-VECTORS = 3  # whole vectors of each; one more element makes a tail
+VECTORS = 3  # whole vectors of each; one more element, or all but one of a vector, makes a tail
 
 
 def idioms_of(target: Target) -> list[Idiom]:
@@ -34,7 +34,8 @@ def kernel_of(target: Target) -> tuple[Schedule, dict[str, np.ndarray]]:
     widths: dict[str, int] = {}
     for number, idiom in enumerate(idioms_of(target)):
         lanes = idiom.lanes or target.lanes(32)
-        arrays = _operands(idiom, VECTORS * lanes + 1, number)
+        rest = lanes - 1 if idiom.operation == "load_part" else 1
+        arrays = _operands(idiom, VECTORS * lanes + rest, number)
         operands = [placeholder(f"x{number}{name}", a.shape, dtypes.from_numpy(a.dtype)) for name, a in arrays.items()]
         output = compute(f"y{number}", operands[0].shape, partial(_element, idiom, operands))
         inputs += operands
@@ -60,6 +61,8 @@ def _element(idiom: Idiom, tensors: list[Tensor], i: Int) -> E.Expr:
         return E.unary(idiom.operation, operands[0])
     if idiom.operation in E.BINARY:
         return E.binary(idiom.operation, *operands)
+    if idiom.operation == "load_part":
+        return operands[0]
     result = {"widen": "float32", "narrow": idiom.dtype}.get(idiom.operation, idiom.operation.removeprefix("to_"))
     return E.cast(operands[0], result)
 

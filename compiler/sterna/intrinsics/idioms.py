@@ -22,7 +22,8 @@ class Idiom:
 
     Args:
         operation: of `te.expr.UNARY` or `BINARY`; "fma"; "to_int32" and the like, conversions of a float that clamp;
-            "widen" and "narrow", between a float of 16 bits and float32.
+            "widen" and "narrow", between a float of 16 bits and float32; "load_part", the first $b elements of a vector
+            at the address $a, and zeros.
         dtype: of the operands; of "narrow", of the result.
         lanes: how many elements it takes, 0 for any number.
         parts: whether vectors of twice as many lanes, four times and so on are done in parts.
@@ -163,7 +164,22 @@ def _sign_flips() -> Iterable[Idiom]:
             )  # fmt: skip
 
 
-IDIOMS: tuple[Idiom, ...] = (*_fused(), *_extrema(), *_conversions(), *_products(), *_sign_flips())
+def _partial_loads() -> Iterable[Idiom]:
+    """A part of a vector by one load with a mask, where C would load and join several pieces."""
+    for dtype in ("float32", "int32", "uint32"):
+        for lanes, feature in ((4, "avx512vl"), (8, "avx512vl"), (16, "avx512f")):
+            name = f"__builtin_ia32_loadups{32 * lanes}_mask"
+            yield Idiom(
+                "load_part", dtype, lanes, ((feature,),),
+                c=f"($T){name}((const void *)$a, (floats){{0}}, (uint{max(lanes, 8)}_t)((1u << $b) - 1))",
+                c_before=("typedef float floats __attribute__((vector_size($bytes)));",),
+                c_when=f"__has_builtin({name})",
+            )  # fmt: skip
+
+
+IDIOMS: tuple[Idiom, ...] = (
+    *_fused(), *_extrema(), *_conversions(), *_products(), *_sign_flips(), *_partial_loads(),
+)  # fmt: skip
 #: Where a part of a vector is loaded or stored by one instruction with a mask: least bits of an element, and the
 #: features of which each member is enough.
 MASKED_ACCESS: tuple[tuple[int, tuple[str, ...]], ...] = ((32, ("avx2",)), (8, ("avx512bw",)))

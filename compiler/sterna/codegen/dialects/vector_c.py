@@ -202,7 +202,9 @@ class VectorC(CFamily):
         if stride == 1 and active is None:
             return f"*(const {vector}u *)({base} + {index})"
         if stride == 1:
-            return f"{self.helper('load_part', dtype, lanes)}({base} + {index}, {active})"
+            # What is as long as a shorter vector is one load anyway.
+            name = "load_front" if active is not None and active.bit_count() == 1 else "load_part"
+            return f"{self.helper(name, dtype, lanes)}({base} + {index}, {active})"
         return f"{self.helper('gather', dtype, lanes)}({base} + {index}, {stride}, {active or lanes})"
 
     def store(self, dtype: str, base: str, index: str, value: str, lanes: int, stride: int, active: int | None) -> str:
