@@ -311,6 +311,60 @@ def test_partition_at_any_place(before: int, after: int, step: int, rows: int) -
     run(partitioned(kernel, rows))
 
 
+def dilated_sums(size: int, rate: int, taps: int, before: int, after: int) -> Schedule:
+    """A convolution of a padded image of which each part of the result adds up the taps within the image."""
+    x, w = placeholder("x", (size, size, 3)), placeholder("w", (taps, taps, 3, 8))
+
+    def pad(i: Int, j: Int, c: Int) -> Expr:
+        inside = E.both(E.in_range(i - before, size), E.in_range(j - before, size))
+        assert inside is not None
+        place = [maximum(minimum(n - before, size - 1), 0) for n in (i, j)]
+        return E.select(inside, x[(*place, c)], 0.0)
+
+    whole = before + size + after
+    padded = compute("padded", (whole, whole, 3), pad)
+    kh, kw, ci = reduce_axis("kh", taps), reduce_axis("kw", taps), reduce_axis("ci", 3)
+
+    def element(i: Int, j: Int, c: Int) -> Expr:
+        value = padded[i + kh.var * rate, j + kw.var * rate, ci.var]
+        return total(value * w[kh.var, kw.var, ci.var, c], kh, kw, ci)
+
+    count = whole - (taps - 1) * rate
+    sums = compute("sums", (count, count, 8), element, ["i", "j", "c"])
+    out = compute("out", (count, count, 8), lambda i, j, c: sums[i, j, c] + 1.0, ["i", "j", "c"])
+    s = Schedule(Kernel("dilated_sums", (x,), (w,), (out,)))
+    s.inline("padded")
+    s.split("out", "j", 2)
+    s.reorder("out", "i", "j.o", "c", "j.i")
+    s.compute_at("sums", "out", "j.o", "stack")
+    s.partition("out", "i", "j")
+    return s
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize(
+    ("size", "rate", "taps", "before", "after"), [(7, 5, 3, 5, 5), (6, 2, 3, 2, 2), (4, 3, 2, 6, 7), (5, 6, 3, 4, 9)]
+)
+def test_partition_leaves_out_terms_that_are_zero(
+    size: int, rate: int, taps: int, before: int, after: int, parallel: bool
+) -> None:
+    """No part asks where an element lies, and what reads padding is not read: of the whole image fewer products."""
+    s = dilated_sums(size, rate, taps, before, after)
+    if parallel:
+        s.parallel("out", "i")
+    lowered = lower(s)
+    assert not any(isinstance(e, E.Select) for x in P.walk(lowered.body) if (v := P.value_of(x)) for e in E.walk(v))
+    run(s)
+    run(s, "c")
+
+
+def test_partition_of_what_tasks_are_split_from_is_refused() -> None:
+    s = dilated_sums(7, 5, 3, 5, 5)
+    outer, _ = s.split("out", "i", 2)
+    s.parallel("out", outer)
+    assert code(lambda: lower(s)) == "E0303"
+
+
 # ---------------------------------------------------------------- illegal steps
 def _narrow_and(step: str, *arguments: Any) -> None:
     s = Schedule(matmul(2, 3, 4, True))

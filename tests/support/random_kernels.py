@@ -102,6 +102,21 @@ def convolution(k: Kernels) -> Value:
     return k.epilogue(y)
 
 
+def dilated_convolution(k: Kernels) -> Value:
+    """With rates and padding near the image's size: most taps read padding, some of them nothing else."""
+    spatial = k.number(1, 2)
+    kernel, sizes = [k.number(1, 4) for _ in range(spatial)], [k.number(1, 9) for _ in range(spatial)]
+    rates, strides = [k.number(1, 10) for _ in range(spatial)], [k.number(1, 2) for _ in range(spatial)]
+    spans = [(f - 1) * r + 1 for f, r in zip(kernel, rates, strict=True)]
+    before = [k.number(0, span + 3) for span in spans]
+    after = [max(span - size - b, 0) + k.number(0, 9) for span, size, b in zip(spans, sizes, before, strict=True)]
+    x = k.input(k.number(1, 2), *sizes, cin := k.size(17))
+    x = k.builder.add("pad", x, before=(0, *before, 0), after=(0, *after, 0), mode="constant", value=0.0)
+    w = k.builder.constant(k.data(*kernel, cin, k.size(100)))
+    y = k.builder.add("conv", x, w, strides=tuple(strides), dilations=tuple(rates), groups=1)
+    return k.epilogue(y)
+
+
 def few_bits(k: Kernels, *shape: int, dtype: str, constant: bool = False) -> Value:
     """An input or a constant of bytes."""
     k.seed += 1
@@ -281,8 +296,8 @@ def movement(k: Kernels) -> Value:
 
 
 FAMILIES = (integer_product, integer_convolution,
-    matmul, convolution, depthwise, transposed_convolution, pool, softmax, reduction, normalization,
-    extreme, cumulative, elementwise, transpose, gather, movement,
+    matmul, convolution, dilated_convolution, depthwise, transposed_convolution, pool, softmax, reduction,
+    normalization, extreme, cumulative, elementwise, transpose, gather, movement,
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -53,15 +53,36 @@ class Nest:
         region: the part of the stage that is computed.
         bound: values of axes that are known: those of loops entered, and what follows from them.
         tiles: by the outer axis of an uneven split, the tile that is being emitted, where that is decided.
+        reduced: (first, end) of reduced axes of which not all iterations are wanted.
+        cuts: the positions at which axes are still to be cut into parts; parts: (first, end) of the part of an axis
+            that is being emitted, where it was.
     """
 
     stage: StageSchedule
     region: Region
     bound: dict[str, Int] = field(default_factory=dict)
     tiles: dict[str, Tile] = field(default_factory=dict)
+    reduced: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    cuts: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def fork(self) -> Nest:
-        return Nest(self.stage, self.region, dict(self.bound), dict(self.tiles))
+        return replace(self, bound=dict(self.bound), tiles=dict(self.tiles))
+
+    def part(self, axis: str, first: int, end: int) -> Nest:
+        """A copy in which an axis has the iterations first <= i < end alone."""
+        at = [a.name for a in self.stage.tensor.axes].index(axis)
+        least, extent = list(self.region.least), list(self.region.extent)
+        least[at], extent[at] = least[at] + first, as_int(end - first)
+        nest = self.fork()
+        nest.region = Region(tuple(least), tuple(extent))
+        nest.cuts = {a: c for a, c in self.cuts.items() if a != axis}
+        nest.parts = {**self.parts, axis: (first, end)}
+        return nest
+
+    def to_cut(self, leaf: str) -> str | None:
+        """The axis of which a leaf is a part, if it is still to be cut."""
+        return next((axis for axis in self.cuts if leaf in self.stage.leaves_of(axis)), None)
 
     def full_tile(self, outer: str) -> Nest:
         """A copy in which an uneven split is within its full tiles."""
@@ -108,6 +129,9 @@ class Nest:
         for a, extent in zip(self.stage.tensor.axes, self.region.extent, strict=True):
             if a.name == axis:
                 return extent
+        if axis in self.reduced:
+            first, end = self.reduced[axis]
+            return as_int(end - first)
         return next(a.extent for a in self.stage.axes if a.name == axis)
 
     def remainder(self, axis: str) -> Remainder | None:
@@ -180,6 +204,7 @@ class Nest:
         loop determines, if there is one."""
         values: dict[Atom, Int] = {}
         least = dict(zip((a.name for a in self.stage.tensor.axes), self.region.least, strict=True))
+        least |= {name: as_int(first) for name, (first, _) in self.reduced.items()}
         for axis in self.stage.tensor.axes if spatial_only else self.stage.axes:
             value = self.value(axis.name)
             if value is None:

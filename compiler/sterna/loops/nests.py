@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from sterna.abi import aligned
 from sterna.errors import error
 from sterna.intrinsics import Form
 from sterna.ir import dtypes
-from sterna.ir.extremum import Extremum
+from sterna.ir.extremum import Extremum, maximum, minimum
 from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import REGISTER, SCRATCH, TILE, Memory, Scope
 from sterna.loops import program as P
@@ -37,6 +38,8 @@ from sterna.schedule.decisions import RaggedTail, Split, StageSchedule
 from sterna.schedule.matching import match
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
+from sterna.te.axis import Axis
+from sterna.te.conditions import cuts, terms_in
 from sterna.te.expr import Reduce
 from sterna.te.layout import dense_strides, most_elements
 from sterna.te.tensor import Tensor
@@ -79,6 +82,9 @@ class Nests(Bodies):
         """The loops that compute a region of a stage: one nest, or one for every part of a partitioned stage."""
         if not s.partitioned:
             return self._moved(s, self._level(Cursor(Nest(s, region))))
+        if within := self._reduced_within(s):
+            cut = {a.name: self._cuts(s, within, a) for a in s.tensor.axes if a.name in s.partitioned}
+            return self._moved(s, self._level(Cursor(Nest(s, region, cuts=cut))))
         body = self.bodies[s.name]
         parts: list[Stmt] = []
         for part in parts_of(body, s.tensor, s.partitioned):
@@ -95,6 +101,62 @@ class Nests(Bodies):
             parts.append(seq(*lets, self._level(Cursor(Nest(s, replace(clipped, least=tuple(least)))))))
         self.bodies[s.name] = body
         return seq(*parts)
+
+    def _reduced_within(self, s: StageSchedule) -> list[StageSchedule]:
+        """The sums that are computed within the loops of a stage, of which each element reads the one at its place."""
+        own = tuple(a.var for a in s.tensor.axes)
+        read = {load.tensor.name for load in E.loads(self.bodies[s.name]) if load.indices == own}
+        within = (self.stages[n] for n in self.order if n in read and n in self.stages)
+        return [r for r in within if r.attach is not None and r.attach[0] == s.name and isinstance(r.body, Reduce)]
+
+    def _cuts(self, s: StageSchedule, within: Sequence[StageSchedule], axis: Axis) -> list[int]:
+        """The positions along an axis of a stage where conditions of the sums within it change."""
+        found: set[int] = set()
+        for r in within:
+            body, own = self.bodies[r.name], r.tensor.axes[s.tensor.axes.index(axis)]
+            assert isinstance(body, Reduce)
+            found.update(cuts(body.a, own, body.axes))
+        return sorted(found)
+
+    def _parts(self, cursor: Cursor, axis: str) -> Stmt:
+        """The rest of a nest for every part of an axis, whose loop comes next."""
+        nest, s = cursor.nest, cursor.nest.stage
+        parts = [nest.part(axis, first, end) for first, end in pairwise(nest.cuts[axis])]
+        if s.annotations.get(cursor.leaf) != "parallel":
+            return seq(*(self._level(cursor.within(part)) for part in parts))
+        if cursor.leaf != axis:
+            self.refuse(
+                f"{axis} of stage {s.name} is cut into parts, and tasks are made of it", "make others the tasks"
+            )
+        self.n_tasks = extent = nest.extent(axis)
+        task = self.symbol(s, axis, extent)
+        body: Stmt | None = None
+        for part in reversed(parts):
+            first, end = part.parts[axis]
+            place = self.symbol(s, axis, end - first)
+            inside = P.LetIndex(place, maximum(minimum(of(task) - first, end - first - 1), 0))
+            here = seq(inside, self._bind(cursor.within(part), of(place)))
+            body = here if body is None else P.If(of(task), as_int(end), here, body)
+        assert body is not None
+        return P.For(task, extent, "parallel", body)
+
+    def _sum_within(self, s: StageSchedule, region: Region, around: Nest) -> Stmt:
+        """The loops of a stage that is placed in a nest: of a sum in a part of its domain, over the terms that are not
+        zero there."""
+        body = self.bodies[s.name]
+        if not around.parts or s not in self._reduced_within(around.stage):
+            return self.stage(s, region)
+        assert isinstance(body, Reduce)
+        at = {
+            a: around.parts[b.name]
+            for a, b in zip(s.tensor.axes, around.stage.tensor.axes, strict=True)
+            if b.name in around.parts
+        }
+        terms = terms_in(body, at)
+        self.bodies[s.name] = terms.body
+        nest = self._level(Cursor(Nest(s, region, reduced=terms.ranges)))
+        self.bodies[s.name] = body
+        return nest
 
     def _moved(self, s: StageSchedule, nest: Stmt) -> Stmt:
         """The nest of a stage that is transferred, with copies for its stores; others as they are."""
@@ -119,6 +181,8 @@ class Nests(Bodies):
         leaf = cursor.leaf
         if s.tensorized is not None and leaf == s.tensorized.first:
             return self._tensorized(cursor)
+        if (axis := nest.to_cut(leaf)) is not None:
+            return self._parts(cursor, axis)
         if nest.settled(leaf):
             return self._placed(cursor)
         if leaf in s.reduction_leaves:
@@ -126,7 +190,11 @@ class Nests(Bodies):
                 saved = dict(self.places)
                 prologue, places = self._prologue(nest)
                 self.places.update(places)
-                phases = (Phase.INIT, Phase.UPDATE, *([Phase.STORE] if s.name in self.tiles else []))
+                phases = [Phase.INIT]
+                if all(first < end for first, end in nest.reduced.values()):
+                    phases.append(Phase.UPDATE)
+                if s.name in self.tiles:
+                    phases.append(Phase.STORE)
                 parts = [self._level(cursor.during(phase)) for phase in phases]
                 self.places = saved
                 return seq(*prologue, *parts)
@@ -259,7 +327,7 @@ class Nests(Bodies):
                 buffer = self._allocated(s, region)
                 parts.append(P.Alloc(buffer))
                 self.places[name] = Place(buffer, region.least)
-            parts.append(self.stage(s, region))
+            parts.append(self._sum_within(s, region, nest))
         parts.append(self._level(cursor.inward()))
         self.places, self.taken = saved, taken
         return seq(*parts)

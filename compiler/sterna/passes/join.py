@@ -12,6 +12,7 @@ from sterna.ir.graph import Graph, Node
 from sterna.passes.attention import find_attention
 from sterna.passes.context import PassContext
 from sterna.passes.fuse import Group
+from sterna.passes.padded import find_padded
 from sterna.passes.partition import Partition
 from sterna.passes.separable import find_separable
 from sterna.passes.stages import Grouped
@@ -20,7 +21,7 @@ from sterna.targets.target import Target
 Chains = tuple[tuple[Node, ...], ...]
 
 #: What finds the nodes of kernels, in order and disjoint, in one graph; those of its regions are asked for apart.
-RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (find_separable, find_attention)
+RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (find_separable, find_attention, find_padded)
 
 
 def join(grouped: Grouped, context: PassContext) -> Grouped:

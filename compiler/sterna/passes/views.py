@@ -71,8 +71,8 @@ class Views:
     def computing(self, pads: Collection[Node]) -> Views:
         """The decisions with pads that a kernel computes among other things: they are no matter of storage, and nothing
         but that kernel makes or reads what would have lain within their results."""
-        within = {value for pad in pads for value in pad.operands}
-        parents = {value: view for value, view in self.parents.items() if value not in within}
+        padded = {pad.output for pad in pads}
+        parents = {value: view for value, view in self.parents.items() if view.parent not in padded}
         return Views(parents, set(self.removed), {node: w for node, w in self.written.items() if node not in pads})
 
     def storage(self, value: Value) -> Storage:

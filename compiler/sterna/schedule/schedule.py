@@ -216,7 +216,9 @@ class Schedule:
     def partition(self, stage: str, *axes: str) -> None:
         """Computes a stage part by part: each part is what is left of its domain between the positions along these axes
         at which the stage's conditions change (loop partitioning), so that no element asks for what its part settles.
-        A stage that pads another one becomes loops over the border and loops over the interior."""
+        A stage that pads another one becomes loops over the border and loops over the interior. Where sums are placed
+        within the stage, their conditions count too, and in each part they add up what is not zero there: of a
+        convolution of a padded image, the taps that do not read padding alone."""
         s: StageSchedule = self._step("partition", stage, *axes)
         own = [a.name for a in s.tensor.axes]
         if stray := [a for a in axes if a not in own]:

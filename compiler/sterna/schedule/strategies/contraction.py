@@ -7,8 +7,10 @@ Matrix Multiplication, 2008, with the micro-kernel written out). The epilogue is
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import gcd
 
 from sterna.ir import dtypes
@@ -34,7 +36,9 @@ from sterna.schedule.strategies.tasks import (
     shared,
     wanted_tasks,
 )
+from sterna.te import expr as E
 from sterna.te.axis import Axis
+from sterna.te.conditions import cuts
 from sterna.te.expr import Load
 from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel, Tensor
@@ -94,27 +98,83 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     lanes = contraction.picked or context.lanes(kernel)
     cycles = least_cycles(contraction, lanes * context.target.rate)
     rows, vectors = largest_tile(contraction, context, lanes, cycles)
+    parts = padded_rows(contraction)
     # What is picked for one vector serves no other.
-    tile = register_tile(contraction, lanes, context, (rows, 1 if contraction.picked else vectors))
+    most = (rows, 1 if contraction.picked else vectors)
+    lengths = parts.get(contraction.rows[-1]) if contraction.rows else None
+    tile = register_tile(contraction, lanes, context, most, lengths)
     loops = split_tiles(s, out, contraction, tile)
     s.reorder(out, loops.columns, *loops.rows, *loops.inner, loops.vector, loops.lane)
-    place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context)
+    if parts:
+        place = part_tasks(s, out, loops, contraction, parts, cycles, context)
+    else:
+        place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, place, contraction, tile, context)
     return s
 
 
+def padded_rows(contraction: Contraction) -> dict[Axis, tuple[int, ...]]:
+    """The row axes along which the left operand is padded in the kernel itself, and into parts of which lengths they
+    are cut where a tap of the window begins or ceases to read padding alone."""
+    left, reduction = contraction.left, contraction.stage.reduction
+    assert isinstance(left.tensor, Tensor)
+    if left.tensor.body is None or reduction is None:
+        return {}
+    padded = E.substitute_index(left.tensor.body, dict(zip(left.tensor.axes, left.indices, strict=True)))
+    found: dict[Axis, tuple[int, ...]] = {}
+    for row in contraction.rows:
+        if all(a.extent.is_const for a in (row, *reduction.axes)):
+            at = cuts(padded, row, reduction.axes)
+            if len(at) > 2:
+                found[row] = tuple(end - first for first, end in pairwise(at))
+    return found
+
+
+def part_tasks(
+    s: Schedule,
+    out: str,
+    loops: TileLoops,
+    contraction: Contraction,
+    parts: Collection[Axis],
+    cycles: int,
+    context: Context,
+) -> str:
+    """Cuts rows into parts of which each has its own taps, and makes the tasks; returns the axis of one tile.
+
+    Tasks have to be whole iterations of one loop: panels of columns where there are as many as cores share, else those
+    of a row axis.
+    """
+    names = {a: o.name for a, o in zip(contraction.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    s.partition(out, *(names[a] for a in parts))
+    panels = size(extent_of(s.stages[out], loops.columns))
+    cores = context.target.cores
+    if shared(context.target, cycles):
+        if panels % cores and panels < 4 * cores and len(loops.rows) > 1:
+            lead = max(loops.rows[:-1], key=lambda r: size(extent_of(s.stages[out], r)))
+            s.reorder(out, lead, loops.columns, *(r for r in loops.rows if r != lead))
+            s.parallel(out, lead)
+        else:
+            s.parallel(out, loops.columns)
+    return loops.rows[-1]
+
+
 def register_tile(
-    contraction: Contraction, lanes: int, context: Context, most: tuple[int, int] | None = None
+    contraction: Contraction,
+    lanes: int,
+    context: Context,
+    most: tuple[int, int] | None = None,
+    lengths: Sequence[int] | None = None,
 ) -> RegisterTile:
     """The tile of the least estimated time.
 
     Args:
         most: rows and vectors that it may have; as many as caches and registers hold if it is None.
+        lengths: of the parts that the rows are computed in, if they are cut into any.
     """
     vectors = -(-size(contraction.columns.extent) // lanes)
     rows, vectors = tile_shape(
-        size(contraction.rows[-1].extent) if contraction.rows else 1,
+        tuple(lengths) if lengths else (size(contraction.rows[-1].extent) if contraction.rows else 1,),
         vectors,
         product([a.extent for a in contraction.inner]),
         context.target.vector_registers,
@@ -278,20 +338,28 @@ def rows_in_cache(contraction: Contraction, context: Context) -> int:
 
 @lru_cache(maxsize=4096)
 def tile_shape(
-    rows: int, vectors: int, depth: int, registers: int, rate: float, loads: float, lanes: int, most: tuple[int, int]
+    rows: tuple[int, ...],
+    vectors: int,
+    depth: int,
+    registers: int,
+    rate: float,
+    loads: float,
+    lanes: int,
+    most: tuple[int, int],
 ) -> tuple[int, int]:
-    """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`.
+    """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
+    in parts of so many.
 
     A step of the reduction is bound by its multiply-adds (`rate` per cycle) or by its loads (`loads` per cycle); a tile
     costs a few cycles to begin and to store.
     """
     best: tuple[float, int, int] | None = None
     for nv in range(1, min(vectors, 8, most[1]) + 1):
-        for mr in range(1, min(rows, registers, most[0]) + 1):
+        for mr in range(1, min(max(rows), registers, most[0]) + 1):
             if mr * nv + nv + 1 > registers and mr * nv > 1:
                 break
             cost = 0.0
-            for m, many_m in ((mr, rows // mr), (rows % mr, 1)):
+            for m, many_m in ((mr, sum(n // mr for n in rows)), *((n % mr, 1) for n in rows)):
                 for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
                     if m and n and many_m and many_n:
                         # Fewer than eight accumulators leave the pipeline waiting for each sum (latency 4, two ports).

@@ -58,7 +58,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     cycles = least_cycles(contraction, lanes * depth * context.target.rate)
     steps = -(-product([a.extent for a in contraction.inner]) // depth)
     mr, nv = tile_shape(
-        size(contraction.rows[-1].extent) if contraction.rows else 1,
+        (size(contraction.rows[-1].extent) if contraction.rows else 1,),
         -(-size(contraction.columns.extent) // lanes),
         steps,
         context.target.vector_registers - intrinsic.spare,

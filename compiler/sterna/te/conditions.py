@@ -1,0 +1,129 @@
+"""Where the conditions of an expression change, and what is left of it where they are settled.
+
+`select(0 <= h - 1 < 8, x[h - 1], 0)` changes at h = 1 and h = 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from sterna.ir.integer import Int, Symbol, as_int, of
+from sterna.te import expr as E
+from sterna.te.axis import Axis
+from sterna.te.expr import Expr, Reduce
+
+#: Where a comparison holds, as the sign of left - right: from which difference on it changes, and whether below.
+_CHANGES = {"lt": (0, True), "ge": (0, False), "le": (1, True), "gt": (1, False)}
+
+
+def cuts(body: Expr, axis: Axis, reduced: Sequence[Axis] = ()) -> list[int]:
+    """The positions along an axis where a condition changes, between 0 and the axis's extent.
+
+    Args:
+        reduced: axes that the condition may ask for too: where it changes for any of their values.
+    """
+    end = int(axis.extent)
+    found = {0, end}
+    for node in E.walk(body):
+        difference = _difference(node)
+        if not isinstance(node, E.Compare) or difference is None or node.op not in _CHANGES:
+            continue
+        beside = [a for a in reduced if a in difference.symbols() and a.extent.is_const]
+        if difference.symbols() != {axis, *beside}:
+            continue
+        step = difference.coefficient(axis)
+        if not step:
+            continue
+        for values in product(*(range(int(a.extent)) for a in beside)):
+            # step * position reaches `threshold` at the first position of the upper side, or falls below it there.
+            there = difference.substitute({a: as_int(n) for a, n in zip(beside, values, strict=True)})
+            threshold = _CHANGES[node.op][0] - int(there.const)
+            at = -(-threshold // step) if step > 0 else -threshold // -step + 1
+            found.add(min(max(at, 0), end))
+    return sorted(found)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A reduction in a part of its domain: (first, end) of what is left of each reduced axis that was cut, and the
+    body there."""
+
+    ranges: Mapping[str, tuple[int, int]]
+    body: Reduce
+
+
+def terms_in(body: Reduce, ranges: Mapping[Axis, tuple[int, int]]) -> Terms:
+    """The terms of a sum that are not zero in a part of its domain, where each lies between the first and the last one
+    along every reduced axis.
+
+    Args:
+        ranges: (first, end) of the axes of the part.
+    """
+    inside = {a: Symbol(a.name, first, end - 1) for a, (first, end) in ranges.items()}
+    left: dict[Axis, tuple[int, int]] = {}
+    for axis in body.axes:
+        if body.combiner != "sum" or not axis.extent.is_const or not _asked_for(body.a, axis):
+            continue
+        known = {a: of(s) for a, s in inside.items()}
+        there = [
+            n
+            for n in range(int(axis.extent))
+            if not _zero(settled(E.substitute_index(body.a, {**known, axis: as_int(n)})))
+        ]
+        left[axis] = (there[0], there[-1] + 1) if there else (0, 0)
+    inside |= {a: Symbol(a.name, first, max(end - 1, first)) for a, (first, end) in left.items()}
+    left_over = settled(E.substitute_index(body.a, {a: of(s) for a, s in inside.items()}))
+    element = E.substitute_index(left_over, {s: of(a) for a, s in inside.items()})
+    return Terms({a.name: r for a, r in left.items()}, replace(body, a=element))
+
+
+def _asked_for(body: Expr, axis: Axis) -> bool:
+    """Whether a condition of a body depends on an axis."""
+    differences = (_difference(node) for node in E.walk(body))
+    return any(difference is not None and axis in difference.symbols() for difference in differences)
+
+
+def _zero(term: Expr) -> bool:
+    """Whether a term is a product with zero; what it is multiplied by is a number."""
+    if isinstance(term, E.Binary) and term.op == "mul":
+        return _zero(term.a) or _zero(term.b)
+    return isinstance(term, E.Const) and term.value == 0
+
+
+def _difference(node: Expr) -> Int | None:
+    """left - right of a comparison of positions."""
+    if not isinstance(node, E.Compare):
+        return None
+    sides = []
+    for side in (node.a, node.b):
+        if isinstance(side, E.IndexValue):
+            sides.append(side.index)
+        elif isinstance(side, E.Const) and isinstance(side.value, int):
+            sides.append(Int({}, int(side.value)))
+        else:
+            return None
+    return sides[0] - sides[1]
+
+
+def settled(body: Expr) -> Expr:
+    """The body without the conditions that the bounds of its symbols decide."""
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, E.Compare) and (difference := _difference(node)) is not None and node.op in _CHANGES:
+            threshold, below = _CHANGES[node.op]
+            lo, hi = difference.bounds()
+            if hi is not None and hi < threshold:
+                return E.const(below, "bool")
+            if lo is not None and lo >= threshold:
+                return E.const(not below, "bool")
+        if isinstance(node, E.Binary) and node.op == "and":
+            for one, other in ((node.a, node.b), (node.b, node.a)):
+                if isinstance(one, E.Const):
+                    return other if one.value else one
+        if isinstance(node, E.Select) and isinstance(node.condition, E.Const):
+            return node.a if node.condition.value else node.b
+        return None
+
+    return E.rewrite(body, rule)
