@@ -40,6 +40,7 @@ from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.memory_plan import plan_memory
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.pack import pack
+from sterna.passes.phases import phases
 from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weights, schedule_kernels
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
@@ -153,6 +154,7 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("simplify", eliminate_identities),
     graph_pass("multiply-by-reciprocals", multiply_by_reciprocals),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
+    graph_pass("phases", phases),
     # Once equal nodes have become one: the sums of this one are not worth keeping.
     graph_pass("winograd", minimal_filtering.winograd, minimal_filtering.applies),
     graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),
