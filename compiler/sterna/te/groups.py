@@ -105,4 +105,4 @@ def _rebuilt(t: Tensor, split: Mapping[str, int], size: int, new: Mapping[str, T
         body: Expr = replace(t.body, a=E.rewrite(t.body.a, rule), index=index)
     else:
         body = E.rewrite(t.body, rule)
-    return Tensor(t.name, shape, t.dtype, axes, body, t.family)
+    return Tensor(t.name, shape, t.dtype, axes, body)
