@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
-from sterna.passes.fuse import fuse
 from sterna.passes.group_channels import group_channels
-from sterna.passes.kernels import Call, build_calls
+from sterna.passes.kernels import Call
 from sterna.passes.views import plan_views
-from sterna.targets.target import load_target
+from sterna.targets.description import load_target
 from sterna.te.groups import channels_of_group
 from sterna.te.interpreter import run_kernel
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel
+from support.partition import build_calls
 
 
 def call_of(groups: int, per_group: int, outputs: int, size: int, epilogue: bool) -> Call:
@@ -33,7 +33,7 @@ def call_of(groups: int, per_group: int, outputs: int, size: int, epilogue: bool
         y = b.add("relu", b.add("add", y, inputs[1]))
     graph = Graph("test", tuple(inputs), (y,), tuple(b.nodes))
     views = plan_views(graph)
-    (call,) = build_calls(graph, fuse(graph, views), views)
+    (call,) = build_calls(graph, views)
     return call
 
 
