@@ -46,7 +46,7 @@ class _Layout:
         self.held: dict[Value, Held] = {}
         self.made: dict[tuple[Value, Order], Value] = {}
         self.shuffled: dict[Value, tuple[Value, tuple[int, ...], tuple[Int, ...]]] = {}
-        self.users = graph.users()
+        self.users, self.producers = graph.users(), graph.producers()
         self.outputs = set(graph.outputs)
         self.reader: tuple[str, ...] = ()  # sources of the node at hand
 
@@ -190,7 +190,10 @@ class _Layout:
         """Operators whose attributes have an entry for every dimension."""
         base, order = self.hold(node.operands[0])
         # Operators that want channels last are padded after the transpose, where padding is a border of the result.
-        if node.op == "pad" and all(user.op in _CHANNELS_LAST for user in self.users.get(node.output, ())):
+        if node.op == "pad" and all(
+            user.op in _CHANNELS_LAST and not self.on_planes(user, (base, order))
+            for user in self.users.get(node.output, ())
+        ):
             return False
         back = inverse(order)
         moved = {}
@@ -200,6 +203,43 @@ class _Layout:
                 return False
             moved[name] = tuple(entries[n] for n in back)
         return self.emit(node, [base], order, **moved)
+
+    def pool(self, node: Node) -> bool:
+        """Pooling where the image lies, channels first: each of its planes is an image of one channel."""
+        base, order = self.hold(node.operands[0])
+        if not self.on_planes(node, (base, order)):
+            return False
+        batch, channels, *sizes = base.shape
+        planes = self.builder.reshape(base, (batch * channels, *sizes, ONE))
+        pooled = self.builder.add(node.op, planes, sources=node.sources, name=node.name, **node.attributes)
+        shape = (batch, channels, *pooled.shape[1:-1])
+        name = self.builder.name(f"{node.output.name}.channels_first")
+        whole = self.builder.add("reshape", pooled, shape=shape, sources=node.sources, result=name)
+        self.held[node.output] = (whole, order)
+        return True
+
+    def on_planes(self, node: Node, x: Held) -> bool:
+        """Whether a pooling of what is held is better done channels first: it would need a transpose that nothing else
+        does, rows are long enough for vectors, and neighbouring outputs read neighbouring elements."""
+        base, order = x
+        rank = len(order)
+        if node.op not in _POOLS or order != (0, *range(2, rank), 1) or moves_nothing(order, base):
+            return False
+        if node.attributes["strides"][-1] > _NEAR or not base.type.is_static or int(node.output.shape[-2]) < _LONG:
+            return False
+        origin = node.operands[0]
+        while (producer := self.producers.get(origin)) is not None and producer.op in ("pad", "transpose"):
+            (origin,) = producer.operands
+        return not self.wanted_last(origin)
+
+    def wanted_last(self, value: Value) -> bool:
+        """Whether a convolution reads a value, maybe pooled."""
+        for user in self.users.get(value, ()):
+            if user.op in _CHANNELS_LAST and user.op not in _POOLS:
+                return True
+            if user.op in ("pad", "transpose", *_POOLS) and self.wanted_last(user.output):
+                return True
+        return False
 
     def reduction(self, node: Node) -> bool:
         base, order = self.hold(node.operands[0])
@@ -317,7 +357,11 @@ class _Layout:
         return True
 
 
-_CHANNELS_LAST = ("conv", "conv_transpose", "max_pool", "sum_pool")
+_POOLS = ("max_pool", "sum_pool")
+_CHANNELS_LAST = ("conv", "conv_transpose", *_POOLS)
+#: Outputs of a row from which on vectors along it are worth while, and the largest step from one to the next at which
+#: their operands are picked from whole vectors.
+_LONG, _NEAR = 12, 2
 _PER_DIMENSION = {
     "expand": ("shape",),
     "pad": ("before", "after"),
@@ -333,8 +377,10 @@ _RULES: dict[str, Callable[[_Layout, Node], bool]] = {
     "gather": _Layout.gather,
     "log_softmax": _Layout.along_axis,
     "matmul": _Layout.matmul,
+    "max_pool": _Layout.pool,
     "reshape": _Layout.reshape,
     "softmax": _Layout.along_axis,
+    "sum_pool": _Layout.pool,
     "transpose": _Layout.transpose,
     **dict.fromkeys(_PER_DIMENSION, _Layout.per_dimension),
 }

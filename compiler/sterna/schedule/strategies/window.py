@@ -27,6 +27,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 WIDE = 2  # vectors of channels, where there are several sums: these lie in a row in memory
 
+NEAR = 2  # elements between lanes that are picked from whole vectors: two loads and a shuffle
+
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
     """The schedule of a kernel with one reduction whose last axis is contiguous in what it reads, else None."""
@@ -48,10 +50,11 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
 
 
 def channel_steps(stage: Tensor, context: Context) -> bool:
-    """Whether a reduction reads neighbouring channels (its last axis) where they are neighbours in memory, or one for
-    all of them."""
+    """Whether a reduction reads neighbouring channels (its last axis) where they are neighbours in memory, or nearly:
+    lanes are picked from whole vectors then; or one for all of them."""
     steps = [stride_of(load, stage.axes[-1], context.strides) for load in stage.reads()]
-    return 1 in steps and all(step in (0, 1) for step in steps)
+    near = (1, NEAR) if context.target.lanes(32) > 1 else (1,)
+    return any(step in near for step in steps) and all(step in (0, *near) for step in steps)
 
 
 def store_tiles(s: Schedule, out: str, stage: Tensor, acc: str, lanes: int, context: Context) -> None:
