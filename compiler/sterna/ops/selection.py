@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from sterna.ir import dtypes
 from sterna.ir.extremum import minimum
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int
+from sterna.ir.integer import ZERO, Int, as_int
 from sterna.loops.build import (
     Array,
     Index,
@@ -17,6 +18,7 @@ from sterna.loops.build import (
     Variable,
     both,
     either,
+    equal,
     integer,
     number,
     product,
@@ -24,12 +26,14 @@ from sterna.loops.build import (
     unflatten,
 )
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
-from sterna.ops.sorting import greater, make_heap, ranked, sift_down, sort, sort_heap
+from sterna.ops.sorting import Pairs, greater, key_type, kth_least, make_heap, ranked, sift_down, sort, sort_key
 from sterna.ops.types import axis_of, check_dtype, present, with_dim
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 Attributes = Mapping[str, Any]
+BLOCK = 32  # elements that are tested at once
+FEW = 32  # a row that is not worth screening
 
 
 # ---------------------------------------------------------------- top_k
@@ -51,32 +55,103 @@ def _top_k(p: ProgramBuilder, attributes: Attributes) -> None:
     outer = (*x.shape[:axis], *x.shape[axis + 1 :])
     if k == 0:
         return
+    most, longest = int(k.bounds()[1] or 1), int(extent.bounds()[1] or 1)
+    screened = longest > FEW and 2 * most <= longest
+    capacity = min(longest, 2 * most + 4 * BLOCK) + 2 * BLOCK if screened else extent
     with p.places(outer, "row") as at:
 
-        def element(n: Expr) -> Expr:
+        def element(n: Index) -> Expr:
             where: tuple[Index, ...] = (*at[:axis], n, *at[axis:])
             return x[where]
 
-        def before(i: Expr, j: Expr) -> Expr:
-            return ranked(element(i), element(j), i, j, attributes["largest"])
+        def key(n: Int) -> Expr:
+            return p.let(sort_key(element(n), attributes["largest"]), "key")
 
-        # A heap of the best k so far; its root is the worst of them, which a better one replaces.
-        kind = integer(extent)
-        heap = p.array("heap", kind, (k,))
-        with p.loop(k, "n") as n:
-            heap[n] = number(n, kind)
-        make_heap(p, heap, k, before)
-        with p.loop(extent, "n", start=k) as n:
-            candidate = number(n, kind)
-            with p.when(before(candidate, heap[0])):
-                heap[0] = candidate
-                sift_down(p, heap, E.const(0, kind), number(k, kind), before)
-        sort_heap(p, heap, k, before)
-        with p.loop(k, "n") as n:
-            chosen = heap[n]
+        def chosen(n: Int, place: Expr) -> None:
             to = (*at[:axis], n, *at[axis:])
-            values[to] = element(chosen)
-            indices[to] = E.cast(chosen, "int64")
+            values[to] = element(place)
+            indices[to] = E.cast(place, "int64")
+
+        pairs = Pairs(p, key_type(x.dtype), integer(extent), capacity)
+        if screened:
+            read: Callable[[Int], Expr] = key
+            if x.buffer.strides[axis] != 1:
+                # What lies apart is read once: it is looked at twice, and vectors want it side by side.
+                row = p.array("row_keys", key_type(x.dtype), (extent,))
+                with p.loop(extent, "n") as n:
+                    row[n] = key(n)
+                read = row.__getitem__
+            count = p.bound(_gather(p, pairs, read, extent, k), capacity)
+        else:
+            count = extent
+            with p.loop(extent, "n") as n:
+                pairs.put(n, key(n), number(n, pairs.places.dtype))
+        pairs.visit_sorted(count, k, chosen)
+
+
+def _gather(p: ProgramBuilder, pairs: Pairs, key: Callable[[Int], Expr], extent: Int, k: Int) -> Variable:
+    """Puts the pairs of the k least keys of a row, and of few others, into `pairs`; how many they are.
+
+    The least keys of several times k classes give a limit at once that only a little more than k keys do not exceed, so
+    most blocks are passed over as a whole. Where the limit lets too many through (rows in bad order, many equal keys),
+    those gathered so far give a lower one.
+    """
+    kind, place = pairs.keys.dtype, pairs.places.dtype
+    most, longest = int(k.bounds()[1] or 1), int(extent.bounds()[1] or 1)
+    n_classes = min(max(1 << (4 * most - 1).bit_length(), 4 * BLOCK), longest)
+    wanted = number(k, "int32")
+    lows = p.array("lows", kind, (1, n_classes))
+    p.fill(lows, dtypes.limits(kind)[1])
+    whole = extent // n_classes
+    with p.loop(whole, "round") as m, p.loop(n_classes, "class") as c:
+        lows[0, c] = E.minimum(lows[0, c], key(m * n_classes + c))
+    with p.loop(extent - whole * n_classes, "class") as c:
+        lows[0, c] = E.minimum(lows[0, c], key(whole * n_classes + c))
+    limit = p.variable("most", kth_least(p, lows, wanted))
+    count = p.variable("count", 0, place)
+
+    def put(n: Int) -> None:
+        mine = key(n)
+        pairs.put(count, mine, number(n, place))  # the next one comes over it if it does not belong to them
+        count.add(E.cast(mine <= limit.value, place))
+
+    full = pairs.capacity - 2 * BLOCK
+    with p.loop(extent // BLOCK, "block") as b:
+        some = p.variable("some", 0, "int32")
+        with p.loop(BLOCK, "n") as n:
+            some.set(E.binary("or", some.value, E.cast(key(b * BLOCK + n) <= limit.value, "int32")))
+        with p.when(unequal(some.value, 0)):
+            with p.when(count.value > number(full, place)):
+                limit.set(_keep_least(p, pairs, count, wanted))
+            with p.loop(BLOCK, "n") as n:
+                put(b * BLOCK + n)
+    with p.loop(extent, "n", start=extent // BLOCK * BLOCK) as n:
+        put(n)
+    return count
+
+
+def _keep_least(p: ProgramBuilder, pairs: Pairs, count: Variable, wanted: Expr) -> Expr:
+    """Keeps the pairs of the k least keys; of equal ones the first. What later keys must not exceed to belong to them:
+    one equal to the greatest kept comes behind it."""
+    kind = pairs.keys.dtype
+    with p.loop(pairs.capacity, "n", start=p.bound(count, pairs.capacity)) as n:
+        pairs.keys[0, n] = dtypes.limits(kind)[1]
+    kth = p.let(kth_least(p, pairs.keys, wanted))
+    below = p.variable("below", 0, "int32")
+    size = p.bound(count, pairs.capacity)
+    with p.loop(size, "n") as n:
+        below.add(E.cast(pairs.keys[0, n] < kth, "int32"))
+    room = p.variable("room", wanted - below.value)
+    count.set(0)
+    with p.loop(size, "n") as n:
+        mine, position = pairs.keys[0, n], pairs.places[0, n]
+        ties = p.let(both(equal(mine, kth), room.value > 0))
+        with p.when(ties):
+            room.add(-1)
+        with p.when(either(mine < kth, ties)):
+            pairs.put(count, mine, position)
+            count.add(1)
+    return E.select(equal(kth, dtypes.limits(kind)[0]), kth, kth - 1)
 
 
 # ---------------------------------------------------------------- non_zero, compress
@@ -95,6 +170,15 @@ def _room(array: Array, dimension: int, count: Variable) -> Expr:
     return count.value < number(array.shape[dimension], count.dtype)
 
 
+def _clear_behind(p: ProgramBuilder, array: Array, dimension: int, count: Variable) -> None:
+    """Zeros in the places of a dimension that were not filled."""
+    first = p.bound(count, array.shape[dimension])
+    outer, inner = array.shape[:dimension], array.shape[dimension + 1 :]
+    with p.nest(outer) as i, p.loop(array.shape[dimension], "n", start=first) as n, p.nest(inner) as j:
+        place: tuple[Index, ...] = (*i, n, *j)
+        array[place] = 0
+
+
 def _non_zero_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (x,) = present(types, 0)
     return (TensorType("int64", (as_int(x.rank), _size(attributes))), _count_type())
@@ -102,13 +186,13 @@ def _non_zero_types(types: Types, attributes: Attributes) -> tuple[TensorType, .
 
 def _non_zero(p: ProgramBuilder, attributes: Attributes) -> None:
     x, (places, total) = p.input(0), p.outputs
-    p.fill(places, 0)
     count = p.variable("count", 0, integer(product(x.shape)))
     with p.nest(x.shape) as i, p.when(unequal(x[i], 0)):
         with p.when(_room(places, 1, count)):
             for dimension, place in enumerate(i):
                 places[dimension, count] = number(place, "int64")
         count.add(1)
+    _clear_behind(p, places, 1, count)
     total[()] = E.cast(count.value, "int64")
 
 
@@ -128,7 +212,6 @@ def _compress(p: ProgramBuilder, attributes: Attributes) -> None:
     flat = attributes["axis"] is None
     axis = 0 if flat else axis_of(attributes["axis"], len(x.shape))
     extent = product(x.shape) if flat else x.shape[axis]
-    p.fill(kept, 0)
     count = p.variable("count", 0, integer(extent))
     # Entries beyond the tensor are left out, elements beyond the condition are not chosen.
     length = minimum(condition.shape[0], extent)
@@ -142,6 +225,7 @@ def _compress(p: ProgramBuilder, attributes: Attributes) -> None:
                     source: tuple[Index, ...] = (*i[:axis], n, *i[axis:])
                     kept[to] = x[source]
         count.add(1)
+    _clear_behind(p, kept, axis, count)
     total[()] = E.cast(count.value, "int64")
 
 
@@ -169,16 +253,19 @@ def _unique(p: ProgramBuilder, attributes: Attributes) -> None:
     rest = () if flat else (*x.shape[:axis], *x.shape[axis + 1 :])
     kind = integer(extent)
 
+    single = all(size == 1 for size in rest)  # elements, or slices of one
+
     def element(n: Expr | Int, inner: tuple[Int, ...]) -> Expr:
         if flat:
             return x[unflatten(p.index(n, extent), x.shape)]
         where: tuple[Index, ...] = (*inner[:axis], n, *inner[axis:])
         return x[where]
 
+    def key(n: Expr | Int) -> Expr:
+        return p.let(sort_key(element(n, (ZERO,) * len(rest)), descending=False))
+
     def before(i: Expr, j: Expr) -> Expr:
-        """In the order of the values, those of slices compared one by one; equal ones by position."""
-        if flat:
-            return ranked(element(i, ()), element(j, ()), i, j, largest=False)
+        """In the order of the slices' elements, compared one by one; equal slices by position."""
         result = p.variable("earlier", i < j)
         with p.loop(product(rest), "m") as m:
             inner = unflatten(m, rest)
@@ -190,9 +277,8 @@ def _unique(p: ProgramBuilder, attributes: Attributes) -> None:
         return result.value
 
     def same(i: Expr, j: Expr) -> Expr:
-        if flat:
-            a, b = element(i, ()), element(j, ())
-            return E.unary("logical_not", either(greater(a, b), greater(b, a)))
+        if single:
+            return equal(key(i), key(j))
         result = p.variable("same", True, "bool")
         with p.loop(product(rest), "m") as m:
             inner = unflatten(m, rest)
@@ -207,9 +293,15 @@ def _unique(p: ProgramBuilder, attributes: Attributes) -> None:
         p.fill(array, 0)
     order = p.array("order", kind, (extent,))
     group = p.array("group", kind, (extent,))  # of each element in the order of the groups' values
-    with p.loop(extent, "n") as n:
-        order[n] = number(n, kind)
-    sort(p, order, extent, before)
+    if single:
+        pairs = Pairs(p, key_type(x.dtype), kind, extent)
+        with p.loop(extent, "n") as n:
+            pairs.put(n, key(n), number(n, kind))
+        pairs.visit_sorted(extent, extent, order.__setitem__)
+    else:
+        with p.loop(extent, "n") as n:
+            order[n] = number(n, kind)
+        sort(p, order, extent, before)
     # The first element of a group is the one of the least position.
     count = p.variable("count", 0, kind)
     lead = p.array("lead", kind, (extent,))
@@ -283,7 +375,8 @@ def _suppression(p: ProgramBuilder, attributes: Attributes) -> None:
     p.fill(chosen, -1)
     count = p.variable("count", 0, "int32")
     candidates = p.array("candidates", kind, (n_boxes,))
-    kept = p.array("kept", kind, (n_boxes,))
+    rounded_up = (n_boxes + (BLOCK - 1)) // BLOCK * BLOCK
+    kept = p.array("kept", boxes.dtype, (4, rounded_up))  # the corners of the boxes that were chosen
     with p.loop(batches, "batch") as batch, p.loop(n_classes, "class") as c:
         found = p.variable("found", 0, kind)
         with p.loop(n_boxes, "n") as n:
@@ -306,14 +399,19 @@ def _suppression(p: ProgramBuilder, attributes: Attributes) -> None:
             candidates[0] = candidates[left]
             sift_down(p, candidates, E.const(0, kind), left, behind)
             box = _corners(p, boxes, batch, mine, attributes["center_point_box"])
-            free = p.variable("free", True, "bool")
-            with p.loop(p.bound(n_kept, n_boxes), "m") as m:
-                other = _corners(p, boxes, batch, kept[m], attributes["center_point_box"])
-                with p.when(_overlap(p, box, other, limit)):
-                    free.set(False)
-                p.leave_if(E.unary("logical_not", free.value))
-            with p.when(free.value):
-                kept[n_kept] = mine
+            hidden = p.variable("hidden", 0, "int32")
+            # Whole blocks at once: those beyond the boxes kept are empty, and overlap nothing.
+            with p.loop(p.bound(n_kept.value + (BLOCK - 1), n_boxes + (BLOCK - 1)) // BLOCK, "m") as m:
+                with p.loop(BLOCK, "lane") as lane:
+                    other = tuple(kept[side, m * BLOCK + lane] for side in range(4))
+                    hidden.set(E.binary("or", hidden.value, E.cast(_overlap(p, box, other, limit), "int32")))
+                p.leave_if(unequal(hidden.value, 0))
+            with p.when(equal(hidden.value, 0)):
+                block = p.bound(n_kept, n_boxes) // BLOCK * BLOCK
+                with p.when(equal(n_kept.value, number(block, kind))), p.nest((4, BLOCK)) as (side_, lane):
+                    kept[side_, block + lane] = 0.0
+                for side, corner in enumerate(box):
+                    kept[side, n_kept] = corner
                 n_kept.add(1)
                 with p.when(_room(chosen, 0, count)):
                     for column, value in enumerate((number(batch, "int64"), number(c, "int64"), E.cast(mine, "int64"))):

@@ -1,17 +1,22 @@
-"""Orders within loop programs: comparisons that are total, heaps of positions."""
+"""Orders within loop programs: comparisons that are total, keys that are integers, heaps and sorts of positions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from sterna.ir import dtypes
-from sterna.ir.integer import IntLike, as_int
-from sterna.loops.build import Array, ProgramBuilder, Variable, both, either, negated, number
+from sterna.ir.integer import Int, IntLike, as_int, minimum
+from sterna.loops.build import Array, ProgramBuilder, Variable, both, either, equal, negated, number, unequal
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 #: Whether the element at one position comes before that at another; may emit statements.
 Before = Callable[[Expr, Expr], Expr]
+#: What is done with a position that comes as the n-th of all; emits statements.
+Visit = Callable[[Int, Expr], None]
+#: So many pairs are sorted by counting who comes before whom: comparisons that vectors make, and no branch.
+COUNTED = 256
+DIGIT = 8  # bits by which longer rows are distributed at once
 
 
 def greater(a: Expr, b: Expr) -> Expr:
@@ -25,6 +30,126 @@ def ranked(a: Expr, b: Expr, i: Expr, j: Expr, largest: bool) -> Expr:
     """Whether a at position i comes before b at position j: by value, and where they are equal by position."""
     first, second = (a, b) if largest else (b, a)
     return either(greater(first, second), both(negated(greater(second, first)), i < j))
+
+
+def key_type(dtype: str) -> str:
+    """The type of `sort_key` of values of a type."""
+    return "int64" if dtypes.size(dtype) == 8 else "int32"
+
+
+def sort_key(value: Expr, descending: bool) -> Expr:
+    """A signed integer that orders as the value does: equal values have equal keys, NaN is the greatest."""
+    kind, dtype = key_type(value.dtype), value.dtype
+    greatest = E.const(dtypes.limits(kind)[1], kind)
+    if dtypes.is_float(dtype):
+        wide = value if dtypes.size(dtype) == dtypes.size(kind) else E.cast(value, "float32")
+        bits = E.bitcast(wide, kind)
+        # Negative floats order by magnitude, the other way round; both zeros are 0.
+        sign = E.binary("shift_right", bits, E.const(dtypes.bits(kind) - 1, kind))
+        key = E.binary("xor", bits, E.binary("and", sign, greatest))
+        key = E.select(equal(wide, 0.0), E.const(0, kind), key)
+        key = E.select(E.unary("isnan", wide), greatest, key)
+    elif dtype in ("uint32", "uint64"):
+        key = E.binary("xor", E.bitcast(value, kind), E.const(dtypes.limits(kind)[0], kind))
+    else:
+        key = E.cast(value, kind)
+    return E.unary("invert", key) if descending else key
+
+
+def kth_least(p: ProgramBuilder, keys: Array, k: Expr) -> Expr:
+    """A limit that k keys of the first row do not exceed, and more of them only where they equal the k-th: found bit by
+    bit, as counting takes no branches."""
+    kind = keys.dtype
+    least, greatest = (E.const(n, kind) for n in dtypes.limits(kind))
+    limit, bit = p.variable("limit", greatest), p.variable("bit", least)
+    with p.loop(8 * dtypes.size(kind), "step"):
+        trial = p.let(E.binary("xor", limit.value, bit.value))
+        total = p.variable("total", 0, "int32")
+        with p.loop(keys.shape[1], "n") as n:
+            total.add(E.cast(keys[0, n] <= trial, "int32"))
+        with p.when(total.value >= k):
+            limit.set(trial)
+        p.leave_if(equal(total.value, k))
+        bit.set(E.binary("and", E.binary("shift_right", bit.value, E.const(1, kind)), greatest))
+    return limit.value
+
+
+class Pairs:
+    """Keys and the positions that they come from, in the order of the positions; at most `capacity` of them."""
+
+    def __init__(self, p: ProgramBuilder, key: str, place: str, capacity: IntLike):
+        self.p = p
+        self.capacity = as_int(capacity)
+        self.counted = (self.capacity.bounds()[1] or 0) <= COUNTED
+        rows = 1 if self.counted else 2
+        self.keys = p.array("keys", key, (rows, self.capacity))
+        self.places = p.array("places", place, (rows, self.capacity))
+
+    def put(self, n: Int | Variable, key: Expr, place: Expr) -> None:
+        self.keys[0, n] = key
+        self.places[0, n] = place
+
+    def visit_sorted(self, count: Int, most: IntLike, visit: Visit) -> None:
+        """Visits the first `most` positions by key; those of equal keys in their order, but in any order of visits."""
+        if self.counted:
+            self._count(count, as_int(most), visit)
+        else:
+            self._distribute(count, as_int(most), visit)
+
+    def _count(self, count: Int, most: Int, visit: Visit) -> None:
+        p = self.p
+        with p.loop(count, "n") as n:
+            mine = self.keys[0, n]
+            rank = p.variable("rank", 0, "int32")
+            with p.loop(n, "m") as m:
+                rank.add(E.cast(self.keys[0, m] <= mine, "int32"))
+            with p.loop(count, "m", start=n) as m:
+                rank.add(E.cast(self.keys[0, m] < mine, "int32"))
+            with p.when(rank.value < number(most, "int32")):
+                visit(p.index(rank, most), self.places[0, n])
+
+    def _distribute(self, count: Int, most: Int, visit: Visit) -> None:
+        """By one digit after the other, the last one first, from one half of the memory to the other."""
+        p, kind, place = self.p, self.keys.dtype, self.places.dtype
+        mask, n_digits = (1 << DIGIT) - 1, 8 * dtypes.size(self.keys.dtype) // DIGIT
+        starts = p.array("starts", place, (1 << DIGIT,))
+        side = p.variable("side", 0, "int32")
+        with p.loop(n_digits, "digit") as digit:
+            source, target = p.index(side, 2), p.index(1 - side.value, 2)
+            shift = p.let(number(digit * DIGIT, kind))
+            # The sign stands in the highest digit: negative keys come first.
+            flip = p.let(E.select(equal(number(digit, kind), n_digits - 1), E.const(1 << (DIGIT - 1), kind), 0))
+
+            def bucket(key: Expr, shift: Expr = shift, flip: Expr = flip) -> Int:
+                low = E.binary("and", E.binary("shift_right", key, shift), E.const(mask, kind))
+                return p.index(E.binary("xor", low, flip), 1 << DIGIT)
+
+            p.fill(starts, 0)
+            last = p.variable("last", 0, place)
+            with p.loop(count, "n") as n:
+                at = bucket(self.keys[source, n])
+                members = p.let(starts[at] + 1)
+                starts[at] = members
+                last.set(members)
+            # Where all keys have the same digit they stay where they are.
+            with p.when(unequal(last.value, number(count, place))):
+                start = p.variable("start", 0, place)
+                with p.loop(1 << DIGIT, "b") as b:
+                    members = starts[b]
+                    starts[b] = start.value
+                    start.add(members)
+                with p.loop(count, "n") as n:
+                    key, moved = self.keys[source, n], self.places[source, n]
+                    at = bucket(key)
+                    to = starts[at]
+                    starts[at] = to + 1
+                    there = p.index(to, self.capacity)
+                    self.keys[target, there] = key
+                    self.places[target, there] = moved
+                side.set(1 - side.value)
+        final = p.index(side, 2)
+        with p.loop(minimum(count, most), "n") as n:
+            visit(n, self.places[final, n])
 
 
 def sift_down(p: ProgramBuilder, heap: Array, start: Expr | Variable, size: Expr | Variable, before: Before) -> None:
@@ -73,4 +198,16 @@ def sort(p: ProgramBuilder, positions: Array, size: IntLike, before: Before) -> 
     sort_heap(p, positions, size, before)
 
 
-__all__ = ["Before", "greater", "make_heap", "ranked", "sift_down", "sort", "sort_heap"]
+__all__ = [
+    "Before",
+    "Pairs",
+    "greater",
+    "key_type",
+    "kth_least",
+    "make_heap",
+    "ranked",
+    "sift_down",
+    "sort",
+    "sort_heap",
+    "sort_key",
+]
