@@ -9,7 +9,7 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType
-from sterna.ir.integer import as_int
+from sterna.ir.integer import Int, as_int, minimum
 from sterna.loops.build import Array as Memory
 from sterna.loops.build import ProgramBuilder, both, either, equal, negated, number
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
@@ -21,6 +21,8 @@ from sterna.te.expr import Expr
 MODES = ("le", "lt", "ge", "gt", "eq", "ne")
 #: Operands of `tree_ensemble`, in order.
 OPERANDS = ("x", "roots", "features", "values", "modes", "missing", "children", "targets", "weights")
+
+WALKS = 8  # trees walked side by side
 
 
 def _types(types: Types, attributes: Mapping[str, Any]) -> tuple[TensorType, ...]:
@@ -48,34 +50,48 @@ def _program(p: ProgramBuilder, attributes: Mapping[str, Any]) -> None:
         if aggregate in ("min", "max"):
             seen = p.array("seen", "bool", (n_targets,))
             p.fill(seen, False)
-        with p.loop(n_trees, "tree") as tree:
-            node = p.variable("node", E.cast(p.input(1)[tree], children.dtype))
+        nodes = p.array("nodes", "int32", (WALKS,))
+        with p.loop(-(-n_trees // WALKS), "group") as group:
+            # A step waits for its loads: steps of several trees wait together. What is beyond the last tree walks it.
+            with p.loop(WALKS, "walk") as walk:
+                nodes[walk] = E.cast(p.input(1)[minimum(group * WALKS + walk, n_trees - 1)], "int32")
             with p.loop(attributes["depth"], "level"):
-                at = p.index(node, features.shape[0])
-                feature = features[at]
-                p.leave_if(feature < 0)
-                value = E.cast(x[row, E.cast(feature, "int32")], scores.dtype)
-                taken = _decision(p, at, value, attributes["mode"])
-                node.set(E.select(taken, children[at, 0], children[at, 1]))
-            # A leaf's children are the first of its weights and how many they are.
-            at = p.index(node, features.shape[0])
-            first = E.cast(children[at, 0], "int32")
-            count = p.bound(children[at, 1], attributes["leaf_weights"])
-            with p.when(features[at] < 0), p.loop(count, "n") as n:
-                entry = p.index(first + number(n, "int32"), weights.shape[0])
-                target = p.index(p.input(7)[entry], n_targets)
-                weight, old = weights[entry], sums[target]
-                if seen is None:
-                    sums[target] = old + weight
-                else:
-                    better = weight < old if aggregate == "min" else weight > old
-                    sums[target] = E.select(either(negated(seen[target]), better), weight, old)
-                    seen[target] = True
+                moving = p.variable("moving", 0, "int32")
+                with p.loop(WALKS, "walk") as walk:
+                    node = nodes[walk]
+                    at = p.index(node, features.shape[0])
+                    feature = p.let(E.cast(features[at], "int32"))
+                    inner = p.let(feature >= 0)
+                    value = E.cast(x[row, feature], scores.dtype)
+                    taken = _decision(p, at, value, attributes["mode"])
+                    child = E.cast(E.select(taken, children[at, 0], children[at, 1]), "int32")
+                    nodes[walk] = E.select(inner, child, node)
+                    moving.set(E.binary("or", moving.value, E.cast(inner, "int32")))
+                p.leave_if(equal(moving.value, 0))
+            with p.loop(minimum(n_trees - group * WALKS, WALKS), "walk") as walk:
+                # A leaf's children are the first of its weights and how many they are.
+                at = p.index(nodes[walk], features.shape[0])
+                first = E.cast(children[at, 0], "int32")
+                count = p.bound(children[at, 1], attributes["leaf_weights"])
+                with p.when(features[at] < 0), p.loop(count, "n") as n:
+                    _add(p, p.index(first + number(n, "int32"), weights.shape[0]), sums, seen, aggregate)
         with p.loop(n_targets, "n") as n:
             total = sums[n]
             if aggregate == "average":
                 total = total / float(int(n_trees))
             scores[row, n] = total
+
+
+def _add(p: ProgramBuilder, entry: Int, sums: Memory, seen: Memory | None, aggregate: str) -> None:
+    """Aggregates a weight of a leaf with those of its target."""
+    target = p.index(p.input(7)[entry], sums.shape[0])
+    weight, old = p.input(8)[entry], sums[target]
+    if seen is None:
+        sums[target] = old + weight
+        return
+    better = weight < old if aggregate == "min" else weight > old
+    sums[target] = E.select(either(negated(seen[target]), better), weight, old)
+    seen[target] = True
 
 
 def _decision(p: ProgramBuilder, at: Any, value: Expr, mode: str) -> Expr:
@@ -120,8 +136,8 @@ def _forest(n_trees: int, dtype: str = "float32", seed: int = 0) -> list[Array]:
     ]  # fmt: skip
 
 
-def _case(x: Any, modes: bool, missing: bool, dtype: str = "float32", **attributes: Any) -> Any:
-    roots, features, values, children, targets, weights = _forest(5, dtype)
+def _case(x: Any, modes: bool, missing: bool, dtype: str = "float32", n_trees: int = 5, **attributes: Any) -> Any:
+    roots, features, values, children, targets, weights = _forest(n_trees, dtype)
     table = (np.arange(len(features)) % 6).astype(np.uint8) if modes else None
     tracks = (np.arange(len(features)) % 2).astype(np.bool_) if missing else None
     rest = {"targets": 3, "depth": 3, "leaf_weights": 2, **attributes}
@@ -151,6 +167,7 @@ OPERATORS: tuple[Operator, ...] = (
             _case(_NAN, False, True, mode="gt", aggregate="min"),
             _case(_NAN, True, True, aggregate="max"),
             _case(("int64", (2, 3)), False, False, mode="lt"),
+            _case(("float32", (3, 3)), False, False, n_trees=2 * WALKS + 3),
         ),
     ),
 )
