@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sterna.ir import dtypes
-from sterna.ir.integer import Int, IntLike, as_int, minimum
+from sterna.ir.extremum import minimum
+from sterna.ir.integer import Int, IntLike, as_int
 from sterna.loops.build import Array, ProgramBuilder, Variable, both, either, equal, negated, number, unequal
 from sterna.te import expr as E
 from sterna.te.expr import Expr

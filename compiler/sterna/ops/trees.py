@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.ir.extremum import minimum
 from sterna.ir.graph import Array, TensorType
-from sterna.ir.integer import Int, as_int, minimum
+from sterna.ir.integer import Int, as_int
 from sterna.loops.build import Array as Memory
 from sterna.loops.build import ProgramBuilder, both, either, equal, negated, number
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
