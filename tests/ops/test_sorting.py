@@ -92,3 +92,26 @@ def test_different_elements_of_many(generator: str, target: Target, axis: int | 
     np.testing.assert_array_equal(found[3], want[2])
     first = [int(np.flatnonzero(want[1] == n)[0]) for n in range(len(want[0]))]
     np.testing.assert_array_equal(found[1], first)
+
+
+@pytest.mark.parametrize(("generator", "target"), TARGETS)
+def test_extreme_positions_of_long_rows(generator: str, target: Target, tmp_path: Path) -> None:
+    """As NumPy finds them: the first one, and a NaN before everything else; counted from the end, the last one."""
+    builder, feeds, expected = Builder(), {}, {}
+    inputs: list[Value] = []
+    results: list[Value] = []
+    for n, dtype in enumerate(("float32", "float16", "float64", "int64", "uint8")):
+        x = hard_rows(dtype)
+        value = input_value(builder, x)
+        inputs.append(value)
+        feeds[value.name] = x
+        for op, find in (("arg_max", np.argmax), ("arg_min", np.argmin)):
+            last = n % 2 == 1
+            result = builder.add(op, value, axis=1, keep_dims=False, last=last)
+            expected[result.name] = LENGTH - 1 - find(x[:, ::-1], axis=1) if last else find(x, axis=1)
+            results.append(result)
+    graph = Graph("extremes", tuple(inputs), tuple(results), tuple(builder.nodes))
+    with build(graph, tmp_path / "bundle", target, generator) as bundle:
+        found = bundle.run(feeds)
+    for name, want in expected.items():
+        np.testing.assert_array_equal(found[name], want, err_msg=name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ONE, ZERO, Int
@@ -18,6 +20,7 @@ from sterna.te.tensor import Tensor, combine, compute, identity, reduce, reduce_
 
 AXES = Attribute("axes", "ints", "the dimensions that disappear, rising")
 KEEP = Attribute("keep_dims", "bool", "whether they stay, with size 1", True)
+LONG_ROW = 64  # elements, from which on two passes in vectors are faster than one without
 AXIS = Attribute("axis", "int", "the dimension; negative counts from the end", -1)
 
 
@@ -143,6 +146,8 @@ def _arg(combiner: str) -> Callable[[Application], Tensor]:
         x = applied.input(0)
         axis = axis_of(applied["axis"], len(x.shape))
         size = x.shape[axis]
+        if axis == len(x.shape) - 1 and size.is_const and LONG_ROW <= int(size) < 2**31:
+            return _found(applied, x, axis, combiner[len("arg") :])
         inner = reduce_axis("r", size)
 
         def body(*outer: Int) -> Expr:
@@ -155,6 +160,24 @@ def _arg(combiner: str) -> Callable[[Application], Tensor]:
         return compute(applied.name, applied.output.shape, body)
 
     return formula
+
+
+def _found(applied: Application, x: Tensor, axis: int, combiner: str) -> Tensor:
+    """The extreme value of a row, then the first (or last) position where it stands: both are reductions of vectors,
+    where pairs of values and positions are compared one after the other."""
+    size, last = x.shape[axis], applied["last"]
+    peak = over(applied.stage("peak"), x, (axis,), True, combiner)
+    nowhere = E.const(-1 if last else int(size), "int32")
+
+    def position(value: Expr, index: tuple[Int, ...]) -> Expr:
+        extreme = at(peak, _along(axis, index))
+        same = E.compare("eq", value, extreme)
+        if dtypes.is_float(value.dtype):
+            same = E.binary("or", same, E.unary("isnan", value))  # which the extreme is then too
+        return E.select(same, E.index_value(index[axis], "int32"), nowhere)
+
+    place = over(applied.stage("place"), x, (axis,), applied["keep_dims"], "max" if last else "min", element=position)
+    return compute(applied.name, applied.output.shape, lambda *i: E.cast(at(place, i), "int64"))
 
 
 def _ordered_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -275,6 +298,9 @@ _ARGS = (
     case(("float32", (3, 7)), axis=1, keep_dims=False),
     case(("int32", (3, 7, 2)), axis=1, keep_dims=True),
     case(("int32", (30,)), axis=0, keep_dims=False, last=True),
+    case(("float32", (3, 150)), axis=1, keep_dims=False),
+    case(np.array([[1, 2, 2, 0] * 20, [3, 1, 3, 0] * 20], np.float32), axis=1, keep_dims=True, last=True),
+    case(("int32", (2, 70)), axis=-1, keep_dims=True),
 )
 
 OPERATORS: tuple[Operator, ...] = (
