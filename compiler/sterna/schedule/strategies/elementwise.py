@@ -13,7 +13,11 @@ from sterna.schedule.strategies.analysis import (
     stride_of,
 )
 from sterna.schedule.strategies.tasks import make_tasks, shared, wanted_tasks
+from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel
+
+#: The most squares of a transpose that are made one after the other along the rows that are read.
+IN_A_ROW = 8
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -65,6 +69,18 @@ def _transposed(s: Schedule, out: str, context: Context) -> str:
     return ""
 
 
+def _farther_apart(s: Schedule, out: str, across: str, context: Context) -> bool:
+    """Whether the rows that are read lie farther apart than those that are written, and all sizes are known. Rows a
+    power of two apart share few sets of the caches: it is theirs that have to be walked along."""
+    tensor = s.stages[out].tensor
+    if not all(a.extent.is_const for a in tensor.axes):
+        return False
+    written = context.strides.get(out) or dense_strides(tensor.shape)
+    pitch = int(written[[a.name for a in tensor.axes].index(across)])
+    steps = [stride_of(load, tensor.axes[-1], context.strides) for load in expanded_loads(s, s.stages[out].body)]
+    return any(step is not None and step > pitch for step in steps)
+
+
 def _square_tiles(s: Schedule, out: str, across: str, lanes: int, context: Context, alone: bool) -> None:
     """Squares of as many rows as a vector has lanes, which are transposed in registers: each row is loaded and stored
     whole."""
@@ -72,9 +88,15 @@ def _square_tiles(s: Schedule, out: str, across: str, lanes: int, context: Conte
     outer, row = s.split(out, across, lanes)
     columns, lane = s.split(out, last, lanes)
     rows = [outer if name == across else name for name in others]
-    s.reorder(out, *rows, columns, row, lane)
+    order = [*rows, columns]
+    tiles = -(-size(s.stages[out].tensor.axes[others.index(across)].extent) // lanes)
+    block = max(n for n in range(1, IN_A_ROW + 1) if tiles % n == 0)
+    if block > 1 and _farther_apart(s, out, across, context):
+        blocks, within = s.split(out, outer, block)
+        order = [*(blocks if name == outer else name for name in rows), columns, within]
+    s.reorder(out, *order, row, lane)
     if alone:
         cycles = 8 * product([a.extent for a in s.stages[out].tensor.axes]) // lanes
-        make_tasks(s, out, [*rows, columns], cycles, context)
+        make_tasks(s, out, order, cycles, context)
     s.unroll(out, row)
     s.vectorize(out, lane)
