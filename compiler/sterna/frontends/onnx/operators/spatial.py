@@ -40,7 +40,7 @@ def deform_conv(t: Translation) -> Value:
     x, w, offset = t.input(0), t.input(1), t.input(2)
     if x.type.rank != 4:
         raise error("E0108", f"DeformConv takes tensors of 4 dimensions, not {x.type}")
-    n, c = x.shape[0], t.extent(x, 1)
+    c = t.extent(x, 1)
     outputs, per_group, *kernel = t.sizes(w, 4)
     groups = t.attribute("group", 1)
     if groups < 1 or c != per_group * groups or outputs % groups:
@@ -57,7 +57,7 @@ def deform_conv(t: Translation) -> Value:
         pads=tuple(pads[:2]),
         offset_groups=t.attribute("offset_group", 1),
     )
-    rows, columns = patches.shape[1:3]
+    n, rows, columns = patches.shape[:3]
     # Each position is a row of its own, with the elements of its window side by side.
     taps = math.prod(kernel)
     image = t.reshape(patches, (n, rows * columns, taps, c))
