@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sterna.ir import dtypes
 from sterna.ir.extremum import minimum
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ZERO, Int, as_int
@@ -26,13 +25,23 @@ from sterna.loops.build import (
     unflatten,
 )
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
-from sterna.ops.sorting import Pairs, greater, key_type, kth_least, make_heap, ranked, sift_down, sort, sort_key
+from sterna.ops.sorting import (
+    BLOCK,
+    Pairs,
+    gather_least,
+    greater,
+    key_type,
+    make_heap,
+    ranked,
+    sift_down,
+    sort,
+    sort_key,
+)
 from sterna.ops.types import axis_of, check_dtype, present, with_dim
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 Attributes = Mapping[str, Any]
-BLOCK = 32  # elements that are tested at once
 FEW = 32  # a row that is not worth screening
 
 
@@ -81,77 +90,12 @@ def _top_k(p: ProgramBuilder, attributes: Attributes) -> None:
                 with p.loop(extent, "n") as n:
                     row[n] = key(n)
                 read = row.__getitem__
-            count = p.bound(_gather(p, pairs, read, extent, k), capacity)
+            count = p.bound(gather_least(p, pairs, read, extent, k), capacity)
         else:
             count = extent
             with p.loop(extent, "n") as n:
                 pairs.put(n, key(n), number(n, pairs.places.dtype))
         pairs.visit_sorted(count, k, chosen)
-
-
-def _gather(p: ProgramBuilder, pairs: Pairs, key: Callable[[Int], Expr], extent: Int, k: Int) -> Variable:
-    """Puts the pairs of the k least keys of a row, and of few others, into `pairs`; how many they are.
-
-    The least keys of several times k classes give a limit at once that only a little more than k keys do not exceed, so
-    most blocks are passed over as a whole. Where the limit lets too many through (rows in bad order, many equal keys),
-    those gathered so far give a lower one.
-    """
-    kind, place = pairs.keys.dtype, pairs.places.dtype
-    most, longest = int(k.bounds()[1] or 1), int(extent.bounds()[1] or 1)
-    n_classes = min(max(1 << (4 * most - 1).bit_length(), 4 * BLOCK), longest)
-    wanted = number(k, "int32")
-    lows = p.array("lows", kind, (1, n_classes))
-    p.fill(lows, dtypes.limits(kind)[1])
-    whole = extent // n_classes
-    with p.loop(whole, "round") as m, p.loop(n_classes, "class") as c:
-        lows[0, c] = E.minimum(lows[0, c], key(m * n_classes + c))
-    with p.loop(extent - whole * n_classes, "class") as c:
-        lows[0, c] = E.minimum(lows[0, c], key(whole * n_classes + c))
-    limit = p.variable("most", kth_least(p, lows, wanted))
-    count = p.variable("count", 0, place)
-
-    def put(n: Int) -> None:
-        mine = key(n)
-        pairs.put(count, mine, number(n, place))  # the next one comes over it if it does not belong to them
-        count.add(E.cast(mine <= limit.value, place))
-
-    full = pairs.capacity - 2 * BLOCK
-    with p.loop(extent // BLOCK, "block") as b:
-        some = p.variable("some", 0, "int32")
-        with p.loop(BLOCK, "n") as n:
-            some.set(E.binary("or", some.value, E.cast(key(b * BLOCK + n) <= limit.value, "int32")))
-        with p.when(unequal(some.value, 0)):
-            with p.when(count.value > number(full, place)):
-                limit.set(_keep_least(p, pairs, count, wanted))
-            with p.loop(BLOCK, "n") as n:
-                put(b * BLOCK + n)
-    with p.loop(extent, "n", start=extent // BLOCK * BLOCK) as n:
-        put(n)
-    return count
-
-
-def _keep_least(p: ProgramBuilder, pairs: Pairs, count: Variable, wanted: Expr) -> Expr:
-    """Keeps the pairs of the k least keys; of equal ones the first. What later keys must not exceed to belong to them:
-    one equal to the greatest kept comes behind it."""
-    kind = pairs.keys.dtype
-    with p.loop(pairs.capacity, "n", start=p.bound(count, pairs.capacity)) as n:
-        pairs.keys[0, n] = dtypes.limits(kind)[1]
-    kth = p.let(kth_least(p, pairs.keys, wanted))
-    below = p.variable("below", 0, "int32")
-    size = p.bound(count, pairs.capacity)
-    with p.loop(size, "n") as n:
-        below.add(E.cast(pairs.keys[0, n] < kth, "int32"))
-    room = p.variable("room", wanted - below.value)
-    count.set(0)
-    with p.loop(size, "n") as n:
-        mine, position = pairs.keys[0, n], pairs.places[0, n]
-        ties = p.let(both(equal(mine, kth), room.value > 0))
-        with p.when(ties):
-            room.add(-1)
-        with p.when(either(mine < kth, ties)):
-            pairs.put(count, mine, position)
-            count.add(1)
-    return E.select(equal(kth, dtypes.limits(kind)[0]), kth, kth - 1)
 
 
 # ---------------------------------------------------------------- non_zero, compress

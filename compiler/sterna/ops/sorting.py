@@ -17,6 +17,7 @@ Before = Callable[[Expr, Expr], Expr]
 Visit = Callable[[Int, Expr], None]
 #: So many pairs are sorted by counting who comes before whom: comparisons that vectors make, and no branch.
 COUNTED = 256
+BLOCK = 32  # elements that are tested at once
 DIGIT = 8  # bits by which longer rows are distributed at once
 
 
@@ -153,6 +154,71 @@ class Pairs:
             visit(n, self.places[final, n])
 
 
+def gather_least(p: ProgramBuilder, pairs: Pairs, key: Callable[[Int], Expr], extent: Int, k: Int) -> Variable:
+    """Puts the pairs of the k least keys of a row, and of few others, into `pairs`; how many they are.
+
+    The least keys of several times k classes give a limit at once that only a little more than k keys do not exceed, so
+    most blocks are passed over as a whole. Where the limit lets too many through (rows in bad order, many equal keys),
+    those gathered so far give a lower one.
+    """
+    kind, place = pairs.keys.dtype, pairs.places.dtype
+    most, longest = int(k.bounds()[1] or 1), int(extent.bounds()[1] or 1)
+    n_classes = min(max(1 << (4 * most - 1).bit_length(), 4 * BLOCK), longest)
+    wanted = number(k, "int32")
+    lows = p.array("lows", kind, (1, n_classes))
+    p.fill(lows, dtypes.limits(kind)[1])
+    whole = extent // n_classes
+    with p.loop(whole, "round") as m, p.loop(n_classes, "class") as c:
+        lows[0, c] = E.minimum(lows[0, c], key(m * n_classes + c))
+    with p.loop(extent - whole * n_classes, "class") as c:
+        lows[0, c] = E.minimum(lows[0, c], key(whole * n_classes + c))
+    limit = p.variable("most", kth_least(p, lows, wanted))
+    count = p.variable("count", 0, place)
+
+    def put(n: Int) -> None:
+        mine = key(n)
+        pairs.put(count, mine, number(n, place))  # the next one comes over it if it does not belong to them
+        count.add(E.cast(mine <= limit.value, place))
+
+    full = pairs.capacity - 2 * BLOCK
+    with p.loop(extent // BLOCK, "block") as b:
+        some = p.variable("some", 0, "int32")
+        with p.loop(BLOCK, "n") as n:
+            some.set(E.binary("or", some.value, E.cast(key(b * BLOCK + n) <= limit.value, "int32")))
+        with p.when(unequal(some.value, 0)):
+            with p.when(count.value > number(full, place)):
+                limit.set(_keep_least(p, pairs, count, wanted))
+            with p.loop(BLOCK, "n") as n:
+                put(b * BLOCK + n)
+    with p.loop(extent, "n", start=extent // BLOCK * BLOCK) as n:
+        put(n)
+    return count
+
+
+def _keep_least(p: ProgramBuilder, pairs: Pairs, count: Variable, wanted: Expr) -> Expr:
+    """Keeps the pairs of the k least keys; of equal ones the first. What later keys must not exceed to belong to them:
+    one equal to the greatest kept comes behind it."""
+    kind = pairs.keys.dtype
+    with p.loop(pairs.capacity, "n", start=p.bound(count, pairs.capacity)) as n:
+        pairs.keys[0, n] = dtypes.limits(kind)[1]
+    kth = p.let(kth_least(p, pairs.keys, wanted))
+    below = p.variable("below", 0, "int32")
+    size = p.bound(count, pairs.capacity)
+    with p.loop(size, "n") as n:
+        below.add(E.cast(pairs.keys[0, n] < kth, "int32"))
+    room = p.variable("room", wanted - below.value)
+    count.set(0)
+    with p.loop(size, "n") as n:
+        mine, position = pairs.keys[0, n], pairs.places[0, n]
+        ties = p.let(both(equal(mine, kth), room.value > 0))
+        with p.when(ties):
+            room.add(-1)
+        with p.when(either(mine < kth, ties)):
+            pairs.put(count, mine, position)
+            count.add(1)
+    return E.select(equal(kth, dtypes.limits(kind)[0]), kth, kth - 1)
+
+
 def sift_down(p: ProgramBuilder, heap: Array, start: Expr | Variable, size: Expr | Variable, before: Before) -> None:
     """Restores the order of a heap whose element at `start` may belong further down.
 
@@ -200,8 +266,10 @@ def sort(p: ProgramBuilder, positions: Array, size: IntLike, before: Before) -> 
 
 
 __all__ = [
+    "BLOCK",
     "Before",
     "Pairs",
+    "gather_least",
     "greater",
     "key_type",
     "kth_least",
