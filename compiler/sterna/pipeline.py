@@ -45,6 +45,7 @@ from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weig
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
 from sterna.passes.views import plan_views
+from sterna.passes.widen_halves import widen_halves
 from sterna.targets.description import load_target
 from sterna.timing import timed
 
@@ -158,6 +159,7 @@ PIPELINE: tuple[Pass, ...] = (
     # Once equal nodes have become one: the sums of this one are not worth keeping.
     graph_pass("winograd", minimal_filtering.winograd, minimal_filtering.applies),
     graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),
+    graph_pass("widen-halves", widen_halves),
     graph_pass("eliminate-dead-code", eliminate_dead_code),
     graph_pass("materialize-outputs", materialize_outputs, whole=True),
     Pass("check-sizes", sizes.check_sizes, applies=sizes.applies),

@@ -130,6 +130,44 @@ def few_bits(k: Kernels, *shape: int, dtype: str, constant: bool = False) -> Val
     return value
 
 
+def half(k: Kernels, *shape: int, dtype: str, constant: bool = False) -> Value:
+    """An input or a constant of a 16-bit float: small integers, of which float32 has every sum, in whatever order."""
+    k.seed += 1
+    array = np.random.default_rng(k.seed).integers(-4, 5, shape).astype(dtypes.to_numpy(dtype))
+    if constant:
+        return k.builder.constant(array)
+    value = input_value(k.builder, array)
+    k.inputs.append(value)
+    k.feeds[value.name] = array
+    return value
+
+
+def half_products(k: Kernels) -> Value:
+    """Products of 16-bit floats, one after the other, with what stands between them."""
+    dtype = k.draw(st.sampled_from(["float16", "bfloat16"]))
+    add = k.builder.add
+    if k.flag():
+        x = half(k, 1, k.number(2, 9), k.number(2, 9), k.size(33), dtype=dtype)
+        if k.flag():
+            x = add("pad", x, before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=0.0)
+        groups = x.type.sizes[-1] if k.flag() else 1
+        w = half(k, 2, 2, x.type.sizes[-1] // groups, groups if groups > 1 else k.size(65), dtype=dtype, constant=True)
+        y = add("conv", x, w, strides=(1, 1), dilations=(1, 1), groups=groups)
+    else:
+        x = half(k, k.size(33), k.size(100), dtype=dtype)
+        y = add("matmul", x, half(k, x.type.sizes[-1], k.size(65), dtype=dtype, constant=k.flag()))
+    columns = y.type.sizes[-1]
+    if k.flag():
+        y = add("add", y, half(k, columns, dtype=dtype, constant=True))
+    if k.flag():
+        y = add("relu", y)
+    if k.flag():
+        y = add("add", y, half(k, *y.type.sizes, dtype=dtype, constant=k.flag()))
+    if k.flag():
+        y = add("matmul", y, half(k, columns, k.size(65), dtype=dtype, constant=True))
+    return add("cast", y, to="float32") if k.flag() else y
+
+
 def requantized(k: Kernels, y: Value) -> Value:
     """Sums in int32 as bytes again, with one factor per column or one for all."""
     b, add = k.builder, k.builder.add
@@ -295,7 +333,7 @@ def movement(k: Kernels) -> Value:
     return k.builder.reshape(y, (int(y.type.elements),)) if k.flag() else k.epilogue(y, channels=False)
 
 
-FAMILIES = (integer_product, integer_convolution,
+FAMILIES = (integer_product, integer_convolution, half_products,
     matmul, convolution, dilated_convolution, depthwise, transposed_convolution, pool, softmax, reduction,
     normalization, extreme, cumulative, elementwise, transpose, gather, movement,
 )  # fmt: skip

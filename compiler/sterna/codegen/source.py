@@ -86,8 +86,10 @@ class IdiomText:
 
 
 def _idiom(target: Target, operation: str, dtype: str, lanes: int) -> IdiomText | None:
-    """What the body of a helper is on this processor, if it has a way of its own. Scalars are left to the compiler."""
-    found = next((i for i in find_idioms(target, operation, dtype, lanes) if i.c), None) if lanes > 1 else None
+    """What the body of a helper is on this processor, if it has a way of its own; scalars are mostly left to the
+    compiler."""
+    fitting = (i for i in find_idioms(target, operation, dtype, lanes) if i.c and (lanes > 1 or i.lanes == 1))
+    found = next(fitting, None)
     if found is None:
         return None
     parts = lanes // found.lanes if found.lanes else 1

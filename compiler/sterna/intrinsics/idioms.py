@@ -117,6 +117,31 @@ def _conversions() -> Iterable[Idiom]:
         "narrow", "float16", 0, probe=HALF_CONVERSION,
         llvm=("half = fptrunc {T} {a} to {halves}", "r = bitcast {halves} {half} to {R}"),
     )  # fmt: skip
+    # In C, compilers for x86 narrow vectors of any width lane by lane, unless they are told the instruction.
+    yield Idiom(
+        "narrow", "float16", 0, (("aarch64",),), c="($T)__builtin_convertvector($a, half)",
+        c_before=("typedef _Float16 half __attribute__((vector_size($bytes)));",), c_when="defined(__FLT16_MAX__)",
+    )  # fmt: skip
+    for lanes, feature, bits, macro in ((8, "f16c", "256", "__F16C__"), (16, "avx512f", "512", "__AVX512F__")):
+        yield Idiom(
+            "narrow", "float16", lanes, ((feature,),), c=f"($T)_mm{bits}_cvtps_ph((__m{bits})$a, 0)",
+            c_when=f"defined({macro})", c_header="immintrin.h",
+        )  # fmt: skip
+    yield Idiom(
+        "narrow", "float16", 4, (("f16c",),),
+        c="__builtin_shufflevector(whole, whole, 0, 1, 2, 3)",
+        c_before=(
+            "typedef uint16_t eight __attribute__((vector_size(16)));",
+            "const eight whole = (eight)_mm_cvtps_ph((__m128)$a, 0);",
+        ),
+        c_when="defined(__F16C__)", c_header="immintrin.h",
+    )  # fmt: skip
+    yield Idiom(
+        "narrow", "float16", 1, (("f16c",),), c="_cvtss_sh($a, 0)", c_when="defined(__F16C__)", c_header="immintrin.h"
+    )
+    yield Idiom(
+        "widen", "float16", 1, (("f16c",),), c="_cvtsh_ss($a)", c_when="defined(__F16C__)", c_header="immintrin.h"
+    )
 
 
 def _products() -> Iterable[Idiom]:

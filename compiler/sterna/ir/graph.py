@@ -171,6 +171,7 @@ class Graph:
         strings: the strings that the model knows; a tensor of strings holds their places here.
         quantization: of inputs and outputs whose integers stand for real numbers, by name.
         metadata: what the source model says about its inputs and outputs, as JSON.
+        halves: 16-bit floats in which the source model held constants that are float32 here, and lose nothing in them.
     """
 
     name: str
@@ -182,6 +183,7 @@ class Graph:
     states: tuple[State, ...] = ()
     quantization: Mapping[str, Quantized] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    halves: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.output_names:
@@ -309,6 +311,11 @@ def with_regions(node: Node, regions: tuple[Graph, ...]) -> Node:
     if all(a is b for a, b in zip(regions, node.regions, strict=True)):
         return node
     return replace(node, regions=regions)
+
+
+def halves_of(graph: Graph) -> frozenset[str]:
+    """`halves` of a graph and of every region in it."""
+    return graph.halves.union(*(halves_of(region) for node in graph.nodes for region in node.regions))
 
 
 def has_regions(graph: Graph) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -12,6 +12,7 @@ import numpy as np
 from sterna.advice import Advice
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
+from sterna.ir.graph import Array, halves_of
 from sterna.ir.integer import Symbol
 from sterna.ir.sizes import dimensions, sizes_wanted
 from sterna.loops.checks import with_checks
@@ -28,6 +29,8 @@ from sterna.te.tensor import Kernel
 from sterna.timing import timed
 
 S = TypeVar("S", bound=Sequenced)
+#: Elements of a constant from which on it is looked at whether 16 bits hold it.
+LARGE = 1024
 
 
 def round_weights(sequenced: S, target: Target, dtype: str) -> S:
@@ -38,15 +41,18 @@ def round_weights(sequenced: S, target: Target, dtype: str) -> S:
 
 def schedule_kernels(outline: Outline, context: PassContext) -> Scheduled:
     """A schedule for each distinct kernel, as the strategies propose it."""
-    index: dict[str, int] = {}
+    halves = frozenset() if context.options.widened else halves_of(outline.graph)
+    index: dict[tuple[object, ...], int] = {}
     schedules: list[Schedule | None] = []
     kernel_of: list[int] = []
     for call in outline.sequence.calls:
-        if call.key not in index:
-            index[call.key] = len(schedules)
+        exact = exact_weights(call, halves)
+        key = (call.key, *exact.items())
+        if key not in index:
+            index[key] = len(schedules)
             with timed(_name(len(schedules), call)):
-                schedules.append(propose_schedule(call, context.target, context.options.stored_weights))
-        kernel_of.append(index[call.key])
+                schedules.append(propose_schedule(call, context.target, context.options.stored_weights, exact))
+        kernel_of.append(index[key])
     return Scheduled(**vars(outline), schedules=tuple(schedules), kernel_of=tuple(kernel_of))
 
 
@@ -76,11 +82,39 @@ def finish_kernels(lowered: Lowered, context: PassContext) -> Finished:
     return Finished(**outline, kernels=tuple(kernels), kernel_of=lowered.kernel_of)
 
 
-def propose_schedule(call: Call, target: Target, weights: str = "") -> Schedule | None:
-    """What the strategies propose for a kernel; None for one that is a loop program already."""
+def propose_schedule(
+    call: Call, target: Target, weights: str = "", exact: Mapping[str, str] | None = None
+) -> Schedule | None:
+    """What the strategies propose for a kernel; None for one that is a loop program already.
+
+    Args:
+        weights: the type that weights are stored in, if not their own.
+        exact: of constants that are stored in 16 bits although `weights` does not say so, by name.
+    """
     if not isinstance(call.kernel, Kernel):
         return None
-    return propose(call.kernel, Context(target, {n: layout.strides for n, layout in call.layouts.items()}, weights))
+    strides = {n: layout.strides for n, layout in call.layouts.items()}
+    return propose(call.kernel, Context(target, strides, weights, exact or {}))
+
+
+def exact_weights(call: Call, halves: Collection[str]) -> dict[str, str]:
+    """The constants in float32 of a kernel that lose nothing in one of these types of 16 bits, and which."""
+    if not isinstance(call.kernel, Kernel) or not halves:
+        return {}
+    found = {p.name: _exact_in(array, halves) for p, array in zip(call.kernel.params, call.constants, strict=True)}
+    return {name: dtype for name, dtype in found.items() if dtype}
+
+
+def _exact_in(array: Array, halves: Collection[str]) -> str:
+    if array.dtype != np.float32 or array.size < LARGE:
+        return ""
+    few = array[tuple(slice(None, None, max(1, n // 8)) for n in array.shape)]  # They tell most others apart.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for dtype in sorted(halves):
+            kind = dtypes.to_numpy(dtype)
+            if all(np.array_equal(each.astype(kind).astype(np.float32), each, equal_nan=True) for each in (few, array)):
+                return dtype
+    return ""
 
 
 def realize(call: Call, schedule: Schedule | None, name: str, dims: Sequence[Symbol] = ()) -> Planned:

@@ -44,8 +44,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     row by row.
     """
     schedule = _propose(kernel, context)
-    if context.weights:
-        narrow_weights(schedule, context.weights)
+    narrow_weights(schedule, context)
     return schedule
 
 

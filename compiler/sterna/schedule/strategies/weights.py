@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import contraction_operands, product
+from sterna.schedule.strategies.analysis import Context, contraction_operands, product
 from sterna.te.tensor import Tensor
 
 #: Weights are stored in 16 bits where at least this many products are summed up per element of the result. The windows
@@ -11,8 +11,11 @@ from sterna.te.tensor import Tensor
 DEPTH = 32
 
 
-def narrow_weights(s: Schedule, dtype: str) -> None:
-    """Stores the constant factors of every deep sum of products in a narrower type. Comes after all other steps."""
+def narrow_weights(s: Schedule, context: Context) -> None:
+    """Stores the constant factors of every deep sum of products in 16 bits, where that is asked for, or loses nothing.
+    Comes after all other steps."""
+    if not context.weights and not context.exact:
+        return
     params = {p.name: p for p in s.kernel.params}
     found: dict[str, Tensor] = {}
     for stage in s.kernel.stages:
@@ -24,5 +27,6 @@ def narrow_weights(s: Schedule, dtype: str) -> None:
                 {load.tensor.name: params[load.tensor.name] for load in operands if load.tensor.name in params}
             )
     for name, param in found.items():
-        if param.dtype == "float32":
+        dtype = context.weights or context.exact.get(name)
+        if dtype and param.dtype == "float32":
             s.narrow(name, dtype)

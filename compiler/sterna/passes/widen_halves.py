@@ -1,0 +1,137 @@
+"""Networks in float16 or bfloat16 are computed on float32: tensors between nodes hold the rounded numbers, widened.
+
+Every operator of a 16-bit float is its float32 self, rounded once (`ops.formulas`), so a node on widened operands, with
+its result rounded, gives the same numbers. What a product reads then needs no conversion per multiplication, the
+kernels are those of the float32 network, and an element is rounded and widened once, where it is stored. Weights of
+products become float32 constants here, which kernels store in 16 bits again (`schedule.strategies.weights`).
+
+Only where something is multiplied: elsewhere memory is the limit, and half the bytes are half the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sterna.errors import SternaError
+from sterna.ir.graph import Array, Graph, Node, TensorType, Value
+from sterna.ops import operator
+from sterna.ops.formulas import HALF
+from sterna.ops.operator import Fusion
+from sterna.passes.rewriting import Rewriting
+
+#: Elements of a constant from which on it stays in 16 bits where no product reads it.
+LARGE = 4096
+#: Every element of the result is 0 or one of the operands', maybe negated.
+_CHOICES = frozenset((
+    "abs", "concat", "expand", "gather", "identity", "max_pool", "maximum", "minimum", "neg", "reduce_max",
+    "reduce_min", "relu", "reshape", "slice", "tile", "transpose", "where",
+))  # fmt: skip
+
+
+def widen_halves(graph: Graph) -> Graph:
+    """The graph with tensors of 16-bit floats between its nodes as float32; inputs and outputs stay as they are."""
+    return _Widening(graph).run() if any(map(_multiplies, graph.nodes)) else graph
+
+
+def _multiplies(node: Node) -> bool:
+    """Whether a node is a sum of products of 16-bit floats that are not all known."""
+    if node.regions or operator(node.op).fusion is not Fusion.COMPLEX:
+        return False
+    return any(value.dtype in HALF and not value.is_constant for value in node.operands)
+
+
+class _Widening:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.users, self.outputs = graph.users(), set(graph.outputs)
+        self.rewriting = Rewriting(graph)
+        self.builder = self.rewriting.builder
+        #: By values of 16 bits: the same numbers in float32.
+        self.wide: dict[Value, Value] = {}
+        #: By the memory of a constant and how it is walked.
+        self.constants: dict[tuple[object, ...], Value] = {}
+        self.halves: set[str] = set()
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            if not self.widened(node):
+                self.rewriting.keep(node)
+        return replace(self.rewriting.finish(), halves=self.graph.halves.union(self.halves))
+
+    def widened(self, node: Node) -> bool:
+        """Puts a node on float32 in the place of one on 16 bits, if there is one."""
+        halves = [value for value in node.operands if value.dtype in HALF]
+        if node.op == "cast" or all(value.is_constant for value in halves):
+            return False
+        kinds = float32_results(node)
+        if kinds is None:
+            return False
+        inputs = [
+            value if value is None or value.dtype not in HALF else self.float32(value, node) for value in node.inputs
+        ]
+        results = [
+            old if old.type == kind else self.builder.name(f"{old.name}/float32")
+            for old, kind in zip(node.outputs, kinds, strict=True)
+        ]
+        made = self.builder.add_all(
+            node.op, *inputs, sources=node.sources, name=node.name, results=results, **node.attributes
+        )
+        for old, new in zip(node.outputs, made, strict=True):
+            if old is not new:
+                # Dead code where nothing needs it in 16 bits.
+                self.builder.add("cast", new, sources=node.sources, name=f"{node.name}/round", result=old, to=old.dtype)
+                if is_exact(node) or self.within(node, old):
+                    self.wide[old] = new
+        return True
+
+    def within(self, node: Node, value: Value) -> bool:
+        """Whether a value lies within what one operator of the source model was taken apart to: that rounds its result."""
+        users = self.users.get(value, ())
+        return bool(node.sources) and value not in self.outputs and all(u.sources == node.sources for u in users)
+
+    def float32(self, value: Value, reader: Node) -> Value:
+        """The numbers of a value of 16 bits in float32, for a node."""
+        if value.data is not None and (_multiplies(reader) or value.data.size < LARGE):
+            return self.constant(value, value.data)
+        if value not in self.wide:
+            name = f"{value.name}/widen"
+            self.wide[value] = self.builder.add("cast", value, sources=reader.sources, name=name, to="float32")
+        return self.wide[value]
+
+    def constant(self, value: Value, data: Array) -> Value:
+        memory = (data.__array_interface__["data"][0], data.strides, data.shape, value.dtype)
+        if memory not in self.constants:
+            self.halves.add(value.dtype)
+            # Of dimensions that repeat their elements, one.
+            once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in data.strides)
+            wide = np.broadcast_to(data[once].astype(np.float32), data.shape)
+            self.constants[memory] = self.builder.constant(wide, f"{value.name}/float32")
+        return self.constants[memory]
+
+
+def float32_results(node: Node) -> tuple[TensorType, ...] | None:
+    """The types of a node's results on float32 in place of 16-bit floats; None where it cannot stand for the node: loop
+    programs may round as they go."""
+
+    def wide(kind: TensorType) -> TensorType:
+        return TensorType("float32", kind.shape) if kind.dtype in HALF else kind
+
+    if node.regions or operator(node.op).program is not None:
+        return None
+    try:
+        kinds = operator(node.op).types(
+            tuple(None if value is None else wide(value.type) for value in node.inputs), node.attributes
+        )
+    except SternaError:
+        return None
+    same = (
+        old.type in (kind, wide(kind)) or wide(old.type) == kind for old, kind in zip(node.outputs, kinds, strict=True)
+    )
+    return kinds if all(same) else None
+
+
+def is_exact(node: Node) -> bool:
+    """Whether the results on 16-bit floats are such floats, so that nothing is rounded."""
+    return node.op in _CHOICES or (node.op == "pad" and node.attributes["value"] == 0)
