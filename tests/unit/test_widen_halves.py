@@ -6,17 +6,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from sterna.debug.interpret import interpret
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Graph, Node, Value, tensor_type
+from sterna.ir.graph import Array, Node, Value, tensor_type
 from sterna.ops import Builder, operator, operators
 from sterna.ops.evaluate import evaluate
 from sterna.ops.operator import Case
-from sterna.passes.eliminate_dead_code import eliminate_dead_code
-from sterna.passes.widen_halves import float32_results, is_exact, widen_halves
+from sterna.passes.widen_halves import float32_results, is_exact
 
-#: Alone they are ONNX's chain of operators, each of which rounds; in a network of products they round once, as PyTorch's
-#: and ONNX Runtime's do.
+#: Alone they are ONNX's chain of operators, each of which rounds; in a network of products they round once, as those
+#: of PyTorch and ONNX Runtime do.
 ROUNDED_ONCE = ("softmax", "log_softmax")
 HALVES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 
@@ -35,7 +33,7 @@ def node_of(name: str, case: Case, dtype: str) -> tuple[Node, list[Array | None]
     b = Builder()
     try:
         b.add_all(name, *inputs, **case.attributes)
-    except Exception:  # noqa: BLE001 (what takes no such operands says so in many ways)
+    except Exception:
         return None
     return b.nodes[-1], arrays
 

@@ -87,7 +87,7 @@ class _Widening:
         return True
 
     def within(self, node: Node, value: Value) -> bool:
-        """Whether a value lies within what one operator of the source model was taken apart to: that rounds its result."""
+        """Whether a value lies within what one operator of the source model was taken apart to, which rounds once."""
         users = self.users.get(value, ())
         return bool(node.sources) and value not in self.outputs and all(u.sources == node.sources for u in users)
 

@@ -15,7 +15,7 @@ from math import gcd
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, as_int
-from sterna.ir.memory import REGISTER
+from sterna.ir.memory import REGISTER, SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     CACHE_LINE,
@@ -36,12 +36,18 @@ from sterna.schedule.strategies.tasks import (
     shared,
     wanted_tasks,
 )
+from sterna.schedule.strategies.weights import DEPTH
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.conditions import cuts
 from sterna.te.expr import Load
 from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel, Tensor
+
+#: Tiles that read a panel of weights from which on it is widened for all of them, and not in each.
+TILES_OF_A_PANEL = 4
+#: Of L2, what a widened panel may take.
+SHARE_OF_L2 = 0.75
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, place, contraction, tile, context)
+    if not parts and narrowed(contraction, context):
+        _widen_panels(s, acc, out, loops.columns, place, contraction, tile, context)
     return s
 
 
@@ -406,7 +414,9 @@ def tile_tasks(
     lead = rows[0]
     for row in rows[1:-1]:
         lead = s.fuse(out, lead, row)
-    group = even_group(size(extent_of(s.stages[out], lead)), wanted_tasks(cycles), target.cores)
+    # Where panels are widened, fewer and larger blocks.
+    tasks = min(wanted_tasks(cycles), 4 * target.cores) if narrowed(contraction, context) else wanted_tasks(cycles)
+    group = even_group(size(extent_of(s.stages[out], lead)), tasks, target.cores)
     block, order = lead, [column_outer, *rows[1:][-1:]]
     if group > 1:
         block, within = s.split(out, lead, group)
@@ -414,6 +424,33 @@ def tile_tasks(
     s.reorder(out, block, *order)
     s.parallel(out, block)
     return order[-1]
+
+
+def narrowed(contraction: Contraction, context: Context) -> bool:
+    """Whether the right operand is a constant that is stored in 16 bits."""
+    right = contraction.right.tensor
+    deep = product([a.extent for a in contraction.inner]) >= DEPTH
+    return deep and right.dtype == "float32" and bool(context.weights or right.name in context.exact)
+
+
+def _widen_panels(
+    s: Schedule, acc: str, out: str, columns: str, place: str, contraction: Contraction, tile: RegisterTile,
+    context: Context,
+) -> None:  # fmt: skip
+    """Widens a panel of weights once for all tiles that read it, where they are many and it stays in L2."""
+    packing = s.packings.get(contraction.right.tensor.name)
+    leaves = s.stages[out].leaves
+    if tile.lanes == 1 or packing is None or columns not in leaves or columns == place:
+        return
+    between = leaves[leaves.index(columns) + 1 : leaves.index(place) + 1]
+    tiles = product([extent_of(s.stages[out], axis) for axis in between])
+    panel = product([a.extent for a in contraction.inner]) * tile.columns * dtypes.size("float32")
+    if tiles < TILES_OF_A_PANEL or panel > SHARE_OF_L2 * context.target.l2_bytes:
+        return
+    wide = s.cache_read(packing.packed.name, acc)
+    s.compute_at(wide, out, columns, SCRATCH)
+    _, lane = s.split(wide, s.stages[wide].leaves[-1], tile.lanes)
+    s.vectorize(wide, lane)
 
 
 def least_cycles(contraction: Contraction, multiply_adds: float) -> int:
