@@ -11,7 +11,8 @@ import pytest
 from sterna.ir.graph import Graph, Value
 from sterna.ops.builder import Builder
 from sterna.ops.sorting import COUNTED
-from sterna.targets.target import Target, host
+from sterna.targets.description import host
+from sterna.targets.target import Target
 from support.compiling import build, input_value
 
 TARGETS = [
