@@ -15,7 +15,6 @@ from sterna.loops.build import (
     Index,
     ProgramBuilder,
     Variable,
-    both,
     either,
     equal,
     integer,
@@ -31,9 +30,6 @@ from sterna.ops.sorting import (
     gather_least,
     greater,
     key_type,
-    make_heap,
-    ranked,
-    sift_down,
     sort,
     sort_key,
 )
@@ -99,17 +95,17 @@ def _top_k(p: ProgramBuilder, attributes: Attributes) -> None:
 
 
 # ---------------------------------------------------------------- non_zero, compress
-def _count_type() -> TensorType:
+def count_type() -> TensorType:
     return TensorType("int64", ())
 
 
-def _size(attributes: Attributes) -> Int:
+def places(attributes: Attributes) -> Int:
     if attributes["size"] < 0:
         raise unfit(f"{attributes['size']} elements")
     return as_int(attributes["size"])
 
 
-def _room(array: Array, dimension: int, count: Variable) -> Expr:
+def room(array: Array, dimension: int, count: Variable) -> Expr:
     """Whether there is a place left."""
     return count.value < number(array.shape[dimension], count.dtype)
 
@@ -125,14 +121,14 @@ def _clear_behind(p: ProgramBuilder, array: Array, dimension: int, count: Variab
 
 def _non_zero_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (x,) = present(types, 0)
-    return (TensorType("int64", (as_int(x.rank), _size(attributes))), _count_type())
+    return (TensorType("int64", (as_int(x.rank), places(attributes))), count_type())
 
 
 def _non_zero(p: ProgramBuilder, attributes: Attributes) -> None:
     x, (places, total) = p.input(0), p.outputs
     count = p.variable("count", 0, integer(product(x.shape)))
     with p.nest(x.shape) as i, p.when(unequal(x[i], 0)):
-        with p.when(_room(places, 1, count)):
+        with p.when(room(places, 1, count)):
             for dimension, place in enumerate(i):
                 places[dimension, count] = number(place, "int64")
         count.add(1)
@@ -146,9 +142,9 @@ def _compress_types(types: Types, attributes: Attributes) -> tuple[TensorType, .
     if condition.rank != 1:
         raise unfit(f"the condition {condition} is no vector")
     if attributes["axis"] is None:
-        return (TensorType(x.dtype, (_size(attributes),)), _count_type())
+        return (TensorType(x.dtype, (places(attributes),)), count_type())
     axis = axis_of(attributes["axis"], x.rank)
-    return (TensorType(x.dtype, with_dim(x.shape, axis, _size(attributes))), _count_type())
+    return (TensorType(x.dtype, with_dim(x.shape, axis, places(attributes))), count_type())
 
 
 def _compress(p: ProgramBuilder, attributes: Attributes) -> None:
@@ -160,7 +156,7 @@ def _compress(p: ProgramBuilder, attributes: Attributes) -> None:
     # Entries beyond the tensor are left out, elements beyond the condition are not chosen.
     length = minimum(condition.shape[0], extent)
     with p.loop(length, "n") as n, p.when(condition[n]):
-        with p.when(_room(kept, axis, count)):
+        with p.when(room(kept, axis, count)):
             if flat:
                 kept[count] = x[unflatten(n, x.shape)]
             else:
@@ -176,7 +172,7 @@ def _compress(p: ProgramBuilder, attributes: Attributes) -> None:
 # ---------------------------------------------------------------- unique
 def _unique_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     (x,) = present(types, 0)
-    size = _size(attributes)
+    size = places(attributes)
     shape: tuple[Int, ...] = (size,)
     if attributes["axis"] is None:
         extent = x.elements
@@ -185,7 +181,7 @@ def _unique_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...
         shape, extent = with_dim(x.shape, axis, size), x.shape[axis]
     return (
         TensorType(x.dtype, shape), TensorType("int64", (size,)), TensorType("int64", (extent,)),
-        TensorType("int64", (size,)), _count_type(),
+        TensorType("int64", (size,)), count_type(),
     )  # fmt: skip
 
 
@@ -289,114 +285,6 @@ def _unique(p: ProgramBuilder, attributes: Attributes) -> None:
     total[()] = E.cast(count.value, "int64")
 
 
-# ---------------------------------------------------------------- non_max_suppression
-def _suppression_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
-    boxes, scores = present(types, 0, 1)
-    check_dtype(boxes.dtype, ("float32", "float64"))
-    check_dtype(scores.dtype, ("float32", "float64"))
-    for place, kinds in ((2, ("int64",)), (3, ("float32",)), (4, (scores.dtype,))):
-        given = types[place] if place < len(types) else None
-        if given is not None:
-            check_dtype(given.dtype, kinds)
-            if given.elements == 0:
-                raise unfit(f"a number is {given}, which has no elements")
-    if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] != 4 or scores.shape[2] != boxes.shape[1]:
-        raise unfit(f"boxes {boxes} and scores {scores} do not fit")
-    return (TensorType("int64", (_size(attributes), as_int(3))), _count_type())
-
-
-def _first_element(p: ProgramBuilder, position: int, otherwise: float, dtype: str) -> Expr:
-    array = p.inputs[position]
-    return E.const(otherwise, dtype) if array is None else array[(0,) * len(array.shape)]
-
-
-def _suppression(p: ProgramBuilder, attributes: Attributes) -> None:
-    boxes, scores, (chosen, total) = p.input(0), p.input(1), p.outputs
-    batches, n_boxes, n_classes = boxes.shape[0], boxes.shape[1], scores.shape[1]
-    kind = integer(n_boxes)
-    most = _first_element(p, 2, 0, "int64")
-    limit = p.let(_first_element(p, 3, 0.0, "float32"), "limit")
-    p.fill(chosen, -1)
-    count = p.variable("count", 0, "int32")
-    candidates = p.array("candidates", kind, (n_boxes,))
-    rounded_up = (n_boxes + (BLOCK - 1)) // BLOCK * BLOCK
-    kept = p.array("kept", boxes.dtype, (4, rounded_up))  # the corners of the boxes that were chosen
-    with p.loop(batches, "batch") as batch, p.loop(n_classes, "class") as c:
-        found = p.variable("found", 0, kind)
-        with p.loop(n_boxes, "n") as n:
-            good = None if p.inputs[4] is None else scores[batch, c, n] > _first_element(p, 4, 0.0, scores.dtype)
-            with p.when(good if good is not None else E.const(True, "bool")):
-                candidates[found] = number(n, kind)
-                found.add(1)
-
-        def behind(i: Expr, j: Expr, batch: Int = batch, c: Int = c) -> Expr:
-            return ranked(scores[batch, c, j], scores[batch, c, i], j, i, largest=True)
-
-        # The root of the heap is the best box left; most often only a few are looked at.
-        n_found = p.bound(found, n_boxes)
-        make_heap(p, candidates, n_found, behind)
-        n_kept = p.variable("n_kept", 0, kind)
-        with p.loop(n_found, "n") as n:
-            p.leave_if(E.cast(n_kept.value, "int64") >= most)
-            mine = candidates[0]
-            left = p.let(number(n_found - n - 1, kind))
-            candidates[0] = candidates[left]
-            sift_down(p, candidates, E.const(0, kind), left, behind)
-            box = _corners(p, boxes, batch, mine, attributes["center_point_box"])
-            hidden = p.variable("hidden", 0, "int32")
-            # Whole blocks at once: those beyond the boxes kept are empty, and overlap nothing.
-            with p.loop(p.bound(n_kept.value + (BLOCK - 1), n_boxes + (BLOCK - 1)) // BLOCK, "m") as m:
-                with p.loop(BLOCK, "lane") as lane:
-                    other = tuple(kept[side, m * BLOCK + lane] for side in range(4))
-                    hidden.set(E.binary("or", hidden.value, E.cast(_overlap(p, box, other, limit), "int32")))
-                p.leave_if(unequal(hidden.value, 0))
-            with p.when(equal(hidden.value, 0)):
-                block = p.bound(n_kept, n_boxes) // BLOCK * BLOCK
-                with p.when(equal(n_kept.value, number(block, kind))), p.nest((4, BLOCK)) as (side_, lane):
-                    kept[side_, block + lane] = 0.0
-                for side, corner in enumerate(box):
-                    kept[side, n_kept] = corner
-                n_kept.add(1)
-                with p.when(_room(chosen, 0, count)):
-                    for column, value in enumerate((number(batch, "int64"), number(c, "int64"), E.cast(mine, "int64"))):
-                        chosen[count, column] = value
-                count.add(1)
-    total[()] = E.cast(count.value, "int64")
-
-
-def _corners(p: ProgramBuilder, boxes: Array, batch: Int, n: Expr, centered: bool) -> tuple[Expr, ...]:
-    """(least y, least x, greatest y, greatest x) of a box."""
-    a, b, c, d = (boxes[batch, n, k] for k in range(4))
-    if centered:
-        half_width, half_height = c * 0.5, d * 0.5
-        corners = (b - half_height, a - half_width, b + half_height, a + half_width)
-    else:
-        corners = (E.minimum(a, c), E.minimum(b, d), E.maximum(a, c), E.maximum(b, d))
-    return tuple(p.let(corner, "corner") for corner in corners)
-
-
-def _overlap(p: ProgramBuilder, a: tuple[Expr, ...], b: tuple[Expr, ...], limit: Expr) -> Expr:
-    """Whether the intersection of two boxes is more than a part of their union."""
-    height = p.let(E.minimum(a[2], b[2]) - E.maximum(a[0], b[0]))
-    width = p.let(E.minimum(a[3], b[3]) - E.maximum(a[1], b[1]))
-    shared = p.let(height * width)
-    first, second = p.let((a[2] - a[0]) * (a[3] - a[1])), p.let((b[2] - b[0]) * (b[3] - b[1]))
-    union = p.let(first + second - shared)
-    real = both(height > 0.0, width > 0.0, first > 0.0, second > 0.0, union > 0.0)
-    return both(real, shared / union > E.cast(limit, shared.dtype))
-
-
-_BOXES = np.array(
-    [[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [1, 11.1, 0, 10.1], [0, 100, 1, 101]]],
-    np.float32,
-)
-_SCORES = np.array([[[0.9, 0.75, 0.6, 0.95, 0.5, 0.3], [0.1, 0.75, 0.75, 0.2, 0.5, 0.9]]], np.float32)
-
-
-def _one(value: float, dtype: str = "float32") -> Any:
-    return np.array([value], dtype)
-
-
 F = "float32"
 SIZE = Attribute("size", "int", "places for what is found; the rest is filled, what is too much is left out")
 AXIS = Attribute("axis", "int", "where to choose", -1)
@@ -463,22 +351,6 @@ OPERATORS: tuple[Operator, ...] = (
             case(np.array([[2, 1, 2], [0, 3, 0]], np.int64), size=3, axis=1),
             case(np.array([[1, 0], [1, 0], [0, 7], [1, 0], [0, 2]], np.float32), size=4, axis=0, sorted=False),
             case(np.array([np.nan, 1, np.nan, 0, 1], np.float32), size=3),
-        ),
-    ),
-    opaque(
-        "non_max_suppression",
-        "Boxes in the order of their scores, without those that overlap a better one of their class too much: rows of "
-        "batch, class and box, then -1. And how many there are. Operands: boxes [N, B, 4] as two opposite corners "
-        "(y, x, y, x) or as center and size (x, y, width, height); scores [N, C, B]; the most boxes of a class (none, "
-        "if left out), the greatest overlap as a part of the union (0), the score that must be exceeded.",
-        _suppression_types,
-        _suppression,
-        (SIZE, Attribute("center_point_box", "bool", "boxes are given by center and size", False)),
-        cases=(
-            case(_BOXES, _SCORES, _one(3, "int64"), _one(0.5), _one(0.2), size=6),
-            case(_BOXES, _SCORES, _one(2, "int64"), None, None, size=3),
-            case(_BOXES, _SCORES, None, None, None, size=2),
-            case(_BOXES, _SCORES, _one(9, "int64"), _one(0.3), None, size=10, center_point_box=True),
         ),
     ),
 )

@@ -31,6 +31,7 @@ from sterna.ops import (
     sampling,
     scatter,
     selection,
+    suppression,
     trees,
 )
 from sterna.ops.control import control_types
@@ -55,6 +56,7 @@ _MODULES = (
     sampling,
     checks,
     selection,
+    suppression,
     recurrent,
     trees,
     scatter,
