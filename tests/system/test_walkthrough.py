@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -178,7 +177,7 @@ def serve(step: Served, folder: Path, variables: dict[str, str]) -> None:
                 if normal(step.says).strip() in shown:
                     return
         finally:
-            server.send_signal(signal.SIGINT)
+            server.terminate()
     raise AssertionError(f"the page shows {shown}")
 
 

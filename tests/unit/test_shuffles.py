@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sterna.ir import dtypes
-from sterna.ir.integer import as_int
+from sterna.ir.integer import Symbol, as_int
 from sterna.ir.memory import INPUT, OUTPUT
 from sterna.loops import program as P
 from sterna.loops.interpreter import run_function
@@ -85,3 +85,12 @@ def test_what_a_store_may_change_is_read_where_it_stands() -> None:
     before = P.seq(*moves)
     np.testing.assert_array_equal(outputs_of(shuffle_loads(before), x, y), outputs_of(before, x, y))
     assert not any(isinstance(s, P.Let) for s in P.walk(shuffle_loads(before)))
+
+
+def test_names_are_of_one_matrix_each() -> None:
+    """Blocks on both sides of a loop, whose definitions are seen together."""
+    x, y = buffers("float32", 64, 64)
+    block = [P.Store(y, as_int(4 * n), column(x, n, 4, 8)) for n in range(4)]
+    loop = P.For(Symbol("i", 0, 1), as_int(2), "serial", P.seq(*block))
+    lets = [s for s in P.walk(shuffle_loads(P.seq(*block, loop, *block))) if isinstance(s, P.Let)]
+    assert len({s.variable.name for s in lets}) == len(lets) == 3 * (4 + 8)

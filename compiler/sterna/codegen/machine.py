@@ -21,7 +21,7 @@ def find_idioms(target: Target, operation: str, dtype: str, lanes: int) -> tuple
         and idiom.dtype == dtype
         and idiom.takes(lanes)
         and any(features(target) >= set(way) for way in idiom.needs)
-        and (idiom.probe is None or has_instruction(target, idiom.probe[0], idiom.probe[1], *idiom.probe[2]))
+        and (idiom.probe is None or _makes_instructions(target, idiom.probe))
     )
 
 
@@ -29,3 +29,9 @@ def has_masked_access(target: Target, dtype: str) -> bool:
     """Whether parts of vectors are loaded and stored by one instruction."""
     has = features(target)
     return any(dtypes.bits(dtype) >= least and has >= set(needed) for least, needed in MASKED_ACCESS)
+
+
+def _makes_instructions(target: Target, probe: tuple[str, str, tuple[str, ...]]) -> bool:
+    """Whether LLVM has instructions for a piece of code; of a processor that it does not know nothing is assumed."""
+    result, body, arguments = probe
+    return bool(target.llvm_triple) and has_instruction(target, result, body, *arguments)

@@ -8,7 +8,7 @@ side by side, they are the columns of a matrix whose rows are consecutive, and t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sterna.ir import dtypes
 from sterna.loops import program as P
@@ -23,48 +23,53 @@ _NEAR = 4
 
 def shuffle_loads(stmt: P.Stmt) -> P.Stmt:
     """Rewrites every run of straight-line statements inside a statement."""
-    out: list[P.Stmt] = []
-    run: list[P.Stmt] = []
-    for s in P.members(stmt):
-        if isinstance(s, P.Store):
-            run.append(s)
-            continue
-        out += _run(run)
-        run = []
-        out.append(P.map_children(s, shuffle_loads) if P.children(s) else s)
-    return P.seq(*out, *_run(run))
+    return _Shuffling().block(stmt)
 
 
-def _run(stmts: Sequence[P.Stmt]) -> list[P.Stmt]:
-    """Stores one after another."""
-    values = [P.value_of(s) for s in stmts]
-    scattered = dict.fromkeys(load for v in values if v is not None for load in E.loads(v) if _scattered(load))
-    if not scattered:
-        return list(stmts)
-    written = {s.buffer for s in stmts if isinstance(s, P.Store)}
-    columns: dict[tuple[object, ...], dict[int, Load]] = {}
-    for load in scattered:
-        buffer, (index,) = load.tensor, load.indices
-        assert isinstance(buffer, P.Buffer)
-        # What the stores themselves may change is read where it stands.
-        if buffer not in written and not buffer.may_alias:
-            matrix = (buffer, load.stride, load.lanes, load.active, index - index.const)
-            columns.setdefault(matrix, {})[index.const] = load
-    lets: list[P.Stmt] = []
-    ready: dict[Expr, Expr] = {}
-    for found in columns.values():
-        for block in _neighbours(sorted(found), next(iter(found.values())).lanes):
-            if 4 * len(block) >= found[block[0]].lanes and len(block) > 1:
-                lets += _transpose([found[at] for at in block], len(ready), ready)
-    for load in scattered:
-        if load not in ready and (picked := _picked(load)) is not None:
-            ready[load] = picked
-    memo: dict[Expr, Expr] = {}
-    rewritten = [
-        P.with_value(s, E.rewrite(v, ready.get, memo)) if v is not None else s
-        for s, v in zip(stmts, values, strict=True)
-    ]
-    return [*lets, *rewritten]
+@dataclass
+class _Shuffling:
+    """Runs being rewritten; `matrices` counts those that were transposed, for names that no other has."""
+
+    matrices: int = 0
+
+    def block(self, stmt: P.Stmt) -> P.Stmt:
+        out: list[P.Stmt] = []
+        run: list[P.Store] = []
+        for s in P.members(stmt):
+            if isinstance(s, P.Store):
+                run.append(s)
+                continue
+            out += self.run(run)
+            run = []
+            out.append(P.map_children(s, self.block) if P.children(s) else s)
+        return P.seq(*out, *self.run(run))
+
+    def run(self, stores: Sequence[P.Store]) -> list[P.Stmt]:
+        """Stores one after another."""
+        scattered = dict.fromkeys(load for s in stores for load in E.loads(s.value) if _scattered(load))
+        if not scattered:
+            return list(stores)
+        written = {s.buffer for s in stores}
+        columns: dict[tuple[object, ...], dict[int, Load]] = {}
+        for load in scattered:
+            buffer, (index,) = load.tensor, load.indices
+            assert isinstance(buffer, P.Buffer)
+            # What the stores themselves may change is read where it stands.
+            if buffer not in written and not buffer.may_alias:
+                matrix = (buffer, load.stride, load.lanes, load.active, index - index.const)
+                columns.setdefault(matrix, {})[index.const] = load
+        lets: list[P.Stmt] = []
+        ready: dict[Expr, Expr] = {}
+        for found in columns.values():
+            for block in _neighbours(sorted(found), next(iter(found.values())).lanes):
+                if 4 * len(block) >= found[block[0]].lanes and len(block) > 1:
+                    lets += _transpose([found[at] for at in block], self.matrices, ready)
+                    self.matrices += 1
+        for load in scattered:
+            if load not in ready and (picked := _picked(load)) is not None:
+                ready[load] = picked
+        memo: dict[Expr, Expr] = {}
+        return [*lets, *(replace(s, value=E.rewrite(s.value, ready.get, memo)) for s in stores)]
 
 
 def _scattered(load: Load) -> bool:
