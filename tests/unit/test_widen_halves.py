@@ -6,12 +6,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from sterna.debug.interpret import interpret
 from sterna.ir import dtypes
-from sterna.ir.graph import Array, Node, Value, tensor_type
+from sterna.ir.graph import Array, Graph, Node, Value, tensor_type
 from sterna.ops import Builder, operator, operators
 from sterna.ops.evaluate import evaluate
 from sterna.ops.operator import Case
-from sterna.passes.widen_halves import float32_results, is_exact
+from sterna.passes.widen_halves import float32_results, is_exact, widen_halves
 
 #: Alone they are ONNX's chain of operators, each of which rounds; in a network of products they round once, as those
 #: of PyTorch and ONNX Runtime do.
@@ -55,3 +56,36 @@ def test_an_operator_on_float32_rounded_is_itself(name: str, dtype: str) -> None
                 rounded = have if is_exact(node) else have.astype(want.dtype)
                 # As float64: bfloat16's NaN is not NaN to NumPy.
                 np.testing.assert_array_equal(rounded.astype(float), want.astype(float), err_msg=f"{name} {case}")
+
+
+@pytest.mark.parametrize("parts", ["one", "two"])
+def test_what_an_operator_was_taken_apart_to_rounds_once(parts: str) -> None:
+    """A product of numbers, moved: where both are of one operator of the source model, the sum is rounded after it was
+    moved; moving alone would round nothing."""
+    b = Builder()
+    x = Value(b.name("x"), tensor_type("float16", (3, 4)))
+    factor = b.constant(np.array([0.5947265625], np.float16))
+    scaled = b.add("mul", x, factor, sources=("scale",))
+    moved = b.add("transpose", scaled, order=(1, 0), sources=("scale",) if parts == "one" else ("move",))
+    weight = b.constant(np.random.default_rng(2).standard_normal((3, 5)).astype(np.float16))
+    y = b.add("matmul", moved, weight, sources=("product",))
+    graph = Graph("halves", (x,), (y,), tuple(b.nodes))
+    feeds = {"x": np.random.default_rng(3).standard_normal((3, 4)).astype(np.float16)}
+    (before,), (after,) = (interpret(g, feeds).values() for g in (graph, widen_halves(graph)))
+    np.testing.assert_array_equal(after, before)
+
+
+def test_softmax_rounds_at_its_steps() -> None:
+    """As ONNX defines it, also between products, where all else is computed on float32."""
+    b = Builder()
+    x, w = (Value(b.name(n), tensor_type("float16", (8, 8))) for n in "xw")
+    scores = b.add("matmul", x, w, sources=("scores",))
+    y = b.add("matmul", b.add("softmax", scores, axis=1, sources=("softmax",)), w, sources=("values",))
+    graph = Graph("halves", (x, w), (y,), tuple(b.nodes))
+    random = np.random.default_rng(4)
+    feeds = {n: random.standard_normal((8, 8)).astype(np.float16) for n in "xw"}
+    wide = widen_halves(graph)
+    assert [n.outputs[0].dtype for n in wide.nodes if n.op == "softmax"] == ["float16"]
+    assert [n.outputs[0].dtype for n in wide.nodes if n.op == "matmul"] == ["float32", "float32"]
+    (before,), (after,) = (interpret(g, feeds).values() for g in (graph, wide))
+    np.testing.assert_array_equal(after, before)

@@ -1,9 +1,10 @@
 """Networks in float16 or bfloat16 are computed on float32: tensors between nodes hold the rounded numbers, widened.
 
 Every operator of a 16-bit float is its float32 self, rounded once (`ops.formulas`), so a node on widened operands, with
-its result rounded, gives the same numbers. What a product reads then needs no conversion per multiplication, the
-kernels are those of the float32 network, and an element is rounded and widened once, where it is stored. Weights of
-products become float32 constants here, which kernels store in 16 bits again (`schedule.strategies.weights`).
+its result rounded, gives the same numbers; softmax, which rounds at each of its steps, stays as it is. What a product
+reads then needs no conversion per multiplication, the kernels are those of the float32 network, and an element is
+rounded and widened once, where it is stored. Weights of products become float32 constants here, which kernels store in
+16 bits again (`schedule.strategies.weights`).
 
 Only where something is multiplied: elsewhere memory is the limit, and half the bytes are half the time.
 """
@@ -29,6 +30,9 @@ _CHOICES = frozenset((
     "reduce_min", "relu", "reshape", "slice", "tile", "transpose", "where",
 ))  # fmt: skip
 
+#: ONNX defines these by several operators, each of which rounds, and so do their formulas on 16-bit floats.
+_BY_STEPS = frozenset(("softmax", "log_softmax"))
+
 
 def widen_halves(graph: Graph) -> Graph:
     """The graph with tensors of 16-bit floats between its nodes as float32; inputs and outputs stay as they are."""
@@ -48,8 +52,9 @@ class _Widening:
         self.users, self.outputs = graph.users(), set(graph.outputs)
         self.rewriting = Rewriting(graph)
         self.builder = self.rewriting.builder
-        #: By values of 16 bits: the same numbers in float32.
+        #: By values of 16 bits: the same numbers in float32, or, of those that are rounded later, what they are before.
         self.wide: dict[Value, Value] = {}
+        self.unrounded: set[Value] = set()
         #: By the memory of a constant and how it is walked.
         self.constants: dict[tuple[object, ...], Value] = {}
         self.halves: set[str] = set()
@@ -65,6 +70,8 @@ class _Widening:
         halves = [value for value in node.operands if value.dtype in HALF]
         if node.op == "cast" or all(value.is_constant for value in halves):
             return False
+        if node.op in _BY_STEPS and not self.within(node, node.output):
+            return False
         kinds = float32_results(node)
         if kinds is None:
             return False
@@ -78,12 +85,16 @@ class _Widening:
         made = self.builder.add_all(
             node.op, *inputs, sources=node.sources, name=node.name, results=results, **node.attributes
         )
+        exact = is_exact(node) and self.unrounded.isdisjoint(node.operands)
         for old, new in zip(node.outputs, made, strict=True):
             if old is not new:
                 # Dead code where nothing needs it in 16 bits.
                 self.builder.add("cast", new, sources=node.sources, name=f"{node.name}/round", result=old, to=old.dtype)
-                if is_exact(node) or self.within(node, old):
+                if exact:
                     self.wide[old] = new
+                elif self.within(node, old):
+                    self.wide[old] = new
+                    self.unrounded.add(old)
         return True
 
     def within(self, node: Node, value: Value) -> bool:
