@@ -28,7 +28,7 @@ from sterna.targets.memories import TABLE as MEMORIES
 from sterna.targets.memories import read_memories
 from sterna.targets.sanity import nonsense
 from sterna.targets.self_test import passes_self_test
-from sterna.targets.tables import keys_fix, line_of
+from sterna.targets.tables import keys_fix, line_of, wanted
 from sterna.targets.target import Target
 
 if sys.version_info >= (3, 11):
@@ -177,7 +177,7 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
                     "E0202",
                     f"key {key} has a value of type {type(value).__name__}",
                     (line_of(path, key),),
-                    f"it is a {known[key].type}",
+                    wanted(str(known[key].type)),
                 )
             )
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}

@@ -15,8 +15,16 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), "dict[str, Any]": (dict,),
     "tuple[str, ...]": (list,),
 }  # fmt: skip
-#: What the types that are not called so in a file are called there.
-_WORDS = {"dict[str, Any]": "table", "tuple[str, ...]": "list"}
+#: Values of a field, by its type, in the words of a description.
+_WORDS = {
+    "int": "an integer", "float": "a number", "str": "a text in quotes", "bool": "true or false",
+    "dict[str, Any]": "a table", "tuple[str, ...]": "a list of texts",
+}  # fmt: skip
+
+
+def wanted(annotation: str) -> str:
+    """What a field of that type holds, for an error's fix."""
+    return f"it is {_WORDS.get(annotation, annotation)}"
 
 
 @dataclass(frozen=True)
@@ -87,9 +95,7 @@ def entries_of(
                     problems.append(Diagnostic("E0202", f'key {key} in [[{table}]] is "{given}"', where, fix))
             elif not _is(given, str(known[key].type)):
                 title = f"key {key} in [[{table}]] has a value of type {type(given).__name__}"
-                problems.append(
-                    Diagnostic("E0202", title, where, f"it is a {_WORDS.get(str(known[key].type), known[key].type)}")
-                )
+                problems.append(Diagnostic("E0202", title, where, wanted(str(known[key].type))))
         missing = [f.name for f in fields if f.default is MISSING and f.name not in entry]
         if missing:
             title = f"number {n + 1} of [[{table}]] lacks {', '.join(missing)}"
