@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sterna.debug.interpret import interpret
+from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value, tensor_type
 from sterna.ops import Builder, operator, operators
@@ -34,7 +35,7 @@ def node_of(name: str, case: Case, dtype: str) -> tuple[Node, list[Array | None]
     b = Builder()
     try:
         b.add_all(name, *inputs, **case.attributes)
-    except Exception:
+    except SternaError:
         return None
     return b.nodes[-1], arrays
 

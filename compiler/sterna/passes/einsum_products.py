@@ -7,12 +7,13 @@ what looks for attention.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value
-from sterna.ir.integer import ONE, Int
+from sterna.ir.integer import Int
+from sterna.loops.build import product
 from sterna.passes.rewriting import Rewriting
 
 Labels = Sequence[int]
@@ -65,18 +66,11 @@ def _multiply(rewriting: Rewriting, node: Node, left: Value, right: Value) -> No
         order = (*batch, *down, *across)
         if order != tuple(labels):
             value = add("transpose", value, order=tuple(labels.index(n) for n in order))
-        shape = (*(sizes[n] for n in batch), _product(sizes[n] for n in down), _product(sizes[n] for n in across))
+        shape = (*(sizes[n] for n in batch), product([sizes[n] for n in down]), product([sizes[n] for n in across]))
         return value if shape == value.shape else add("reshape", value, shape=shape)
 
-    product = add("matmul", matrix(left, first, rows, inner), matrix(right, second, inner, columns))
+    multiplied = add("matmul", matrix(left, first, rows, inner), matrix(right, second, inner, columns))
     made = (*batch, *rows, *columns)
     shape = tuple(sizes[n] for n in made)
-    whole = product if shape == product.shape else add("reshape", product, shape=shape)
+    whole = multiplied if shape == multiplied.shape else add("reshape", multiplied, shape=shape)
     rewriting.emit(node, "transpose", whole, order=tuple(made.index(n) for n in result))
-
-
-def _product(sizes: Iterable[Int]) -> Int:
-    total = ONE
-    for size in sizes:
-        total = total * size
-    return total

@@ -41,10 +41,10 @@ def phases(graph: Graph) -> Graph:
         if weights is None:
             rewriting.keep(node)
             continue
-        behind = list(_behind(node, users, graph.outputs))
-        done.update(behind)
-        last = behind[-1].output if behind else node.output
-        rewriting.substitute(last, _Interleaved(rewriting, node, weights, behind).result())
+        followers = list(_followers(node, users, graph.outputs))
+        done.update(followers)
+        last = followers[-1].output if followers else node.output
+        rewriting.substitute(last, _Interleaved(rewriting, node, weights, followers).result())
     return rewriting.finish()
 
 
@@ -68,8 +68,8 @@ def _of_phase(weights: Array, phase: Sequence[int], strides: Sequence[int]) -> A
     return own[tuple(slice(0, int(n.max()) + 1 if n.size else 1) for n in there)]
 
 
-def _behind(node: Node, users: Mapping[Value, Sequence[Node]], outputs: Sequence[Value]) -> Iterator[Node]:
-    """The element-wise nodes behind one, one after the other, that do the same with every position."""
+def _followers(node: Node, users: Mapping[Value, Sequence[Node]], outputs: Sequence[Value]) -> Iterator[Node]:
+    """The element-wise nodes after one, one after the other, that do the same with every position."""
     value = node.output
     while value not in outputs and len(readers := users.get(value, ())) == 1:
         (reader,) = readers
@@ -90,7 +90,7 @@ class _Interleaved:
     rewriting: Rewriting
     node: Node
     weights: Array
-    behind: Sequence[Node]
+    followers: Sequence[Node]
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -157,7 +157,7 @@ class _Interleaved:
         groups = self.node.attributes["groups"]
         y = self.add("conv", part, weights, strides=once, dilations=once, groups=groups)
         before = self.node.output
-        for node in self.behind:
+        for node in self.followers:
             operands = [y if v is before else v for v in node.inputs]
             y = self.rewriting.builder.add(node.op, *operands, sources=node.sources, **node.attributes)
             before = node.output

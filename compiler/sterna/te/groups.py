@@ -7,7 +7,7 @@ over the groups, which strategies know. The split dimension lies in memory as be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sterna.ir.integer import Atom, FloorDiv, Int
@@ -19,12 +19,17 @@ from sterna.te.tensor import Kernel, Tensor
 
 
 @dataclass(frozen=True)
-class Grouped:
-    """The new kernel, and of every tensor that was split the dimension; its second part has `size` elements."""
+class SplitKernel:
+    """A kernel with groups as a dimension, and of every tensor that was split which one."""
 
     kernel: Kernel
     split: Mapping[str, int]
-    size: int
+
+
+def sizes_of_groups(loads: Iterable[Load], axis: Axis) -> set[int]:
+    """By how many neighbours along an axis loads read the same place: n for each `axis // n` in their indices."""
+    atoms = {atom for load in loads for index in load.indices for atom in index.atoms()}
+    return {a.divisor for a in atoms if isinstance(a, FloorDiv) and a.value == axis.var}
 
 
 def channels_of_group(stage: Tensor) -> int:
@@ -33,13 +38,12 @@ def channels_of_group(stage: Tensor) -> int:
     if stage.reduction is None or stage.reduction.combiner != "sum" or not stage.axes:
         return 1
     last = stage.axes[-1]
-    atoms = {atom for load in stage.reads() for index in load.indices for atom in index.atoms()}
-    sizes = {a.divisor for a in atoms if isinstance(a, FloorDiv) and a.value == last.var}
+    sizes = sizes_of_groups(stage.reads(), last)
     (size,) = sizes if len(sizes) == 1 else (1,)
     return size if last.extent.is_const and int(last.extent) % size == 0 and size < int(last.extent) else 1
 
 
-def split_groups(kernel: Kernel, stage: Tensor, size: int) -> Grouped:
+def split_groups(kernel: Kernel, stage: Tensor, size: int) -> SplitKernel:
     """The kernel with the last axis of a stage split into groups of so many elements, and with it the axes of the
     stages that read it and the dimensions of what only they read."""
     split: dict[str, int] = {stage.name: len(stage.axes) - 1}
@@ -61,7 +65,7 @@ def split_groups(kernel: Kernel, stage: Tensor, size: int) -> Grouped:
         tuple(new[t.name] for t in kernel.params),
         tuple(new[t.name] for t in kernel.outputs),
     )
-    return Grouped(made, split, size)
+    return SplitKernel(made, split)
 
 
 def _walked(kernel: Kernel, given: Tensor, split: Mapping[str, int]) -> int | None:

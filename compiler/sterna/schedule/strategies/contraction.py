@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import gcd
 
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, as_int
+from sterna.ir.integer import ZERO, Atom, Int, as_int
 from sterna.ir.memory import REGISTER, SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
@@ -41,6 +41,7 @@ from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.conditions import cuts
 from sterna.te.expr import Load
+from sterna.te.groups import sizes_of_groups
 from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel, Tensor
 
@@ -288,8 +289,7 @@ def _columns_picked(left: Load, columns: Axis, context: Context) -> int:
     """How many columns are a vector where groups of them, smaller than it, read elements of the left operand that one
     vector holds; 0 if there are no such groups."""
     lanes = context.target.lanes(32)
-    sizes = {a.divisor for i in left.indices for a in i.atoms() if isinstance(a, FloorDiv) and a.value == columns.var}
-    assert isinstance(left.tensor, Tensor)
+    sizes = sizes_of_groups([left], columns)
     if len(sizes) != 1 or lanes == 1:
         return 0
     (size,) = sizes
