@@ -16,6 +16,7 @@ import signal
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def _mutate_graph(text: bytes, chance: random.Random) -> bytes:
             other, there = chance.choice(places)
             node[key] = json.loads(json.dumps(other[there])) if there in other or isinstance(other, list) else None
         else:
-            node[key] = chance.choice(_VALUES)
+            node[key] = deepcopy(chance.choice(_VALUES))  # later rounds may change it in place
     rest = json.dumps(graph, separators=(",", ":"), ensure_ascii=chance.random() < 0.5)[1:].encode("utf-8", "replace")
     if chance.random() < 0.1:
         rest = _mutate_bytes(rest, chance)

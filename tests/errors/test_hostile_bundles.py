@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -183,3 +184,17 @@ def test_a_run_of_the_fuzzer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     budget = Budget(60, 25)
     assert FUZZER.fuzz(budget, 1, tmp_path) == []
     assert budget.made == 25
+
+
+def test_the_same_seed_makes_the_same_mutations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutation changes its own copy, never the values that later ones choose from."""
+    monkeypatch.syspath_prepend(str(ROOT / "fuzz"))
+    from package import mutated
+
+    files = {"graph.json": graph_text({"nodes": [{"inputs": [1, 2]}, {"inputs": []}], "pools": {"a": {}}})}
+
+    def thousands() -> list[dict[str, bytes]]:
+        chance = random.Random(3)
+        return [mutated(files, chance) for _ in range(3000)]
+
+    assert thousands() == thousands()
