@@ -4,11 +4,14 @@
     ci/bench --peers all mobilenet_v2 null      # every peer; those that cannot be installed here are reported
     ci/bench --layers resnet50 model.onnx       # Sterna alone, by kernel
     ci/bench --int8                             # integer networks, LiteRT too
+    ci/bench --architectures                    # over a hundred networks of torchvision, timm and transformers; an hour
+    ci/bench architectures-int8                 # six of them, quantized
     ci/bench --operators                        # one operator a model, at sizes that networks have; an hour or two
     ci/bench operators-grouped operators-grid   # families of those
     ci/bench --peers sterna,litert trained      # a group of models
 
-Peers live in virtual environments below the work folder, made when they are first needed; "networks" needs torch.
+Peers live in virtual environments below the work folder, made when they are first needed; "networks" needs torch, and
+"architectures" the packages whose networks they are.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from architectures import ARCHITECTURES, ARCHITECTURES_INT8
 from environments import Environments
 from integers import INTEGERS
 from layers import measure
@@ -33,7 +37,7 @@ from operators import OPERATORS
 from peers import ENGINES
 from protocol import WRONG, WRONG_INTEGER, Bench, Settings
 from sterna.errors import Diagnostic, SternaError
-from tables import by_family, by_layer, latency, problems, start
+from tables import behind, by_family, by_layer, latency, problems, start
 
 DEFAULT = ("sterna", "sterna-llvm", "onnxruntime", "openvino")
 WIDTH = 120
@@ -65,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--operators", action="store_true", help="one operator a model, where a single layer is a cliff"
     )
+    parser.add_argument(
+        "--architectures", action="store_true", help="networks of torchvision, timm and transformers, random weights"
+    )
     parser.add_argument("--peers", help=f"of {', '.join(ENGINES)}; or all", metavar="A,B")
     parser.add_argument("--threads", default="1,2", metavar="N,N", help="1,2")
     parser.add_argument("--rounds", type=int, default=8, metavar="N", help="turns of every peer: 8")
@@ -91,6 +98,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     """Raises E0002 for every option that no run can be made of."""
     if arguments.int8:
         usual: Sequence[str] = (*DEFAULT, "litert")
+    elif arguments.architectures:
+        usual = ("sterna", "onnxruntime", "openvino")
     else:
         usual = ("sterna", "onnxruntime", "openvino", "litert") if arguments.operators else DEFAULT
     peers = _peers(arguments.peers, usual)
@@ -117,6 +126,8 @@ def _usual(arguments: argparse.Namespace) -> Sequence[str]:
     """The models where none is named."""
     if arguments.operators:
         return tuple(OPERATORS)
+    if arguments.architectures:
+        return tuple(ARCHITECTURES)
     return INTEGERS if arguments.int8 else (*COUNTED, "null")
 
 
@@ -143,7 +154,8 @@ def _run(arguments: argparse.Namespace) -> None:
 def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: argparse.Namespace) -> None:
     """Times the models on all peers and prints the tables."""
     rows = [model.label for model in found if model.label in OPERATORS]
-    counted = INTEGERS if arguments.int8 else rows or COUNTED
+    architectures = [model.label for model in found if model.label in (*ARCHITECTURES, *ARCHITECTURES_INT8)]
+    counted = rows or architectures or (INTEGERS if arguments.int8 else COUNTED)
     results, work = {}, {}
     for model in found:
         print(f"{model.label} ...", file=sys.stderr, flush=True)
@@ -158,6 +170,8 @@ def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: 
         console.print(latency(results, threads, work, peak, counted))
         if rows:
             console.print(by_family(results, threads))
+        if architectures:
+            console.print(behind(results, threads), markup=False)
     if not rows:
         console.print(start(results))
     for line in problems(results):

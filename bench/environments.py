@@ -30,6 +30,11 @@ class Environments:
         """The interpreter that writes the benchmark's networks."""
         return self._made("networks", ("torch", "onnx", "numpy"))
 
+    def exporter(self) -> str:
+        """The interpreter that writes the networks of other packages."""
+        packages = ("torch", "torchvision", "timm", "transformers", "onnx", "onnxscript", "numpy")
+        return self._made("exporter", packages)
+
     def _made(self, name: str, packages: Sequence[str]) -> str:
         """Raises E0004 where the packages cannot be installed; it is tried once."""
         if name in self.refused:

@@ -15,14 +15,17 @@ from pathlib import Path
 import numpy as np
 
 import operators
+from architectures import ARCHITECTURES, ARCHITECTURES_INT8, QUANTIZED
 from environments import Environments
 from integers import INTEGERS, quantize
 from reference import Arrays, Case, write_reference
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, error
 
 #: The folder of trained models, beside the checkout.
 TRAINED = Path(os.environ.get("STERNA_MODELS", Path(__file__).resolve().parents[2] / "shared" / "models"))
 SUFFIXES = (".onnx", ".tflite")
+#: An error of Sterna on an architecture from which on it is wrong, in parts of the largest output.
+WRONG_ARCHITECTURE = 1e-5
 #: The networks over which the geometric mean is taken.
 COUNTED = (
     *("mobilenet_v2", "resnet18", "resnet50", "squeezenet", "efficientnet_lite0", "yolov5n", "minilm_128"),
@@ -38,12 +41,14 @@ class Model:
 
     Args:
         rounding: what its own types leave of a result, in parts of the largest.
+        own_limit: the error from which on Sterna is wrong, where it is held to less than its peers.
     """
 
     label: str
     file: Path
     case: Case | None = None
     rounding: float = 0.0
+    own_limit: float | None = None
 
     @property
     def spread(self) -> float:
@@ -73,15 +78,16 @@ def groups() -> dict[str, Sequence[str]]:
     """Names that stand for several models."""
     rows = {f"operators-{family}": names for family, names in operators.families().items()}
     found = {"networks": NETWORKS, "integers": INTEGERS, "trained": trained_floats()}
+    found |= {"architectures": tuple(ARCHITECTURES), "architectures-int8": ARCHITECTURES_INT8}
     return {**found, "operators": tuple(operators.OPERATORS), **rows}
 
 
 def _is_known(name: str) -> bool:
     if name.endswith(SUFFIXES):
         return Path(name).is_file()
-    if name in NETWORKS or name in operators.OPERATORS or trained_file(name) is not None:
+    if name in NETWORKS or name in operators.OPERATORS or name in ARCHITECTURES or trained_file(name) is not None:
         return True
-    return name.endswith("_int8") and name.removesuffix("_int8") in NETWORKS
+    return name.endswith("_int8") and name.removesuffix("_int8") in (*NETWORKS, *QUANTIZED)
 
 
 class Models:
@@ -105,7 +111,7 @@ class Models:
             if name.endswith(SUFFIXES):
                 problems.append(Diagnostic("E0006", f"there is no file {name}"))
                 continue
-            every = [*known, *NETWORKS, *known["trained"], *INTEGERS, *operators.OPERATORS]
+            every = [*known, *NETWORKS, *known["trained"], *INTEGERS, *operators.OPERATORS, *ARCHITECTURES]
             if not TRAINED.is_dir() and name in INTEGERS:
                 title = f"{name} is a trained model, and there is no folder {TRAINED}"
                 problems.append(Diagnostic("E0006", title, fix="name the folder of trained models in STERNA_MODELS"))
@@ -137,18 +143,39 @@ class Models:
             operators.write(name, target)
             # Half floats have eleven bits.
             return Model(name, target, rounding=2.0**-8 if name.startswith("half-") else 0.0)
+        if name in ARCHITECTURES:
+            return Model(name, self._written(name), own_limit=WRONG_ARCHITECTURE)
         trained = trained_file(name)
         return Model(name, self._written(name)) if trained is None else Model(name, trained, _case(trained.parent))
 
     def _written(self, name: str) -> Path:
-        target = self.folder / "networks" / f"{name}.onnx"
-        if name.endswith("_int8"):
+        floats = name.removesuffix("_int8")
+        target = self.folder / ("architectures" if floats in ARCHITECTURES else "networks") / f"{name}.onnx"
+        if name != floats:
             if not target.exists():
-                quantize(self._written(name.removesuffix("_int8")), target)
+                quantize(self._written(floats), target)
+        elif name in ARCHITECTURES:
+            if not target.exists():
+                self._exported(name, target)
         elif not target.with_suffix(".pt").exists():  # what is written last
             script = Path(__file__).with_name("networks.py")
             subprocess.run([self.environments.networks(), str(script), str(target.parent), name], check=True)
         return target
+
+    def _exported(self, name: str, target: Path) -> None:
+        """Writes an architecture in a process of its own, which says much; its last words are in the error.
+
+        Raises:
+            SternaError: E0004 where the installed versions of the packages do not export it.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        script = Path(__file__).with_name("export_architecture.py")
+        command = [self.environments.exporter(), str(script), name, str(target)]
+        offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
+        result = subprocess.run(command, capture_output=True, text=True, check=False, env=offline)
+        if result.returncode != 0:
+            last = (result.stderr.strip().splitlines() or ["no message"])[-1]
+            raise error("E0004", f"{name} cannot be exported: {last}", fix=" ".join(command))
 
 
 def _case(folder: Path) -> Case | None:

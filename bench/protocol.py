@@ -136,12 +136,18 @@ class Bench:
                     else:
                         worker.signal(signal.SIGSTOP)
                         workers[peer] = worker
-                        said["wrong"] = not said["error"] < max(self.settings.wrong, model.spread)
+                        said["wrong"] = not said["error"] < self._limit(peer, model)
                 self._turns(workers, {peer: records[peer][str(threads)] for peer in workers}, threads)
             finally:
                 for worker in workers.values():
                     worker.kill()
         return records
+
+    def _limit(self, peer: str, model: Model) -> float:
+        """The error from which on a peer's time does not count."""
+        if model.own_limit is not None and peer.startswith("sterna"):
+            return model.own_limit
+        return max(self.settings.wrong, model.spread)
 
     def _turns(self, workers: dict[str, Worker], records: dict[str, Record], threads: int) -> None:
         wall: dict[str, list[float]] = collections.defaultdict(list)

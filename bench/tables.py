@@ -91,6 +91,14 @@ def by_family(results: Mapping[str, Records], threads: int) -> Table:
     return table
 
 
+def behind(results: Mapping[str, Records], threads: int, least: float = 0.95) -> str:
+    """The models that run below so many times their fastest peer's speed, the slowest first."""
+    factors = {name: ratio(records, str(threads)) for name, records in results.items()}
+    slow = sorted((factor, name) for name, factor in factors.items() if factor is not None and factor < least)
+    names = ", ".join(f"{name} {factor:.2f}" for factor, name in slow)
+    return f"{threads} threads: {len(slow)} of {len(factors)} below {least}{': ' if slow else ''}{names}"
+
+
 def _mean(factors: Collection[float]) -> float:
     """The geometric one."""
     return math.exp(sum(map(math.log, factors)) / len(factors))

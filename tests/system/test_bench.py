@@ -113,6 +113,56 @@ def test_families_name_their_cliffs(module: Callable[[str], Any]) -> None:
     assert cliffs == f"{names[1].removeprefix('grouped-')} 0.10"
 
 
+def test_architectures_of_three_packages(module: Callable[[str], Any]) -> None:
+    """Enough of them, under names that no other model has; those to be quantized are among them."""
+    architectures, models = module("architectures"), module("models")
+    found = architectures.ARCHITECTURES
+    assert len(found) >= 60
+    prefixes = {"torchvision": "tv-", "timm": "timm-", "transformers": "hf-"}
+    assert {described.package for described in found.values()} == set(prefixes)
+    assert all(name.startswith(prefixes[described.package]) for name, described in found.items())
+    assert not found.keys() & {*models.NETWORKS, *module("operators").OPERATORS}
+    assert models.groups()["architectures"] == tuple(found)
+    quantized = models.groups()["architectures-int8"]
+    assert len(quantized) == 6
+    assert {name.removesuffix("_int8") for name in quantized} <= found.keys()
+
+
+def test_an_architecture_is_held_to_less(
+    module: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sterna's error there has a limit of its own; peers keep theirs."""
+    models, protocol = module("models"), module("protocol")
+    kept = models.Models(tmp_path, None)
+    monkeypatch.setattr(kept, "_exported", lambda name, target: target.write_bytes(b""))
+    (tmp_path / "architectures").mkdir()
+    (model,) = kept.find(["hf-bert"])
+    assert model.file == tmp_path / "architectures" / "hf-bert.onnx"
+    running = protocol.Bench(tmp_path, None, kept, protocol.Settings(["sterna"], [1]))
+    assert running._limit("sterna", model) == running._limit("sterna-llvm", model) == 1e-5
+    assert running._limit("onnxruntime", model) == protocol.WRONG
+
+
+def test_an_export_that_fails_is_told(module: Callable[[str], Any], tmp_path: Path) -> None:
+    models = module("models")
+
+    class Broken:
+        def exporter(self) -> str:
+            return "false"
+
+    with pytest.raises(SternaError, match="hf-bert cannot be exported") as problem:
+        models.Models(tmp_path, Broken()).find(["hf-bert"])
+    assert problem.value.codes == ("E0004",)
+
+
+def test_models_behind_are_listed(module: Callable[[str], Any]) -> None:
+    def records(own: float) -> dict[str, Any]:
+        return {peer: {"1": {"us": us, "wrong": False}} for peer, us in (("sterna", own), ("onnxruntime", 90.0))}
+
+    said = module("tables").behind({"fast": records(50.0), "slow": records(100.0), "slower": records(180.0)}, 1)
+    assert said == "1 threads: 2 of 3 below 0.95: slower 0.50, slow 0.90"
+
+
 def test_an_operator_is_measured(tmp_path: Path) -> None:
     options = ("--peers", "sterna", "--threads", "1", "--rounds", "1", "--turn-ms", "1")
     said = bench(tmp_path, *options, "operators-cast", "half-softmax-12x128x128")
