@@ -20,6 +20,7 @@ from sterna.advice import Compile, Option
 from sterna.arguments import Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
+from sterna.collector import collecting_seldom
 from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph, reading
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import (
@@ -249,7 +250,7 @@ def compile_with(
     """The same, of options that have been made."""
     if progress is not None:
         progress("reading the model")
-    with memory_for(options.max_constant_bytes):
+    with memory_for(options.max_constant_bytes), collecting_seldom():
         source = Source.of(model)
         with timed("import"):
             graph = read_model(source, reading(options))

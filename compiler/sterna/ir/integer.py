@@ -33,14 +33,15 @@ class OpenSizeError(ValueError):
 class Atom:
     """A factor of a term. `lo` and `hi` are inclusive bounds; None where nothing is known."""
 
-    __slots__ = ("_key", "hi", "lo")
+    __slots__ = ("_hash", "_key", "hi", "lo")
 
     def __init__(self, lo: Bound, hi: Bound, key: tuple[Any, ...] | None = None):
         self.lo, self.hi = lo, hi
         self._key = key
+        self._hash = id(self) if key is None else hash(key)
 
     def __hash__(self) -> int:
-        return id(self) if self._key is None else hash(self._key)
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -68,6 +69,9 @@ class Symbol(Atom):
     """A named unknown: a dimension of the model, the variable of a loop. A symbol equals only itself."""
 
     __slots__ = ("name",)
+    # Those of `Atom` give the same, and take longer.
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
 
     def __init__(self, name: str, lo: Bound = 0, hi: Bound = None):
         super().__init__(lo, hi)
@@ -318,6 +322,17 @@ class Int:
                 for part in atom.parts():
                     yield from part.atoms()
 
+    def expressions(self) -> list[Any]:
+        """The value expressions that its atoms are made of, those inside divisions and extrema included."""
+        found: list[Any] = []
+        for monomial in self.terms:
+            for atom in monomial:
+                if not isinstance(atom, Symbol):
+                    found += atom.expressions()
+                    for part in atom.parts():
+                        found += part.expressions()
+        return found
+
     def symbols(self) -> set[Symbol]:
         return {a for a in self.atoms() if isinstance(a, Symbol)}
 
@@ -342,9 +357,14 @@ class Int:
         total = Int({}, self.const)
         kept: dict[Monomial, int] = {}
         for monomial, coefficient in self.terms.items():
-            if len(monomial) == 1 and (value := values.get(monomial[0])) is not None:
-                total = total + value * coefficient
-                continue
+            if len(monomial) == 1:
+                (only,) = monomial
+                if (value := values.get(only)) is not None:
+                    total = total + (value * coefficient if value.terms else value.const * coefficient)
+                    continue
+                if isinstance(only, Symbol):
+                    kept[monomial] = coefficient
+                    continue
             product: Int | None = None
             for atom in monomial:
                 value = values.get(atom)
@@ -358,6 +378,8 @@ class Int:
                 kept[monomial] = coefficient
             else:
                 total = total + product * coefficient
+        if len(kept) == len(self.terms):
+            return self
         return total + Int(kept, 0) if kept else total
 
     def evaluate(self, values: Values) -> Any:

@@ -12,12 +12,12 @@ from sterna.loops.races import verify_threads
 from sterna.loops.registers import promote_registers
 from sterna.loops.share import share
 from sterna.loops.shuffles import shuffle_loads
-from sterna.loops.small_floats import widen_small_floats
+from sterna.loops.small_floats import SMALL, widen_small_floats
 from sterna.loops.tiles import place_tiles
 from sterna.loops.unroll import unroll
 from sterna.loops.vectorize import vectorize
 from sterna.loops.verify import verify
-from sterna.te.expr import Expr
+from sterna.te.expr import MATH, Binary, Expr, Unary, walk
 
 Body = Callable[[P.Stmt], P.Stmt]
 
@@ -46,9 +46,17 @@ def finish(function: P.Function) -> P.Function:
 def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:
     if (value := P.value_of(stmt)) is not None:
         if (done := memo.get(value)) is None:
-            memo[value] = done = expand_math(widen_small_floats(value))
+            memo[value] = done = _arithmetic(value)
         stmt = P.with_value(stmt, done)
     return P.map_children(stmt, lambda s: _expand(s, memo))
+
+
+def _arithmetic(value: Expr) -> Expr:
+    """The value without elementary functions and arithmetic in 16 bits; most have neither."""
+    nodes = walk(value)
+    if any(node.dtype in SMALL for node in nodes):
+        return expand_math(widen_small_floats(value))
+    return expand_math(value) if any(isinstance(n, (Unary, Binary)) and n.op in MATH for n in nodes) else value
 
 
 LOOP_PASSES: tuple[LoopPass, ...] = (

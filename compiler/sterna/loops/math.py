@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -93,12 +92,12 @@ def _folded(node: E.Unary | E.Binary, *operands: float) -> Expr:
     }
     function = functions.get(node.op) or getattr(np, node.op)
     with np.errstate(all="ignore"):
-        return replace(E.const(function(*map(np.float64, operands)), node.dtype), lanes=node.lanes)
+        return E.const(function(*map(np.float64, operands)), node.dtype).changed(lanes=node.lanes)
 
 
 # ---------------------------------------------------------------- nodes, without folding, constants spread over lanes
 def _const(value: float, like: Expr, dtype: str | None = None) -> Expr:
-    return replace(E.const(value, dtype or like.dtype), lanes=like.lanes)
+    return E.const(value, dtype or like.dtype).changed(lanes=like.lanes)
 
 
 def _op(op: str, a: Expr, b: Expr | float) -> Expr:

@@ -15,7 +15,7 @@ from sterna.ir.integer import Int
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
-from sterna.te.position import rewrite_index
+from sterna.te.position import rewrite_all, rewrite_index
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def promote_registers(function: P.Function) -> P.Function:
 
     def value_of(expr: Expr) -> Expr:
         """The value from variables, the positions in it that are computed included."""
-        return E.rewrite(E.map_positions(expr, place_of, places), load, memo)
+        return rewrite_all(expr, load, memo)
 
     def place_of(index: Int) -> Int:
         return rewrite_index(index, value_of)
@@ -76,7 +76,7 @@ def promote_registers(function: P.Function) -> P.Function:
         if isinstance(s, P.Store):
             value = value_of(s.value)
             if not s.buffer.scope.is_variables:
-                return replace(s, value=value, index=place_of(s.index))
+                return s.changed(value=value, index=place_of(s.index))
             variable = variables[s.buffer][int(s.index)]
             if variable.lanes < value.lanes:
                 lanes = range(value.lanes if s.active is None else s.active)
@@ -89,7 +89,6 @@ def promote_registers(function: P.Function) -> P.Function:
         return P.map_children(s, visit)
 
     memo: dict[Expr, Expr] = {}
-    places: dict[Expr, Expr] = {}
     return replace(function, body=visit(function.body)) if accesses else function
 
 
@@ -110,20 +109,28 @@ def _start(cut: dict[int, P.Variable], variable: P.Variable) -> int:
 def _accesses(function: P.Function) -> Iterator[_Access]:
     for s in P.walk(function.body):
         if isinstance(s, P.Store) and s.buffer.scope.is_variables:
-            yield replace(_access(function, s.buffer, s.index, s.value.lanes, s.stride, s.active), store=True)
+            yield _access(function, s.buffer, s.index, s.value.lanes, s.stride, s.active, store=True)
         for load in P.own_loads(s):
             if isinstance(load.tensor, P.Buffer) and load.tensor.scope.is_variables:
                 yield _access(function, load.tensor, load.indices[0], load.lanes, load.stride, load.active)
 
 
-def _access(function: P.Function, buffer: P.Buffer, index: Int, lanes: int, stride: int, active: int | None) -> _Access:
+def _access(
+    function: P.Function,
+    buffer: P.Buffer,
+    index: Int,
+    lanes: int,
+    stride: int,
+    active: int | None,
+    store: bool = False,
+) -> _Access:
     if not index.is_const or (lanes > 1 and stride != 1):
         _refuse(
             function,
             buffer,
             f"index {index}{'' if stride == 1 else f' with stride {stride}'} is not constant after unrolling",
         )
-    return _Access(buffer, int(index), lanes, lanes if active is None else active)
+    return _Access(buffer, int(index), lanes, lanes if active is None else active, store)
 
 
 def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[int, P.Variable]:

@@ -7,7 +7,8 @@ a statement writes what they depend on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import is_
 
 from sterna.loops import program as P
 from sterna.te import expr as E
@@ -25,6 +26,8 @@ def share(stmt: P.Stmt) -> P.Stmt:
 class _Sharing:
     count: int = 0
     available: dict[Expr, P.Variable] = field(default_factory=dict)
+    #: By what they depend on, the values that were available.
+    dependent: dict[object, list[Expr]] = field(default_factory=dict)
     depends: dict[Expr, frozenset[object]] = field(default_factory=dict)
 
     def block(self, stmt: P.Stmt) -> P.Stmt:
@@ -48,19 +51,18 @@ class _Sharing:
             value = P.value_of(s)
             assert value is not None
             _count(value, uses)
-        self.available = {}
+        self.available, self.dependent = {}, {}
         for s in stmts:
             assert isinstance(s, (P.Store, P.Assign, P.Let))
             lets: list[P.Stmt] = []
             value = self.emit(s.value, uses, lets, {})
             out.extend(lets)
-            out.append(replace(s, value=value))
+            out.append(s if value is s.value else s.changed(value=value))
             if isinstance(s, P.Let):
                 continue
             written: object = s.variable if isinstance(s, P.Assign) else s.buffer
-            stale = [e for e in self.available if written in self.dependencies(e)]
-            for e in stale:
-                del self.available[e]
+            for e in self.dependent.pop(written, ()):
+                self.available.pop(e, None)
 
     def emit(self, e: Expr, uses: dict[Expr, int], lets: list[P.Stmt], done: dict[Expr, Expr]) -> Expr:
         if isinstance(e, _TRIVIAL):
@@ -70,13 +72,15 @@ class _Sharing:
         if (ready := done.get(e)) is not None:
             return ready
         children = e.children()
-        new = tuple(self.emit(c, uses, lets, done) for c in children)
-        result = e.with_children(new) if any(a is not b for a, b in zip(new, children, strict=True)) else e
+        new = tuple([self.emit(c, uses, lets, done) for c in children])
+        result = e if all(map(is_, new, children)) else e.with_children(new)
         if uses[e] > 1 and not isinstance(e, E.IndexValue):
             self.count += 1
             variable = P.Variable(f"t{self.count}", e.dtype, e.lanes)
             lets.append(P.Let(variable, result))
             self.available[e] = variable
+            for each in self.dependencies(e):
+                self.dependent.setdefault(each, []).append(e)
             return P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
         done[e] = result
         return result
@@ -89,7 +93,7 @@ class _Sharing:
                 found.add(e.variable)
             elif isinstance(e, E.Load):
                 found.add(e.tensor)
-            inside = (x for index in E.positions(e) for atom in index.atoms() for x in atom.expressions())
+            inside = (x for index in E.positions(e) for x in index.expressions())
             for child in (*e.children(), *inside):
                 found |= self.dependencies(child)
             self.depends[e] = known = frozenset(found)

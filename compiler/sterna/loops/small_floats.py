@@ -5,8 +5,6 @@ Only conversions are left for the generators to render; everything else that tou
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -24,7 +22,7 @@ def _rule(node: Expr) -> Expr | None:
         if not any(c.dtype in SMALL for c in operands):
             return None
         wide = node.with_children(tuple(_cast(c, "float32") if c.dtype in SMALL else c for c in operands))
-        return _cast(replace(wide, dtype="float32"), node.dtype) if node.dtype in SMALL else wide
+        return _cast(wide.changed(dtype="float32"), node.dtype) if node.dtype in SMALL else wide
     if isinstance(node, E.Cast):
         kinds = {node.dtype, node.a.dtype}
         if "float32" not in kinds and kinds.intersection(SMALL):
@@ -34,5 +32,5 @@ def _rule(node: Expr) -> Expr | None:
 
 def _cast(a: Expr, dtype: str) -> Expr:
     if isinstance(a, E.Const):
-        return replace(E.const(a.value, dtype), lanes=a.lanes)
+        return E.const(a.value, dtype).changed(lanes=a.lanes)
     return E.Cast(dtype, a=a, lanes=a.lanes) if a.dtype != dtype else a

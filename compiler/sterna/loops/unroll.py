@@ -36,7 +36,7 @@ class _Copy:
     def stmt(self, s: P.Stmt) -> P.Stmt:
         if isinstance(s, P.For):
             if s.kind != "unrolled":
-                return replace(s, start=self.index(s.start), extent=self.index(s.extent), body=self.stmt(s.body))
+                return s.changed(start=self.index(s.start), extent=self.index(s.extent), body=self.stmt(s.body))
             if _leaves(s.body):
                 raise internal_error(f"the loop over {s.symbol.name} is left and cannot be unrolled")
             copies = []
@@ -53,7 +53,7 @@ class _Copy:
             value = self.index(s.value)
             name = self._fresh(s.symbol.name)
             if name == s.symbol.name:
-                return replace(s, value=value)
+                return s.changed(value=value)
             symbol = Symbol(name, s.symbol.lo, s.symbol.hi)
             self._define(s.symbol, of(symbol))
             return P.LetIndex(symbol, value)
@@ -66,18 +66,17 @@ class _Copy:
             self.memo = {}
             return P.Alloc(copy)
         if isinstance(s, P.Store):
-            return replace(
-                s, buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index), value=self.expr(s.value)
+            return s.changed(
+                buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index), value=self.expr(s.value)
             )
         if isinstance(s, P.Copy):
             destination, source = (self.buffers.get(b, b) for b in (s.destination, s.source))
-            return replace(s, destination=destination, source=source, to=self.index(s.to), at=self.index(s.at))
+            return s.changed(destination=destination, source=source, to=self.index(s.to), at=self.index(s.at))
         if isinstance(s, P.Instruction):
             operands = tuple(self._slice(o) if isinstance(o, P.Slice) else self.variables.get(o, o) for o in s.operands)
-            return replace(s, result=self._slice(s.result), operands=operands)
+            return s.changed(result=self._slice(s.result), operands=operands)
         if isinstance(s, P.If):
-            return replace(
-                s,
+            return s.changed(
                 index=self.index(s.index),
                 limit=self.index(s.limit),
                 then=self._block(s.then),
@@ -107,6 +106,7 @@ class _Copy:
         if name == variable.name:
             return variable
         self.variables[variable] = copy = replace(variable, name=name)
+        self.memo = {}
         return copy
 
     def _fresh(self, name: str) -> str:
@@ -123,17 +123,25 @@ class _Copy:
         substituted = index.substitute(self.values) if self.values else index
         if not self.buffers and not self.variables:
             return substituted
-        return rewrite_index(substituted, lambda value: rewrite_all(value, self._moved))
+        return rewrite_index(substituted, self.moved)
+
+    def moved(self, e: Expr) -> Expr:
+        """A value that stands where all symbols are replaced already."""
+        return rewrite_all(e, self._moved)
 
     def expr(self, e: Expr) -> Expr:
-        substituted = E.substitute_index(e, self.values, self.memo) if self.values else e
-        return rewrite_all(substituted, self._moved) if self.buffers or self.variables else substituted
+        return E.rewrite(e, self._copied, self.memo)
+
+    def _copied(self, node: Expr) -> Expr | None:
+        placed = E.with_positions(node, self.index)
+        moved = self._moved(node if placed is None else placed)
+        return placed if moved is None else moved
 
     def _moved(self, node: Expr) -> Expr | None:
         if isinstance(node, E.Load) and isinstance(node.tensor, P.Buffer) and node.tensor in self.buffers:
-            return replace(node, tensor=self.buffers[node.tensor])
+            return node.changed(tensor=self.buffers[node.tensor])
         if isinstance(node, P.Read) and node.variable in self.variables:
-            return replace(node, variable=self.variables[node.variable])
+            return node.changed(variable=self.variables[node.variable])
         return None
 
 

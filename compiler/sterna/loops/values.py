@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sterna.intrinsics import Intrinsic
 from sterna.ir.integer import ZERO, Int
@@ -90,7 +90,7 @@ class Lane(Expr):
         return (self.a,)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0])
+        return self.changed(a=children[0])
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Broadcast(Expr):
         return (self.a,)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0])
+        return self.changed(a=children[0])
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Apply(Expr):
         return self.operands
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, operands=children)
+        return self.changed(operands=children)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Assemble(Expr):
         return self.elements
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, elements=children)
+        return self.changed(elements=children)
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Blend(Expr):
         return (self.a, self.b)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0], b=children[1])
+        return self.changed(a=children[0], b=children[1])
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Shuffle(Expr):
         return (self.a,) if self.b is None else (self.a, self.b)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0], b=children[1] if len(children) > 1 else None)
+        return self.changed(a=children[0], b=children[1] if len(children) > 1 else None)
 
     def source_of(self, lane: int) -> tuple[Expr, int]:
         """The operand that a lane comes from, and its lane there."""

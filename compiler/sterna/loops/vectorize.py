@@ -7,7 +7,7 @@ an unrolled loop instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sterna.ir.integer import ZERO, Symbol, as_int
 from sterna.loops import program as P
@@ -27,7 +27,7 @@ def vectorize(stmt: P.Stmt) -> P.Stmt:
     try:
         return P.seq(*(_vector_stmt(s, stmt.symbol, lanes, stmt.width or lanes) for s in P.members(stmt.body)))
     except _NotLinearError:
-        return P.map_children(replace(stmt, kind="unrolled"), vectorize)
+        return P.map_children(stmt.changed(kind="unrolled"), vectorize)
 
 
 def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int, wanted: int) -> P.Stmt:
@@ -38,8 +38,8 @@ def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int, wanted: int) -> P.Stmt:
         raise _NotLinearError
     width = 1 << (wanted - 1).bit_length()
     value = _spread(_Vectors(symbol, width, None if n == width else n).of(stmt.value), width)
-    return replace(
-        stmt, index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=None if n == width else n
+    return stmt.changed(
+        index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=None if n == width else n
     )
 
 
@@ -69,8 +69,8 @@ class _Vectors:
                 return expr
             first = index.substitute({self.symbol: ZERO})
             if isinstance(expr, E.Load):
-                return replace(expr, indices=(first,), lanes=self.lanes, stride=stride, active=self.active)
-            return replace(expr, index=first, lanes=self.lanes, stride=stride)
+                return expr.changed(indices=(first,), lanes=self.lanes, stride=stride, active=self.active)
+            return expr.changed(index=first, lanes=self.lanes, stride=stride)
         children = expr.children()
         new = tuple(map(self.of, children))
         if all(c.lanes == 1 for c in new):
@@ -91,7 +91,7 @@ class _Vectors:
         if width > self.lanes:
             raise _NotLinearError
         order = tuple(step - first for step in steps) + (0,) * (self.lanes - count)
-        vector = replace(load, indices=(places[0] + first,), lanes=width, active=None if width == span else span)
+        vector = load.changed(indices=(places[0] + first,), lanes=width, active=None if width == span else span)
         return P.Shuffle(load.dtype, a=vector, order=order, lanes=self.lanes)
 
 
@@ -99,5 +99,5 @@ def _spread(expr: Expr, lanes: int) -> Expr:
     if expr.lanes == lanes:
         return expr
     if isinstance(expr, E.Const):
-        return replace(expr, lanes=lanes)
+        return expr.changed(lanes=lanes)
     return P.Broadcast(expr.dtype, a=expr, lanes=lanes)

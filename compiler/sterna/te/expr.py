@@ -10,9 +10,9 @@ operands of an operator must have one type, a Python number takes the other oper
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, Union
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeVar, Union
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from sterna.ir.integer import Int, Symbol, of
 from sterna.te.axis import Axis
 
 ExprLike = Union["Expr", int, float, bool]
+E = TypeVar("E", bound="Expr")
 
 #: One-operand operations. The names are NumPy's where NumPy has them; `flip_sign` inverts the highest bit of an
 #: integer, which turns an int8 x into the uint8 x + 128 and back.
@@ -38,6 +39,10 @@ BINARY = (
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")
 #: Operations that the math lowering replaces by arithmetic before code is generated.
 MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow")
+
+
+#: What a node remembers of itself beside its fields.
+_REMEMBERED = ("_hash", "_nodes", "_loads")
 
 
 class Storage(Protocol):
@@ -60,7 +65,8 @@ class Expr:
     lanes: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((type(self), *self.__dict__.values())))
+        values = self.__dict__
+        values["_hash"] = hash((type(self), *values.values()))
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined,no-any-return]
@@ -108,14 +114,28 @@ class Expr:
     # -- structure
     def children(self) -> tuple[Expr, ...]:
         """Operands, in order."""
-        return tuple([getattr(self, name) for name in self.OPERANDS])
+        return ()
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
         """The same operation on other operands, with as many lanes as they have."""
         if not self.OPERANDS:
             return self
-        operands: dict[str, Any] = dict(zip(self.OPERANDS, children, strict=True))
-        return replace(self, **operands, lanes=children[-1].lanes)
+        return self.changed(**dict(zip(self.OPERANDS, children, strict=True)), lanes=children[-1].lanes)
+
+    def changed(self: E, **fields: Any) -> E:
+        """The node with other values in some fields: `dataclasses.replace`, and half of what lowering spends its time
+        on."""
+        new = object.__new__(type(self))
+        values = new.__dict__
+        values.update(self.__dict__)
+        for kept in _REMEMBERED:
+            values.pop(kept, None)
+        count = len(values)
+        values.update(fields)
+        if len(values) != count:
+            raise TypeError(f"{type(self).__name__} has no such field: {', '.join(fields)}")
+        new.__post_init__()
+        return new
 
     def text(self, show: Callable[[Expr], str]) -> str | None:
         """The node as text, for kinds of nodes that other levels add."""
@@ -136,7 +156,7 @@ class Const(Expr):
         return _same(self.value, other.value)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.dtype, self.lanes, str(self.value))))
+        self.__dict__["_hash"] = hash((self.dtype, self.lanes, str(self.value)))
 
 
 @dataclass(frozen=True)
@@ -173,6 +193,9 @@ class Unary(Expr):
     OPERANDS = ("a",)
     __hash__ = Expr.__hash__
 
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
 
 @dataclass(frozen=True)
 class Binary(Expr):
@@ -181,6 +204,9 @@ class Binary(Expr):
     b: Expr = None  # type: ignore[assignment]
     OPERANDS = ("a", "b")
     __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b)
 
 
 @dataclass(frozen=True)
@@ -193,6 +219,9 @@ class Compare(Expr):
     OPERANDS = ("a", "b")
     __hash__ = Expr.__hash__
 
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b)
+
 
 @dataclass(frozen=True)
 class Fma(Expr):
@@ -203,6 +232,9 @@ class Fma(Expr):
     c: Expr = None  # type: ignore[assignment]
     OPERANDS = ("a", "b", "c")
     __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b, self.c)
 
 
 @dataclass(frozen=True)
@@ -215,6 +247,9 @@ class Select(Expr):
     OPERANDS = ("condition", "a", "b")
     __hash__ = Expr.__hash__
 
+    def children(self) -> tuple[Expr, ...]:
+        return (self.condition, self.a, self.b)
+
 
 @dataclass(frozen=True)
 class Cast(Expr):
@@ -225,6 +260,9 @@ class Cast(Expr):
     OPERANDS = ("a",)
     __hash__ = Expr.__hash__
 
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
 
 @dataclass(frozen=True)
 class Bitcast(Expr):
@@ -233,6 +271,9 @@ class Bitcast(Expr):
     a: Expr = None  # type: ignore[assignment]
     OPERANDS = ("a",)
     __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
 
 
 @dataclass(frozen=True)
@@ -253,7 +294,7 @@ class Reduce(Expr):
         return (self.a,) if self.index is None else (self.a, self.index)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return replace(self, a=children[0], index=children[1] if len(children) > 1 else None)
+        return self.changed(a=children[0], index=children[1] if len(children) > 1 else None)
 
 
 # ---------------------------------------------------------------- building
@@ -352,48 +393,73 @@ def in_range(index: Int, size: Int | int) -> Expr | None:
 
 
 # ---------------------------------------------------------------- walking
-def walk(expr: Expr) -> Iterable[Expr]:
+def walk(expr: Expr) -> tuple[Expr, ...]:
     """Every node, operands first; one that stands in several places of the tree once."""
-    seen: set[int] = set()
-    pending = [(expr, False)]
+    # Nearly every pass over loops asks for those of the same values.
+    known: tuple[Expr, ...] | None = expr.__dict__.get("_nodes")
+    if known is None:
+        expr.__dict__["_nodes"] = known = _nodes(expr)
+    return known
+
+
+def _nodes(expr: Expr) -> tuple[Expr, ...]:
+    if not (operands := expr.children()):
+        return (expr,)
+    found: list[Expr] = []
+    seen = {id(expr)}
+    pending: list[Expr | None] = [expr, None, *operands[::-1]]
     while pending:
-        node, is_ready = pending.pop()
-        if is_ready:
-            yield node
+        node = pending.pop()
+        if node is None:  # what is below has its operands done
+            ready = pending.pop()
+            assert ready is not None
+            found.append(ready)
         elif id(node) not in seen:
             seen.add(id(node))
-            pending.append((node, True))
-            pending += [(child, False) for child in reversed(node.children())]
+            if operands := node.children():
+                pending += (node, None, *operands[::-1])
+            else:
+                found.append(node)
+    return tuple(found)
 
 
 def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
     """Rebuilds the tree from the leaves; `rule` gives a node's replacement (its operands are done already) or None."""
-    memo = {} if memo is None else memo
-    if (done := memo.get(expr)) is not None:
-        return done
-    children = expr.children()
-    new = tuple(rewrite(c, rule, memo) for c in children)
-    result = expr.with_children(new) if any(n is not c for n, c in zip(new, children, strict=True)) else expr
-    replacement = rule(result)
-    memo[expr] = result = result if replacement is None else replacement
-    return result
+    done = {} if memo is None else memo
+
+    def visit(node: Expr) -> Expr:
+        if (known := done.get(node)) is not None:
+            return known
+        result = node
+        if children := node.children():
+            new = tuple([visit(child) for child in children])
+            for a, b in zip(new, children):  # noqa: B905 - as many by construction, and in the hottest loop of lowering
+                if a is not b:
+                    result = node.with_children(new)
+                    break
+        replacement = rule(result)
+        done[node] = result = result if replacement is None else replacement
+        return result
+
+    return visit(expr)
 
 
 def map_positions(expr: Expr, function: Callable[[Int], Int], memo: dict[Expr, Expr] | None = None) -> Expr:
     """Replaces every position of the tree."""
+    return rewrite(expr, lambda node: with_positions(node, function), memo)
 
-    def rule(node: Expr) -> Expr | None:
-        if isinstance(node, Load):
-            indices = tuple(map(function, node.indices))
-            return replace(node, indices=indices) if indices != node.indices else None
-        if isinstance(node, IndexValue):
-            index = function(node.index)
-            if index is node.index:
-                return None
-            return const(index.const, node.dtype) if index.is_const and node.lanes == 1 else replace(node, index=index)
-        return None
 
-    return rewrite(expr, rule, memo)
+def with_positions(node: Expr, function: Callable[[Int], Int]) -> Expr | None:
+    """A node with other positions, its operands' apart; None where they stay."""
+    if isinstance(node, Load):
+        indices = tuple([function(index) for index in node.indices])
+        return node.changed(indices=indices) if indices != node.indices else None
+    if isinstance(node, IndexValue):
+        index = function(node.index)
+        if index is node.index:
+            return None
+        return const(index.const, node.dtype) if index.is_const and node.lanes == 1 else node.changed(index=index)
+    return None
 
 
 def substitute_index(expr: Expr, values: Mapping[Any, Int], memo: dict[Expr, Expr] | None = None) -> Expr:
@@ -406,16 +472,19 @@ def positions(node: Expr) -> tuple[Int, ...]:
     return node.indices if isinstance(node, Load) else (node.index,) if isinstance(node, IndexValue) else ()
 
 
-def loads(expr: Expr) -> list[Load]:
+def loads(expr: Expr) -> tuple[Load, ...]:
     """Every load, those inside computed positions included."""
-    result: list[Load] = []
-    for node in walk(expr):
-        if isinstance(node, Load):
-            result.append(node)
-        for index in positions(node):
-            for atom in index.atoms():
-                result += (inner for e in atom.expressions() for inner in walk(e) if isinstance(inner, Load))
-    return result
+    known: tuple[Load, ...] | None = expr.__dict__.get("_loads")
+    if known is None:
+        found: list[Load] = []
+        for node in walk(expr):
+            if isinstance(node, Load):
+                found.append(node)
+            for index in positions(node):
+                for value in index.expressions():
+                    found += [inner for inner in walk(value) if isinstance(inner, Load)]
+        expr.__dict__["_loads"] = known = tuple(found)
+    return known
 
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {

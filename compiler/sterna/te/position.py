@@ -76,16 +76,27 @@ def position(value: Expr, extent: Int | int, from_end: bool = False) -> Int:
     return Int({(atom,): 1}, 0)
 
 
-def rewrite_all(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+def rewrite_all(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
     """`te.expr.rewrite` that also reaches the values inside computed positions."""
-    inner = E.map_positions(expr, lambda index: rewrite_index(index, lambda value: rewrite_all(value, rule)))
-    return E.rewrite(inner, rule)
+    done: dict[Expr, Expr] = {} if memo is None else memo
+
+    def position_of(index: Int) -> Int:
+        return rewrite_index(index, lambda value: E.rewrite(value, both, done))
+
+    def both(node: Expr) -> Expr | None:
+        moved = E.with_positions(node, position_of)
+        replacement = rule(node if moved is None else moved)
+        return moved if replacement is None else replacement
+
+    return E.rewrite(expr, both, done)
 
 
 def rewrite_index(index: Int, function: Callable[[Expr], Expr]) -> Int:
     """Applies `function` to the expression of every computed position in an index; those nested inside are its task."""
+    if not index.expressions():
+        return index
     values: dict[Atom, Int] = {}
     for atom in index.atoms():
         if isinstance(atom, IndexAtom) and atom not in values:
             values[atom] = atom.map(function)
-    return index.substitute(values) if values else index
+    return index.substitute(values)

@@ -61,8 +61,8 @@ class Tensor:
         """Spatial axes, then those of the reduction."""
         return self.axes + (self.reduction.axes if self.reduction else ())
 
-    def reads(self) -> list[Load]:
-        return E.loads(self.body) if self.body is not None else []
+    def reads(self) -> tuple[Load, ...]:
+        return E.loads(self.body) if self.body is not None else ()
 
     def __repr__(self) -> str:
         return f"Tensor({self.name}: {self.dtype}[{', '.join(map(str, self.shape))}])"

@@ -91,7 +91,7 @@ def inline_elementwise(s: Schedule, keep: Sequence[str] = ()) -> None:
             s.inline(t.name)
 
 
-def expanded_loads(s: Schedule, body: Expr, through: bool = False) -> list[Load]:
+def expanded_loads(s: Schedule, body: Expr, through: bool = False) -> tuple[Load, ...]:
     """Loads of a body after inlining; also `through` stages that are stored but do not reduce."""
 
     def expand(e: Expr) -> Expr:
