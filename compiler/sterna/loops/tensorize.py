@@ -109,6 +109,8 @@ def _operand(
             raise ScatteredOperandError(f"{e.tensor.name}[{index}] has steps of {across} and {along}")
         if isinstance(e, E.Const):
             return replace(e, lanes=width)
+        if isinstance(e, E.IndexValue) and not {lane[0], symbol} & e.index.symbols():
+            return P.Broadcast(e.dtype, a=e, lanes=width)
         if E.positions(e):
             raise ScatteredOperandError(f"a position is multiplied, {e}")
         return e.with_children(tuple(map(vector, e.children())))

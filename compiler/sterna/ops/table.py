@@ -10,6 +10,7 @@ from sterna.errors import error
 from sterna.ir.graph import Node, TensorType
 from sterna.ops import (
     activation,
+    blocks,
     checks,
     classical,
     contraction,
@@ -43,6 +44,7 @@ _MODULES = (
     activation,
     reduction,
     contraction,
+    blocks,
     pooling,
     quantization,
     random,

@@ -51,6 +51,13 @@ def match(body: Expr, intrinsic: Intrinsic, roles: Roles) -> Match | str:
     return unifier.problem or f"{intrinsic.name} computes {behaviour_text(intrinsic)}"
 
 
+def fits(value: Expr, dtype: str) -> bool:
+    """Whether an integer type has every value of an integer expression: of its type, or of the bits that it keeps."""
+    if isinstance(value, E.Binary) and value.op == "and" and isinstance(value.b, E.Const) and value.b.value >= 0:
+        return value.b.value <= dtypes.limits(dtype)[1]
+    return contains(dtype, value.dtype)
+
+
 def behaviour_text(intrinsic: Intrinsic) -> str:
     """The behaviour in words of its formula."""
     body = intrinsic.behaviour.body
@@ -110,7 +117,7 @@ class _Unifier:
         name, dtype = operand.tensor.name, operand.dtype
         exact = self.intrinsic.form is not Form.VECTORS
         both = dtypes.is_integer(found.dtype) and dtypes.is_integer(dtype)
-        if not (found.dtype == dtype if exact or not both else contains(dtype, found.dtype)):
+        if not (found.dtype == dtype if exact or not both else fits(found, dtype)):
             self.problem = self.problem or f"what stands for its operand {name} is {found.dtype}, not {dtype}"
             return False
         own = {s.name for index in operand.indices for s in index.symbols()}

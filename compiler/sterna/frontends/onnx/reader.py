@@ -21,6 +21,7 @@ from sterna.frontends.onnx import (
     declared,
     functions,
     legacy,
+    narrow_weights,
     pinned,
     qdq,
     quantized_tensors,
@@ -82,10 +83,12 @@ def read(
     proto, own = functions.expanded(proto, where)
     versions = opsets(proto.opset_import)
     structure.check_imports(proto, versions, where)
-    versions = {"com.microsoft": 1, **versions}
+    versions = {"com.microsoft": 1, narrow_weights.INNER: 1, **versions}
     if problems := broken(proto.graph.node, versions, where) or quantized_tensors.broken(proto.graph, where):
         raise SternaError(problems)
-    graph, sizes = containers.spelled_out(qdq.fused(proto.graph), dict(shapes or {}), where)
+    graph, sizes = containers.spelled_out(
+        qdq.fused(narrow_weights.with_products(proto.graph)), dict(shapes or {}), where
+    )
 
     given, limits = structure.data_limits(graph, dict(dims or {}))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import (
     attention,
+    blocks,
     contraction,
     dot,
     elementwise,
@@ -29,6 +30,7 @@ FAMILIES: tuple[Callable[[Kernel, Context], Schedule | None], ...] = (
     instruction.propose,
     tile.propose,
     dot.propose,
+    blocks.propose,
     contraction.propose,
     window.propose,
     separable.propose,

@@ -8,10 +8,12 @@ from functools import cache
 from types import MappingProxyType
 
 from sterna.frontends.custom import translations
+from sterna.frontends.onnx.narrow_weights import INNER
 from sterna.frontends.onnx.nodes import ML
 from sterna.frontends.onnx.operators import (
     arithmetic,
     attention,
+    block_weights,
     classical,
     convolution,
     microsoft,
@@ -36,6 +38,7 @@ _MODULES = (
     attention,
     classical,
     convolution,
+    block_weights,
     microsoft,
     microsoft_quantized,
     quantization,
@@ -73,7 +76,8 @@ def own_translators() -> Mapping[tuple[str, str], Translator]:
             table[mapping.domain, mapping.op] = _direct(operator, mapping)
     for module in _MODULES:
         for domain, attribute in (
-            ("", "TRANSLATORS"), (ML, "ML_TRANSLATORS"), (MICROSOFT, "MICROSOFT_TRANSLATORS")
+            ("", "TRANSLATORS"), (ML, "ML_TRANSLATORS"), (MICROSOFT, "MICROSOFT_TRANSLATORS"),
+            (INNER, "INNER_TRANSLATORS"),
         ):  # fmt: skip
             own: dict[str, Translator] = getattr(module, attribute, {})
             table.update({(domain, name): translator for name, translator in own.items()})

@@ -11,24 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from sterna.errors import error
-from sterna.frontends.onnx.operators import arithmetic, convolution, recurrent
+from sterna.frontends.onnx.operators import convolution, recurrent
 from sterna.frontends.onnx.operators import quantization as Q
 from sterna.frontends.onnx.operators.microsoft import embedded, plain
 from sterna.frontends.onnx.operators.quantization import dynamically_quantized, product, quantized, real
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of
-from sterna.ir.graph import Array, Value
-from sterna.ir.limits import check_table, counting
-
-#: What a number of 4 bits stands for (bitsandbytes): FP4, NF4 (Dettmers et al., QLoRA, appendix E).
-_FOUR_BITS = (
-    (0, 0.00520833, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25),
-    (
-        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
-        -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
-        0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
-    ),
-)  # fmt: skip
+from sterna.ir.graph import Value
 
 
 def _scalar(t: Translation, value: Value | None) -> Value | None:
@@ -228,111 +216,10 @@ def replaced(t: Translation, inputs: list[Value | None]) -> Translation:
     )  # fmt: skip
 
 
-# ---------------------------------------------------------------- weights in blocks
-def _unpacked(data: Array, bits: int, count: int) -> Array:
-    """(rows, bytes) as (rows, count) numbers of a few bits, those in the lowest bits first."""
-    parts = np.stack([(data >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)], axis=-1)
-    return np.ascontiguousarray(parts.reshape(len(data), -1)[:, :count].astype(np.uint8))
-
-
-def matmul_nbits(t: Translation) -> Value:
-    """The product with weights (N, blocks, bytes) of few bits, one scale per block of K, or per `g_idx` of it."""
-    x, packed, scales = t.input(0), t.array(1, "weights"), t.input(2)
-    bits, block = t.attribute("bits", 4), t.attribute("block_size", 32)
-    n, k = t.attribute("N"), t.attribute("K")
-    if bits not in (2, 4, 8) or not n or not k:
-        raise t.unsupported(f"of {bits} bits")
-    blocks = -(-k // block)
-    weight = t.cast(t.constant(_unpacked(packed.reshape(n, -1), bits, blocks * block)), x.dtype)
-    scale = t.reshape(t.cast(scales, x.dtype), (n, blocks))
-    if t.has(3) and t.input(3).dtype == x.dtype:
-        zero = t.reshape(t.input(3), (n, blocks))
-    elif t.has(3):
-        zero = t.constant(_unpacked(t.array(3, "zero points").reshape(n, -1), bits, blocks), x.dtype)
-    else:
-        zero = t.op("expand", t.scalar(1 << (bits - 1), x.dtype), shape=(n, blocks))
-    if t.has(4):
-        group = t.constant(np.resize(t.array(4, "groups").astype(np.int64), blocks * block))
-        zero, scale = (t.op("gather", value, group, axis=1) for value in (zero, scale))
-        wide = t.op("mul", t.op("sub", weight, zero), scale)
-    else:
-        zero, scale = (t.reshape(value, (n, blocks, 1)) for value in (zero, scale))
-        wide = t.op("mul", t.op("sub", t.reshape(weight, (n, blocks, block)), zero), scale)
-        wide = t.reshape(wide, (n, blocks * block))
-    if blocks * block != k:
-        wide = t.op("slice", wide, starts=(0, 0), sizes=(n, k), steps=(1, 1))
-    y = arithmetic.matmul(plain(t, [x, t.transpose(wide, (1, 0))]))
-    return t.op("add", y, t.input(5)) if t.has(5) else y
-
-
-def matmul_bnb4(t: Translation) -> Value:
-    """The product with weights of 4 bits that number the values of a table, one scale per block."""
-    x, packed, scales = t.input(0), t.array(1, "weights"), t.input(2)
-    n, k, block = t.attribute("N"), t.attribute("K"), t.attribute("block_size")
-    kind = t.attribute("quant_type", 1)
-    if not n or not k or not block or kind not in (0, 1) or packed.size * 2 < n * k:
-        raise error("E0109", f"{packed.size} bytes for {n} x {k} weights in blocks of {block}")
-    if not t.attribute("transB", 1):
-        raise t.unsupported("without transB")
-    table = np.array(_FOUR_BITS[kind], np.float32)
-    table = np.concatenate([table, -table]) if kind == 0 else table
-    codes = np.stack([packed.reshape(-1) >> 4, packed.reshape(-1) & 15], axis=-1).reshape(-1)[: n * k]
-    values = t.op("gather", t.constant(table, x.dtype), t.constant(codes.reshape(n, k).astype(np.int32)), axis=0)
-    check_table(n, k)
-    place = (np.arange(n * k) // block).reshape(n, k)
-    scale = t.op("gather", t.reshape(t.cast(scales, x.dtype), (int(scales.type.elements),)), t.constant(place), axis=0)
-    return arithmetic.matmul(plain(t, [x, t.transpose(t.op("mul", values, scale), (1, 0))]))
-
-
-def gather_block_quantized(t: Translation) -> Value:
-    """Rows of a table in few bits, widened; scales go with blocks of another axis."""
-    data, indices, scales = t.input(0), t.input(1), t.input(2)
-    rank, bits, block = data.type.rank, t.attribute("bits", 4), t.attribute("block_size", 128)
-    (axis,) = axes_of((t.attribute("gather_axis", 0),), rank)
-    (along,) = axes_of((t.attribute("quantize_axis", 1),), rank)
-    if axis == along:
-        raise t.unsupported("along the axis of its blocks")
-    sizes, zero = list(t.static(data)), t.optional(3)
-    default = 0
-    if data.dtype == "uint8":
-        default = 1 << (bits - 1)
-        if bits != 8:
-            if bits not in (2, 4) or along != rank - 1:
-                raise t.unsupported(f"of {bits} bits along dimension {along}")
-            packed = t.array(0, "a table")
-            sizes[-1] *= 8 // bits
-            data = t.constant(_unpacked(packed.reshape(-1, packed.shape[-1]), bits, sizes[-1]).reshape(sizes))
-            if zero is not None:
-                given, blocks = t.array(3, "zero points"), t.static(scales)
-                plainly = _unpacked(given.reshape(-1, given.shape[-1]), bits, blocks[-1])
-                zero = t.constant(plainly.reshape(blocks))
-
-    def chosen(x: Value) -> Value:
-        return t.op("gather", x, t.cast(indices, "int64"), axis=axis)
-
-    # The indices stand in the place of their axis; those before it keep theirs.
-    at = along if along < axis else along + indices.type.rank - 1
-    rows = chosen(t.cast(data, "uint8" if data.dtype == "uint8" else "int8"))
-    extent = t.extent(rows, at)
-
-    def spread(x: Value) -> Value:
-        return t.op("gather", chosen(x), t.constant(counting(extent) // block), axis=at)
-
-    wide = t.cast(rows, "int32")
-    if zero is not None:
-        wide = t.op("sub", wide, spread(t.cast(zero, "int32")))
-    elif default:
-        wide = t.op("sub", wide, t.scalar(default, "int32"))
-    return t.op("mul", t.cast(wide, scales.dtype), spread(scales))
-
-
 MICROSOFT_TRANSLATORS: dict[str, Translator] = {
     "DynamicQuantizeLSTM": lstm,
     "DynamicQuantizeMatMul": dynamic_quantize_matmul,
-    "GatherBlockQuantized": gather_block_quantized,
-    "MatMulBnb4": matmul_bnb4,
     "MatMulIntegerToFloat": matmul_integer_to_float,
-    "MatMulNBits": matmul_nbits,
     "NhwcMaxPool": nhwc_max_pool,
     "QEmbedLayerNormalization": embed_layer_normalization,
     "QGemm": gemm,
