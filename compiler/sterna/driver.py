@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sterna.advice import Advice, Option
+from sterna.codegen.ahead import Ahead
 from sterna.codegen.generators import check_generator
 from sterna.compiled import Compiled, Library, Origin
 from sterna.errors import Diagnostic, SternaError, error
@@ -47,7 +49,11 @@ def compile_graph(
 
     if observe is not None:
         observe("import", print_graph(graph))
-    compiled = walk(graph, context_of(options, model), watch=show, progress=progress)
+    with Ahead(model, options) as ahead:
+        context = context_of(options, model)
+        if options.target.library:
+            context = replace(context, ahead=ahead)
+        compiled = walk(graph, context, watch=show, progress=progress)
     assert isinstance(compiled, Compiled)
     return compiled
 

@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sterna.codegen.generators import KernelSet, generator_for, source
+from sterna.codegen.generators import KernelSet, objects, source
 from sterna.compiled import Compiled, Library
 from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes.context import PassContext
+from sterna.passes.plan_kernels import comments_of
 from sterna.passes.stages import Packed, Written
 from sterna.timing import timed
 from sterna.toolchain.link import link_library
 
-#: Calls of a kernel that its comment names.
-_MOST_NAMED = 8
-
 
 def write_source(packed: Packed, context: PassContext) -> Written:
     """The kernels as the source that the bundle keeps."""
-    comments: list[list[str]] = [[] for _ in packed.kernels]
-    for call, k in zip(packed.sequence.calls, packed.kernel_of, strict=True):
-        if len(comments[k]) < _MOST_NAMED:
-            comments[k].append(", ".join(call.sources) or call.name)
+    comments = comments_of(packed.sequence.calls, packed.kernel_of, len(packed.kernels))
     functions = [kernel.function for kernel in packed.kernels]
-    text = source(KernelSet(context.model, functions, comments), context.target)
-    return Written(**vars(packed), source=text, comments=tuple(map(tuple, comments)))
+    printed = () if context.ahead is None else context.ahead.printed
+    text = source(KernelSet(context.model, functions, comments), context.target, printed)
+    return Written(**vars(packed), source=text, comments=comments)
 
 
 def build_libraries(written: Written, context: PassContext) -> Compiled:
@@ -41,9 +37,12 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
         if target.library:
             own = target is context.target
             name = target.library if own else "{0}.{2}.{1}".format(*target.library.rsplit(".", 1), target.name)
-            data = build_library(
-                functions, written.comments, context.model, replace(options, target=target), written.params
-            )
+            begun = context.ahead.objects() if own and context.ahead is not None else None
+            chosen = replace(options, target=target)
+            if begun is None:
+                data = build_library(functions, written.comments, context.model, chosen, written.params)
+            else:
+                data = _linked(begun, context.model, chosen, written.params)
             libraries.append(Library(name, target, data))
     return Compiled(
         graph=written.graph,
@@ -71,9 +70,12 @@ def build_library(
     params: bytes = b"",
 ) -> bytes:
     """The kernel library, by the generator that was asked for."""
-    target = options.target
-    generator = generator_for(options.generator, target)
-    with timed(f"{options.generator} for {target.name}"):
-        objects = generator.objects(KernelSet(model, functions, comments), target, options.compiler)
-    with timed(f"link {target.library}"):
-        return link_library(objects, target, model, params=params if options.single_file else None)
+    kernels = KernelSet(model, functions, comments)
+    with timed(f"{options.generator} for {options.target.name}"):
+        made = objects(kernels, options.target, options.generator, options.compiler)
+    return _linked(made, model, options, params)
+
+
+def _linked(made: Sequence[bytes], model: str, options: Options, params: bytes) -> bytes:
+    with timed(f"link {options.target.library}"):
+        return link_library(made, options.target, model, params=params if options.single_file else None)

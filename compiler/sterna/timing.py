@@ -12,7 +12,7 @@ stage.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -55,6 +55,13 @@ def recording() -> Iterator[Times]:
         yield times
     finally:
         _open.reset(token)
+
+
+def adopt(all_times: Iterable[Times]) -> None:
+    """What others have recorded, as parts of the stage that runs: of threads that began before it."""
+    if (rows := _open.get()) is not None:
+        for times in all_times:
+            rows += times.stages
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
-from sterna.toolchain.compilers import compile_many
+from sterna.toolchain.compilers import compile_c
 from sterna.toolchain.link import link_library
 from support.kernel_hosts import Native
 
@@ -192,7 +192,7 @@ def compiled(functions: list[P.Function], target: Target, generator: str, direct
     if generator == "llvm":
         objects = [llvm.compile_module(functions, target, "m")]
     else:
-        objects = compile_many([c.generate(functions, target, "m")], target, "zig")
+        objects = [compile_c(c.generate(functions, target, "m"), target)]
     return Native(link_library(objects, target, "m"), directory)
 
 

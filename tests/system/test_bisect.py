@@ -292,15 +292,15 @@ def test_a_wrong_pass_over_loops(monkeypatch: pytest.MonkeyPatch, name: str) -> 
 
 def test_a_wrong_generator_of_c(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first kernel copies an image into the middle of a buffer, to which element 11 of that is the first."""
-    real = c.generate_units
-    monkeypatch.setattr(c, "generate_units", lambda *given: [unit.replace(" + 11)", " + 12)") for unit in real(*given)])
+    real: Callable[..., str] = c.unit_text
+    monkeypatch.setattr(c, "unit_text", lambda *given, **named: real(*given, **named).replace(" + 11)", " + 12)"))
     found = fault()
     assert (found.stage, found.generators, found.kernel) == ("generator", ("c",), "k0_copy")
 
 
 def test_a_wrong_generator_of_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     real = llvm.module_text
-    monkeypatch.setattr(llvm, "module_text", lambda *given: real(*given).replace(" fdiv ", " fmul "))
+    monkeypatch.setattr(llvm, "module_text", lambda *given, **named: real(*given, **named).replace(" fdiv ", " fmul "))
     found = fault(generator="llvm")
     assert (found.stage, found.generators, found.kernel) == ("generator", ("llvm",), "k6_softmax")
     result = CliRunner().invoke(program, ["verify", str(MODEL), "--bisect", "--against", "interpreter"])
@@ -311,8 +311,8 @@ def test_a_wrong_generator_of_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_code_that_a_compiler_rejects(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = c.generate_units
-    monkeypatch.setattr(c, "generate_units", lambda *given: [f"#error no\n{unit}" for unit in real(*given)])
+    real: Callable[..., str] = c.unit_text
+    monkeypatch.setattr(c, "unit_text", lambda *given, **named: f"#error no\n{real(*given, **named)}")
     found = fault()
     assert (found.stage, found.generators) == ("generator", ("c",))
     assert "E0403" in found.problem

@@ -20,9 +20,10 @@ from sterna.targets.description import host, load_target, target_names
 from sterna.targets.target import Target
 from sterna.toolchain import compilers, zig
 from sterna.toolchain.check import Elf, check_library, check_objects, read_elf
-from sterna.toolchain.compilers import compile_c, compile_many
+from sterna.toolchain.compilers import compile_c
 from sterna.toolchain.doctor import toolchain_report
 from sterna.toolchain.link import export_name, link_library
+from sterna.toolchain.units import Units
 from sterna.toolchain.wasm import wasm_imports
 
 SOURCE = """
@@ -111,7 +112,10 @@ def test_translation_units_are_compiled_together() -> None:
             "static int", "int part0(void); int part1(void); int part2(void);\nint"
         )
     )
-    elf = read_elf(link_library(compile_many(sources, host(), jobs=2), host(), "m"))
+    with Units(lambda text: compile_c(text, host()), jobs=2) as units:
+        for source in sources:
+            units.add(source, len(source))
+        elf = read_elf(link_library(units.results(), host(), "m"))
     assert elf.exported == (export_name("m"),)
 
 

@@ -10,9 +10,9 @@ from support.imports import imported, modules
 #: Every module and package, each after all that it may import. The root of the package is for users, not for its parts.
 LAYERS = (
     "abi", "version", "escape", "names", "advice", "error_codes", "errors", "arguments", "private", "cache", "timing",
-    "ir", "te", "intrinsics", "targets", "options", "schedule", "loops", "ops", "frontends", "passes", "export",
-    "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "driver", "bundle", "api", "debug",
-    "package", "quantize", "web", "demo", "cli", "__init__", "__main__",
+    "collector", "ir", "te", "intrinsics", "targets", "options", "schedule", "loops", "ops", "frontends", "passes",
+    "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "driver", "bundle", "api",
+    "debug", "package", "quantize", "web", "demo", "cli", "__init__", "__main__",
 )  # fmt: skip
 
 

@@ -6,22 +6,22 @@ kernels' frames and the helper functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from types import TracebackType
 
+from sterna.codegen.cut import LEAST, MOST, Cut
 from sterna.codegen.dialects import dialect
 from sterna.codegen.dialects.c99 import C99
 from sterna.codegen.dialects.vector_c import VectorC
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.render import render_template
-from sterna.codegen.source import helper_facts, idiom_headers, kernel_texts
+from sterna.codegen.source import Printed, gather, helper_facts, idiom_headers, print_kernel
 from sterna.errors import error
 from sterna.loops.program import Function
 from sterna.targets.target import Target
 from sterna.timing import timed
-from sterna.toolchain.compilers import compile_many
-
-#: Kernels per translation unit: a model's units are compiled side by side, and do not depend on the machine.
-UNIT = 12
+from sterna.toolchain.compilers import compile_c
+from sterna.toolchain.units import Units
 
 
 def makes(target: Target) -> bool:
@@ -29,26 +29,57 @@ def makes(target: Target) -> bool:
     return target.dialect in (C99.name, VectorC.name)
 
 
-def objects(kernels: KernelSet, target: Target, compiler: str) -> list[bytes]:
-    """Object files of the kernels, by a C compiler.
+class Builder:
+    """Kernels printed and handed to a C compiler, several in a unit. What `Builder` of `generators` says.
 
     Raises:
-        SternaError: E0203 the target has no machine, E04xx the compiler is missing or failed.
+        SternaError: E0203 the target has no machine; from `objects`: E04xx the compiler is missing or failed.
     """
-    if not target.triple and compiler == "zig":
-        raise error(
-            "E0203",
-            f"the target {target.name} has no machine to compile for",
-            fix="take the generated kernels.c, or name a target with a triple",
-        )
-    with timed("C text"):
-        units = generate_units(kernels.functions, target, kernels.model, kernels.comments, UNIT)
-    return compile_many(units, target, compiler)
+
+    def __init__(self, model: str, target: Target, compiler: str, kernels: int):
+        if not target.triple and compiler == "zig":
+            raise error(
+                "E0203",
+                f"the target {target.name} has no machine to compile for",
+                fix="take the generated kernels.c, or name a target with a triple",
+            )
+        self.model, self.target = model, target
+        self.printed: list[Printed] = []
+        self._cut: Cut[Printed] = Cut(kernels)
+        self._units = Units(lambda text: compile_c(text, target, compiler))
+
+    def __enter__(self) -> Builder:
+        self._units.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._units.__exit__(kind, problem, trace)
+
+    def add(self, function: Function, comments: Sequence[str]) -> None:
+        """The next kernel."""
+        with timed("C text"):
+            printed = print_kernel(function, dialect(self.target), comments)
+            self.printed.append(printed)
+            if unit := self._cut.add(printed, printed.size):
+                self._begin(unit)
+
+    def objects(self) -> list[bytes]:
+        """The object files."""
+        with timed("C text"):
+            self._begin(self._cut.open, self.printed)
+        return self._units.results()
+
+    def _begin(self, unit: Sequence[Printed], table: Sequence[Printed] = ()) -> None:
+        text = unit_text(unit, self.target, self.model, table, shared=self._cut.closed > 0)
+        self._units.add(text, sum(each.size for each in unit))
 
 
-def source(kernels: KernelSet, target: Target) -> str:
+def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:
     """The kernels as one file."""
-    return generate(kernels.functions, target, kernels.model, kernels.comments)
+    printed = printed or _printed(kernels.functions, target, kernels.comments)
+    return unit_text(printed, target, kernels.model, printed, shared=False)
 
 
 def generate(functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]] = ()) -> str:
@@ -57,39 +88,46 @@ def generate(functions: Sequence[Function], target: Target, model: str, comments
     Args:
         comments: lines to stand above each kernel: the nodes of the source model.
     """
-    return _unit(functions, target, model, comments, table=True, bodies=True, shared=False)
+    return source(KernelSet(model, functions, comments), target)
 
 
 def generate_units(
-    functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]], size: int
-) -> list[str]:
-    """The same kernels as several translation units of at most `size` kernels; the first holds the table."""
-    if len(functions) <= size:
-        return [generate(functions, target, model, comments)]
-    starts = range(0, len(functions), size)
-    units = [_unit(functions[s : s + size], target, model, comments[s : s + size]) for s in starts]
-    return [_unit(functions, target, model, (), table=True), *units]
-
-
-def _unit(
     functions: Sequence[Function],
     target: Target,
     model: str,
     comments: Sequence[Sequence[str]],
-    table: bool = False,
-    bodies: bool | None = None,
-    shared: bool = True,
-) -> str:
-    """One source file: bodies of kernels, the exported table, or both; kernels of several files are `shared`."""
+    least: int = LEAST,
+    most: int = MOST,
+) -> list[str]:
+    """The same kernels as the translation units that they are compiled in; the last holds the table.
+
+    Args:
+        least, most: characters of a unit, as of `Cut`.
+    """
+    kernels = _printed(functions, target, comments)
+    cut: Cut[Printed] = Cut(len(kernels), least, most)
+    units = [unit for each in kernels if (unit := cut.add(each, each.size))]
+    texts = [unit_text(unit, target, model, (), shared=True) for unit in units]
+    return [*texts, unit_text(cut.open, target, model, kernels, shared=bool(units))]
+
+
+def unit_text(kernels: Sequence[Printed], target: Target, model: str, table: Sequence[Printed], shared: bool) -> str:
+    """One source file: bodies of kernels, and the exported table of all of them if it is given.
+
+    Args:
+        shared: kernels are seen by other files.
+    """
     d = dialect(target)
-    bodies = not table if bodies is None else bodies
-    kernels = kernel_texts(functions, d, comments, bodies)
+    gather(kernels, d)
+    here = {each.text.name for each in kernels}
     declared = [d.function(i) for i in d.intrinsics.values() if not i.template]
     helpers = helper_facts(d)
     return render_template(
         "c/kernels.c.j2",
         model=model,
-        kernels=kernels,
+        kernels=[each.text for each in kernels],
+        table=[each.text for each in table],
+        elsewhere=[each.text for each in table if each.text.name not in here],
         helpers=helpers,
         conditional_headers=idiom_headers(helpers),
         headers=sorted(d.headers),
@@ -98,7 +136,9 @@ def _unit(
         features=" ".join(target.cpu_features),
         vector=d.vectors,
         target=target,
-        table=table,
-        bodies=bodies,
         shared=shared,
     )
+
+
+def _printed(functions: Iterable[Function], target: Target, comments: Sequence[Sequence[str]]) -> list[Printed]:
+    return [print_kernel(f, dialect(target), comments[n] if comments else ()) for n, f in enumerate(functions)]

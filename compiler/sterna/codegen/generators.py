@@ -1,7 +1,7 @@
 """The registry of code generators: what the driver, the command line and the documentation know of them.
 
 A generator is a module of this package, imported when it is first used. `GENERATORS` make object files for the linker:
-`makes(target)` says whether for that target, `objects(kernels, target, compiler)` makes them. `SOURCES` write the
+`makes(target)` says whether for that target, a `Builder` takes kernels one by one and makes them. `SOURCES` write the
 source that a bundle keeps, in its target's dialect: `source(kernels, target)`.
 """
 
@@ -16,6 +16,9 @@ from sterna.advice import Advice, Fix, Option
 from sterna.errors import error
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
+    from sterna.codegen.source import Printed
     from sterna.loops.program import Function
     from sterna.targets.target import Target
 
@@ -29,18 +32,39 @@ class KernelSet:
     comments: Sequence[Sequence[str]]
 
 
+class Builder(Protocol):
+    """Kernels on their way into object files; it begins with the first ones before the last ones are there."""
+
+    #: The text of the kernels so far, if it is that of the target's dialect.
+    printed: Sequence[Printed]
+
+    def __init__(self, model: str, target: Target, compiler: str, kernels: int) -> None: ...
+
+    def __enter__(self) -> Builder: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def add(self, function: Function, comments: Sequence[str]) -> None:
+        """The next kernel."""
+
+    def objects(self) -> list[bytes]:
+        """The object files of all kernels."""
+
+
 class GeneratorModule(Protocol):
     """What the module of a generator defines."""
 
-    def makes(self, target: Target) -> bool: ...
+    Builder: type[Builder]
 
-    def objects(self, kernels: KernelSet, target: Target, compiler: str) -> list[bytes]: ...
+    def makes(self, target: Target) -> bool: ...
 
 
 class SourceModule(Protocol):
     """What a module that writes source defines."""
 
-    def source(self, kernels: KernelSet, target: Target) -> str: ...
+    def source(self, kernels: KernelSet, target: Target, printed: Sequence[Printed]) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -74,9 +98,22 @@ DEFAULT = "c"
 SOURCES = {"plain": "sterna.codegen.c", "vector": "sterna.codegen.c", "opencl": "sterna.codegen.opencl"}
 
 
-def source(kernels: KernelSet, target: Target) -> str:
-    """The kernels as one file of source, in the target's dialect."""
-    return cast(SourceModule, import_module(SOURCES[target.dialect])).source(kernels, target)
+def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:
+    """The kernels as one file of source, in the target's dialect.
+
+    Args:
+        printed: their text in that dialect, if they have been printed already.
+    """
+    return cast(SourceModule, import_module(SOURCES[target.dialect])).source(kernels, target, printed)
+
+
+def objects(kernels: KernelSet, target: Target, generator: str, compiler: str) -> list[bytes]:
+    """The object files of kernels, by the generator of that name. Errors: as `generator_for`, and its own."""
+    module = generator_for(generator, target)
+    with module.Builder(kernels.model, target, compiler, len(kernels.functions)) as builder:
+        for n, function in enumerate(kernels.functions):
+            builder.add(function, kernels.comments[n] if kernels.comments else ())
+        return builder.objects()
 
 
 def check_generator(name: str) -> None:

@@ -8,6 +8,8 @@ returns the table of kernels, and needs none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -16,7 +18,7 @@ from sterna import cache as caching
 from sterna.abi import ABI, KERNEL_NEEDS_BARRIER
 from sterna.abi.records import KERNEL, LIBRARY, Record
 from sterna.cache import Cache, cache_directory
-from sterna.codegen.generators import KernelSet
+from sterna.codegen.cut import Cut
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
 from sterna.codegen.llvm_expr import Instructions
 from sterna.codegen.llvm_function import FunctionWriter
@@ -26,10 +28,18 @@ from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.render import render_template
 from sterna.errors import error, internal_error
 from sterna.intrinsics import Intrinsic
-from sterna.loops.program import Function, most
+from sterna.loops.program import Function, most, walk
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.link import export_name
+from sterna.toolchain.units import Units
+
+if TYPE_CHECKING:
+    from sterna.codegen.source import Printed
+
+
+#: Characters that a statement counts for in a unit.
+_CHARACTERS = 80
 
 
 def makes(target: Target) -> bool:
@@ -37,9 +47,42 @@ def makes(target: Target) -> bool:
     return bool(target.llvm_triple)
 
 
-def objects(kernels: KernelSet, target: Target, compiler: str) -> list[bytes]:
-    """The one object file of the kernels."""
-    return [compile_module(kernels.functions, target, kernels.model)]
+class Builder:
+    """Kernels rendered and compiled, several in a module. What `Builder` of `generators` says."""
+
+    def __init__(self, model: str, target: Target, compiler: str, kernels: int):
+        self.model, self.target = model, target
+        self.printed: Sequence[Printed] = ()
+        self._functions: list[Function] = []
+        self._cut: Cut[Function] = Cut(kernels)
+        self._units = Units(lambda text: _object(text, target))
+
+    def __enter__(self) -> Builder:
+        self._units.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._units.__exit__(kind, problem, trace)
+
+    def add(self, function: Function, comments: Sequence[str]) -> None:
+        """The next kernel."""
+        self._functions.append(function)
+        # A statement is a line, as in C.
+        size = _CHARACTERS * sum(1 for _ in walk(function.body))
+        if unit := self._cut.add(function, size):
+            self._begin(unit, ())
+
+    def objects(self) -> list[bytes]:
+        """The object files."""
+        self._begin(self._cut.open, self._functions)
+        return self._units.results()
+
+    def _begin(self, unit: Sequence[Function], table: Sequence[Function]) -> None:
+        with timed("LLVM assembly"):
+            text = module_text(unit, self.target, self.model, table, shared=self._cut.closed > 0)
+        self._units.add(text, len(text))
 
 
 def compile_module(functions: Sequence[Function], target: Target, model: str) -> bytes:
@@ -49,43 +92,62 @@ def compile_module(functions: Sequence[Function], target: Target, model: str) ->
     """
     with timed("LLVM assembly"):
         text = module_text(functions, target, model)
+    return _object(text, target)
+
+
+def _object(text: str, target: Target) -> bytes:
     entry = caching.key("llvm", f"llvmlite {llvmlite.__version__} {llvm.llvm_version_info}", str(target.static), text)
     return Cache("objects", cache_directory()).get_or_make(entry, lambda: emit_object(text, target))
 
 
-def module_text(functions: Sequence[Function], target: Target, model: str) -> str:
-    """The kernels as LLVM assembly, before optimization."""
+def module_text(
+    functions: Sequence[Function],
+    target: Target,
+    model: str,
+    table: Sequence[Function] | None = None,
+    shared: bool = False,
+) -> str:
+    """The kernels as LLVM assembly, before optimization.
+
+    Args:
+        table: the kernels of the exported table, those here unless given; shared: some are in other modules.
+    """
     declarations: set[str] = set()
     intrinsics: dict[str, Intrinsic] = {}
     instructions: Instructions = {}
     nodes: list[str] = []
-    shared: dict[str, str] = {}
+    numbers: dict[str, str] = {}
 
     def metadata(text: str) -> str:
-        if text in shared:
-            return shared[text]
+        if text in numbers:
+            return numbers[text]
         nodes.append(text)
         if not text.startswith("distinct"):
-            shared[text] = f"!{len(nodes) - 1}"
+            numbers[text] = f"!{len(nodes) - 1}"
         return f"!{len(nodes) - 1}"
 
     for f in functions:
         refuse_unwritable(f, "the LLVM generator")
-    names = [f"@kernel{n}_{f.name}" for n, f in enumerate(functions)]
+    listed = functions if table is None else table
+    names = [f"@sterna_{model}_{f.name}" if shared else f"@kernel{n}_{f.name}" for n, f in enumerate(listed)]
+    own = [f"@sterna_{model}_{f.name}" for f in functions] if shared else names
+    linkage = "hidden" if shared else "internal"
     bodies = [
-        FunctionWriter(f, target, declarations, intrinsics, instructions, metadata).text(n)
-        for f, n in zip(functions, names, strict=True)
+        FunctionWriter(f, target, declarations, intrinsics, instructions, metadata).text(n, linkage)
+        for f, n in zip(functions, own, strict=True)
     ]
+    if listed:
+        bodies.append(_tables(listed, names, target, model))
+    declarations |= {f"declare hidden i32 {name}(ptr, i32, i32)" for name in names if name not in own}
     lowerings = [_intrinsic(i, target, declarations) for i in intrinsics.values()]
     lowerings += [
         f"define internal void {name}({parameters}) alwaysinline #0 {{\n{text}\n  ret void\n}}"
         for (_, parameters, text), name in instructions.items()
     ]
-    tables = _tables(functions, names, target, model)
     numbered = [_node(n, text) for n, text in enumerate(nodes)]
     head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{full_triple(target)}"'
     return "\n\n".join(
-        [head, *lowerings, *bodies, tables, "\n".join(sorted(declarations)), _attributes(target), "\n".join(numbered)]
+        [head, *lowerings, *bodies, "\n".join(sorted(declarations)), _attributes(target), "\n".join(numbered)]
     )
 
 

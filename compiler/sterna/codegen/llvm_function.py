@@ -62,13 +62,14 @@ class FunctionWriter:
         # Positions fit 64 bits with room to spare; partial sums of 32-bit ones might not.
         self.no_wrap = " nsw" if self.bits == 64 else ""
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, linkage: str = "internal") -> str:
         """The definition of the function under a name, with attribute group #0."""
         self._alias_scopes()
         self._dimensions()
         self.statement(self.function.body)
         # Parameters are constant memory and the record outlives the call.
-        head = f"define internal i32 {name}(ptr noalias readonly %call, i32 %first_task, i32 %last_task) #0 {{\nentry:"
+        parameters = "ptr noalias readonly %call, i32 %first_task, i32 %last_task"
+        head = f"define {linkage} i32 {name}({parameters}) #0 {{\nentry:"
         body = [*self.entry, "  br label %start", "start:", *self.values.lines, "  ret i32 0", "}"]
         return "\n".join([head, *body])
 

@@ -6,22 +6,27 @@ A kernel's parameters are pointers to its inputs and outputs by slot of the call
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sterna.codegen.dialects import dialect
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.render import render_template
-from sterna.codegen.source import helper_facts, kernel_texts
+from sterna.codegen.source import Printed, gather, helper_facts, print_kernel
 from sterna.loops.program import Function
 from sterna.targets.target import Target
 
 
-def source(kernels: KernelSet, target: Target) -> str:
+def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:
     """The kernels as one file."""
     d = dialect(target)
-    texts = kernel_texts(kernels.functions, d, kernels.comments)
+    if not printed:
+        comments = kernels.comments or [()] * len(kernels.functions)
+        printed = [print_kernel(f, dialect(target), c) for f, c in zip(kernels.functions, comments, strict=True)]
+    gather(printed, d)
     return render_template(
         "opencl/kernels.cl.j2",
         model=kernels.model,
-        kernels=list(zip(texts, map(_parameters, kernels.functions), strict=True)),
+        kernels=[(p.text, _parameters(f)) for p, f in zip(printed, kernels.functions, strict=True)],
         helpers=helper_facts(d),
         target=target,
     )

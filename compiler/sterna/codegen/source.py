@@ -12,6 +12,7 @@ from sterna.codegen.machine import find_idioms
 from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.printer import Printer
 from sterna.escape import comment
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.loops.program import Function, most
 from sterna.targets.target import Target
@@ -34,19 +35,41 @@ class KernelText:
 _RESULTS = {f"as_{short(dtype)}": type_ for dtype, type_ in C_TYPE.items()}
 
 
-def kernel_texts(
-    functions: Sequence[Function], dialect: CFamily, comments: Sequence[Sequence[str]], bodies: bool = True
-) -> list[KernelText]:
-    """The kernels of a file, without lines where only their names are wanted."""
-    kernels = []
-    for n, f in enumerate(functions):
-        refuse_unwritable(f, f"the dialect {dialect.name}", dialect.threads, dialect.address_spaces)
-        printer = Printer(dialect)
-        lines = printer.function(f) if bodies else []
-        above = tuple(comment(text) for text in (comments[n] if comments else ()))
-        facts = (most(f.n_tasks), f.scratch_bytes, f.has_barriers, printer.uses_tasks)
-        kernels.append(KernelText(f.name, above, *facts, tuple(lines)))
-    return kernels
+@dataclass(frozen=True)
+class Printed:
+    """A kernel's text, and what the dialect noted that it needs of a file."""
+
+    text: KernelText
+    helpers: tuple[tuple[str, str, int], ...]
+    intrinsics: tuple[Intrinsic, ...]
+    headers: frozenset[str]
+
+    @property
+    def size(self) -> int:
+        """Characters, about."""
+        return sum(map(len, self.text.lines))
+
+
+def print_kernel(function: Function, dialect: CFamily, comments: Sequence[str]) -> Printed:
+    """One kernel.
+
+    Args:
+        dialect: without anything noted in it yet.
+    """
+    refuse_unwritable(function, f"the dialect {dialect.name}", dialect.threads, dialect.address_spaces)
+    printer = Printer(dialect)
+    lines = tuple(printer.function(function))
+    facts = (most(function.n_tasks), function.scratch_bytes, function.has_barriers, printer.uses_tasks)
+    text = KernelText(function.name, tuple(map(comment, comments)), *facts, lines)
+    return Printed(text, tuple(dialect.helpers), tuple(dialect.intrinsics.values()), frozenset(dialect.headers))
+
+
+def gather(kernels: Sequence[Printed], dialect: CFamily) -> None:
+    """Notes in a dialect what kernels need of the file that they are put into."""
+    for kernel in kernels:
+        dialect.helpers.update(dict.fromkeys(kernel.helpers))
+        dialect.intrinsics.update((i.name, i) for i in kernel.intrinsics)
+        dialect.headers |= kernel.headers
 
 
 def helper_facts(dialect: CFamily) -> list[dict[str, object]]:

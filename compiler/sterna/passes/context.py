@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.targets.target import Target
+
+
+class Ahead(Protocol):
+    """Whoever makes objects of kernels while later ones are still lowered; see `codegen.ahead`."""
+
+    @property
+    def printed(self) -> Sequence[Any]: ...
+
+    def begin(self, kernels: int) -> None: ...
+
+    def add(self, function: Function, comments: Sequence[str]) -> None: ...
+
+    def objects(self) -> list[bytes] | None: ...
 
 
 @dataclass(frozen=True)
@@ -14,11 +30,13 @@ class PassContext:
 
     Args:
         model: the model's name as a C identifier.
+        ahead: who is given every kernel as soon as it is finished, if anybody is.
     """
 
     target: Target
     options: Options
     model: str = "model"
+    ahead: Ahead | None = None
 
     @property
     def multiplies_unsigned_bytes(self) -> bool:

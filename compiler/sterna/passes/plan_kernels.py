@@ -31,6 +31,8 @@ from sterna.timing import timed
 S = TypeVar("S", bound=Sequenced)
 #: Elements of a constant from which on it is looked at whether 16 bits hold it.
 LARGE = 1024
+#: Calls of a kernel that its comment names.
+_MOST_NAMED = 8
 
 
 def round_weights(sequenced: S, target: Target, dtype: str) -> S:
@@ -71,15 +73,29 @@ def lower_kernels(scheduled: Scheduled, context: PassContext) -> Lowered:
 
 
 def finish_kernels(lowered: Lowered, context: PassContext) -> Finished:
-    """The loop programs that generators render. Errors: as `lower_kernels`."""
+    """The loop programs that generators render, each handed on once it is there. Errors: as `lower_kernels`."""
     dims = dimensions(lowered.graph)
     kernels = []
-    planned = zip(lowered.firsts, lowered.schedules, lowered.lowered, strict=True)
-    for n, (call, schedule, function) in enumerate(planned):
+    comments = comments_of(lowered.sequence.calls, lowered.kernel_of, len(lowered.lowered))
+    planned = zip(lowered.firsts, lowered.schedules, lowered.lowered, comments, strict=True)
+    if context.ahead is not None:
+        context.ahead.begin(len(comments))
+    for n, (call, schedule, function, above) in enumerate(planned):
         with timed(_name(n, call)), _proved(call, dims):
             kernels.append(Planned(schedule, finish_call(call, function, _name(n, call), dims)))
+        if context.ahead is not None:
+            context.ahead.add(kernels[-1].function, above)
     outline = {name: getattr(lowered, name) for name in ("graph", "views", "sequence", "plan")}
     return Finished(**outline, kernels=tuple(kernels), kernel_of=lowered.kernel_of)
+
+
+def comments_of(calls: Sequence[Call], kernel_of: Sequence[int], kernels: int) -> tuple[tuple[str, ...], ...]:
+    """What stands above each kernel: the nodes of the source model that it computes."""
+    comments: list[list[str]] = [[] for _ in range(kernels)]
+    for call, k in zip(calls, kernel_of, strict=True):
+        if len(comments[k]) < _MOST_NAMED:
+            comments[k].append(", ".join(call.sources) or call.name)
+    return tuple(map(tuple, comments))
 
 
 def propose_schedule(

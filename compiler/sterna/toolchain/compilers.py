@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -55,21 +52,6 @@ def compile_c(source: str, target: Target, compiler: str = "zig", extra_flags: S
     # The program's place is not part of what the object is made from, its version is.
     entry = caching.key("c", source, compiler_version(command[0]), "\0".join(command[1:]))
     return store.get_or_make(entry, lambda: _compile(command, source, target))
-
-
-def compile_many(
-    sources: Sequence[str],
-    target: Target,
-    compiler: str = "zig",
-    extra_flags: Sequence[str] = (),
-    jobs: int | None = None,
-) -> list[bytes]:
-    """The objects of several translation units, compiled in parallel; `jobs` defaults to the number of processors."""
-    if len(sources) == 1:
-        return [compile_c(sources[0], target, compiler, extra_flags)]
-    contexts = [copy_context() for _ in sources]  # whoever times the caller times what the threads do
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        return list(pool.map(lambda c, s: c.run(compile_c, s, target, compiler, extra_flags), contexts, sources))
 
 
 def compile_data(data: bytes, symbol: str, target: Target) -> bytes:
