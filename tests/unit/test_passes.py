@@ -18,10 +18,12 @@ from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.eliminate_identities import eliminate_identities
 from sterna.passes.fold_batch_norm import fold_batch_norm
 from sterna.passes.fold_constants import fold_constants
+from sterna.passes.fuse import fuse
 from sterna.passes.hoist_elementwise import hoist_elementwise
 from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
+from sterna.passes.views import plan_views
 from sterna.passes.winograd import winograd
 from sterna.pipeline import PIPELINE, STAGES, optimize
 from support.networks import mobilenet_v2, resnet18, resnet50
@@ -174,6 +176,29 @@ def test_channel_shuffle_needs_no_transpose_but_its_own() -> None:
     after = layout(graph)
     assert ops(after).count("transpose") <= 3
     same(graph, after)
+
+
+def test_scores_of_two_orders_stay_as_their_products_want_them() -> None:
+    """Half of them come transposed: they are turned, not the half that the softmax's rows already follow."""
+    b, x = start(2, 8, 8)
+    turned = b.add("transpose", b.add("matmul", x, x), order=(0, 2, 1))
+    scores = b.add("softmax", b.add("mul", b.add("add", x, turned), b.scalar(0.5, "float32")), axis=2)
+    rows = b.add("reshape", scores, shape=(1, 2, 8, 8))
+    graph = finish(b, x, b.add("matmul", rows, b.constant(weights(8, 3))))
+    after = layout(graph)
+    assert ops(after).count("transpose") == 1
+    (softmax,) = (node for node in after.nodes if node.op == "softmax")
+    assert softmax.attributes["axis"] == 2
+    same(graph, after)
+
+
+def test_lookups_are_stored_before_they_are_transposed() -> None:
+    b, x = start(4, 8, 8)
+    places = b.constant(np.random.default_rng(0).integers(0, 8, (4, 8, 8)))
+    found = b.add("exp", b.add("gather_elements", x, places, axis=2))
+    graph = finish(b, x, b.add("transpose", found, order=(0, 2, 1)))
+    groups = fuse(graph, plan_views(graph))
+    assert [[node.op for node in group.nodes] for group in groups] == [["gather_elements", "exp"], ["transpose"]]
 
 
 def test_activations_join_what_is_before_a_reshape() -> None:

@@ -114,6 +114,7 @@ OPERATORS: tuple[Operator, ...] = (
             case((F, (3, 3)), np.array([[1, 2, 0], [2, 0, -3]], np.int64), axis=0),
             case((F, (2, 4)), np.array([[3, 0], [1, -1]], np.int32), axis=1),
         ),
+        tags=frozenset({"lookup"}),
     ),
     Operator(
         "gather_nd",
@@ -127,5 +128,6 @@ OPERATORS: tuple[Operator, ...] = (
             case((F, (2, 3, 4)), np.array([[0, 1], [1, -1]], np.int64)),
             case((F, (2, 3, 4)), np.array([[1], [2]], np.int64), batch_dims=1),
         ),
+        tags=frozenset({"lookup"}),
     ),
 )

@@ -165,7 +165,7 @@ class Operator:
         onnx: ONNX operators that are exactly this one; others are decomposed by the front end.
         cases: what it is tested with, in the interpreter and in every code generator.
         view: where the result is only another view of one constant array: NumPy's own way to it, which copies nothing.
-        tags: what passes ask for: "elementwise", "reduction".
+        tags: what passes ask for: "elementwise", "reduction", "lookup" (each element's place is an operand's value).
         program: writes the loop program of an opaque operator, in place of the formula.
     """
 

@@ -104,11 +104,17 @@ class _Fusion:
                     candidates.append(user)
                 elif not heavy and len(self.leaving(members)) == 1 and len(self.users.get(value, ())) == 1:
                     small = most_elements(user.output.shape) <= most_elements(members[-1].output.shape)
-                    if (kind is Fusion.INJECTIVE and small) or (
+                    if (kind is Fusion.INJECTIVE and small and not self.crosses(members, user)) or (
                         kind is Fusion.REDUCTION and "reduction" in operator(user.op).tags
                     ):
                         candidates.append(user)
         return min(candidates, key=self.position.__getitem__, default=None)
+
+    @staticmethod
+    def crosses(members: list[Node], following: Node) -> bool:
+        """Whether a transpose would walk across rows along which elements are looked up: it goes by squares, and one
+        by one where every element has an address of its own."""
+        return following.op == "transpose" and any("lookup" in operator(m.op).tags for m in members)
 
     def pulled(self, node: Node, members: list[Node]) -> list[Node]:
         """Element-wise nodes that only this one needs."""

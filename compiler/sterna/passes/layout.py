@@ -143,8 +143,10 @@ class _Layout:
         self.held[node.output] = (base, tuple(order[n] for n in node.attributes["order"]))
         return True
 
-    def vote(self, values: Sequence[Value], rank: int) -> Order:
-        """The order that most elements of the operands already have."""
+    def vote(self, node: Node) -> Order:
+        """The order that most elements of the operands already have; where as many are straight as not, that of the
+        readers."""
+        values, rank = node.operands, node.output.type.rank
         votes: dict[Order, int] = {}
         for value in values:
             base, order = self.hold(value)
@@ -162,18 +164,34 @@ class _Layout:
             votes[order] = votes.get(order, 0) + size
         if not votes:
             return next((self.hold(v)[1] for v in values if v.type.rank == rank and not v.is_constant), straight(rank))
-        return max(votes, key=lambda order: (votes[order], order != straight(rank)))
+        as_it_is = self.only_products(node.output)
+        return max(votes, key=lambda order: (votes[order], (order == straight(rank)) == as_it_is))
+
+    def only_products(self, value: Value) -> bool:
+        """Whether a value goes, element by element or normalized along an axis, to products of matrices alone, which
+        want rows as they are."""
+        users = self.users.get(value, ())
+        return bool(users) and all(
+            user.op == "matmul" or (self.keeps_rows(user) and self.only_products(user.output)) for user in users
+        )
+
+    @staticmethod
+    def keeps_rows(node: Node) -> bool:
+        """Whether rows of the result are those of the first operand, element by element or normalized."""
+        if node.op == "reshape":
+            return node.output.type.rank > 0 and node.output.shape[-1] == node.operands[0].shape[-1]
+        return not node.regions and (node.op in _ALONG or "elementwise" in operator(node.op).tags)
 
     def elementwise(self, node: Node) -> bool:
         rank = node.output.type.rank
-        order = self.vote(node.operands, rank)
+        order = self.vote(node)
         if order == straight(rank):
             return False
         return self.emit(node, [None if v is None else self.in_order(v, order) for v in node.inputs], order)
 
     def concat(self, node: Node) -> bool:
         rank = node.output.type.rank
-        order = self.vote(node.operands, rank)
+        order = self.vote(node)
         if order == straight(rank):
             return False
         axis = order[node.attributes["axis"] % rank]
@@ -369,18 +387,17 @@ _PER_DIMENSION = {
     "slice": ("starts", "sizes", "steps"),
     "tile": ("repeats",),
 }
+_ALONG = ("cumulative_sum", "log_softmax", "softmax")
 _RULES: dict[str, Callable[[_Layout, Node], bool]] = {
     "arg_max": _Layout.arg,
     "arg_min": _Layout.arg,
     "concat": _Layout.concat,
-    "cumulative_sum": _Layout.along_axis,
     "gather": _Layout.gather,
-    "log_softmax": _Layout.along_axis,
     "matmul": _Layout.matmul,
     "max_pool": _Layout.pool,
     "reshape": _Layout.reshape,
-    "softmax": _Layout.along_axis,
     "sum_pool": _Layout.pool,
     "transpose": _Layout.transpose,
+    **dict.fromkeys(_ALONG, _Layout.along_axis),
     **dict.fromkeys(_PER_DIMENSION, _Layout.per_dimension),
 }

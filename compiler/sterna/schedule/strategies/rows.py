@@ -28,6 +28,9 @@ from sterna.te.axis import Axis
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
 
+#: Elements of a row that is kept on the stack, at most.
+_STACKED = 256
+
 
 def propose(kernel: Kernel, context: Context) -> Schedule:
     """A schedule that computes the kernel row by row."""
@@ -65,7 +68,9 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
             s.vectorize(out, lane)
         return
     rows, rest = _row_axes(s, out, placed)
-    contiguous = bool(rows) and bool(rest) is False and _lanes_along(s, placed, rows[-1], context)
+    # Where the reductions go over an axis before the last, neighbouring rows lie side by side: a vector holds one
+    # element of each of them.
+    contiguous = bool(rows) and rows[-1] is state.tensor.axes[-1] and _lanes_along(s, placed, rows[-1], context)
     outer = [a.name for a in rows]
     columns = [a.name for a in rest]
     inner: list[str] = []
@@ -89,17 +94,19 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
         place = make_tasks(s, out, outer, cycles, context, place)
     for axis in inner:
         s.vectorize(out, axis)
+    beside = lanes if contiguous else 1
+    row = product([a.extent for a in rest]) * beside if rest else beside
     for name in placed:
-        _place(s, name, out, place, context, lanes, contiguous)
+        _place(s, name, out, place, context, lanes, contiguous, row)
 
 
 def place_rows(s: Schedule, stage: str, needed: Sequence[str], context: Context, lanes: int) -> None:
     """Computes a stage row by row, and the stages that its rows need at the start of each."""
-    *rows, last = (a.name for a in s.stages[stage].tensor.axes)
-    _, lane = s.split(stage, last, lanes)
+    *rows, last = s.stages[stage].tensor.axes
+    _, lane = s.split(stage, last.name, lanes)
     s.vectorize(stage, lane)
     for name in needed:
-        _place(s, name, stage, rows[-1], context, lanes, contiguous=False)
+        _place(s, name, stage, rows[-1].name, context, lanes, contiguous=False, row=size(last.extent))
 
 
 def _needed(s: Schedule, out: str) -> list[str]:
@@ -147,12 +154,15 @@ def _lanes_along(s: Schedule, placed: list[str], axis: Axis, context: Context) -
     return True
 
 
-def _place(s: Schedule, name: str, out: str, axis: str, context: Context, lanes: int, contiguous: bool) -> None:
+def _place(
+    s: Schedule, name: str, out: str, axis: str, context: Context, lanes: int, contiguous: bool, row: int
+) -> None:
+    """Computes a stage below an axis of the output, where it has `row` elements if it is no reduction."""
     state = s.stages[name]
     body = state.body
     spatial = [a.name for a in state.tensor.axes]
     if not isinstance(body, Reduce):
-        s.compute_at(name, out, axis, SCRATCH if product([state.tensor.axes[-1].extent]) > 256 else STACK)
+        s.compute_at(name, out, axis, SCRATCH if row > _STACKED else STACK)
         if lanes > 1 and spatial and size(state.tensor.axes[-1].extent) > 1:
             _, lane = s.split(name, spatial[-1], lanes)
             s.vectorize(name, lane)
