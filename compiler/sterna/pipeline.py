@@ -42,6 +42,7 @@ from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.pack import pack
 from sterna.passes.phases import phases
 from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weights, schedule_kernels
+from sterna.passes.planes import planes
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
 from sterna.passes.views import plan_views
@@ -98,6 +99,10 @@ def graph_pass(
     words = None if says is None else lambda graph: says
     dump = (name, print_graph)
     return Pass(name, lambda graph, context: over(graph), (dump,), verify_graph, applies, words, over_graphs=True)
+
+
+def _planes(graph: Graph, context: PassContext) -> Graph:
+    return everywhere(lambda each: planes(each, context.target), graph)
 
 
 def _views(graph: Graph, context: PassContext) -> Viewed:
@@ -160,6 +165,10 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("winograd", minimal_filtering.winograd, minimal_filtering.applies),
     graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),
     graph_pass("widen-halves", widen_halves),
+    Pass(
+        "planes", _planes, (("planes", print_graph),), verify_graph, lambda context: context.target.lanes(32) > 1,
+        over_graphs=True,
+    ),
     graph_pass("eliminate-dead-code", eliminate_dead_code),
     graph_pass("materialize-outputs", materialize_outputs, whole=True),
     Pass("check-sizes", sizes.check_sizes, applies=sizes.applies),

@@ -102,6 +102,27 @@ def convolution(k: Kernels) -> Value:
     return k.epilogue(y)
 
 
+def convolution_of_planes(k: Kernels) -> Value:
+    """Channels before positions, in groups of any size: of one channel too, with several results or one."""
+    spatial = k.number(1, 2)
+    kernel = [k.number(1, 4) for _ in range(spatial)]
+    strides, dilations = ([k.number(1, 2) for _ in range(spatial)] for _ in range(2))
+    counts = [k.number(1, 12) for _ in range(spatial - 1)] + [k.size(47)]
+    sizes = [d * (f - 1) + 1 + s * (n - 1) for f, s, d, n in zip(kernel, strides, dilations, counts, strict=True)]
+    groups = k.draw(st.sampled_from([1, 1, 1, 2, 5]))
+    of_group = 1 if k.flag() else k.size(9)
+    x = k.input(k.number(1, 2), groups * of_group, *sizes)
+    if k.flag():
+        pads = tuple(k.number(0, 2) for _ in range(spatial))
+        x = k.builder.add("pad", x, before=(0, 0, *pads), after=(0, 0, *pads), mode="constant", value=0.0)
+    w = k.operand(of_group, *kernel, groups * (1 if k.flag() else k.size(17)))
+    settings = {"strides": tuple(strides), "dilations": tuple(dilations), "groups": groups}
+    y = k.builder.add("conv_planes", x, w, **settings)
+    if k.flag():
+        y = k.builder.add("add", y, k.builder.constant(k.data(y.type.sizes[1], *[1] * spatial)))
+    return k.epilogue(y, channels=False)
+
+
 def dilated_convolution(k: Kernels) -> Value:
     """With rates and padding near the image's size: most taps read padding, some of them nothing else."""
     spatial = k.number(1, 2)
@@ -334,8 +355,8 @@ def movement(k: Kernels) -> Value:
 
 
 FAMILIES = (integer_product, integer_convolution, half_products,
-    matmul, convolution, dilated_convolution, depthwise, transposed_convolution, pool, softmax, reduction,
-    normalization, extreme, cumulative, elementwise, transpose, gather, movement,
+    matmul, convolution, convolution_of_planes, dilated_convolution, depthwise, transposed_convolution, pool, softmax,
+    reduction, normalization, extreme, cumulative, elementwise, transpose, gather, movement,
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from sterna.passes.group_channels import group_channels
 from sterna.passes.kernels import Call
 from sterna.passes.views import plan_views
 from sterna.targets.description import load_target
-from sterna.te.groups import channels_of_group
+from sterna.te.groups import Groups, groups_of
 from sterna.te.interpreter import run_kernel
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel
@@ -72,4 +72,4 @@ def test_groups_that_share_a_vector_stay() -> None:
     assert group_channels(small, target) is small
     assert group_channels(large, target) is not large
     assert isinstance(small.kernel, Kernel)
-    assert [channels_of_group(t) for t in small.kernel.stages] == [4]
+    assert [groups_of(t) for t in small.kernel.stages] == [Groups(len(small.kernel.outputs[0].axes) - 1, 4)]

@@ -191,11 +191,16 @@ def _grouped(
     return x, w
 
 
-def _channel(co: Int, ci: Int, w: Tensor, groups: int) -> Int:
-    """The input channel that output channel `co` reads for channel `ci` of its group."""
+def channel_read(co: Int, ci: Int, of_group: Int, outputs: Int, groups: int) -> Int:
+    """The input channel that output channel `co`, of so many outputs, reads for channel `ci` of its group."""
     if groups == 1:
         return ci
-    return (co // (int(w.shape[-1]) // groups)) * w.shape[-2] + ci
+    return (co // (int(outputs) // groups)) * of_group + ci
+
+
+def _channel(co: Int, ci: Int, w: Tensor, groups: int) -> Int:
+    """The same by the weights of channels last."""
+    return channel_read(co, ci, w.shape[-2], w.shape[-1], groups)
 
 
 def _conv_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sterna.passes.kernels import Call
 from sterna.targets.target import Target
-from sterna.te.groups import channels_of_group, split_groups
+from sterna.te.groups import groups_of, split_groups
 from sterna.te.layout import Layout
 from sterna.te.tensor import Kernel
 
@@ -19,13 +19,15 @@ def group_channels(call: Call, target: Target) -> Call:
     kernel = call.kernel
     if not isinstance(kernel, Kernel) or kernel.scan is not None:
         return call
-    found = [(stage, channels_of_group(stage)) for stage in kernel.stages if stage.reduction is not None]
+    found = [(stage, groups_of(stage)) for stage in kernel.stages if stage.reduction is not None]
     if len(found) != 1:
         return call
-    ((stage, size),) = found
-    if size == 1 or 4 * size <= target.lanes(32):
+    ((stage, groups),) = found
+    # Channels that lie side by side fill vectors; several groups share one where that is worth it.
+    if groups is None or (groups.place == len(stage.axes) - 1 and 4 * groups.size <= target.lanes(32)):
         return call
-    grouped = split_groups(kernel, stage, size)
+    size = groups.size
+    grouped = split_groups(kernel, stage, groups)
     layouts = {name: _split(layout, grouped.split.get(name), size) for name, layout in call.layouts.items()}
     constants = tuple(
         np.reshape(array, [int(n) for n in p.shape])

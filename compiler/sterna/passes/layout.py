@@ -9,6 +9,7 @@ between two convolutions nothing is left of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +25,7 @@ Held = tuple[Value, Order]
 
 def layout(graph: Graph) -> Graph:
     """The graph with as few transposes as this finds; computes the same."""
-    return _Layout(graph).run()
+    return LayoutRewriting(graph).run()
 
 
 def inverse(order: Order) -> Order:
@@ -34,11 +35,18 @@ def inverse(order: Order) -> Order:
     return tuple(result)
 
 
+def channels_first(rank: int) -> Order:
+    """Of a value with channels last that lies channels first."""
+    return (0, *range(2, rank), 1)
+
+
 def straight(rank: int) -> Order:
     return tuple(range(rank))
 
 
-class _Layout:
+class LayoutRewriting:
+    """The walk over a graph; rules say what an operator does on permuted operands."""
+
     def __init__(self, graph: Graph):
         self.graph = graph
         self.rewriting = Rewriting(graph, fold=1)
@@ -56,16 +64,21 @@ class _Layout:
             if node.regions:
                 self.plainly(node)
                 continue
-            rule = _RULES.get(node.op) if node.operands and node.operands[0].type.rank else None
-            if rule is None and "elementwise" in operator(node.op).tags:
-                rule = _Layout.elementwise
-            if rule is None and "reduction" in operator(node.op).tags:
-                rule = _Layout.reduction
-            if rule is None or not rule(self, node):
+            rule = self.rule(node) if node.operands and node.operands[0].type.rank else None
+            if rule is None or not rule(node):
                 self.plainly(node)
         for value in self.graph.outputs:
             self.rewriting.substitute(value, self.plain(value))
         return self.rewriting.finish()
+
+    def rule(self, node: Node) -> Callable[[Node], bool] | None:
+        """What takes a node over in the order of its operands, if it can; None where nothing does."""
+        found = _RULES.get(node.op)
+        if found is None and "elementwise" in operator(node.op).tags:
+            return self.elementwise
+        if found is None and "reduction" in operator(node.op).tags:
+            return self.reduction
+        return None if found is None else partial(found, self)
 
     # ---------------------------------------------------------------- holding
     def hold(self, value: Value) -> Held:
@@ -241,9 +254,9 @@ class _Layout:
         does, rows are long enough for vectors, and neighbouring outputs read neighbouring elements."""
         base, order = x
         rank = len(order)
-        if node.op not in _POOLS or order != (0, *range(2, rank), 1) or moves_nothing(order, base):
+        if node.op not in _POOLS or order != channels_first(rank) or moves_nothing(order, base):
             return False
-        if node.attributes["strides"][-1] > _NEAR or not base.type.is_static or int(node.output.shape[-2]) < _LONG:
+        if node.attributes["strides"][-1] > NEAR or not base.type.is_static or int(node.output.shape[-2]) < _LONG:
             return False
         origin = node.operands[0]
         while (producer := self.producers.get(origin)) is not None and producer.op in ("pad", "transpose"):
@@ -379,7 +392,7 @@ _POOLS = ("max_pool", "sum_pool")
 _CHANNELS_LAST = ("conv", "conv_transpose", *_POOLS)
 #: Outputs of a row from which on vectors along it are worth while, and the largest step from one to the next at which
 #: their operands are picked from whole vectors.
-_LONG, _NEAR = 12, 2
+_LONG, NEAR = 12, 2
 _PER_DIMENSION = {
     "expand": ("shape",),
     "pad": ("before", "after"),
@@ -388,16 +401,16 @@ _PER_DIMENSION = {
     "tile": ("repeats",),
 }
 _ALONG = ("cumulative_sum", "log_softmax", "softmax")
-_RULES: dict[str, Callable[[_Layout, Node], bool]] = {
-    "arg_max": _Layout.arg,
-    "arg_min": _Layout.arg,
-    "concat": _Layout.concat,
-    "gather": _Layout.gather,
-    "matmul": _Layout.matmul,
-    "max_pool": _Layout.pool,
-    "reshape": _Layout.reshape,
-    "sum_pool": _Layout.pool,
-    "transpose": _Layout.transpose,
-    **dict.fromkeys(_ALONG, _Layout.along_axis),
-    **dict.fromkeys(_PER_DIMENSION, _Layout.per_dimension),
+_RULES: dict[str, Callable[[LayoutRewriting, Node], bool]] = {
+    "arg_max": LayoutRewriting.arg,
+    "arg_min": LayoutRewriting.arg,
+    "concat": LayoutRewriting.concat,
+    "gather": LayoutRewriting.gather,
+    "matmul": LayoutRewriting.matmul,
+    "max_pool": LayoutRewriting.pool,
+    "reshape": LayoutRewriting.reshape,
+    "sum_pool": LayoutRewriting.pool,
+    "transpose": LayoutRewriting.transpose,
+    **dict.fromkeys(_ALONG, LayoutRewriting.along_axis),
+    **dict.fromkeys(_PER_DIMENSION, LayoutRewriting.per_dimension),
 }

@@ -55,16 +55,22 @@ def _pad(partition: Partition, conv: Node, group: Group) -> Node | None:
     last = x.type.rank - 1
     if any(pad.attributes[end][d] != 0 for end in ("before", "after") for d in (0, last)):
         return None
-    within = 1.0
+    return pad if mostly_padding(conv, pad) else None
+
+
+def mostly_padding(conv: Node, pad: Node) -> bool:
+    """Whether so many taps of a convolution read padding that they are worth leaving out."""
+    within, last = 1.0, conv.output.type.rank - 1
     for d in range(1, last):
         taps = _taps(conv, pad, d)
         parts = [(len(each), len(list(same))) for each, same in groupby(taps)]
         if len(parts) > MOST_PARTS:
-            return None
+            return False
         # Tiles have rows along the last dimension.
         least = LEAST_ROWS if d == last - 1 else 1
-        within *= sum(count * max(rows, least) for count, rows in parts) / (len(taps) * int(weights.shape[d - 1]))
-    return pad if within <= MOST_WITHIN else None
+        taps_in_all = len(taps) * int(conv.operands[1].shape[d - 1])
+        within *= sum(count * max(rows, least) for count, rows in parts) / taps_in_all
+    return within <= MOST_WITHIN
 
 
 def _taps(conv: Node, pad: Node, d: int) -> list[tuple[int, ...]]:
@@ -77,4 +83,4 @@ def _taps(conv: Node, pad: Node, d: int) -> list[tuple[int, ...]]:
     ]
 
 
-__all__ = ["find_padded"]
+__all__ = ["find_padded", "mostly_padding"]

@@ -32,26 +32,38 @@ def sizes_of_groups(loads: Iterable[Load], axis: Axis) -> set[int]:
     return {a.divisor for a in atoms if isinstance(a, FloorDiv) and a.value == axis.var}
 
 
-def channels_of_group(stage: Tensor) -> int:
-    """How many neighbouring elements along the last axis of a sum read one operand at the same place; 1 if neighbours
+@dataclass(frozen=True)
+class Groups:
+    """Neighbours along an axis of a stage, at `place` among its axes, that read one operand at the same place."""
+
+    place: int
+    size: int
+
+
+def groups_of(stage: Tensor) -> Groups | None:
+    """The groups of a sum's elements, each of several that read one operand at the same place; None where neighbours
     read different ones, or all of them the same."""
-    if stage.reduction is None or stage.reduction.combiner != "sum" or not stage.axes:
-        return 1
-    last = stage.axes[-1]
-    sizes = sizes_of_groups(stage.reads(), last)
-    (size,) = sizes if len(sizes) == 1 else (1,)
-    return size if last.extent.is_const and int(last.extent) % size == 0 and size < int(last.extent) else 1
+    if stage.reduction is None or stage.reduction.combiner != "sum":
+        return None
+    loads = stage.reads()
+    for place, axis in enumerate(stage.axes):
+        sizes = sizes_of_groups(loads, axis)
+        (size,) = sizes if len(sizes) == 1 else (1,)
+        if axis.extent.is_const and 1 < size < int(axis.extent) and int(axis.extent) % size == 0:
+            return Groups(place, size)
+    return None
 
 
-def split_groups(kernel: Kernel, stage: Tensor, size: int) -> SplitKernel:
-    """The kernel with the last axis of a stage split into groups of so many elements, and with it the axes of the
-    stages that read it and the dimensions of what only they read."""
-    split: dict[str, int] = {stage.name: len(stage.axes) - 1}
+def split_groups(kernel: Kernel, stage: Tensor, groups: Groups) -> SplitKernel:
+    """The kernel with an axis of a stage split into groups, and with it the axes of the stages that read it and the
+    dimensions of what only they read."""
+    size, extent = groups.size, stage.axes[groups.place].extent
+    split: dict[str, int] = {stage.name: groups.place}
     for t in kernel.stages:
         read = [load for load in t.reads() if load.tensor.name in split]
         along = {load.indices[split[load.tensor.name]] for load in read}
         places = [n for n, axis in enumerate(t.axes) if axis.var in along]
-        if t is not stage and len(places) == 1 and t.axes[places[0]].extent == stage.axes[-1].extent:
+        if t is not stage and len(places) == 1 and t.axes[places[0]].extent == extent:
             split[t.name] = places[0]
     for t in (*kernel.inputs, *kernel.params):
         if (found := _walked(kernel, t, split)) is not None:

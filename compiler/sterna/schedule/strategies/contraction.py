@@ -270,8 +270,16 @@ def contraction_of(stage: Tensor, kernel: Kernel, context: Context) -> Contracti
         # Of a batch, every product has its own right operand: rows of a tile share theirs.
         batch = tuple(a for a in rows if any(a in i.symbols() for i in right.indices))
         shared = tuple(a for a in rows if a not in batch)
+        if batch and not shared and _is_window(right, batch, stage.reduction.axes):
+            continue
         return Contraction(stage, left, right, columns, (*batch, *shared), stage.reduction.axes, picked)
     return None
+
+
+def _is_window(load: Load, axes: Sequence[Axis], reduced: Sequence[Axis]) -> bool:
+    """Whether neighbours along some of the axes read elements in common."""
+    found = ({a for a in (*axes, *reduced) if a in index.symbols()} for index in load.indices)
+    return any(not each.isdisjoint(axes) and not each.isdisjoint(reduced) for each in found)
 
 
 def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:

@@ -70,7 +70,7 @@ def store_tiles(s: Schedule, out: str, stage: Tensor, acc: str, lanes: int, cont
     s.unroll(out, unrolled)
     s.vectorize(out, lane)
     s.compute_at(acc, out, tiles, REGISTER)
-    _accumulate(s, acc, stage, lanes, tile)
+    _accumulate(s, acc, stage, lanes, tile, context)
 
 
 def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
@@ -114,17 +114,24 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
         _, part = s.split(acc, summed, sums)
         partial = s.rfactor(acc, part, outermost=True)
         s.compute_at(partial, out, place, REGISTER)
-        _accumulate(s, partial, stage, lanes, sums * wide)
+        _accumulate(s, partial, stage, lanes, sums * wide, context)
     s.compute_at(acc, out, place, REGISTER)
-    _accumulate(s, acc, stage, lanes, tile * wide)
+    _accumulate(s, acc, stage, lanes, tile * wide, context)
     return s
 
 
-def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int) -> None:
+def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int, context: Context) -> None:
     """The loops of a sum in registers: what is reduced outside, channels in vectors inside, short loops unrolled."""
     state = s.stages[acc]
     assert isinstance(state.body, Reduce)
     reduced = results_in_vectors(s, acc, stage.axes[-1].name, lanes)
+    shared = _shared(stage)
+    # Lanes two apart are picked from vectors that neighbours along the row have in common.
+    if shared in reduced[:-1] and all(
+        stride_of(load, stage.axes[-1], context.strides) != NEAR for load in stage.reads()
+    ):
+        reduced = [*(name for name in reduced if name != shared), shared]
+        s.reorder(acc, *reduced, *(x for x in s.stages[acc].leaves if x not in reduced))
     extents = {a.name: size(a.extent) for a in state.body.axes}
     budget, total = 256, results
     for name in reversed(reduced):
@@ -132,6 +139,21 @@ def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int) 
         if total > budget:
             break
         s.unroll(acc, name)
+
+
+def _shared(stage: Tensor) -> str:
+    """The reduced axis along which windows of neighbouring outputs overlap: what they share is loaded once where it is
+    the innermost."""
+    r = stage.reduction
+    assert r is not None
+    if len(stage.axes) < 2:
+        return ""
+    along = stage.axes[-2]
+    for index in (index for load in stage.reads() for index in load.indices if along in index.symbols()):
+        for axis in r.axes:
+            if axis in index.symbols():
+                return axis.name
+    return ""
 
 
 def _tile(extent: int, window: int, registers: int) -> int:
