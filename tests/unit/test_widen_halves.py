@@ -13,6 +13,7 @@ from sterna.ir.graph import Array, Graph, Node, Value, tensor_type
 from sterna.ops import Builder, operator, operators
 from sterna.ops.evaluate import evaluate
 from sterna.ops.operator import Case
+from sterna.passes.fold_constants import fold_constants
 from sterna.passes.widen_halves import float32_results, is_exact, widen_halves
 
 #: Alone they are ONNX's chain of operators, each of which rounds; in a network of products they round once, as those
@@ -74,6 +75,18 @@ def test_what_an_operator_was_taken_apart_to_rounds_once(parts: str) -> None:
     feeds = {"x": np.random.default_rng(3).standard_normal((3, 4)).astype(np.float16)}
     (before,), (after,) = (interpret(g, feeds).values() for g in (graph, widen_halves(graph)))
     np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("fold", [0, 1 << 20])
+def test_constants_that_a_model_widens_are_known_to_be_halves(fold: int, dtype: str) -> None:
+    """Whether the front end widens them or a pass does."""
+    b = Builder(fold=fold)
+    x = Value(b.name("x"), tensor_type("float32", (3, 4)))
+    weight = b.constant(np.random.default_rng(5).standard_normal((4, 5)).astype(HALVES[dtype]))
+    y = b.add("matmul", x, b.add("cast", weight, to="float32"))
+    graph = Graph("mixed", (x,), (y,), tuple(b.nodes), halves=frozenset(b.halves))
+    assert fold_constants(graph).halves == {dtype}
 
 
 def test_softmax_rounds_at_its_steps() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,6 +18,7 @@ from sterna.ir.limits import check_constants, constants_fit, memory_of
 from sterna.ir.sizes import BIND, symbols_in
 from sterna.ops.contents import constant_array, contents_of
 from sterna.ops.evaluate import evaluate, is_quick
+from sterna.ops.formulas import HALF
 from sterna.ops.table import operator
 
 LARGEST_TENSOR = 2**40  # bytes
@@ -60,6 +61,9 @@ class Builder:
         taken: names that are in use already.
         fold: compute what depends on constants only, and is no larger than so many bytes, at once; views of constants
             of any size are made at once whenever this is not 0.
+
+    Attributes:
+        halves: `Graph.halves` of what is built.
     """
 
     def __init__(self, taken: Iterable[str] = (), fold: int = 0):
@@ -67,6 +71,7 @@ class Builder:
         self.fold = fold
         self.made = 0
         self.strings: dict[str, int] = {}
+        self.halves: set[str] = set()
         self.scope = 0
         self._scopes = 0
         self._names = Names(taken)
@@ -167,7 +172,7 @@ class Builder:
             known = all(t.is_static for t in types) and not symbols_in(complete)
             size = sum(int(t.bytes) for t in types) if known else 0
             if known and (declaration.view is not None or (size <= self.fold and self.folds(op, inputs, size))):
-                arrays = evaluate(op, [None if v is None else v.data for v in inputs], complete, types)
+                arrays = self.evaluated(op, [None if v is None else v.data for v in inputs], complete, types)
                 return tuple(constant(n, array) for n, array in zip(names, arrays, strict=True))
         contents = contents_of(op, inputs, complete) if self.fold and len(types) == 1 else None
         if contents is not None and (array := constant_array(contents, types[0].dtype)) is not None:
@@ -180,6 +185,15 @@ class Builder:
         node = Node(op, inputs, values, complete, sources, self._node_names.fresh(wanted_name))
         self.nodes.append(node)
         return values
+
+    def evaluated(
+        self, op: str, operands: Sequence[Array | None], attributes: Mapping[str, Any], types: Sequence[TensorType]
+    ) -> tuple[Array, ...]:
+        """The results of an operator on constants, in whose place they will stand."""
+        if op == "cast" and types[0].dtype == "float32":
+            kinds = {dtypes.from_numpy(array.dtype) for array in operands if array is not None}
+            self.halves.update(kinds.intersection(HALF))
+        return evaluate(op, operands, attributes, types)
 
     def folds(self, op: str, inputs: Sequence[Value | None], size: int) -> bool:
         """Whether a small result of constants is computed now: it neither takes too long nor fills the memory."""

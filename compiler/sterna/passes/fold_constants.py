@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sterna.ir.graph import Graph, Node, Value, constant
 from sterna.ir.limits import constants_fit
 from sterna.ir.sizes import symbols_in
 from sterna.ops import operator
 from sterna.ops.control import IF
-from sterna.ops.evaluate import evaluate, is_quick
-from sterna.ops.formulas import HALF
+from sterna.ops.evaluate import is_quick
 from sterna.passes.rewriting import Rewriting
 
 LARGEST = 1 << 27  # bytes of a result; all results together take half of what constants may
@@ -23,7 +20,6 @@ def fold_constants(graph: Graph) -> Graph:
     Of an `if` with a constant condition, the nodes of the branch that is taken stay.
     """
     rewriting = Rewriting(graph)
-    halves: set[str] = set()
     made = 0
     waiting = list(reversed(graph.nodes))
     while waiting:
@@ -48,12 +44,11 @@ def fold_constants(graph: Graph) -> Graph:
             continue
         made += size
         arrays = [None if value is None else value.data for value in operands]
-        results = evaluate(node.op, arrays, node.attributes, [value.type for value in node.outputs])
+        types = [value.type for value in node.outputs]
+        results = rewriting.builder.evaluated(node.op, arrays, node.attributes, types)
         for value, array in zip(node.outputs, results, strict=True):
             rewriting.substitute(value, constant(value.name, array))
-        if node.op == "cast" and node.output.dtype == "float32":
-            halves.update(array.dtype.name for array in arrays if array is not None and array.dtype.name in HALF)
-    return replace(rewriting.finish(), halves=graph.halves.union(halves))
+    return rewriting.finish()
 
 
 def _made_by(node: Node) -> int:

@@ -30,7 +30,7 @@ from sterna.timing import timed
 
 S = TypeVar("S", bound=Sequenced)
 #: Elements of a constant from which on it is looked at whether 16 bits hold it.
-LARGE = 1024
+LARGE = 256
 #: Calls of a kernel that its comment names.
 _MOST_NAMED = 8
 

@@ -65,7 +65,8 @@ class Rewriting:
     def finish(self) -> Graph:
         """The new graph."""
         outputs = tuple(map(self.value, self.graph.outputs))
-        return replace(self.graph, nodes=tuple(self.builder.nodes), outputs=outputs)
+        halves = self.graph.halves.union(self.builder.halves)
+        return replace(self.graph, nodes=tuple(self.builder.nodes), outputs=outputs, halves=halves)
 
 
 def splat(value: Value | None) -> float | None:

@@ -11,8 +11,6 @@ Only where something is multiplied: elsewhere memory is the limit, and half the 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from sterna.errors import SternaError
@@ -57,13 +55,12 @@ class _Widening:
         self.unrounded: set[Value] = set()
         #: By the memory of a constant and how it is walked.
         self.constants: dict[tuple[object, ...], Value] = {}
-        self.halves: set[str] = set()
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
             if not self.widened(node):
                 self.rewriting.keep(node)
-        return replace(self.rewriting.finish(), halves=self.graph.halves.union(self.halves))
+        return self.rewriting.finish()
 
     def widened(self, node: Node) -> bool:
         """Puts a node on float32 in the place of one on 16 bits, if there is one."""
@@ -114,7 +111,7 @@ class _Widening:
     def constant(self, value: Value, data: Array) -> Value:
         memory = (data.__array_interface__["data"][0], data.strides, data.shape, value.dtype)
         if memory not in self.constants:
-            self.halves.add(value.dtype)
+            self.builder.halves.add(value.dtype)
             # Of dimensions that repeat their elements, one.
             once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in data.strides)
             wide = np.broadcast_to(data[once].astype(np.float32), data.shape)

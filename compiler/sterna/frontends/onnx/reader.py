@@ -198,7 +198,7 @@ class _Reader:
         if self.pins:
             self.test_pins(graph, inputs, outputs)
         made = named_graph(graph.name or "model", self.builder.nodes, inputs, outputs, names, self.wanted)
-        return replace(made, strings=tuple(self.builder.strings))
+        return replace(made, strings=tuple(self.builder.strings), halves=frozenset(self.builder.halves))
 
     def test_pins(self, graph: onnx.GraphProto, inputs: Sequence[Value], outputs: list[Value]) -> None:
         """Lets the bundle test that pinned inputs are what the graph was made for, and tests that the results are.

@@ -155,7 +155,8 @@ class _Reader:
             if (q := tensor.quantization) is not None
         }
         about = describe(self.info.content, self.info.metadata, number, [v.name for v in inputs], names)
-        return replace(made, states=states, quantization=kinds, metadata=about)
+        halves = frozenset(self.builder.halves)
+        return replace(made, states=states, quantization=kinds, metadata=about, halves=halves)
 
     @staticmethod
     def fail_if(problems: Sequence[Diagnostic]) -> None:

@@ -36,7 +36,7 @@ from sterna.schedule.strategies.tasks import (
     shared,
     wanted_tasks,
 )
-from sterna.schedule.strategies.weights import DEPTH
+from sterna.schedule.strategies.weights import stored_type
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.conditions import cuts
@@ -437,8 +437,7 @@ def tile_tasks(
 def narrowed(contraction: Contraction, context: Context) -> bool:
     """Whether the right operand is a constant that is stored in 16 bits."""
     right = contraction.right.tensor
-    deep = product([a.extent for a in contraction.inner]) >= DEPTH
-    return deep and right.dtype == "float32" and bool(context.weights or right.name in context.exact)
+    return isinstance(right, Tensor) and bool(stored_type(right, contraction.stage, context))
 
 
 def _widen_panels(

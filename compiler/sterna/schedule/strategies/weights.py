@@ -6,27 +6,30 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, contraction_operands, product
 from sterna.te.tensor import Tensor
 
-#: Weights are stored in 16 bits where at least this many products are summed up per element of the result. The windows
-#: of depthwise convolutions have fewer, and read mostly activations.
+#: Weights are rounded to 16 bits where at least this many products are summed up per element of the result. The windows
+#: of depthwise convolutions have fewer, and read mostly activations: that is not worth digits.
 DEPTH = 32
 
 
 def narrow_weights(s: Schedule, context: Context) -> None:
-    """Stores the constant factors of every deep sum of products in 16 bits, where that is asked for, or loses nothing.
-    Comes after all other steps."""
+    """Stores the constant factors of every sum of products in 16 bits, where that is asked for, or loses nothing. Comes
+    after all other steps."""
     if not context.weights and not context.exact:
         return
     params = {p.name: p for p in s.kernel.params}
-    found: dict[str, Tensor] = {}
+    found: dict[str, str] = {}
     for stage in s.kernel.stages:
-        operands = contraction_operands(stage)
-        if operands is None or stage.reduction is None:
-            continue
-        if product([a.extent for a in stage.reduction.axes]) >= DEPTH:
-            found.update(
-                {load.tensor.name: params[load.tensor.name] for load in operands if load.tensor.name in params}
-            )
-    for name, param in found.items():
-        dtype = context.weights or context.exact.get(name)
-        if dtype and param.dtype == "float32":
-            s.narrow(name, dtype)
+        for load in contraction_operands(stage) or ():
+            param = params.get(load.tensor.name)
+            if param is not None and (dtype := stored_type(param, stage, context)):
+                found[param.name] = dtype
+    for name, dtype in found.items():
+        s.narrow(name, dtype)
+
+
+def stored_type(factor: Tensor, stage: Tensor, context: Context) -> str:
+    """The type of 16 bits in which a constant factor of a stage's sum of products is stored; "" where in its own."""
+    if factor.dtype != "float32" or stage.reduction is None:
+        return ""
+    deep = product([a.extent for a in stage.reduction.axes]) >= DEPTH
+    return (context.weights if deep else "") or context.exact.get(factor.name, "")

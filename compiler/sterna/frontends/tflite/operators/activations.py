@@ -203,6 +203,7 @@ def densify(t: Translation) -> Value:
 def _widened(t: Translation, x: Value) -> Value:
     """Half-width floats in float32; weights are widened now."""
     if x.data is not None:
+        t.builder.halves.add(x.dtype)
         return t.constant(walked(x.data).astype(np.float32))
     return t.cast(x, "float32")
 
