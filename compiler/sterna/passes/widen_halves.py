@@ -1,10 +1,10 @@
-"""Networks in float16 or bfloat16 are computed on float32: tensors between nodes hold the rounded numbers, widened.
+"""Networks in float16 or bfloat16 are computed on float32, and rounded where the model says so: at its own casts to 16
+bits, where it hands a tensor out, and where control flow or a loop program takes one.
 
-Every operator of a 16-bit float is its float32 self, rounded once (`ops.formulas`), so a node on widened operands, with
-its result rounded, gives the same numbers; softmax, which rounds at each of its steps, stays as it is. What a product
-reads then needs no conversion per multiplication, the kernels are those of the float32 network, and an element is
-rounded and widened once, where it is stored. Weights of products become float32 constants here, which kernels store in
-16 bits again (`schedule.strategies.weights`).
+What a product reads then needs no conversion per multiplication, the kernels are those of the float32 network, and no
+digit is lost between them. ONNX Runtime does the same on processors; rounding after every operator would be further
+from the network in float32. Weights become float32 constants here, which kernels store in 16 bits again
+(`schedule.strategies.weights`).
 
 Only where something is multiplied: elsewhere memory is the limit, and half the bytes are half the time.
 """
@@ -22,14 +22,6 @@ from sterna.passes.rewriting import Rewriting
 
 #: Elements of a constant from which on it stays in 16 bits where no product reads it.
 LARGE = 4096
-#: Every element of the result is 0 or one of the operands', maybe negated.
-_CHOICES = frozenset((
-    "abs", "concat", "expand", "gather", "identity", "max_pool", "maximum", "minimum", "neg", "reduce_max",
-    "reduce_min", "relu", "reshape", "slice", "tile", "transpose", "where",
-))  # fmt: skip
-
-#: ONNX defines these by several operators, each of which rounds, and so do their formulas on 16-bit floats.
-_BY_STEPS = frozenset(("softmax", "log_softmax"))
 
 
 def widen_halves(graph: Graph) -> Graph:
@@ -47,12 +39,10 @@ def _multiplies(node: Node) -> bool:
 class _Widening:
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.users, self.outputs = graph.users(), set(graph.outputs)
         self.rewriting = Rewriting(graph)
         self.builder = self.rewriting.builder
-        #: By values of 16 bits: the same numbers in float32, or, of those that are rounded later, what they are before.
+        #: By values of 16 bits: what stands for them in float32, before it is rounded if it ever is.
         self.wide: dict[Value, Value] = {}
-        self.unrounded: set[Value] = set()
         #: By the memory of a constant and how it is walked.
         self.constants: dict[tuple[object, ...], Value] = {}
 
@@ -65,15 +55,23 @@ class _Widening:
     def widened(self, node: Node) -> bool:
         """Puts a node on float32 in the place of one on 16 bits, if there is one."""
         halves = [value for value in node.operands if value.dtype in HALF]
-        if node.op == "cast" or all(value.is_constant for value in halves):
+        if all(value.is_constant for value in halves):
             return False
-        if node.op in _BY_STEPS and not self.within(node, node.output):
-            return False
+        if node.op == "cast" and node.output.dtype in (*HALF, "float32"):
+            (value,) = halves
+            if node.output.dtype != "float32":
+                return False
+            if value not in self.wide:
+                self.wide[value] = node.output
+                return False
+            self.rewriting.substitute(node.output, self.wide[value])
+            return True
         kinds = float32_results(node)
         if kinds is None:
             return False
         inputs = [
-            value if value is None or value.dtype not in HALF else self.float32(value, node) for value in node.inputs
+            value if value is None or value.dtype not in HALF else self.float32(value, node)
+            for value in self.rewriting.operands(node)
         ]
         results = [
             old if old.type == kind else self.builder.name(f"{old.name}/float32")
@@ -82,22 +80,12 @@ class _Widening:
         made = self.builder.add_all(
             node.op, *inputs, sources=node.sources, name=node.name, results=results, **node.attributes
         )
-        exact = is_exact(node) and self.unrounded.isdisjoint(node.operands)
         for old, new in zip(node.outputs, made, strict=True):
             if old is not new:
                 # Dead code where nothing needs it in 16 bits.
                 self.builder.add("cast", new, sources=node.sources, name=f"{node.name}/round", result=old, to=old.dtype)
-                if exact:
-                    self.wide[old] = new
-                elif self.within(node, old):
-                    self.wide[old] = new
-                    self.unrounded.add(old)
+                self.wide[old] = new
         return True
-
-    def within(self, node: Node, value: Value) -> bool:
-        """Whether a value lies within what one operator of the source model was taken apart to, which rounds once."""
-        users = self.users.get(value, ())
-        return bool(node.sources) and value not in self.outputs and all(u.sources == node.sources for u in users)
 
     def float32(self, value: Value, reader: Node) -> Value:
         """The numbers of a value of 16 bits in float32, for a node."""
@@ -138,8 +126,3 @@ def float32_results(node: Node) -> tuple[TensorType, ...] | None:
         old.type in (kind, wide(kind)) or wide(old.type) == kind for old, kind in zip(node.outputs, kinds, strict=True)
     )
     return kinds if all(same) else None
-
-
-def is_exact(node: Node) -> bool:
-    """Whether the results on 16-bit floats are such floats, so that nothing is rounded."""
-    return node.op in _CHOICES or (node.op == "pad" and node.attributes["value"] == 0)

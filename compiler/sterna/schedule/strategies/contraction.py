@@ -110,16 +110,17 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     most = (rows, 1 if contraction.picked else vectors)
     lengths = parts.get(contraction.rows[-1]) if contraction.rows else None
     tile = register_tile(contraction, lanes, context, most, lengths)
+    widened = not parts and widens_panels(contraction, tile, context)
     loops = split_tiles(s, out, contraction, tile)
     s.reorder(out, loops.columns, *loops.rows, *loops.inner, loops.vector, loops.lane)
     if parts:
         place = part_tasks(s, out, loops, contraction, parts, cycles, context)
     else:
-        place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context)
+        place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context, widened)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, place, contraction, tile, context)
-    if not parts and narrowed(contraction, context):
-        _widen_panels(s, acc, out, loops.columns, place, contraction, tile, context)
+    if widened:
+        _widen_panels(s, acc, out, loops.columns, place, contraction, tile)
     return s
 
 
@@ -388,8 +389,9 @@ def tile_shape(
 
 
 def tile_tasks(
-    s: Schedule, out: str, column_outer: str, rows: list[str], contraction: Contraction, cycles: int, context: Context
-) -> str:
+    s: Schedule, out: str, column_outer: str, rows: list[str], contraction: Contraction, cycles: int, context: Context,
+    widened: bool = False,
+) -> str:  # fmt: skip
     """Orders the loops over tiles and makes the tasks; returns the axis of one tile.
 
     Panels of columns come first, so that one stays in L1 for all rows. Weights that stay in L2 are walked
@@ -399,6 +401,7 @@ def tile_tasks(
     Args:
         rows: the outer axes of the rows, the last one in tiles.
         cycles: of the kernel.
+        widened: whether panels are widened: each once for as many rows as can be, so that its rows are one task.
     """
     if not rows:
         return make_tasks(s, out, [column_outer], cycles, context, column_outer)
@@ -416,14 +419,19 @@ def tile_tasks(
     target = context.target
     known = all(e.is_const for e in extents)
     many = shared(target, cycles) and product(extents) >= 2 * target.cores
-    if not known or not many or 2 * _bytes(contraction.right) > target.l2_bytes:
+    fits = 2 * _bytes(contraction.right) <= target.l2_bytes
+    if not known or not many or not (fits or widened):
         return make_tasks(s, out, [column_outer, *rows], cycles, context, rows[-1])
+    panels = size(extent_of(s.stages[out], column_outer))
+    if not fits and (panels % target.cores == 0 or panels >= 4 * target.cores):
+        s.parallel(out, column_outer)
+        return rows[-1]
     s.reorder(out, *rows[:-1], column_outer, rows[-1])
     lead = rows[0]
     for row in rows[1:-1]:
         lead = s.fuse(out, lead, row)
     # Where panels are widened, fewer and larger blocks.
-    tasks = min(wanted_tasks(cycles), 4 * target.cores) if narrowed(contraction, context) else wanted_tasks(cycles)
+    tasks = min(wanted_tasks(cycles), 4 * target.cores) if widened else wanted_tasks(cycles)
     group = even_group(size(extent_of(s.stages[out], lead)), tasks, target.cores)
     block, order = lead, [column_outer, *rows[1:][-1:]]
     if group > 1:
@@ -434,25 +442,25 @@ def tile_tasks(
     return order[-1]
 
 
-def narrowed(contraction: Contraction, context: Context) -> bool:
-    """Whether the right operand is a constant that is stored in 16 bits."""
+def widens_panels(contraction: Contraction, tile: RegisterTile, context: Context) -> bool:
+    """Whether a panel of weights is widened before it is read: they are stored in 16 bits, and it stays in L2."""
     right = contraction.right.tensor
+    panel = product([a.extent for a in contraction.inner]) * tile.columns * dtypes.size("float32")
+    if tile.lanes == 1 or panel > SHARE_OF_L2 * context.target.l2_bytes:
+        return False
     return isinstance(right, Tensor) and bool(stored_type(right, contraction.stage, context))
 
 
 def _widen_panels(
-    s: Schedule, acc: str, out: str, columns: str, place: str, contraction: Contraction, tile: RegisterTile,
-    context: Context,
-) -> None:  # fmt: skip
-    """Widens a panel of weights once for all tiles that read it, where they are many and it stays in L2."""
+    s: Schedule, acc: str, out: str, columns: str, place: str, contraction: Contraction, tile: RegisterTile
+) -> None:
+    """Widens a panel of weights once for all tiles that read it, where they are many."""
     packing = s.packings.get(contraction.right.tensor.name)
     leaves = s.stages[out].leaves
-    if tile.lanes == 1 or packing is None or columns not in leaves or columns == place:
+    if packing is None or columns not in leaves or columns == place:
         return
     between = leaves[leaves.index(columns) + 1 : leaves.index(place) + 1]
-    tiles = product([extent_of(s.stages[out], axis) for axis in between])
-    panel = product([a.extent for a in contraction.inner]) * tile.columns * dtypes.size("float32")
-    if tiles < TILES_OF_A_PANEL or panel > SHARE_OF_L2 * context.target.l2_bytes:
+    if product([extent_of(s.stages[out], axis) for axis in between]) < TILES_OF_A_PANEL:
         return
     wide = s.cache_read(packing.packed.name, acc)
     s.compute_at(wide, out, columns, SCRATCH)
