@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +93,8 @@ def compiled_schedule(
     planned = realize(call, schedule, "k0")
     options, functions, views = Options(machine, generator), [planned.function], Views()
     plan = plan_memory(graph, [call], views)
-    params, params_at = pack_params([call], [planned], [0])
+    contents = BytesIO()
+    params_at = pack_params([call], [planned], [0], contents)
     library = build_library(functions, [["kernel"]], "kernel", options)
     source = c.generate(functions, machine, "kernel", [["kernel"]])
     return Compiled(
@@ -104,7 +106,7 @@ def compiled_schedule(
         kernels=(planned,),
         kernel_of=(0,),
         plan=plan,
-        params=params,
+        params=contents.getvalue(),
         params_at=params_at,
         states_at=(),
         source=source,

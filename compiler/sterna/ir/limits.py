@@ -9,8 +9,10 @@ memory is asked for. The limit is the caller's (`--max-constant-bytes`), and hol
 from __future__ import annotations
 
 import math
+import mmap
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -81,6 +83,18 @@ def counting(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """
     check_table(count)
     return np.arange(count)
+
+
+def forget(array: np.ndarray[Any, Any]) -> None:
+    """Gives back the memory that the contents of a mapped file take; they are read again if they are wanted again."""
+    base: object = array
+    writable = False
+    while isinstance(base, np.ndarray):
+        writable = writable or base.flags.writeable  # then they may differ from the file's
+        base = base.base
+    if sys.platform != "win32" and isinstance(base, mmap.mmap) and not writable:
+        with suppress(OSError, ValueError):
+            base.madvise(mmap.MADV_DONTNEED)
 
 
 def memory_of(array: np.ndarray[Any, Any]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from sterna.advice import Advice, Option
 from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph
-from sterna.ir.limits import check_constants, memory_of
+from sterna.ir.limits import check_constants, forget, memory_of
 from sterna.passes.context import PassContext
 from sterna.passes.kernels import Call
 from sterna.passes.stages import Finished, Packed, Planned
@@ -20,19 +21,22 @@ from sterna.schedule.schedule import Schedule
 
 def pack(finished: Finished, context: PassContext) -> Packed:
     """The contents of params.bin, and where everything lies there."""
-    params, params_at = pack_params(finished.sequence.calls, finished.kernels, finished.kernel_of)
-    params, states_at = pack_states(finished.graph, params)
-    return Packed(**vars(finished), params=params, params_at=params_at, states_at=states_at)
+    contents = BytesIO()
+    params_at = pack_params(finished.sequence.calls, finished.kernels, finished.kernel_of, contents)
+    states_at = pack_states(finished.graph, contents)
+    # That is the very memory that was written to, so the weights are there once.
+    return Packed(**vars(finished), params=contents.getvalue(), params_at=params_at, states_at=states_at)
 
 
 def pack_params(
-    calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]
-) -> tuple[bytes, tuple[tuple[int, int], ...]]:
-    """The weights as the kernels read them, one aligned block per call, equal blocks once."""
+    calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int], out: BytesIO
+) -> tuple[tuple[int, int], ...]:
+    """Writes the weights as the kernels read them, one aligned block per call, equal blocks once; where each lies.
+
+    Weights that lie in files leave memory once they are written: at any time it holds what is written, and one weight.
+    """
     _check_params(calls, kernels, kernel_of)
-    chunks: list[bytes] = []
     blocks: dict[tuple[object, ...], tuple[int, int]] = {}
-    offset = 0
     where: list[tuple[int, int]] = []
     overflowing: list[Call] = []
     for call, k in zip(calls, kernel_of, strict=True):
@@ -42,26 +46,29 @@ def pack_params(
         identity = (k, tuple(_identity(a) for a in call.constants))
         if identity not in blocks:
             schedule = kernels[k].schedule
-            size = 0
-            buffers = kernels[k].function.params
+            start = out.tell()
             stored = schedule.stored(call.constants) if schedule else call.constants
             if schedule and not _kept_finite(schedule, call, stored):
                 overflowing.append(call)
-            for array, buffer in zip(stored, buffers, strict=True):
-                chunks.append(b"\0" * (buffer.slot - size))
-                data = np.ascontiguousarray(array).tobytes()
-                chunks.append(data)
-                size = buffer.slot + len(data)
-            padding = aligned(size) - size
-            chunks.append(b"\0" * padding)
-            blocks[identity] = (offset, size + padding)
-            offset += size + padding
+            for array, buffer in zip(stored, kernels[k].function.params, strict=True):
+                out.write(b"\0" * (start + buffer.slot - out.tell()))
+                _write(out, array)
+            blocks[identity] = (start, out.tell() - start)
+            for array in call.constants:
+                forget(array)
         where.append(blocks[identity])
     if overflowing:
         names = [f"of {', '.join(call.sources) or call.name}" for call in overflowing]
         fix = Advice(Option("weights", "bf16"), ", which has the range of float32")
         raise error("E0115", "weights are too large for 16 bits of this kind:", *names, fix=fix)
-    return b"".join(chunks), tuple(where)
+    return tuple(where)
+
+
+def _write(out: BytesIO, array: Array) -> None:
+    """The elements, then zeros up to where the next ones may begin."""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    out.write(data)
+    out.write(b"\0" * (aligned(len(data)) - len(data)))
 
 
 def _check_params(calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]) -> None:
@@ -90,17 +97,16 @@ def _kept_finite(schedule: Schedule, call: Call, stored: Sequence[Array]) -> boo
     )
 
 
-def pack_states(graph: Graph, params: bytes) -> tuple[bytes, tuple[int | None, ...]]:
-    """The weights, then the initial values of states, aligned; where each of these lies."""
+def pack_states(graph: Graph, out: BytesIO) -> tuple[int | None, ...]:
+    """Writes the initial values of states, aligned; where each of these lies."""
     where: list[int | None] = []
     for state in graph.states:
         if state.initial is None or not state.initial.any():
             where.append(None)
             continue
-        data = np.ascontiguousarray(state.initial).tobytes()
-        where.append(len(params))
-        params += data + b"\0" * (aligned(len(data)) - len(data))
-    return params, tuple(where)
+        where.append(out.tell())
+        _write(out, state.initial)
+    return tuple(where)
 
 
 def _identity(array: Array) -> tuple[object, ...]:

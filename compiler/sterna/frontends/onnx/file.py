@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import MutableMapping
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from onnx import TensorProto, numpy_helper
 
 from sterna.errors import SternaError, error
-from sterna.frontends.source import known_as
+from sterna.frontends.onnx.slim import slim
+from sterna.frontends.source import START, known_as
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
 from sterna.ops.builder import too_large
 
 OLDEST_OPSET = 1
 _LONGEST_SHOWN = 100  # characters of a name in messages
+LARGE_FILE = 16 << 20  # bytes from which on it is worth not to hold a file in memory
 LARGEST_FILE = 2**31 - 1  # what a protobuf message can be; larger models keep their weights in external data
 
 #: ONNX's element types -> ours.
@@ -92,12 +95,13 @@ def load(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelPro
                 "E0101", f"{where} has {size} bytes, more than an ONNX file can have",
                 fix="save the model with external data (onnx.save(..., save_as_external_data=True))",
             )  # fmt: skip
-        content = path.read_bytes()
-    except OSError as problem:
-        raise error("E0101", f"{path} cannot be read: {problem.strerror or problem}") from None
+        content = _content(path) if size else b""
+    except (OSError, ValueError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else None
+        raise error("E0101", f"{path} cannot be read: {reason or problem}") from None
     if not content:
         raise error("E0101", f"{where} is empty")
-    if (known := known_as(content)) is not None:
+    if (known := known_as(content[:START])) is not None:
         meaning, fix = known
         raise error("E0101", f"{where} is {meaning}, not an ONNX model", fix=fix or "export the model to ONNX")
     proto = onnx.ModelProto()
@@ -106,6 +110,17 @@ def load(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelPro
     except DecodeError:
         raise error("E0101", f"{where} is not an ONNX model, or is damaged", fix="export or copy it again") from None
     return _checked(proto, where), path.parent
+
+
+def _content(path: Path) -> bytes:
+    """A model file's message, without the weights that can as well be read out of the file when they are wanted."""
+    with path.open("rb") as file:
+        # Weights in other files must lie in the model's folder, and one that a link leads to does not.
+        if path.stat().st_size >= LARGE_FILE and not path.is_symlink():
+            with mmap(file.fileno(), 0, access=ACCESS_READ) as mapped:
+                if (message := slim(mapped, path.name, ELEMENT_TYPES)) is not None:
+                    return message
+        return file.read()
 
 
 def name_of(model: str | os.PathLike[str] | onnx.ModelProto, proto: onnx.ModelProto) -> str:
