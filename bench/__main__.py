@@ -8,6 +8,7 @@
     ci/bench architectures-int8                 # six of them, quantized
     ci/bench --operators                        # one operator a model, at sizes that networks have; an hour or two
     ci/bench operators-grouped operators-grid   # families of those
+    ci/bench --operators --on node              # the same as WebAssembly, beside onnxruntime-web, one thread
     ci/bench --peers sterna,litert trained      # a group of models
 
 Peers live in virtual environments below the work folder, made when they are first needed; "networks" needs torch, and
@@ -72,8 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--architectures", action="store_true", help="networks of torchvision, timm and transformers, random weights"
     )
+    parser.add_argument("--on", choices=("here", "node"), default="here", help="node: as WebAssembly, one thread")
     parser.add_argument("--peers", help=f"of {', '.join(ENGINES)}; or all", metavar="A,B")
-    parser.add_argument("--threads", default="1,2", metavar="N,N", help="1,2")
+    parser.add_argument("--threads", metavar="N,N", help="1,2; 1 in Node")
     parser.add_argument("--rounds", type=int, default=8, metavar="N", help="turns of every peer: 8")
     parser.add_argument("--turn-ms", type=float, default=150.0, metavar="MS", help="of a turn: 150")
     parser.add_argument("--layers", action="store_true", help="Sterna alone, a table of the kernels of each model")
@@ -91,13 +93,17 @@ def _parser() -> argparse.ArgumentParser:
 def _peers(given: str | None, usual: Sequence[str]) -> Sequence[str]:
     if given is None:
         return usual
-    return list(ENGINES) if given == "all" else list(dict.fromkeys(given.split(",")))
+    native = [peer for peer, engine in ENGINES.items() if not engine.node]
+    return native if given == "all" else list(dict.fromkeys(given.split(",")))
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     """Raises E0002 for every option that no run can be made of."""
-    if arguments.int8:
-        usual: Sequence[str] = (*DEFAULT, "litert")
+    usual: Sequence[str]
+    if arguments.on == "node":
+        usual = [peer for peer, engine in ENGINES.items() if engine.node]
+    elif arguments.int8:
+        usual = (*DEFAULT, "litert")
     elif arguments.architectures:
         usual = ("sterna", "onnxruntime", "openvino")
     else:
@@ -108,9 +114,10 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         for peer in peers
         if peer not in ENGINES
     ]
-    threads = [int(n) if n.isdecimal() else 0 for n in arguments.threads.split(",")]
+    given = arguments.threads or ("1" if arguments.on == "node" else "1,2")
+    threads = [int(n) if n.isdecimal() else 0 for n in given.split(",")]
     if min(threads) < 1:
-        title = f'--threads is "{arguments.threads}"; numbers of threads are at least 1'
+        title = f'--threads is "{given}"; numbers of threads are at least 1'
         wrong.append(Diagnostic("E0002", title, fix="--threads 1,2"))
     if arguments.rounds < 1:
         wrong.append(Diagnostic("E0002", f"--rounds is {arguments.rounds}; it must be at least 1"))
@@ -160,9 +167,10 @@ def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: 
     for model in found:
         print(f"{model.label} ...", file=sys.stderr, flush=True)
         results[model.label] = bench.measure(model)
-        with contextlib.suppress(SternaError):  # the records say that it cannot be compiled
-            layers = measure(model.file, bench.models.inputs(model), 1, repeat=1)
-            work[model.label] = sum(layer.multiply_adds for layer in layers)
+        if arguments.on == "here":  # what this machine can do at most says nothing elsewhere
+            with contextlib.suppress(SternaError):  # the records say that it cannot be compiled
+                layers = measure(model.file, bench.models.inputs(model), 1, repeat=1)
+                work[model.label] = sum(layer.multiply_adds for layer in layers)
         if arguments.json is not None:
             arguments.json.write_text(json.dumps(results, indent=1))
     for threads in bench.settings.threads:

@@ -1,11 +1,14 @@
-"""A virtual environment for every peer, made when it is first needed: their packages do not go together."""
+"""A virtual environment for every peer, made when it is first needed: their packages do not go together.
+
+Peers that run in Node have a folder of npm's instead.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from peers import ENGINES
@@ -20,7 +23,21 @@ class Environments:
         self.refused: dict[str, SternaError] = {}
 
     def python(self, peer: str) -> str:
-        return sys.executable if peer.startswith("sterna") else self._made(peer, ENGINES[peer].packages)
+        own = peer.startswith("sterna") or ENGINES[peer].node
+        return sys.executable if own else self._made(peer, ENGINES[peer].packages)
+
+    def modules(self, peer: str) -> Path:
+        """The folder of the packages of a peer that runs in Node."""
+        place, packages = self.folder / peer, ENGINES[peer].packages
+
+        def install() -> list[str]:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "package.json").write_text("{}")
+            return ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(place), *packages]
+
+        if packages:
+            self._installed(peer, packages, install)
+        return place / "node_modules"
 
     def converter(self, peer: str) -> str:
         """The interpreter that converts models for the peer."""
@@ -36,20 +53,33 @@ class Environments:
         return self._made("exporter", packages)
 
     def _made(self, name: str, packages: Sequence[str]) -> str:
-        """Raises E0004 where the packages cannot be installed; it is tried once."""
+        place = self.folder / name
+        python = place / "bin" / "python"
+
+        def install() -> list[str]:
+            venv.create(place, with_pip=True, clear=True)
+            return [str(python), "-m", "pip", "install", "--quiet", *packages]
+
+        self._installed(name, packages, install)
+        return str(python)
+
+    def _installed(self, name: str, packages: Sequence[str], install: Callable[[], list[str]]) -> None:
+        """Runs the command that `install` prepares, unless it was run before.
+
+        Raises:
+            SternaError: E0004 the packages cannot be installed; it is tried once.
+        """
         if name in self.refused:
             raise self.refused[name]
-        place = self.folder / name
-        python, done = place / "bin" / "python", place / "complete"
-        if not done.exists():
-            print(f"installing {', '.join(packages)} ...", file=sys.stderr, flush=True)
-            venv.create(place, with_pip=True, clear=True)
-            command = [str(python), "-m", "pip", "install", "--quiet", *packages]
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
-            if result.returncode != 0:
-                said = [line for line in result.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
-                title = f"{name}: {', '.join(packages)} cannot be installed: {said[-1]}"
-                self.refused[name] = error("E0004", title, fix=" ".join(command))
-                raise self.refused[name]
-            done.touch()
-        return str(python)
+        done = self.folder / name / "complete"
+        if done.exists():
+            return
+        print(f"installing {', '.join(packages)} ...", file=sys.stderr, flush=True)
+        command = install()
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            said = [line for line in result.stderr.splitlines() if line.lower().startswith(("error", "npm err"))]
+            title = f"{name}: {', '.join(packages)} cannot be installed: {[*said, 'no reason given'][0]}"
+            self.refused[name] = error("E0004", title, fix=" ".join(command))
+            raise self.refused[name]
+        done.touch()

@@ -4,6 +4,8 @@ A peer is a generator over a `Task`. It imports what it needs and yields once. I
 list of files to ship. In the stage "load" it loads them and yields three callables: `bind(arrays)` sets the inputs,
 `step()` runs the model with nothing converted or copied that the engine does not ask for, `fetch()` returns the
 outputs. Models of floats run in fp32; reduced precision that an engine would choose by itself is switched off.
+
+Of a peer that runs in Node, the generator has the stage "compile" alone; bench/node_worker.mjs does the rest.
 """
 
 from __future__ import annotations
@@ -44,19 +46,24 @@ class Task:
 
 @dataclass(frozen=True)
 class Engine:
-    """A peer, the packages of its virtual environment, and those of the one that converts models for it, if any."""
+    """A peer, the packages of its virtual environment, and those of the one that converts models for it, if any.
+
+    Args:
+        node: it runs in Node, and its packages are npm's.
+    """
 
     run: Peer
     packages: tuple[str, ...]
     converter: tuple[str, ...] = ()
+    node: bool = False
 
 
 ENGINES: dict[str, Engine] = {}
 
 
-def engine(name: str, *packages: str, converter: tuple[str, ...] = ()) -> Callable[[Peer], Peer]:
+def engine(name: str, *packages: str, converter: tuple[str, ...] = (), node: bool = False) -> Callable[[Peer], Peer]:
     def register(run: Peer) -> Peer:
-        ENGINES[name] = Engine(run, ("numpy", *packages), converter)
+        ENGINES[name] = Engine(run, packages if node else ("numpy", *packages), converter, node)
         return run
 
     return register
@@ -107,6 +114,24 @@ def sterna_fp16(task: Task) -> Iterator[Any]:
 @engine("sterna-winograd")
 def sterna_winograd(task: Task) -> Iterator[Any]:
     yield from _sterna(task, "c", winograd=True)
+
+
+@engine("sterna-web", node=True)
+def sterna_web(task: Task) -> Iterator[Any]:
+    import sterna
+
+    yield
+    bundle, shapes = task.folder / "bundle", {name: array.shape for name, array in task.inputs}
+    sterna.compile_to(bundle, str(task.onnx), "browser-relaxed", shapes)
+    yield [bundle / name for name in ("graph.json", "params.bin", "model.wasm")]
+
+
+@engine("onnxruntime-web", "onnxruntime-web@1.30.0", node=True)
+def onnxruntime_web(task: Task) -> Iterator[Any]:
+    yield
+    if task.onnx.suffix == ".tflite":
+        raise RuntimeError("reads ONNX only")
+    yield [task.onnx]
 
 
 @engine("onnxruntime", "onnxruntime")

@@ -194,5 +194,7 @@ class Bench:
         settings = dict.fromkeys(("OMP_NUM_THREADS", "TVM_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         if ENGINES[peer].converter and stage == "compile" and model.file.suffix == ".onnx":
             settings["BENCH_CONVERTER"] = self.environments.converter(peer)
+        if ENGINES[peer].node:
+            settings["BENCH_MODULES"] = str(self.environments.modules(peer))
         python = self.environments.python(peer)
         return Worker(python, peer, described, self.folder / "logs" / f"{name}.txt", settings)

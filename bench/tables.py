@@ -31,11 +31,16 @@ def figures(records: Records, stage: str) -> dict[str, float]:
     return {p: r["us"] for p, r in rows.items() if "us" in r and "failed" not in r and not r["wrong"]}
 
 
+def own(records: Records) -> str:
+    """Which of Sterna's engines is compared: the first."""
+    return next((peer for peer in records if peer.startswith(OWN)), OWN)
+
+
 def ratio(records: Records, stage: str) -> float | None:
     """How many times faster Sterna is than the fastest peer."""
-    found = figures(records, stage)
+    found, ours = figures(records, stage), own(records)
     peers = [us for peer, us in found.items() if not peer.startswith(OWN)]
-    return min(peers) / found[OWN] if OWN in found and peers else None
+    return min(peers) / found[ours] if ours in found and peers else None
 
 
 def latency(
@@ -56,7 +61,8 @@ def latency(
         factor = ratio(records, str(threads))
         if factor is not None and name in counted:
             ratios.append(factor)
-        share = 2 * work.get(name, 0) / found[OWN] / 1e3 / peak if OWN in found else 0
+        ours = own(records)
+        share = 2 * work.get(name, 0) / found[ours] / 1e3 / peak if ours in found else 0
         table.add_row(
             name,
             *(_time(found[p]) if p in found else "-" for p in peers),

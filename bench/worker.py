@@ -1,7 +1,8 @@
 """One peer in a process of its own: `worker.py PEER TASK.json`; answers are lines of JSON on standard output.
 
 "compile": one answer, when the files to ship are written. "load": one answer after the first inference, then one for
-every line on standard input, which says how many milliseconds to run for.
+every line on standard input, which says how many milliseconds to run for. Of a peer in Node, node_worker.mjs gives
+these.
 """
 
 from __future__ import annotations
@@ -77,6 +78,26 @@ def work(name: str, task: Task, wanted: list[Any], answers: TextIO) -> None:
         say(us=[round(t * 1e6, 2) for t in times], cpu_us=(cpu() - begun) / count * 1e6)
 
 
+def become_node(name: str, described: Path, task: Task, wanted: list[Any], answers: int) -> None:
+    """Goes on as node_worker.mjs, which is given the arrays as one file of bytes with a description."""
+    tensors: dict[str, list[Any]] = {"inputs": [], "wanted": []}
+    named = [("", array) for array in wanted]
+    data = b""
+    for kind, arrays in (("inputs", task.inputs), ("wanted", named)):
+        for label, array in arrays:
+            found = {"name": label, "dtype": str(array.dtype), "dims": array.shape, "at": len(data)}
+            tensors[kind].append({**found, "size": array.size})
+            data += array.tobytes() + bytes(-array.nbytes % 8)
+    place = described.with_suffix(".node")
+    place.with_suffix(".bin").write_bytes(data)
+    text = {"peer": name, "onnx": str(task.onnx), "folder": str(task.folder), "threads": task.threads, **tensors}
+    place.write_text(json.dumps(text))
+    os.set_inheritable(answers, True)
+    script = Path(__file__).with_name("node_worker.mjs")
+    flags = "--experimental-wasm-relaxed-simd", "--no-warnings"
+    os.execvp("node", ["node", *flags, str(script), str(place), str(answers)])
+
+
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # peers may print
@@ -87,6 +108,8 @@ def main() -> None:
         wanted = [arrays[key] for key in arrays.files if key.startswith("out:")]
     task = Task(Path(given["onnx"]), inputs, Path(given["folder"]), given["threads"], given["stage"])
     try:
+        if ENGINES[name].node and task.stage == "load":
+            become_node(name, Path(described), task, wanted, answers.fileno())
         work(name, task, wanted, answers)
     except BaseException as reason:
         traceback.print_exc()

@@ -20,7 +20,7 @@ import pytest
 
 from sterna.errors import SternaError
 from support.small_models import SmallModel
-from support.tools import ROOT
+from support.tools import ROOT, need
 
 BENCH = ROOT / "bench"
 PEERS = ("sterna", "onnxruntime", "openvino", "litert", "ncnn", "mnn", "executorch", "iree", "tvm", "tvm-tuned")
@@ -169,6 +169,39 @@ def test_an_operator_is_measured(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     assert "│ cast-half" in said.stdout
     assert "wrong by" not in said.stdout
+
+
+def test_an_operator_is_measured_in_node(tmp_path: Path) -> None:
+    need("node", "runs WebAssembly")
+    records = tmp_path / "records.json"
+    options = ("--on", "node", "--peers", "sterna-web", "--rounds", "1", "--turn-ms", "1", "--json", str(records))
+    said = bench(tmp_path, *options, "cast-half", "cast-from-long", "select-where")
+    assert said.returncode == 0, said.stderr
+    for found in json.loads(records.read_text()).values():
+        once = found["sterna-web"]["1"]  # one thread alone
+        assert once["us"] > 0
+        assert once["error"] < 1e-5
+        assert not once["wrong"]
+
+
+def test_in_node_its_own_engine_is_compared(module: Callable[[str], Any]) -> None:
+    tables = module("tables")
+    found = {peer: {"1": {"us": us, "wrong": False}} for peer, us in (("sterna-web", 4.0), ("onnxruntime-web", 10.0))}
+    assert tables.ratio(found, "1") == pytest.approx(2.5)
+
+
+def test_a_package_of_npm_that_cannot_be_installed_is_reported(
+    module: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environments = module("environments")
+    failed = subprocess.CompletedProcess((), 1, "", "npm error code E404\n")
+    monkeypatch.setattr(environments.subprocess, "run", lambda *_, **__: failed)
+    made = environments.Environments(tmp_path)
+    for _ in range(2):
+        with pytest.raises(SternaError, match="npm error code E404") as problem:
+            made.modules("onnxruntime-web")
+        assert problem.value.codes == ("E0004",)
+    assert made.modules("sterna-web") == tmp_path / "sterna-web" / "node_modules"
 
 
 def test_a_file_is_measured(tmp_path: Path) -> None:
