@@ -26,12 +26,11 @@ from click.testing import CliRunner
 import sterna
 from frame import Budget, Finding, Fuzzer
 from sterna.bundle.directory import write_files
-from sterna.bundle.ownership import GRAPH_SECTION
+from sterna.bundle.ownership import in_one_file, parts_of_one_file
 from sterna.bundle.reader import read_graph
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.runtime import hash64
-from sterna.toolchain.wasm import custom_section, with_custom_section
 from support.hostile import NAMES
 from support.small_models import SmallModel
 from support.string_models import labels
@@ -145,12 +144,9 @@ def mutated(files: Files, chance: random.Random) -> Files:
     if kind < 7 and "graph.json" in files:
         files["graph.json"] = _mutate_graph(files["graph.json"], chance)
     elif kind < 7 and "graph.json" not in files and "model.wasm" in files:
-        text = custom_section(files["model.wasm"], GRAPH_SECTION)
-        assert text is not None
-        length = json.loads(text)["files"]["model.wasm"]["bytes"]
-        files["model.wasm"] = with_custom_section(
-            files["model.wasm"][:length], GRAPH_SECTION, _mutate_graph(text, chance)
-        )
+        parts = parts_of_one_file(files["model.wasm"])
+        graph = _mutate_graph(parts["graph.json"], chance)
+        files["model.wasm"] = in_one_file(parts["model.wasm"], graph, parts["params.bin"])
     elif kind == 7:
         del files[chance.choice(names)]
     elif kind == 8:

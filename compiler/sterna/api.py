@@ -212,7 +212,7 @@ def compile_to(
 
     Args:
         all_variants: the bundle holds the kernel libraries of all variants that the target names; the runtime picks.
-        single_file: a bundle of one file, with graph and weights in the kernel library (WebAssembly only).
+        single_file: a bundle of one file, with graph and weights around the kernel library (WebAssembly only).
         observe: called with (stage, text) after every stage of the compiler.
         progress: called with a few words at the start of every longer step.
 

@@ -40,9 +40,9 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
             begun = context.ahead.objects() if own and context.ahead is not None else None
             chosen = replace(options, target=target)
             if begun is None:
-                data = build_library(functions, written.comments, context.model, chosen, written.params)
+                data = build_library(functions, written.comments, context.model, chosen)
             else:
-                data = _linked(begun, context.model, chosen, written.params)
+                data = _linked(begun, context.model, chosen)
             libraries.append(Library(name, target, data))
     return Compiled(
         graph=written.graph,
@@ -67,15 +67,14 @@ def build_library(
     comments: Sequence[Sequence[str]],
     model: str,
     options: Options,
-    params: bytes = b"",
 ) -> bytes:
     """The kernel library, by the generator that was asked for."""
     kernels = KernelSet(model, functions, comments)
     with timed(f"{options.generator} for {options.target.name}"):
         made = objects(kernels, options.target, options.generator, options.compiler)
-    return _linked(made, model, options, params)
+    return _linked(made, model, options)
 
 
-def _linked(made: Sequence[bytes], model: str, options: Options, params: bytes) -> bytes:
+def _linked(made: Sequence[bytes], model: str, options: Options) -> bytes:
     with timed(f"link {options.target.library}"):
-        return link_library(made, options.target, model, params=params if options.single_file else None)
+        return link_library(made, options.target, model)

@@ -21,7 +21,7 @@ class Options:
         debug: no memory is reused and in-place computation is off, so that every tensor between kernels can be read.
         variants: targets whose libraries the bundle holds too, best first; their kernels are the same loop programs,
             so that one graph and one set of weights serve all. The target itself may be among them.
-        single_file: the weights lie in the library, for a bundle of one file.
+        single_file: the bundle is one file, graph, kernels and weights.
         winograd: convolutions of 3 x 3 in 16 products where the definition has 36, rounded otherwise.
         weights: "fp32", as they are, or "fp16" or "bf16": the weights of matrix products, convolutions and recurrences
             are rounded to 16 bits, and widened where they are read; everything is computed in float32 as before.

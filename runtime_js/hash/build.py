@@ -30,9 +30,10 @@ def module_text() -> str:
         object_file, out = Path(directory) / "hash.o", Path(directory) / "hash.wasm"
         subprocess.run([*zig, "cc", *FLAGS, "-c", str(HERE / "hash.c"), "-o", str(object_file)], check=True)
         subprocess.run([*zig, "wasm-ld", *LINK, str(object_file), "-o", str(out)], check=True)
-        # Compressed, a list of numbers is shorter than base64, which hides what repeats.
-        numbers = textwrap.fill(", ".join(map(str, out.read_bytes())), 118, initial_indent="  ", subsequent_indent="  ")
-    return f"// Made from hash/hash.c by hash/build.py.\nexport default [\n{numbers},\n];\n"
+        # Compressed, hexadecimal digits are shorter than a list of numbers, and than base64, which hides what repeats.
+        lines = [f'  "{digits}"' for digits in textwrap.wrap(out.read_bytes().hex(), 112)]
+    text = " +\n".join(lines)
+    return f"// Made from hash/hash.c by hash/build.py.\nexport default (\n{text}\n);\n"
 
 
 if __name__ == "__main__":

@@ -45,13 +45,11 @@ const pick = ({ values }, index) => (isSize(index) && values[index]) || bad("an 
  */
 export async function readGraph(bytes) {
   const end = bytes.indexOf(10) + 1;
-  const line = new TextDecoder().decode(bytes.slice(0, Math.min(end || 200, 200)));
-  const [, version, rest, wanted] = /^\{"sterna":(\d{1,6})(,"hash":"([0-9a-f]{16})",\n$)?/.exec(line) ?? [];
+  const [, version, rest, wanted] = /^\{"sterna":(\d{1,6})(,"hash":"([0-9a-f]{16})",\n)?/.exec(begin(bytes)) ?? [];
   if (+version < OLDEST_FORMAT || +version > FORMAT) fail("E0506", `graph.json: format version is ${version}; this runtime reads ${OLDEST_FORMAT} to ${FORMAT}`);
   if (!rest) bad(`its first line is not that of a Sterna bundle${page(bytes)}`);
   must(bytes.length <= MOST_BYTES, "size");
-  const hash = hash64(bytes.subarray(end));
-  if (hash !== wanted) fail("E0505", `graph.json: hash is ${hash}; it was ${wanted} when it was compiled`);
+  checkHash("graph.json", hash64(bytes.subarray(end)), wanted);
   return attempt("E0504", "graph.json: something is missing or wrong", () => {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.slice());
     const json = JSON.parse(text);
@@ -76,12 +74,24 @@ function members(tree, depth) {
 }
 
 /**
+ * @param {string} file
+ * @param {string} hash
+ * @param {string} wanted
+ */
+export function checkHash(file, hash, wanted) {
+  if (hash !== wanted) fail("E0505", `${file}: hash is ${hash}; it was ${wanted} when it was compiled`);
+}
+
+/** The first bytes of a file as text. @param {Uint8Array} bytes */
+export const begin = (bytes) => new TextDecoder().decode(bytes.slice(0, 64));
+
+/**
  * What to add to a message when a server's page came in place of a file.
  *
  * @param {Uint8Array} bytes
  */
 export function page(bytes) {
-  return /^\s*</.test(new TextDecoder().decode(bytes.slice(0, 64))) ? "; it is a page of HTML" : "";
+  return /^\s*</.test(begin(bytes)) ? "; it is a page of HTML" : "";
 }
 
 /**

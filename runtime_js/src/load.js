@@ -1,20 +1,20 @@
 import { attempt, fail } from "./errors.js";
-import { page } from "./graph.js";
+import { begin, checkHash, page } from "./graph.js";
 import { hash64, hasher } from "./hash.js";
 
 /**
- * @typedef {ArrayBuffer | Uint8Array} Bytes
+ * @typedef {ArrayBuffer | ArrayBufferView} Bytes
  * @typedef {{file: string, loaded: number, total: number | undefined}} Progress Bytes of one file; `total` where the
  *   server says it.
  * @typedef {{signal?: AbortSignal, onProgress?: (progress: Progress) => void}} FetchOptions
  * @typedef {{graph: Bytes, params?: Bytes, module: WebAssembly.Module | Bytes}} Parts
- * @typedef {Record<string, string | URL>} Files Addresses of `graph.json` and the files that it names.
+ * @typedef {Record<string, string | URL | Bytes>} Files `graph.json` and the files that it names: addresses, or what they
+ *   hold.
  * @typedef {string | URL | Response | Bytes | Parts | Files} Source
  * @typedef {import("./graph.js").FileEntry} FileEntry
- * @typedef {(part: Uint8Array) => void} Take Is given a file piece by piece.
- * @typedef {{graph: Uint8Array, params?: ((take: Take) => void | Promise<unknown>),
- *   library: (name: string, entry: FileEntry) => Promise<WebAssembly.Module>}} Opened Without `params`, everything lies in
- *   the library.
+ * @typedef {AsyncGenerator<Uint8Array, void>} Pieces A file as it arrives.
+ * @typedef {{graph: Uint8Array, params: Pieces,
+ *   library: (name: string, entry: FileEntry) => Promise<WebAssembly.Module>}} Opened
  */
 
 /**
@@ -27,66 +27,79 @@ import { hash64, hasher } from "./hash.js";
 export async function open(source, options) {
   if (typeof source === "string" || source instanceof URL) {
     const url = await absolute(source);
-    if (/^(data|blob):|\.wasm$/.test(url.protocol + url.pathname)) return single(await (await start(url, "model.wasm", options))());
-    if (!url.pathname.endsWith("/")) url.pathname = url.pathname.replace(/\/graph\.json$/, "") + "/";
+    if (/^(data|blob):|\.wasm$/.test(url.protocol + url.pathname)) return single(start(url, SINGLE, options));
+    url.pathname = url.pathname.replace(/(\/graph\.json|\/?)$/, "/");
     return remote((file) => new URL(encodeURIComponent(file), url), options);
   }
-  if (isFiles(source)) return remote((file) => absolute(source[file]), options);
-  if (typeof Response === "function" && source instanceof Response)
-    return single(await body(source, "model.wasm", options));
-  const { graph, params, module } = /** @type {Parts} */ (source ?? {});
-  if (!graph) return single(toBytes(source));
-  const weights = params && toBytes(params);
-  return {
-    graph: toBytes(graph),
-    params: weights && ((take) => take(weights)),
-    library: async (name, entry) => (module instanceof WebAssembly.Module ? module : compile(name, toBytes(module), entry)),
-  };
+  const { graph, params, module } = /** @type {any} */ (source ?? {});
+  const files = /** @type {any} */ (isFiles(source) ? source : { "graph.json": graph, "params.bin": params });
+  return isFiles(files) ? remote((file) => (file in files ? files[file] : module), options) : single(start(/** @type {any} */ (source), SINGLE, options));
 }
 
 /**
  * A bundle whose files have addresses.
  *
- * @param {(file: string) => URL | Promise<URL>} address
+ * @param {(file: string) => string | URL | Bytes} address
  * @param {FetchOptions} options
  * @returns {Promise<Opened>}
  */
 async function remote(address, options) {
-  const ask = async (/** @type {string} */ file) => start(await address(file), file, options);
-  const get = async (/** @type {string} */ file) => (await ask(file))();
+  const ask = (/** @type {string} */ file) => start(address(file), file, options);
+  const whole = (/** @type {string} */ file) => take({ pieces: ask(file), kept: new Uint8Array() }, Infinity);
+  const library = async (/** @type {string} */ name, /** @type {FileEntry} */ entry) => {
+    const given = /** @type {any} */ (address(name));
+    return given instanceof WebAssembly.Module ? given : compile(name, await whole(name), entry);
+  };
   const params = ask("params.bin");
-  params.catch(() => {}); // whoever asks for it hears of it
-  const library = async (/** @type {string} */ name, /** @type {FileEntry} */ entry) => compile(name, await get(name), entry);
-  return { graph: await get("graph.json"), params: async (take) => (await params)(take), library };
+  return { graph: await whole("graph.json"), params, library };
 }
 
 /** @param {any} source @returns {source is Files} */
 export const isFiles = (source) => source?.["graph.json"] !== undefined;
 
-/** @param {any} data @returns {Uint8Array} */
-const toBytes = (data) =>
-  data instanceof ArrayBuffer
-    ? new Uint8Array(data)
-    : ArrayBuffer.isView(data)
-      ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-      : fail("E0501", "a model is loaded from a URL, a Response, bytes or {graph, params, module}");
-
 /**
- * A bundle of one file: the graph is its last section, and describes the bytes before it.
+ * A bundle of one file: a library whose first section is the graph, and whose last one the weights. docs/bundle.md counts
+ * the bytes before each.
  *
- * @param {Uint8Array} bytes
+ * @param {Pieces} pieces
  * @returns {Promise<Opened>}
  */
-async function single(bytes) {
-  const name = "model.wasm";
-  const module = await compile(name, bytes);
-  const [graph] = WebAssembly.Module.customSections(module, "sterna.graph");
-  if (!graph) fail("E0504", `${name}: not a single-file bundle: load its directory`);
-  const library = async (/** @type {string} */ _, /** @type {FileEntry} */ entry) => {
-    checkFile(name, entry, bytes.subarray(0, entry.bytes));
-    return module;
+async function single(pieces) {
+  const arriving = { pieces, kept: new Uint8Array() };
+  const head = await take(arriving, 27);
+  if (!checkModule(SINGLE, head).endsWith("sterna.graph")) fail("E0504", `${SINGLE}: not a single-file bundle: load its directory`);
+  const graph = await take(arriving, head.slice(9, 14).reduceRight((size, byte) => size * 128 + (byte & 127), 0) - 13);
+  const library = async (/** @type {string} */ name, /** @type {FileEntry} */ entry) =>
+    compile(name, joined(head.subarray(0, 8), await take(arriving, entry.bytes - 8)), entry);
+  const params = async function* () {
+    await take(arriving, 20);
+    yield arriving.kept;
+    yield* pieces;
   };
-  return { graph: toBytes(graph), library };
+  return { graph, params: params(), library };
+}
+
+const SINGLE = "model.wasm";
+
+/**
+ * The next bytes, as many as there are.
+ *
+ * @param {{pieces: Pieces, kept: Uint8Array}} arriving
+ * @param {number} length
+ */
+async function take(arriving, length) {
+  for (let piece; arriving.kept.length < length && (piece = (await arriving.pieces.next()).value); ) arriving.kept = joined(arriving.kept, piece);
+  const found = arriving.kept.subarray(0, length);
+  arriving.kept = arriving.kept.subarray(length);
+  return found;
+}
+
+/** @param {Uint8Array} first @param {Uint8Array} second */
+function joined(first, second) {
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
 }
 
 /**
@@ -100,12 +113,12 @@ async function single(bytes) {
  * @param {import("./graph.js").Graph} graph
  */
 export async function receive({ params }, place, { nodes, files }) {
-  if (!params) return;
-  const kernels = [...new Map(nodes.map((node) => [node.kernel, node])).values()];
+  const kernels = /** @type {import("./graph.js").Node[]} */ ([]);
+  for (const node of nodes) kernels[node.kernel] = node;
   const hash = hasher();
   let length = 0;
   let warm = 0;
-  await params((part) => {
+  for await (const part of params) {
     for (; warm < (kernels.length * length) / place.length; warm++)
       try {
         kernels[warm].call(0, kernels[warm].tasks);
@@ -113,7 +126,7 @@ export async function receive({ params }, place, { nodes, files }) {
     if (length + part.length <= place.length) place.set(part, length);
     hash.add(part);
     length += part.length;
-  });
+  }
   checkFile("params.bin", files["params.bin"], place, length, hash.end());
 }
 
@@ -127,20 +140,30 @@ export async function receive({ params }, place, { nodes, files }) {
 export function checkFile(name, entry, bytes, length = bytes.length, hash = hash64(bytes)) {
   if (length !== entry.bytes)
     fail("E0505", `${name}: has ${length} bytes; it had ${entry.bytes} when it was compiled${page(bytes)}`);
-  if (hash !== entry.hash) fail("E0505", `${name}: hash is ${hash}; it was ${entry.hash} when it was compiled`);
+  checkHash(name, hash, entry.hash);
 }
 
 /**
  * @param {string} name
  * @param {Uint8Array} bytes
- * @param {FileEntry} [entry] what `graph.json` says of them
+ * @param {FileEntry} entry what `graph.json` says of them
  * @returns {Promise<WebAssembly.Module>}
  */
 async function compile(name, bytes, entry) {
-  const given = new TextDecoder().decode(bytes.slice(0, 24));
-  if (!given.startsWith("\0asm")) fail("E0503", `${name}: not WebAssembly: ${JSON.stringify(given)}${page(bytes)}`);
-  if (entry) checkFile(name, entry, bytes);
+  checkModule(name, bytes);
+  checkFile(name, entry, bytes);
   return attempt("E0508", `${name}: cannot be compiled`, () => WebAssembly.compile(/** @type {BufferSource} */ (bytes)));
+}
+
+/**
+ * @param {string} name
+ * @param {Uint8Array} bytes
+ * @returns {string} how they begin
+ */
+function checkModule(name, bytes) {
+  const given = begin(bytes);
+  if (!given.startsWith("\0asm")) fail("E0503", `${name}: not WebAssembly: ${JSON.stringify(given)}${page(bytes)}`);
+  return given;
 }
 
 /**
@@ -169,47 +192,53 @@ export function nodeModule(name) {
 }
 
 /**
- * Asks for a file.
+ * Asks for a file, unless it is there.
  *
- * @param {URL} url
+ * @param {string | URL | Response | Bytes} given
  * @param {string} file
  * @param {FetchOptions} options
- * @returns {Promise<(take?: Take) => Promise<Uint8Array>>} what reads it, in pieces if somebody takes them
+ * @returns {Pieces}
  */
-async function start(url, file, options) {
+function start(given, file, options) {
   const { signal } = options;
-  signal?.throwIfAborted();
   const ask = async () => {
-    if (url.protocol !== "file:") return fetch(url, /** @type {any} */ ({ signal }));
+    if (given instanceof Response || given instanceof ArrayBuffer || ArrayBuffer.isView(given)) return given;
+    if (typeof given !== "string" && !(given instanceof URL)) fail("E0501", `${file}: a model is loaded from addresses, bytes or a Response`);
+    const url = await absolute(given);
+    // Of Node and Deno, Node takes no address of a file, but takes its streams.
+    if (url.protocol !== "file:" || /** @type {any} */ (globalThis).Deno) return fetch(url, /** @type {any} */ ({ signal }));
     const { createReadStream } = await nodeModule("fs");
-    const { Readable } = await nodeModule("stream");
-    return new Response(Readable.toWeb(createReadStream(url, { highWaterMark: 1 << 20 })));
+    const stream = createReadStream(url, { highWaterMark: 1 << 20 });
+    return new Response(stream.on("error", () => {})); // whoever reads it hears of it
   };
-  const response = await attempt("E0503", `${file}: cannot be fetched from ${url}`, ask, signal);
-  return (take) => body(response, file, options, take);
+  const asked = attempt("E0503", `${file}: cannot be read from ${given}`, ask, signal);
+  asked.catch(() => {}); // whoever reads it hears of it
+  return pieces(asked, file, options);
 }
 
 /**
- * @param {Response} response
+ * @param {Promise<Response | Bytes>} asked
  * @param {string} file
  * @param {FetchOptions} options
- * @param {Take} [take] who is given the bytes, if they are not to be returned
- * @returns {Promise<Uint8Array>}
+ * @returns {Pieces}
  */
-async function body(response, file, { signal, onProgress }, take) {
-  if (!response.ok) fail("E0503", `${file}: ${response.url || "the server"} answered ${response.status} ${response.statusText}`);
+async function* pieces(asked, file, { signal, onProgress }) {
+  const given = await asked;
+  if (!(given instanceof Response)) return yield new Uint8Array(/** @type {any} */ (given).buffer ?? given, /** @type {any} */ (given).byteOffset, given.byteLength);
+  const { ok, url, status, headers, body } = given;
+  if (!ok) fail("E0503", `${file}: ${url || "the server"} answered ${status}`);
   // Of a compressed answer, the header counts other bytes than arrive here.
-  const { headers } = response;
   const total = (!headers.get("content-encoding") && Number(headers.get("content-length"))) || undefined;
-  const parts = /** @type {Uint8Array[]} */ ([]);
   let loaded = 0;
-  const taker = new WritableStream({
-    write(part) {
-      loaded += part.length;
-      onProgress?.({ file, loaded, total });
-      take ? take(part) : parts.push(part);
-    },
-  });
-  await attempt("E0503", `${file}: cannot be read`, () => response.body?.pipeTo(taker, /** @type {any} */ ({ signal })), signal);
-  return new Uint8Array(await new Blob(/** @type {BlobPart[]} */ (parts)).arrayBuffer());
+  /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
+  let reader;
+  signal?.addEventListener("abort", () => reader?.cancel().catch(() => {}));
+  for (;;) {
+    const read = await attempt("E0503", `${file}: cannot be read`, () => (reader ??= body?.getReader())?.read(), signal);
+    signal?.throwIfAborted();
+    if (!read?.value) return;
+    loaded += read.value.length;
+    onProgress?.({ file, loaded, total });
+    yield read.value;
+  }
 }

@@ -17,17 +17,16 @@ import { fail } from "./errors.js";
  * @param {Graph} graph
  * @param {number} staticBytes of the module
  * @param {number} workers
- * @param {boolean} paramsInside the weights are among the module's data
  * @returns {Layout}
  */
-export function layOut(graph, staticBytes, workers, paramsInside) {
+export function layOut(graph, staticBytes, workers) {
   let end = staticBytes;
   const take = (/** @type {number} */ bytes) => {
     const at = Math.ceil(end / ALIGNMENT) * ALIGNMENT;
     end = at + bytes;
     return at;
   };
-  const params = take(paramsInside ? 0 : graph.paramsBytes);
+  const params = take(graph.paramsBytes);
   const arena = take(graph.arenaBytes);
   const scratch = take(graph.scratchBytes * workers);
   const stacks = take(STACK * (workers - 1));
@@ -36,7 +35,6 @@ export function layOut(graph, staticBytes, workers, paramsInside) {
   const control = take(4 * (TASKS + graph.nodes.length));
   const words = graph.nodes.reduce((n, node) => n + node.in.length + node.out.length + CALL_WORDS * workers, 0);
   const records = take(4 * words);
-  if (end > 65536 * PAGE) fail("E0502", `the model needs ${end} bytes, too many for WebAssembly`);
   return { params, arena, scratch, stacks, control, sizes, signature, records, bytes: Math.ceil(end / PAGE) * PAGE };
 }
 

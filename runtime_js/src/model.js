@@ -55,7 +55,7 @@ export class Model {
     options ??= {};
     let { threads = 1 } = options;
     if (!isSize(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${shown(threads)}; it must be 1 to 64`);
-    const opened = await attempt("E0501", "nothing to load from", () => open(source, /** @type {any} */ (options)), options.signal);
+    const opened = await attempt("E0501", "not loaded", () => open(source, /** @type {any} */ (options)), options.signal);
     const graph = await readGraph(opened.graph);
     const chosen = choose(graph, threads);
     threads = chosen.threads;
@@ -63,7 +63,7 @@ export class Model {
     const entry = graph.files[library];
     const module = await opened.library(library, entry);
 
-    const layout = layOut(graph, entry.static_bytes ?? 0, threads, !opened.params);
+    const layout = layOut(graph, entry.static_bytes ?? 0, threads);
     const pages = layout.bytes / PAGE;
     const memory = await attempt("E0502", `cannot allocate ${layout.bytes} bytes`, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared: chosen.shared }));
     return attempt("E0508", `${library}: cannot be linked`, async () => {
@@ -71,7 +71,6 @@ export class Model {
       if (wanted !== "env.memory") fail("E0508", `${library}: imports ${wanted || "nothing"}; it may import env.memory alone`);
       const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
       const { buffer } = memory;
-      if (!opened.params) layout.params = /** @type {any} */ (exports.sterna_params)?.value ?? fail("E0501", `params is missing: ${library} has no weights`);
       const weights = new Uint8Array(buffer, layout.params, graph.paramsBytes);
       const functions = readTable(exports, buffer, graph);
       const records = writeRecords(buffer, graph, layout, threads);
@@ -376,4 +375,4 @@ function choose(graph, threads) {
   return { library: fitting.library, shared: shared(fitting), threads: reached };
 }
 
-const isolation = "; the page is not cross-origin isolated: serve it with Cross-Origin-Opener-Policy and Cross-Origin-Embedder-Policy";
+const isolation = "; the page is not cross-origin isolated: serve it with COOP and COEP";

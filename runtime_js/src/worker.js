@@ -45,7 +45,7 @@ export class Model {
     /** @type {any} */
     let given = source;
     if (source instanceof URL) given = source.href;
-    else if (isFiles(source)) given = Object.fromEntries(Object.entries(source).map(([name, url]) => [name, String(url)]));
+    else if (isFiles(source)) given = Object.fromEntries(Object.entries(source).map(([name, file]) => [name, file instanceof URL ? file.href : file]));
     else if (typeof source === "string" && globalThis.document) given = new URL(source, document.baseURI).href;
     else if (typeof Response === "function" && source instanceof Response) {
       if (!source.ok) throw new SternaError("E0503", `${source.url} answered ${source.status} ${source.statusText}`);

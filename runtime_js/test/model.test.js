@@ -233,7 +233,7 @@ test("threads that cannot be had: one, and a warning", { skip }, async (t) => {
   globalThis.crossOriginIsolated = false;
   t.after(() => delete globalThis.crossOriginIsolated);
   assert.equal((await Model.load(`${place}/all`, { threads: 4 })).threads, 1);
-  assert.match(warned.mock.calls[1].arguments[0], /not cross-origin isolated: serve it with Cross-Origin-Opener-Policy/);
+  assert.match(warned.mock.calls[1].arguments[0], /not cross-origin isolated: serve it with COOP and COEP/);
   await assert.rejects(Model.load(`${place}/all`, { threads: 0 }), { code: "E0501" });
 });
 

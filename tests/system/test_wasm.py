@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_to
-from sterna.bundle.ownership import GRAPH_SECTION
+from sterna.bundle.ownership import parts_of_one_file
 from sterna.errors import SternaError
 from sterna.runtime import hash64
 from sterna.targets.description import load_target
-from sterna.toolchain.wasm import exported_constant, wasm_imports, with_custom_section
+from sterna.toolchain.wasm import exported_constant, wasm_imports
 from support.trained import digits
 
 FAMILY = load_target("browser").variants
@@ -53,12 +53,22 @@ def test_a_bundle_of_one_file(target: str, tmp_path: Path) -> None:
     assert not (place / "graph.json").exists()
     assert not (place / "params.bin").exists()
     data = (place / "model.wasm").read_bytes()
-    assert (usual / "params.bin").read_bytes() in data
-    graph = data[data.index(b'{"sterna":') :]
-    code = json.loads(graph)["files"]["model.wasm"]
-    assert hash64(data[: code["bytes"]]) == code["hash"]
-    assert data == with_custom_section(data[: code["bytes"]], GRAPH_SECTION, graph)
-    assert exported_constant(data, "sterna_params") % 64 == 0
+    parts = parts_of_one_file(data)
+    assert parts == {**parts, **{name: (usual / name).read_bytes() for name in ("model.wasm", "params.bin")}}
+    # A reader that is given the bytes in their order has the graph first, and knows from it how many follow.
+    assert data.index(b'{"sterna":') == 27
+    for name, row in json.loads(parts["graph.json"])["files"].items():
+        if name in parts:
+            assert (row["bytes"], row["hash"]) == (len(parts[name]), hash64(parts[name]))
+
+
+def test_what_is_no_bundle_of_one_file(tmp_path: Path) -> None:
+    place = compile_to(tmp_path / "one", digits().file, "browser", single_file=True)
+    whole = (place / "model.wasm").read_bytes()
+    library = parts_of_one_file(whole)["model.wasm"]
+    for data in (b"", library, whole[:-1], whole + b"\0\1\0", library + whole[8:], b"\0asm\1\0\0\0\0"):
+        with pytest.raises(ValueError, match=r"one file|WebAssembly"):
+            parts_of_one_file(data)
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from typing import Any
 
 from sterna.abi import MAX_GRAPH_BYTES
 from sterna.runtime import hash64
-from sterna.toolchain.wasm import custom_section
+from sterna.toolchain.wasm import PREAMBLE, custom_sections, section_header
 
 GRAPH = "graph.json"
 HEADER = "model.h"
 SINGLE = "model.wasm"
-#: Where graph.json stands in a bundle of one file.
-GRAPH_SECTION = "sterna.graph"
+#: Where graph.json and params.bin stand in a bundle of one file: the first section and the last one.
+GRAPH_SECTION, PARAMS_SECTION = "sterna.graph", "sterna.params"
 #: Names of manifests, the one that a loader looks for first.
 MANIFESTS = (GRAPH, SINGLE, HEADER)
 #: Every name that the compiler gives to a file of a bundle.
@@ -43,6 +43,28 @@ Entries = dict[str, tuple[int, str]]
 def entry(data: bytes) -> dict[str, Any]:
     """A file as a manifest describes it."""
     return {"bytes": len(data), "hash": hash64(data)}
+
+
+def in_one_file(library: bytes, graph: bytes, params: bytes) -> bytes:
+    """A bundle of one file: a reader that is given its bytes one after the other finds each where it needs it."""
+    first, last = section_header(GRAPH_SECTION, len(graph)), section_header(PARAMS_SECTION, len(params))
+    return b"".join((library[:PREAMBLE], first, graph, library[PREAMBLE:], last, params))
+
+
+def parts_of_one_file(data: bytes) -> dict[str, bytes]:
+    """Library, graph.json and params.bin of a bundle of one file, by name.
+
+    Raises:
+        ValueError: it is none, or is damaged.
+    """
+    found = list(custom_sections(data))
+    if len(found) < 2 or (found[0].name, found[-1].name) != (GRAPH_SECTION, PARAMS_SECTION):
+        raise ValueError("not a bundle of one file")
+    first, last = found[0], found[-1]
+    if first.start != PREAMBLE or last.end != len(data):
+        raise ValueError("a bundle of one file with other sections around it")
+    library = data[:PREAMBLE] + data[first.end : last.start]
+    return {SINGLE: library, GRAPH: data[first.contents : first.end], "params.bin": data[last.contents :]}
 
 
 def with_manifest(header: bytes, files: Mapping[str, bytes]) -> bytes:
@@ -83,8 +105,9 @@ def _entries(folder: Path) -> Entries:
     try:
         if (data := _read(folder / GRAPH)) is not None:
             return {**_of_graph(data), GRAPH: (0, "")}
-        if (data := _read(folder / SINGLE)) is not None and (graph := custom_section(data, GRAPH_SECTION)) is not None:
-            return {name: row for name, row in _of_graph(graph).items() if name != "params.bin"}  # it is in the library
+        if (data := _read(folder / SINGLE)) is not None:
+            entries = _of_graph(parts_of_one_file(data)[GRAPH])
+            return {name: row for name, row in entries.items() if name != "params.bin"}  # it is in the library
         if (data := _read(folder / HEADER)) is not None and (found := _COMMENT.search(data)) is not None:
             rows = [line.split()[1:] for line in found[1].decode("ascii").splitlines()]
             return {name: (int(size), digits) for name, size, digits in rows if _NAMES.fullmatch(name)}

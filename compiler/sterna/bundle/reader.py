@@ -10,12 +10,11 @@ from typing import Any
 
 from sterna.abi import FORMAT, MAX_GRAPH_BYTES, OLDEST_FORMAT
 from sterna.advice import Advice, Option
-from sterna.bundle.ownership import AT_COMPILE_TIME, GRAPH, GRAPH_SECTION, SINGLE, entry
+from sterna.bundle.ownership import AT_COMPILE_TIME, GRAPH, SINGLE, entry, parts_of_one_file
 from sterna.bundle.validation import check_graph
 from sterna.errors import SternaError, error
 from sterna.runtime import hash64
 from sterna.runtime.strings import FILE as STRINGS
-from sterna.toolchain.wasm import custom_section
 
 _FIRST_LINE = re.compile(rb'\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n')
 
@@ -74,7 +73,7 @@ def runtime_files(bundle: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
     place = Path(bundle)
     graph = bundle_of_browser(place)
     if not (place / GRAPH).is_file():
-        return graph, {SINGLE: _checked(place, SINGLE, graph, whole=False), **_strings(place, graph)}
+        return graph, {SINGLE: _checked_whole(place, graph), **_strings(place, graph)}
     names = ["params.bin", graph.get("library", ""), *(v["library"] for v in graph.get("variants", ()))]
     text = _graph_text(place)
     if parse_graph(text, str(place)) != graph:
@@ -91,7 +90,10 @@ def damaged_files(graph: dict[str, Any], place: Path) -> list[str]:
         if (name in AT_COMPILE_TIME and not (place / name).exists()) or (single and name == "params.bin"):
             continue
         try:
-            _checked(place, name, graph, whole=not (single and name == SINGLE))
+            if single and name == SINGLE:
+                _checked_whole(place, graph)
+            else:
+                _checked(place, name, graph)
         except SternaError:
             bad.append(name)
     return bad
@@ -101,19 +103,38 @@ def _strings(place: Path, graph: dict[str, Any]) -> dict[str, bytes]:
     return {STRINGS: _checked(place, STRINGS, graph)} if STRINGS in graph["files"] else {}
 
 
-def _checked(place: Path, name: str, graph: dict[str, Any], whole: bool = True) -> bytes:
-    row = graph["files"][name]
+def _checked(place: Path, name: str, graph: dict[str, Any]) -> bytes:
+    data = _read(place, name)
+    _compare(place, name, data, graph)
+    return data
+
+
+def _checked_whole(place: Path, graph: dict[str, Any]) -> bytes:
+    """The one file of a bundle, whose library and weights are as compiled."""
+    data = _read(place, SINGLE)
     try:
-        if (place / name).is_symlink() or not (place / name).is_file():
-            raise error("E0503", f"{name} is missing, or no regular file", str(place))
-        data = (place / name).read_bytes()
-    except OSError as problem:
-        raise error("E0503", f"{name} cannot be read: {problem.strerror}", str(place)) from None
-    found = entry(data if whole else data[: row["bytes"]])
+        parts = parts_of_one_file(data)
+    except ValueError as problem:
+        raise error("E0504", f"{SINGLE}: {problem}", str(place), fix="compile the model again") from None
+    for name in (SINGLE, "params.bin"):
+        _compare(place, name, parts[name], graph)
+    return data
+
+
+def _compare(place: Path, name: str, data: bytes, graph: dict[str, Any]) -> None:
+    row, found = graph["files"][name], entry(data)
     if found != {key: row[key] for key in found}:
         fix = "copy the bundle again, or compile the model again"
         raise error("E0505", f"{name} is damaged: its size or hash is not the one in graph.json", str(place), fix=fix)
-    return data
+
+
+def _read(place: Path, name: str) -> bytes:
+    try:
+        if (place / name).is_symlink() or not (place / name).is_file():
+            raise error("E0503", f"{name} is missing, or no regular file", str(place))
+        return (place / name).read_bytes()
+    except OSError as problem:
+        raise error("E0503", f"{name} cannot be read: {problem.strerror}", str(place)) from None
 
 
 def _graph_text(place: Path) -> bytes:
@@ -123,7 +144,7 @@ def _graph_text(place: Path) -> bytes:
         if (place / GRAPH).is_file():
             text = (place / GRAPH).read_bytes()
         elif (place / SINGLE).is_file():
-            text = custom_section((place / SINGLE).read_bytes(), GRAPH_SECTION)
+            text = parts_of_one_file((place / SINGLE).read_bytes())[GRAPH]
     except (OSError, ValueError, IndexError):
         pass
     if text is None:

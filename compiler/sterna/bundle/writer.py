@@ -10,12 +10,11 @@ from pathlib import Path
 from sterna.bundle.c_files import model_header, params_source, static_model
 from sterna.bundle.directory import write_files
 from sterna.bundle.graph_json import graph_json
-from sterna.bundle.ownership import GRAPH, GRAPH_SECTION, HEADER, with_manifest
+from sterna.bundle.ownership import GRAPH, HEADER, in_one_file, with_manifest
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
 from sterna.runtime.strings import FILE as STRINGS
-from sterna.toolchain.wasm import with_custom_section
 
 
 def strings_json(graph: Graph) -> bytes:
@@ -47,7 +46,7 @@ def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) 
     opened = {"params.bin": compiled.params, **{each.name: each.data for each in compiled.libraries}}
     graph = graph_json(compiled, {**opened, **files})
     if compiled.options.single_file:
-        return {**files, target.library: with_custom_section(compiled.library, GRAPH_SECTION, graph)}
+        return {**files, target.library: in_one_file(compiled.library, graph, compiled.params)}
     return {**files, **opened, GRAPH: graph}
 
 

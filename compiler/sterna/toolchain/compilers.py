@@ -12,7 +12,6 @@ from importlib import metadata
 from pathlib import Path
 
 from sterna import cache as caching
-from sterna.abi import ALIGNMENT
 from sterna.cache import Cache, cache_directory
 from sterna.errors import error
 from sterna.targets.target import Target
@@ -52,19 +51,6 @@ def compile_c(source: str, target: Target, compiler: str = "zig", extra_flags: S
     # The program's place is not part of what the object is made from, its version is.
     entry = caching.key("c", source, compiler_version(command[0]), "\0".join(command[1:]))
     return store.get_or_make(entry, lambda: _compile(command, source, target))
-
-
-def compile_data(data: bytes, symbol: str, target: Target) -> bytes:
-    """The object of a constant: `data`, aligned, under a name that the linker can export."""
-    head = f""".section .rodata.{symbol},\\"\\",@\\n.globl {symbol}\\n.balign {ALIGNMENT}\\n"""
-    text = f"""{head}{symbol}:\\n.incbin \\"data\\"\\n"""
-    source = f'__asm__("{text}.size {symbol}, {len(data)}\\n");\n'
-    with tempfile.TemporaryDirectory(prefix="sterna-") as name:
-        directory = Path(name)
-        (directory / SOURCE).write_text(source, "utf-8")
-        (directory / "data").write_bytes(data)
-        run([*compiler_command("zig", target), "-c", SOURCE, "-o", OBJECT], directory, f"data of target {target.name}")
-        return (directory / OBJECT).read_bytes()
 
 
 def compiler_command(compiler: str, target: Target) -> list[str]:

@@ -11,7 +11,7 @@ from sterna.cache import Cache, cache_directory
 from sterna.errors import error
 from sterna.targets.target import Target
 from sterna.toolchain.check import check_library, check_objects
-from sterna.toolchain.compilers import compile_data, compiler_version, find_program, run
+from sterna.toolchain.compilers import compiler_version, find_program, run
 from sterna.toolchain.zig import find_zig, zig
 
 
@@ -20,27 +20,18 @@ def export_name(model: str) -> str:
     return f"sterna_{model}_library"
 
 
-#: The symbol of weights that lie in the library.
-PARAMS = "sterna_params"
-
-
-def link_library(
-    objects: Sequence[bytes], target: Target, model: str, out_name: str = "", params: bytes | None = None
-) -> bytes:
+def link_library(objects: Sequence[bytes], target: Target, model: str, out_name: str = "") -> bytes:
     """The kernel library made of objects, with one exported symbol and no undefined one.
 
     The same objects give the same bytes. What the format of `out_name` (default: `target.library`) demands is chosen
-    from its suffix. A WebAssembly module also exports what a host needs to place and call kernels: `__heap_base`, its
-    table of functions and, where weights are given as `params`, their address `sterna_params`. Without ziglang, ELF
-    libraries are linked by an installed ld.lld or ld.
+    from its suffix. A WebAssembly module also exports what a host needs to place and call kernels: `__heap_base` and
+    its table of functions. Without ziglang, ELF libraries are linked by an installed ld.lld or ld.
 
     Raises:
         SternaError: E0402 no linker, E0403 it rejected the objects, E0404 they contain what a bundle must not.
     """
     name = out_name or target.library
     check_objects(objects, target)
-    if params is not None:
-        objects = [*objects, compile_data(params, PARAMS, target)]
     if name.endswith(".a"):
         return _link(lambda inputs: [*zig("ar", "rcsD"), name, *inputs], objects, target, name)
     export = export_name(model)
@@ -48,7 +39,6 @@ def link_library(
     further = [word for flag in target.link_flags for word in flag.removeprefix("-Wl,").split(",")]
     if name.endswith(".wasm"):
         head = zig("wasm-ld", "--no-entry", f"--export={export}", "--export=__heap_base", "--export-table")
-        head += [f"--export={PARAMS}"] if params is not None else []
         command = [*head, "--stack-first", "-z", "stack-size=65536", "--strip-all", *further, "-o", name]
     elif name.endswith(".dll"):
         command = [*zig("lld-link", "-dll", "-noentry", f"-export:{export}", "-Brepro"), *further, f"-out:{name}"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
+#: Bytes of a module before its sections.
+PREAMBLE = 8
 _IMPORT, _GLOBAL, _EXPORT = 2, 6, 7  # sections
 _A_GLOBAL = 3  # kind of an import or export
 _I32_CONST = 0x41
@@ -34,24 +37,40 @@ def exported_constant(data: bytes, name: str) -> int:
     raise ValueError(f"the module exports no constant {name}")
 
 
-def with_custom_section(data: bytes, name: str, contents: bytes) -> bytes:
-    """The module with a custom section after all others."""
-    body = _number(len(name.encode())) + name.encode() + contents
-    return data + b"\0" + _number(len(body)) + body
+def section_header(name: str, size: int) -> bytes:
+    """What stands before the contents of a custom section of so many bytes: 7 bytes and the name, of at most 127."""
+    text = name.encode()
+    inside = 1 + len(text) + size
+    # Every byte but the last says that another follows: a number may be written longer than it needs.
+    number = bytes(inside >> 7 * at & 127 | (128 if at < 4 else 0) for at in range(5))
+    return bytes([0, *number, len(text), *text])
 
 
-def custom_section(data: bytes, name: str) -> bytes | None:
-    """The contents of the custom section of that name.
+@dataclass(frozen=True)
+class CustomSection:
+    """A custom section, and where in the module it, its contents and what follows begin."""
+
+    name: str
+    start: int
+    contents: int
+    end: int
+
+
+def custom_sections(data: bytes) -> Iterator[CustomSection]:
+    """The custom sections of a module, in their order.
 
     Raises:
         ValueError: it is not a module, or is damaged.
     """
-    for kind, start, end in _sections(data):
+    start = PREAMBLE
+    for kind, at, end in _sections(data):
         if kind == 0:
-            found, at = _name(data, start)
-            if found == name:
-                return data[at:end]
-    return None
+            try:
+                name, contents = _name(data, at)
+            except IndexError:
+                raise ValueError("a damaged WebAssembly module") from None
+            yield CustomSection(name, start, contents, end)
+        start = end
 
 
 def _section(data: bytes, wanted: int, entries: Callable[[bytes, int], Iterator[T]]) -> list[T]:
@@ -69,7 +88,7 @@ def _sections(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Kind, first byte and end of every section."""
     if data[:8] != b"\0asm\1\0\0\0":
         raise ValueError("not a WebAssembly module")
-    at = 8
+    at = PREAMBLE
     while at < len(data):
         kind = data[at]
         try:
@@ -135,12 +154,3 @@ def _leb(data: bytes, at: int, signed: bool = False) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value - (1 << shift) if signed and byte & 64 else value, at
-
-
-def _number(value: int) -> bytes:
-    """Unsigned LEB128."""
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*out, value])
