@@ -19,7 +19,7 @@ from sterna.libraries import build_libraries, write_source
 from sterna.ops import infer
 from sterna.options import WEIGHTS, Options
 from sterna.passes import check_sizes as sizes
-from sterna.passes import dumps
+from sterna.passes import dumps, group_operands
 from sterna.passes import unsigned_activations as unsigned
 from sterna.passes import verify as checks
 from sterna.passes import winograd as minimal_filtering
@@ -45,6 +45,7 @@ from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weig
 from sterna.passes.planes import planes
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
+from sterna.passes.tabulate import tabulate
 from sterna.passes.views import plan_views
 from sterna.passes.widen_halves import widen_halves
 from sterna.targets.description import load_target
@@ -164,6 +165,12 @@ PIPELINE: tuple[Pass, ...] = (
     # Once equal nodes have become one: the sums of this one are not worth keeping.
     graph_pass("winograd", minimal_filtering.winograd, minimal_filtering.applies),
     graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),
+    Pass(
+        "group-operands",
+        lambda graph, context: everywhere(lambda each: group_operands.group_operands(each, context), graph),
+        (("group-operands", print_graph),), verify_graph, group_operands.applies, over_graphs=True,
+    ),
+    graph_pass("tabulate", tabulate, lambda context: not context.options.debug),
     graph_pass("widen-halves", widen_halves),
     Pass(
         "planes", _planes, (("planes", print_graph),), verify_graph, lambda context: context.target.lanes(32) > 1,

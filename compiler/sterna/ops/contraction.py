@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sterna.ir.extremum import minimum
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int
+from sterna.ir.integer import Int, as_int, ceil_div
 from sterna.ops.formulas import at, broadcast_at, rounded, wide, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
@@ -120,6 +121,58 @@ def _matmul(applied: Application) -> Tensor:
     shape = applied.output.shape
     axes = [*(f"b{n}" for n in range(len(shape) - 2)), "i", "j"]
     return summed(applied.name, shape, axes, element, inner=[k], dtype=applied.output.dtype)
+
+
+# ---------------------------------------------------------------- product with grouped rows
+def _groups_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    if x.rank < 2:
+        raise unfit("takes matrices, of two dimensions or more")
+    group, columns = attributes["group"], attributes["columns"]
+    *batch, rows, width = x.shape
+    return TensorType(x.dtype, (*batch, ceil_div(rows, group), ceil_div(width, columns) * columns, as_int(group)))
+
+
+def _groups(applied: Application) -> Tensor:
+    x, group = applied.input(0), applied["group"]
+    rows, width = x.shape[-2:]
+
+    def element(*index: Int) -> Expr:
+        *batch, g, j, r = index
+        row = g * group + r
+        inside = E.both(E.in_range(row, rows), E.in_range(j, width))
+        if inside is None:
+            return at(x, (*batch, row, j))
+        value = at(x, (*batch, minimum(row, rows - 1), minimum(j, width - 1)))
+        return E.select(inside, value, 0)
+
+    return compute(applied.name, applied.output.shape, element)
+
+
+def _grouped_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    a, b = present(types, 0, 1)
+    dtype = _accumulator(a, b, exact=True)
+    if a.rank < 2 or b.rank != a.rank + 1 or a.shape[:-2] != b.shape[:-3]:
+        raise unfit(f"takes matrices and as many with grouped rows, not {a} and {b}")
+    columns, room = as_int(attributes["columns"]), b.shape[-2]
+    fits = b.shape[-1].is_const and b.shape[-3] == ceil_div(a.shape[-1], int(b.shape[-1]))
+    if not fits or not room.is_const or int(room) < int(columns):
+        raise unfit(f"{a} and {b} do not fit, or have no {columns} columns")
+    return TensorType(dtype, (*a.shape[:-1], columns))
+
+
+def _grouped_product(applied: Application) -> Tensor:
+    a, b = applied.input(0), applied.input(1)
+    group = int(b.shape[-1])
+    k = reduce_axis("k", a.shape[-1])
+
+    def element(*index: Int) -> Expr:
+        *batch, i, j = index
+        left, right = at(a, (*batch, i, k.var)), at(b, (*batch, k.var // group, j, k.var % group))
+        return E.cast(left, "int32") * E.cast(right, "int32")
+
+    axes = [*(f"b{n}" for n in range(len(a.shape) - 2)), "i", "j"]
+    return summed(applied.name, applied.output.shape, axes, element, inner=[k], dtype="int32")
 
 
 # ---------------------------------------------------------------- sums of products
@@ -340,6 +393,36 @@ OPERATORS: tuple[Operator, ...] = (
         _matmul,
         Fusion.COMPLEX,
         cases=_FEW_BITS_PRODUCTS,
+    ),
+    Operator(
+        "group_rows",
+        "Matrices with neighbouring rows side by side, (groups of rows, columns, rows of a group); what is left over, "
+        "and columns up to a multiple of `columns`, is zero.",
+        single(_groups_type),
+        _groups,
+        Fusion.INJECTIVE,
+        (
+            Attribute("group", "int", "rows of a group"),
+            Attribute("columns", "int", "what the number of columns is made a multiple of", 1),
+        ),
+        cases=(
+            case(("int8", (2, 8, 16)), group=4, columns=16, low=-128, high=128),
+            case(("int8", (7, 5)), group=4, columns=4, low=-128, high=128),
+        ),
+    ),
+    Operator(
+        "matmul_grouped",
+        "The product of matrices of 8 or 16 bits, exact in int32, of which the right ones have grouped rows and maybe "
+        "more columns than are taken.",
+        single(_grouped_type),
+        _grouped_product,
+        Fusion.COMPLEX,
+        (Attribute("columns", "int", "of the result"),),
+        cases=(
+            case(("uint8", (2, 5, 8)), ("int8", (2, 2, 16, 4)), columns=16, low=-128, high=256),
+            case(("int8", (9, 7)), ("int8", (2, 8, 4)), columns=6, low=-128, high=128),
+            case(("uint8", (3, 17, 12)), ("int8", (3, 3, 48, 4)), columns=37, low=-128, high=256),
+        ),
     ),
     Operator(
         "conv_integer",

@@ -238,6 +238,12 @@ def accumulate(
 
 
 def analyse(kernel: Kernel, context: Context) -> Contraction | None:
+    stage = single_reduction(kernel)
+    return None if stage is None else contraction_of(stage, kernel, context)
+
+
+def single_reduction(kernel: Kernel) -> Tensor | None:
+    """The only stage that reduces, if the only output has its elements."""
     found = reductions(kernel)
     if len(found) != 1 or len(kernel.outputs) != 1:
         return None
@@ -246,7 +252,7 @@ def analyse(kernel: Kernel, context: Context) -> Contraction | None:
         a.extent != b.extent for a, b in zip(stage.axes, kernel.outputs[0].axes, strict=True)
     ):
         return None
-    return contraction_of(stage, kernel, context)
+    return stage
 
 
 def contraction_of(stage: Tensor, kernel: Kernel, context: Context) -> Contraction | None:

@@ -10,21 +10,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sterna.intrinsics import Intrinsic
+from sterna.ir.integer import ZERO
 from sterna.ir.memory import REGISTER
 from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
+from sterna.schedule.strategies.analysis import (
+    Context,
+    contraction_operands,
+    inline_elementwise,
+    product,
+    size,
+    stored_apart,
+    stride_of,
+)
 from sterna.schedule.strategies.contraction import (
     Contraction,
     analyse,
     largest_tile,
     least_cycles,
+    single_reduction,
     tile_shape,
     tile_tasks,
 )
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
-from sterna.te.tensor import Kernel
+from sterna.te.tensor import Kernel, Tensor
 
 
 @dataclass(frozen=True)
@@ -34,17 +44,20 @@ class _Fit:
     Args:
         group: the reduced axis whose neighbours it adds up.
         offset: whether the activations are read with the other signedness.
+        grouped: whether the right operand lies as the intrinsic takes it, and is not packed.
     """
 
     intrinsic: Intrinsic
     contraction: Contraction
     group: Axis
     offset: bool
+    grouped: bool = False
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
-    """The schedule of a kernel with one contraction of bytes by constant ones, if the target has dot products."""
-    fit = _fit(kernel, context)
+    """The schedule of a kernel with one contraction of bytes by constant ones, or by some in groups, if the target has
+    dot products."""
+    fit = _fit(kernel, context) or _grouped(kernel, context)
     if fit is None:
         return None
     contraction, intrinsic = fit.contraction, fit.intrinsic
@@ -93,7 +106,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         s.unroll(acc, axis)
     s.unroll(acc, vector)
     s.tensorize(acc, lane, group, intrinsic.name)
-    pack_groups(s, contraction.right, contraction.columns, fit.group, nr, depth)
+    if not fit.grouped:
+        pack_groups(s, contraction.right, contraction.columns, fit.group, nr, depth)
     return s
 
 
@@ -139,6 +153,35 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     enough = [i for i in fitting if i.lanes >= size(contraction.columns.extent)]
     chosen = min(enough, key=lambda i: i.lanes, default=fitting[0])
     return _Fit(chosen, contraction, group, offset=not as_it_is)
+
+
+def _grouped(kernel: Kernel, context: Context) -> _Fit | None:
+    """How an intrinsic computes a product whose right operand is computed and has groups of rows side by side."""
+    stage = single_reduction(kernel)
+    operands = None if stage is None else contraction_operands(stage)
+    if stage is None or operands is None or stage.dtype != "int32" or not stage.axes or not context.target.int_dot:
+        return None
+    columns, inner = stage.axes[-1], stage.reduction.axes if stage.reduction is not None else ()
+    for left, right in (operands, operands[::-1]):
+        if len(inner) != 1 or len(right.indices) < 3 or right.indices[-2] != columns.var:
+            continue
+        (k,) = inner
+        for intrinsic in (context.target.known_intrinsics[name] for name in context.target.int_dot):
+            depth, (first, second) = intrinsic.group, intrinsic.operands
+            lies = (right.indices[-3], right.indices[-1]) == (k.var // depth, k.var % depth)
+            room = right.tensor.shape[-2] if isinstance(right.tensor, Tensor) else ZERO
+            whole = room.is_const and int(room) % intrinsic.lanes == 0
+            fits = contains(first, left.dtype) and contains(second, right.dtype)
+            if not (lies and whole and fits and stride_of(left, k, context.strides) == 1):
+                continue
+            if any(columns in i.symbols() for i in left.indices):
+                continue
+            rows = stage.axes[:-1]
+            batch = tuple(a for a in rows if any(a in i.symbols() for i in right.indices))
+            shared = tuple(a for a in rows if a not in batch)
+            contraction = Contraction(stage, left, right, columns, (*batch, *shared), inner)
+            return _Fit(intrinsic, contraction, k, offset=False, grouped=True)
+    return None
 
 
 def pack_groups(s: Schedule, right: Load, column: Axis, depth: Axis, nr: int, group: int) -> None:

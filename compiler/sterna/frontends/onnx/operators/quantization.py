@@ -125,7 +125,13 @@ def product(t: Translation, a: Value, b: Value, a_zero: Value | None, b_zero: Va
     rows = None if a_zero is None else _along_rows(t, a_zero)
     if min(a.type.rank, b.type.rank) < 2:
         return _plain_product(t, centered(t, a, rows), centered(t, b, b_zero))
-    b, left_over = signed_weight(t, b, b_zero)
+    if b.data is None and (number := _one_number(b_zero)) is not None:
+        # Computed, and so is its signed form.
+        shift = 128 if b.dtype == "uint8" else 0
+        b = t.cast(t.op("sub", t.cast(b, "int32"), t.scalar(shift, "int32")), "int8") if shift else b
+        left_over: Array | None = np.array(number - shift, np.int32)
+    else:
+        b, left_over = signed_weight(t, b, b_zero)
     if left_over is None and not _all_zero(b_zero):
         return _plain_product(t, centered(t, a, rows), centered(t, b, b_zero))
     y = t.op("matmul_integer", a, b)

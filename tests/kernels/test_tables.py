@@ -1,0 +1,98 @@
+"""Functions of one byte are tables, which hold what the operators give for every byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import sterna
+from sterna.debug.interpret import interpret
+from sterna.frontends.onnx import read
+from sterna.pipeline import optimize
+
+COLUMNS = np.arange(64, dtype=np.float32)
+EVERY = np.arange(256).astype(np.uint8).reshape(4, 64)
+
+
+class Model:
+    """A model of quantized operators on bytes: (4, 64)."""
+
+    def __init__(self, signed: bool):
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.dtype = np.dtype("int8" if signed else "uint8")
+        self.given = EVERY.view(self.dtype)
+
+    def constant(self, value: object) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def add(self, op: str, *inputs: str, **attributes: object) -> str:
+        self.nodes.append(helper.make_node(op, inputs, [f"t{len(self.nodes)}"], **attributes))
+        return str(self.nodes[-1].output[0])
+
+    def real(self, x: str, scale: float, zero: int = 7) -> str:
+        return self.add("DequantizeLinear", x, self.constant(np.float32(scale)), self.constant(self.dtype.type(zero)))
+
+    def rounded(self, x: str, scale: float, zero: int = 3) -> str:
+        return self.add("QuantizeLinear", x, self.constant(np.float32(scale)), self.constant(self.dtype.type(zero)))
+
+    def made(self, *results: str) -> onnx.ModelProto:
+        kind = helper.np_dtype_to_tensor_dtype(self.dtype)
+        graph = helper.make_graph(
+            self.nodes, "table", [helper.make_tensor_value_info("x", kind, self.given.shape)],
+            [helper.make_tensor_value_info(name, kind, self.given.shape) for name in results], self.constants,
+        )  # fmt: skip
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def swish(m: Model) -> str:
+    x = m.real("x", 0.05)
+    return m.rounded(m.add("Mul", x, m.real(m.rounded(m.add("Sigmoid", x), 0.004), 0.004, 3)), 0.05)
+
+
+def twice(m: Model) -> str:
+    first = m.rounded(m.add("Tanh", m.real("x", 0.02)), 0.008)
+    return m.rounded(m.add("Gelu", m.real(first, 0.008, 3)), 0.01)
+
+
+def affine(m: Model) -> str:
+    return m.rounded(m.add("Exp", m.add("Add", m.real("x", 0.02), m.constant(np.float32(-0.7)))), 0.06)
+
+
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("function", [swish, twice, affine])
+def test_a_chain_is_one_table(function: Callable[[Model], str], signed: bool) -> None:
+    m = Model(signed)
+    model = m.made(function(m))
+    graph = read(model)
+    made = optimize(graph)
+    assert [node.op for node in made.nodes] == ["lookup"]
+    (name,) = (value.name for value in graph.outputs)
+    expected = interpret(graph, {"x": m.given})[name]
+    np.testing.assert_array_equal(interpret(made, {"x": m.given})[name], expected)
+    np.testing.assert_array_equal(sterna.compile(model, generator="llvm").run({"x": m.given})[name], expected)
+
+
+def test_several_results_share_what_they_are_functions_of() -> None:
+    m = Model(signed=False)
+    results = swish(m), twice(m)
+    made = optimize(read(m.made(*results)))
+    assert [node.op for node in made.nodes] == ["lookup", "lookup"]
+    assert all(node.inputs[0] is made.inputs[0] for node in made.nodes)
+
+
+def test_what_is_cheap_or_depends_on_more_stays() -> None:
+    """A rectifier; a factor for every column; a second operand."""
+    for make in (
+        lambda m: m.rounded(m.add("Relu", m.real("x", 0.05)), 0.04),
+        lambda m: m.rounded(m.add("Tanh", m.add("Mul", m.real("x", 0.05), m.constant(COLUMNS))), 0.1),
+    ):
+        m = Model(signed=False)
+        assert not any(node.op == "lookup" for node in optimize(read(m.made(make(m)))).nodes)
