@@ -145,6 +145,18 @@ def resnet(block: type[BasicBlock] | type[Bottleneck], repeats: Sequence[int]) -
     return nn.Sequential(*layers, Classifier(before, 1000))
 
 
+def vgg11() -> nn.Module:
+    """Simonyan and Zisserman, Very Deep Convolutional Networks (2014), configuration A."""
+    layers: list[nn.Module] = []
+    before = 3
+    for channels, count in ((64, 1), (128, 1), (256, 2), (512, 2), (512, 2)):
+        for _ in range(count):
+            layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU()]
+            before = channels
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.Flatten(), dense(512 * 7 * 7, 4096, 4096, 1000))
+
+
 class Fire(nn.Module):
     def __init__(self, inputs: int, squeeze: int, expand: int):
         super().__init__()
@@ -389,6 +401,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], list[Input]]] = {
     "mobilenet_v2": (mobilenet_v2, IMAGE),
     "resnet18": (lambda: resnet(BasicBlock, (2, 2, 2, 2)), IMAGE),
     "resnet50": (lambda: resnet(Bottleneck, (3, 4, 6, 3)), IMAGE),
+    "vgg11": (vgg11, IMAGE),
     "squeezenet": (SqueezeNet, IMAGE),
     "efficientnet_lite0": (efficientnet_lite0, IMAGE),
     "yolov5n": (Detector, [("x", (1, 3, 320, 320))]),

@@ -111,9 +111,9 @@ def sterna_fp16(task: Task) -> Iterator[Any]:
     yield from _sterna(task, "c", weights="fp16")
 
 
-@engine("sterna-winograd")
-def sterna_winograd(task: Task) -> Iterator[Any]:
-    yield from _sterna(task, "c", winograd=True)
+@engine("sterna-fast")
+def sterna_fast(task: Task) -> Iterator[Any]:
+    yield from _sterna(task, "c", math="fast")
 
 
 @engine("sterna-web", node=True)

@@ -45,6 +45,7 @@ from sterna.frontends.formats import read_model
 from sterna.frontends.frontend import ReadOptions
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, has_regions
+from sterna.passes.winograd import TILES, filters
 from sterna.runtime import load
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
@@ -109,6 +110,12 @@ def _guarded(content: bytes, folder: Path) -> _Bad | None:
         return _Bad("uncaught error", _place(problem))
 
 
+def _tiles(graph: Graph) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Tiles for every convolution that can have some, worth it or not."""
+    found = ((node.output.name, weights) for node in graph.nodes if (weights := filters(node)) is not None)
+    return tuple((name, tuple(TILES[r][-1] for r in weights.shape[:-2])) for name, weights in found)
+
+
 def _compile(content: bytes, folder: Path) -> _Bad | None:
     choice = zlib.crc32(content)
     file = folder / "model"
@@ -118,7 +125,8 @@ def _compile(content: bytes, folder: Path) -> _Bad | None:
     target = _host() if is_run else _target(TARGETS[choice // 64 % len(TARGETS)])
     graph = read_model(file, ReadOptions(dims=dims or {}, static=target.static))
     weights = ("fp32", "fp32", "fp32", "fp16", "bf16")[choice // 1024 % 5]
-    options = Options(target, "llvm", weights="fp32" if is_run else weights, winograd=choice // 8192 % 4 == 0)
+    tiles = _tiles(graph) if choice // 8192 % 4 == 0 else ()
+    options = Options(target, "llvm", weights="fp32" if is_run else weights, tiles=tiles)
     compiled = compile_graph(graph, "fuzzed", options)
     if not target.static:
         graph_json(compiled, {"params.bin": compiled.params})

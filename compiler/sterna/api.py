@@ -23,6 +23,7 @@ from sterna.codegen.generators import GENERATORS
 from sterna.collector import collecting_seldom
 from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph, reading
 from sterna.errors import SternaError, error
+from sterna.fast import decide
 from sterna.frontends.formats import (
     Model,
     accepted,
@@ -35,7 +36,7 @@ from sterna.frontends.formats import (
 from sterna.frontends.source import Source
 from sterna.ir.limits import memory_for
 from sterna.names import model_name
-from sterna.options import WEIGHTS
+from sterna.options import WEIGHTS, math_bound
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.targets.description import load_target
@@ -57,7 +58,7 @@ class Settings(TypedDict, total=False):
 
     compiler: str
     weights: str
-    winograd: bool
+    math: str
     signature: str | None
     debug: bool
     max_constant_bytes: int | None
@@ -93,7 +94,7 @@ def options_of(
     *,
     compiler: str = "zig",
     weights: str = "fp32",
-    winograd: bool = False,
+    math: str = "exact",
     signature: str | None = None,
     debug: bool = False,
     max_constant_bytes: int | None = None,
@@ -116,7 +117,7 @@ def options_of(
     threads = arguments.integer("threads", threads, 1, MAX_THREADS)
     arguments.text("compiler", compiler)
     arguments.choice("weights", weights, WEIGHTS)
-    winograd = arguments.flag("winograd", winograd)
+    bound = _math(arguments, math)
     arguments.text("signature", signature, optional=True)
     debug = arguments.flag("debug", debug)
     all_variants = arguments.flag("all_variants", all_variants)
@@ -133,7 +134,7 @@ def options_of(
         variants=tuple(load_target(v) for v in machine.variants) if all_variants else (),
         single_file=single_file,
         weights=weights,
-        winograd=winograd,
+        math=bound,
         shapes=tuple((name, None if sizes is None else tuple(sizes)) for name, sizes in (shapes or {}).items()),
         dims=tuple((dims or {}).items()),
         signature=signature,
@@ -167,7 +168,8 @@ def compile(
         output: a directory to keep the bundle in; without one it lives as long as the returned object.
         compiler: for the C generator: "zig", "clang", "gcc" or a path.
         weights: "fp32", as they are, or "fp16" or "bf16": rounded to 16 bits and widened where they are read.
-        winograd: convolutions of 3 x 3 in fewer products (F(2 x 2, 3 x 3)), which are rounded otherwise.
+        math: "exact", as the model says, or "fast" or "fast=BOUND": what is faster otherwise, as long as no output
+            differs by more than the bound (1e-3), relative to its largest magnitude; that is measured while compiling.
         signature: which of the model's signatures to compile, where its format (TensorFlow Lite) has some, with its
             names of inputs and outputs; None: the first graph, with the tensors' own names.
         debug: every tensor between kernels can be read after a run, at the price of memory.
@@ -255,8 +257,18 @@ def compile_with(
         with timed("import"):
             graph = read_model(source, reading(options))
         name = model_name(graph.name if source.path is None else str(source.path))
-        compiled = compile_graph(graph, name, options, observe, progress)
-    return replace(compiled, origin=_origin(source))
+        decided = decide(graph, name, options, progress) if options.math else None
+        compiled = compile_graph(graph, name, options if decided is None else decided.options, observe, progress)
+    return replace(compiled, origin=_origin(source), math=None if decided is None else decided.measured)
+
+
+def _math(arguments: Arguments, value: object) -> float:
+    """The bound that `math` stands for."""
+    bound = math_bound(value) if isinstance(value, str) else None
+    if bound is None:
+        needs = '"exact", "fast" or "fast=BOUND" is needed, with a bound between 0 and 1'
+        arguments.wrong("math", value, needs, 'math="fast=1e-3"')
+    return bound or 0.0
 
 
 def _arguments(model: Model, observe: Observe | None = None, progress: Progress | None = None) -> Arguments:

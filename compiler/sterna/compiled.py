@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sterna.ir.graph import Graph
@@ -32,6 +34,50 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What `Options.math` led to.
+
+    Args:
+        bound: of the error of every output.
+        errors: of every output, the largest difference from what is computed as the model says, relative to its largest
+            magnitude; empty where nothing was traded.
+        tiles: of convolutions, by the model's own names of them: taps, and outputs of a tile.
+        layers: convolutions that tiles were worth it for.
+        machine: the target that it was measured with; sets: of random inputs.
+    """
+
+    bound: float
+    errors: tuple[tuple[str, float], ...]
+    tiles: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    layers: int
+    machine: str
+    sets: int
+
+    @property
+    def error(self) -> float:
+        """The largest of all outputs."""
+        return max((error for _, error in self.errors), default=0.0)
+
+    @property
+    def text(self) -> str:
+        """In a line."""
+        if not self.tiles:
+            if self.layers:
+                return f"nothing traded: what could be exceeds the bound of {self.bound:.1e}"
+            return "nothing to trade: no convolution is faster otherwise"
+        kinds = Counter(f"F({_sizes(outputs)}, {_sizes(taps)})" for _, taps, outputs in self.tiles)
+        words = ", ".join(f"{count} by {kind}" for kind, count in kinds.most_common())
+        return (
+            f"convolutions by Winograd: {words}; outputs differ from exact ones by at most {self.error:.1e} of the "
+            f"largest, the bound is {self.bound:.1e} (measured on {self.sets} sets of random inputs)"
+        )
+
+
+def _sizes(numbers: Iterable[int]) -> str:
+    return " x ".join(map(str, numbers))
+
+
+@dataclass(frozen=True)
 class Compiled:
     """Everything a bundle is written from.
 
@@ -41,6 +87,7 @@ class Compiled:
         states_at: the offset there of what each state holds first; None where that is zeros.
         libraries: the kernel library, none where the target has none; then those of the variants.
         origin: None for a model that came from no file.
+        math: what was measured where accuracy was traded for speed (`sterna.fast`).
     """
 
     graph: Graph
@@ -58,6 +105,7 @@ class Compiled:
     libraries: tuple[Library, ...] = ()
     control: tuple[Control, ...] = ()
     origin: Origin | None = None
+    math: Measured | None = None
 
     @property
     def library(self) -> bytes:

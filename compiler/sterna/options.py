@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from sterna.targets.target import Target
 
 #: What weights may be stored as, and the type of each.
 WEIGHTS = {"fp32": "", "fp16": "float16", "bf16": "bfloat16"}
+
+#: The bound of `math="fast"` where none is said.
+FAST = 1e-3
+
+
+def math_bound(text: str) -> float | None:
+    """What `Options.math` is for "exact", "fast" or "fast=BOUND"; None for anything else, and for a bound that is not
+    between 0 and 1."""
+    word, equals, number = text.partition("=")
+    if text == "exact":
+        return 0.0
+    if word != "fast":
+        return None
+    try:
+        bound = float(number) if equals else FAST
+    except ValueError:
+        return None
+    return bound if math.isfinite(bound) and 0 < bound < 1 else None
 
 
 @dataclass(frozen=True)
@@ -22,7 +41,9 @@ class Options:
         variants: targets whose libraries the bundle holds too, best first; their kernels are the same loop programs,
             so that one graph and one set of weights serve all. The target itself may be among them.
         single_file: the bundle is one file, graph, kernels and weights.
-        winograd: convolutions of 3 x 3 in 16 products where the definition has 36, rounded otherwise.
+        math: the largest error of an output, relative to its largest magnitude, that results may have for the sake of
+            speed (`sterna.fast` decides by what); 0: everything is computed as the model says.
+        tiles: what that led to: of convolutions, by the name of the result, the outputs of a tile (`passes.winograd`).
         weights: "fp32", as they are, or "fp16" or "bf16": the weights of matrix products, convolutions and recurrences
             are rounded to 16 bits, and widened where they are read; everything is computed in float32 as before.
         widened: those weights are rounded, and stored in float32 all the same: what `weights` is compared with.
@@ -40,12 +61,18 @@ class Options:
     variants: tuple[Target, ...] = ()
     single_file: bool = False
     weights: str = "fp32"
-    winograd: bool = False
+    math: float = 0.0
+    tiles: tuple[tuple[str, tuple[int, ...]], ...] = ()
     widened: bool = False
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
     dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
     signature: str | None = None
     max_constant_bytes: int | None = None
+
+    @property
+    def exact(self) -> Options:
+        """The same without anything that trades accuracy."""
+        return replace(self, weights="fp32", widened=False, math=0.0, tiles=())
 
     @property
     def stored_weights(self) -> str:

@@ -150,6 +150,11 @@ def _rounds_weights(context: PassContext) -> bool:
     return context.options.widened and bool(WEIGHTS[context.options.weights])
 
 
+def _winograd(graph: Graph, context: PassContext) -> Graph:
+    tiles = dict(context.options.tiles)
+    return everywhere(lambda each: minimal_filtering.winograd(each, tiles), graph)
+
+
 PIPELINE: tuple[Pass, ...] = (
     graph_pass("remove-empty-tensors", remove_empty_tensors, says="optimizing the graph"),
     graph_pass("fold-constants", fold_constants),
@@ -162,8 +167,9 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("multiply-by-reciprocals", multiply_by_reciprocals),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
     graph_pass("phases", phases),
-    # Once equal nodes have become one: the sums of this one are not worth keeping.
-    graph_pass("winograd", minimal_filtering.winograd, minimal_filtering.applies),
+    Pass(
+        "winograd", _winograd, (("winograd", print_graph),), verify_graph, minimal_filtering.applies, over_graphs=True,
+    ),
     graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),
     Pass(
         "group-operands",

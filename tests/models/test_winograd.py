@@ -34,15 +34,18 @@ def residual(size: int, channels: int = 32) -> tuple[Graph, dict[str, np.ndarray
     return graph, {x.name: random.standard_normal((1, size, size, channels)).astype(np.float32)}
 
 
+@pytest.mark.parametrize("tile", [2, 4, 6])
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 @pytest.mark.parametrize("size", [6, 7])
-def test_compiled_equals_interpreted(size: int, generator: str, tmp_path: Path) -> None:
+def test_compiled_equals_interpreted(size: int, generator: str, tile: int, tmp_path: Path) -> None:
     graph, feeds = residual(size)
-    compiled = compile_graph(graph, "residual", Options(host(), generator, winograd=True))
-    names = Counter(call.kernel.name.split("_")[0] for call in compiled.calls)
-    assert names["matmul"] == 2
-    assert names["conv"] == 0
-    assert names["copy"] <= 1, "the transforms write where their results belong"
+    tiles = tuple((node.output.name, (tile, tile)) for node in graph.nodes if node.op == "conv")
+    compiled = compile_graph(graph, "residual", Options(host(), generator, tiles=tiles))
+    kernels = Counter(call.kernel.name for call in compiled.calls)
+    assert kernels["matmul"] == kernels["winograd_input"] == 2
+    assert kernels["winograd_output_add_relu"] == 2
+    assert kernels["add"] == 0, "what is added is added where the result is stored"
+    assert kernels["copy"] <= 1, "the transforms write where their results belong"
     for threads in (1, 2):
         with load(write_bundle(compiled, tmp_path / "bundle"), threads) as bundle:
             check(bundle.run(feeds), interpret(graph, feeds), 1e-5)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
+from sterna.ops.winograd import filter_places
 from support.compiling import input_value
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -136,6 +137,22 @@ def dilated_convolution(k: Kernels) -> Value:
     w = k.builder.constant(k.data(*kernel, cin, k.size(100)))
     y = k.builder.add("conv", x, w, strides=tuple(strides), dilations=tuple(rates), groups=1)
     return k.epilogue(y)
+
+
+def tiled_convolution(k: Kernels) -> Value:
+    """By minimal filtering: the transforms and products of tiles."""
+    spatial = k.number(1, 2)
+    tiles = [k.draw(st.sampled_from([(2, 3), (4, 3), (6, 3), (2, 5), (4, 5), (1, 1)])) for _ in range(spatial)]
+    outputs, taps = zip(*(tiles if any(r > 1 for _, r in tiles) else [(4, 3)] * spatial), strict=True)
+    settings = {"outputs": outputs, "taps": taps}
+    sizes = [k.number(1, 13) for _ in outputs]
+    whole = [-(-n // m) * m + r - 1 for n, m, r in zip(sizes, outputs, taps, strict=True)]
+    batch, cin, cout = k.number(1, 2), k.size(33), k.size(65)
+    x = k.input(batch, *whole, cin)
+    weights = k.data(*taps, cin, cout) / np.float32(np.prod(taps) * cin) ** 0.5
+    places = k.builder.constant(filter_places(weights, outputs).astype(np.float32))
+    y = k.builder.add("matmul", k.builder.add("winograd_input", x, **settings), places)
+    return k.epilogue(k.builder.add("winograd_output", y, sizes=(batch, *sizes), **settings))
 
 
 def few_bits(k: Kernels, *shape: int, dtype: str, constant: bool = False) -> Value:
@@ -355,7 +372,8 @@ def movement(k: Kernels) -> Value:
 
 
 FAMILIES = (integer_product, integer_convolution, half_products,
-    matmul, convolution, convolution_of_planes, dilated_convolution, depthwise, transposed_convolution, pool, softmax,
+    matmul, convolution, convolution_of_planes, dilated_convolution, tiled_convolution,
+    depthwise, transposed_convolution, pool, softmax,
     reduction, normalization, extreme, cumulative, elementwise, transpose, gather, movement,
 )  # fmt: skip
 

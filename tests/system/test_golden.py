@@ -92,7 +92,9 @@ def test_sets_of_every_kind(name: str, tmp_path: Path) -> None:
     assert again.exit_code == 0, "verify knows such inputs too"
 
 
-@pytest.mark.parametrize("options", [["--weights", "bf16"], ["--winograd"], ["--weights", "fp16", "--winograd"]])
+@pytest.mark.parametrize(
+    "options", [["--weights", "bf16"], ["--math", "fast"], ["--weights", "fp16", "--math", "fast"]]
+)
 def test_sets_of_bundles_that_trade_accuracy(options: list[str], tmp_path: Path) -> None:
     place = tmp_path / "b"
     assert run("compile", MODEL, "-g", "llvm", "-o", place, "--golden", 2, *options).exit_code == 0

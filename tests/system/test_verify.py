@@ -15,7 +15,6 @@ from click.testing import CliRunner
 import sterna.debug.verify as verification
 from sterna.api import options_of
 from sterna.cli import program
-from sterna.debug.random_inputs import random_inputs
 from sterna.debug.verify import compare, verify_model
 from sterna.errors import SternaError
 from sterna.frontends import frontend
@@ -23,6 +22,7 @@ from sterna.passes.context import PassContext
 from sterna.passes.stages import Outline, Packed, Sequenced
 from sterna.pipeline import PIPELINE, graph_pass
 from sterna.runtime.inputs import TensorSpec
+from sterna.runtime.random_inputs import random_inputs
 from support.planted import plant, put
 
 DEMO = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo"

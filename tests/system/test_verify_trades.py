@@ -15,10 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from sterna.api import options_of
 from sterna.cli import program
-from sterna.debug.trades import WINOGRAD
 from sterna.debug.verify import Report, verify_model
 from sterna.passes import pack
-from support.planted import plant
 
 
 def network(batch: int | str = 2) -> onnx.ModelProto:
@@ -57,7 +55,7 @@ def network(batch: int | str = 2) -> onnx.ModelProto:
 
 
 def verified(model: onnx.ModelProto | Path, **settings: Any) -> Report:
-    asked = {name: settings.pop(name) for name in ("weights", "winograd", "dims") if name in settings}
+    asked = {name: settings.pop(name) for name in ("weights", "math", "dims") if name in settings}
     return verify_model(model, options_of(generator="llvm", **asked), **settings)
 
 
@@ -75,9 +73,9 @@ def test_weights_that_were_to_be_rounded_are_no_bug(weights: str, against: str) 
 
 
 def test_at_several_sizes() -> None:
-    report = verified(network("batch"), dims={"batch": (1, 5)}, weights="bf16", winograd=True)
+    report = verified(network("batch"), dims={"batch": (1, 5)}, weights="bf16", math="fast")
     assert report.ok
-    assert [trade.option for trade in report.trades] == ["convolutions by Winograd", "weights in bf16"]
+    assert [trade.option for trade in report.trades] == ["results of fast arithmetic", "weights in bf16"]
 
 
 def test_nothing_is_traded_without_an_option() -> None:
@@ -113,38 +111,3 @@ def test_rounding_otherwise_than_asked_for_is_a_bug(monkeypatch: pytest.MonkeyPa
     facts = json.loads(CliRunner().invoke(program, [*command, "--json"]).stdout)
     assert facts["ok"] is False
     assert facts["trades"][0]["ok"] is False
-
-
-def test_winograd_is_judged_by_its_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    random = np.random.default_rng(3)
-    kernel = numpy_helper.from_array(random.standard_normal((32, 32, 3, 3)).astype(np.float32), "w")
-    graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[1, 1, 1, 1])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 32, 16, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 32, 16, 16])],
-        [kernel],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    report = verified(model, winograd=True, tolerance=1e-7)
-    (trade,) = report.trades
-    assert report.ok, "the tolerance is the reference's; Winograd has its own bound"
-    assert 0 < trade.error <= trade.bound == WINOGRAD
-    onnx.save(model, tmp_path / "m.onnx")
-    result = CliRunner().invoke(program, ["verify", str(tmp_path / "m.onnx"), "-g", "llvm", "--winograd"])
-    assert result.exit_code == 0
-    assert "convolutions by Winograd agree with the plain convolutions" in result.stdout
-
-    def wrong(made: Any) -> Any:
-        scaled = {
-            value: replace(value, data=value.data * np.float32(1.01))
-            for value in made.constants()
-            if value.data is not None and value.data.dtype == np.float32 and value.data.ndim >= 3
-        }
-        nodes = tuple(replace(n, inputs=tuple(scaled.get(v, v) for v in n.inputs)) for n in made.nodes)
-        return replace(made, nodes=nodes)
-
-    plant(monkeypatch, "winograd", wrong)
-    report = verified(model, winograd=True)
-    assert not report.ok
-    assert report.trades[0].error > WINOGRAD

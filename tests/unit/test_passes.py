@@ -24,8 +24,9 @@ from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.views import plan_views
-from sterna.passes.winograd import winograd
+from sterna.passes.winograd import tile_choices, winograd
 from sterna.pipeline import PIPELINE, STAGES, optimize
+from sterna.targets.description import load_target
 from support.networks import mobilenet_v2, resnet18, resnet50
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -44,13 +45,13 @@ def ops(graph: Graph) -> list[str]:
     return [node.op for node in graph.nodes]
 
 
-def same(before: Graph, after: Graph) -> None:
-    """Both compute the same on random input."""
+def same(before: Graph, after: Graph, tolerance: float = 1e-5) -> None:
+    """Both compute the same on random input, up to rounding."""
     feeds = {v.name: np.random.default_rng(3).standard_normal(v.type.sizes).astype(np.float32) for v in before.inputs}
     one, other = interpret(before, feeds), interpret(after, feeds)
     assert list(one) == list(other)
     for name, array in one.items():
-        np.testing.assert_allclose(other[name], array, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(other[name], array, rtol=tolerance, atol=tolerance)
 
 
 def weights(*shape: int, seed: int = 1) -> np.ndarray:
@@ -233,31 +234,68 @@ def test_divisions_whose_rounding_is_lost_are_multiplications() -> None:
     same(graph, changed)
 
 
+@pytest.mark.parametrize("tile", [2, 4, 6])
 @pytest.mark.parametrize("sizes", [(1, 8, 8), (2, 7, 10), (1, 5, 5), (1, 3, 4)])
 @pytest.mark.parametrize("padded", [False, True])
-def test_minimal_filtering(sizes: tuple[int, int, int], padded: bool) -> None:
+def test_minimal_filtering(sizes: tuple[int, int, int], padded: bool, tile: int) -> None:
     b, x = start(*sizes, 32)
     y = b.add("pad", x, before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=0.0) if padded else x
     y = b.add("conv", y, b.constant(weights(3, 3, 32, 40) / 17), strides=(1, 1), dilations=(1, 1), groups=1)
     graph = finish(b, x, b.add("relu", y))
-    changed = eliminate_dead_code(winograd(graph))
-    assert "conv" not in ops(changed)
-    assert ops(changed).count("matmul") == 1
-    assert ops(changed).count("pad") == (padded or sizes[1] % 2 == 1)
-    same(graph, changed)
+    changed = eliminate_dead_code(winograd(graph, {y.name: (tile, tile)}))
+    assert [op for op in ops(changed) if op != "pad"] == ["winograd_input", "matmul", "winograd_output", "relu"]
+    whole = all((n if padded else n - 2) % tile == 0 for n in sizes[1:])
+    assert ops(changed).count("pad") == (padded or not whole)
+    same(graph, changed, {2: 1e-5, 4: 2e-5, 6: 5e-5}[tile])
 
 
 @pytest.mark.parametrize(
-    "how", [{"strides": (2, 2)}, {"dilations": (2, 2)}, {"groups": 2}, {"kernel": 5}, {"depth": 16}]
+    ("taps", "tile"), [((3,), (4,)), ((5,), (2,)), ((5,), (4,)), ((3, 1), (4, 1)), ((1, 5), (1, 2)), ((3, 5), (2, 4))]
+)
+def test_minimal_filtering_of_other_filters(taps: tuple[int, ...], tile: tuple[int, ...]) -> None:
+    b, x = start(2, *(9 for _ in taps), 16)
+    once = tuple(1 for _ in taps)
+    y = b.add("conv", x, b.constant(weights(*taps, 16, 24) / 9), strides=once, dilations=once, groups=1)
+    graph = finish(b, x, y)
+    changed = winograd(graph, {y.name: tile})
+    assert "conv" not in ops(changed)
+    same(graph, changed, 5e-5)
+
+
+def test_tiles_read_nothing_of_a_padding_that_is_not_finite() -> None:
+    """A sum with an infinity is not what the definition gives, which does not read it."""
+    b, x = start(1, 5, 5, 16)
+    y = b.add("pad", x, before=(0, 0, 0, 0), after=(0, 1, 1, 0), mode="constant", value=float("inf"))
+    y = b.add("slice", y, starts=(0, 0, 0, 0), sizes=(1, 5, 5, 16), steps=(1, 1, 1, 1))
+    y = b.add("conv", y, b.constant(weights(3, 3, 16, 16) / 9), strides=(1, 1), dilations=(1, 1), groups=1)
+    same(finish(b, x, y), winograd(finish(b, x, y), {y.name: (2, 2)}))
+
+
+def test_tiles_are_worth_it_where_there_are_channels() -> None:
+    target = load_target("x86-64-v3")
+
+    def choices(size: int, depth: int) -> list[int]:
+        b, x = start(1, size, size, depth)
+        w = b.constant(weights(3, 3, depth, depth))
+        b.add("conv", x, w, strides=(1, 1), dilations=(1, 1), groups=1)
+        return [choice.outputs[0] for choice in tile_choices(b.nodes[-1], target)]
+
+    assert choices(58, 64)[-1] == 4, "6 x 6 has 64 places, too far apart"
+    assert choices(58, 3) == []
+    assert choices(5, 512) in ([], [2]), "all outputs are one or two tiles, whose weights are 36 numbers where 9 are"
+
+
+@pytest.mark.parametrize(
+    "how", [{"strides": (2, 2)}, {"dilations": (2, 2)}, {"groups": 2}, {"kernel": 4}, {"kernel": 1}, {"value": np.inf}]
 )
 def test_other_convolutions_have_no_minimal_form(how: dict[str, Any]) -> None:
-    settings = {"strides": (1, 1), "dilations": (1, 1), "groups": 1, "kernel": 3, "depth": 64, **how}
-    kernel, depth = settings.pop("kernel"), settings.pop("depth")
-    b, x = start(1, 9, 9, depth)
-    graph = finish(
-        b, x, b.add("conv", x, b.constant(weights(kernel, kernel, depth // settings["groups"], 64)), **settings)
-    )
-    assert ops(winograd(graph)) == ["conv"]
+    settings = {"strides": (1, 1), "dilations": (1, 1), "groups": 1, "kernel": 3, "value": 1.0, **how}
+    kernel, value = settings.pop("kernel"), settings.pop("value")
+    b, x = start(1, 9, 9, 64)
+    w = weights(kernel, kernel, 64 // settings["groups"], 64) * np.float32(value)
+    y = b.add("conv", x, b.constant(w), **settings)
+    assert ops(winograd(finish(b, x, y), {y.name: (2, 2)})) == ["conv"]
+    assert tile_choices(b.nodes[-1], load_target("x86-64-v3")) == ()
 
 
 def test_outputs_have_storage_of_their_own() -> None:

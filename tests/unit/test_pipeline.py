@@ -70,7 +70,7 @@ def test_passes_ask_the_context() -> None:
     def names(**settings: Any) -> set[str]:
         return {each.name for each in graph_passes(context(**settings))}
 
-    assert names(winograd=True) - names() == {"winograd"}
+    assert names(tiles=(("y", (2, 2)),)) - names() == {"winograd"}
     assert names(target="x86-64-v4-vnni") - names() == {"unsigned-activations"}
     assert names(target="x86-64-v4-vnni", debug=True) == names()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sterna.abi import ABI, FORMAT_WITH_CONTROL, FORMAT_WITH_MEMORIES, OLDEST_FORMAT, aligned
 from sterna.bundle.ownership import entry
-from sterna.compiled import Compiled
+from sterna.compiled import Compiled, Measured
 from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum
@@ -86,6 +86,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
             "debug": options.debug,
             **({"toolchain": toolchain(options.generator, options.compiler)} if target.library else {}),
         },
+        **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
         **({"source": vars(compiled.origin)} if compiled.origin is not None else {}),
         "files": {name: _file(name, data) for name, data in files.items()},
         **({"library": target.library} if target.library else {}),
@@ -102,6 +103,19 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         "nodes": nodes,
         **({"control": [_control(c, values) for c in compiled.control]} if compiled.control else {}),
         **({"metadata": graph.metadata} if graph.metadata else {}),
+    }
+
+
+def math_json(math: Measured) -> dict[str, Any]:
+    """What was traded for speed, and what that cost."""
+    tiles = [{"layer": layer, "taps": list(taps), "outputs": list(outputs)} for layer, taps, outputs in math.tiles]
+    return {
+        "bound": math.bound,
+        "error": math.error,
+        "errors": dict(math.errors),
+        "measured": {"target": math.machine, "sets": math.sets},
+        "layers": math.layers,
+        "tiles": tiles,
     }
 
 

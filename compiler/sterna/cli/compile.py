@@ -14,6 +14,7 @@ import click
 
 from sterna.api import compile_with
 from sterna.bundle.directory import Written, write_files
+from sterna.bundle.graph_json import math_json
 from sterna.bundle.writer import bundle_files
 from sterna.cli import options
 from sterna.cli.asked import takes_options
@@ -80,7 +81,6 @@ def command(
                 echo(f"// after {stage}\n{text.rstrip()}\n")
 
     asked, start = make_options(), time.perf_counter()
-    plain = replace(asked, weights="fp32", winograd=False)
     timing = recording() if time_passes else nullcontext()
     with steps(_STEPS, quiet=as_json or bool(dumps)) as progress, timing as times:
         compiled = compile_with(model, asked, observe if dumps else None, progress)
@@ -91,8 +91,8 @@ def command(
             written = write_files(files, output or _default_place(model, context.params["target"]))
     seconds = time.perf_counter() - start
     summary = describe(compiled, written, seconds)
-    if asked != plain:
-        summary["rounding_error"] = _rounding(compiled, compile_with(model, _alone(plain)))
+    if asked.weights != "fp32":
+        summary["rounding_error"] = _rounding(compiled, compile_with(model, _alone(asked.exact)))
     if as_json:
         times_of = {} if times is None else {"times": times_json(times)}
         print_json({**summary, **({"dumps": seen} if dumps else {}), **times_of})
@@ -136,7 +136,7 @@ def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, 
         "target": compiled.options.target.name,
         "generator": compiled.options.generator,
         "weights": compiled.options.weights,
-        "winograd": compiled.options.winograd,
+        **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
         "threads": compiled.options.threads,
         "debug": compiled.options.debug,
         "seconds": round(seconds, 4),
@@ -177,9 +177,9 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
         cost = "`sterna verify` shows what that costs, where the model can run"
         if found is not None:
             cost = f"on random inputs the outputs differ from the default's by {found:.1e} of the largest"
-        what = [f"weights in {summary['weights']}"] if summary["weights"] != "fp32" else []
-        what += ["convolutions by Winograd"] if summary["winograd"] else []
-        out.print(f"  {', '.join(what)}: {cost}\n", soft_wrap=True)
+        out.print(f"  weights in {summary['weights']}: {cost}\n", soft_wrap=True)
+    if compiled.math is not None:
+        out.print(f"  {compiled.math.text}\n", soft_wrap=True)
     out.print(files_text(summary["files"]))
     out.print(f"\ncompiled in {duration(summary['seconds'])} to {escape(str(written.directory))}", soft_wrap=True)
     if written.others:

@@ -15,6 +15,7 @@ from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option, signature_option
 from sterna.cli.output import Signature, console, files, print_json, size, table
 from sterna.cli.output import signature as signature_text
+from sterna.compiled import Measured
 from sterna.debug.describe import BundleFacts, ModelFacts, Totals, bundle_totals, describe_bundle, dimension_text
 from sterna.debug.sbom import bundle_bill, installation_bill
 from sterna.debug.totals import model_facts
@@ -96,6 +97,8 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
     settings = ", ".join(f"{key} {str(value).lower()}" for key, value in graph.get("options", {}).items())
     out.print(f"  {escape(target['triple'])}; needs of the processor: {escape(needs)}")
     out.print(f"  {escape(settings)}\n")
+    if (math := graph.get("math")) is not None:
+        out.print(f"  {escape(_math(math))}\n", soft_wrap=True)
     out.print(_signature(graph))
     weights = graph["files"].get("params.bin", {}).get("bytes", 0)
     out.print(
@@ -115,6 +118,18 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
         out.print("[bold red]the files are damaged: a size or hash is not the one written when it was compiled[/]")
     elif not (nodes or memory):
         out.print("  --nodes lists nodes and kernels, --memory what lies where, --json everything")
+
+
+def _math(math: dict[str, Any]) -> str:
+    """What was traded for speed, and the error of every output."""
+    tiles = tuple((row["layer"], tuple(row["taps"]), tuple(row["outputs"])) for row in math["tiles"])
+    made = math["measured"]
+    measured = Measured(
+        math["bound"], tuple(math["errors"].items()), tiles, math["layers"], made["target"], made["sets"]
+    )
+    if len(measured.errors) < 2 or not tiles:
+        return measured.text
+    return f"{measured.text}: {', '.join(f'{name} {error:.1e}' for name, error in measured.errors)}"
 
 
 def _multiply_adds(totals: Totals) -> str:

@@ -12,6 +12,7 @@ from sterna.abi import MAX_THREADS
 from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
 from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
+from sterna.options import math_bound
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,6 +42,14 @@ def dim(text: str) -> tuple[str, int | tuple[int, int]]:
     except ValueError:
         fix = "--dim batch=1, or --dim seq=1..512 for a size that is given when the model runs"
         raise error("E0002", f'--dim "{text}" is not of the form NAME=SIZE or NAME=LEAST..GREATEST', fix=fix) from None
+
+
+def math_mode(text: str) -> str:
+    """`exact`, `fast` or `fast=1e-3`, checked."""
+    if math_bound(text) is None:
+        title = f'--math "{text}" is neither exact nor fast, nor fast=BOUND with a bound between 0 and 1'
+        raise error("E0002", title, fix="--math fast=1e-3")
+    return text
 
 
 def numbers(option: str) -> Callable[[str], tuple[float, ...]]:
@@ -100,8 +109,9 @@ def model_options(function: F) -> F:
                          help="C compiler that the C generator calls."),
             click.option("--weights", type=click.Choice(["fp32", "fp16", "bf16"]), default="fp32", show_default=True,
                          help="Store the weights rounded to 16 bits; computation stays in fp32."),
-            click.option("--winograd", is_flag=True,
-                         help="Compute 3 x 3 convolutions with fewer products; results differ in the last digits."),
+            click.option("--math", type=math_mode, default="exact", show_default=True, metavar="exact|fast[=BOUND]",
+                         help="fast: compute otherwise than the model says where that is faster, as long as no output "
+                         "differs by more than BOUND (1e-3) of its largest magnitude, which is measured."),
             threads_option("Threads that the model will probably run on: a hint, not a limit."),
             click.option("--max-constant-bytes", type=click.IntRange(min=1), default=MOST_CONSTANT_BYTES,
                          show_default=True, metavar="N", expose_value=False, callback=_limit_constants,

@@ -25,7 +25,6 @@ from sterna.compiled import Compiled
 from sterna.debug.comparison import Inputs, Run, TensorCheck, compare, nearby, with_spread
 from sterna.debug.interpret import Strings, interpret
 from sterna.debug.simulate import Executed, Simulation, TooLongError, run_call, run_loops, unwritten
-from sterna.debug.trades import WINOGRAD
 from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Value, tensor_type
@@ -103,7 +102,7 @@ def bisect(
     Raises:
         SternaError: the model cannot be compiled at all.
     """
-    bound = max(tolerance, WINOGRAD) if options.winograd else tolerance
+    bound = max(tolerance, options.math)
     return _Search(graph, context_of(options, name), inputs, wanted, tolerance, bound, say).run()
 
 

@@ -19,8 +19,6 @@ from sterna.abi import aligned
 from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Inputs, Run, compare, with_spread
 from sterna.debug.interpret import interpret
-from sterna.debug.random_inputs import random_inputs, specs_of
-from sterna.debug.trades import WINOGRAD
 from sterna.debug.verify import TOLERANCE, trial_sizes
 from sterna.driver import Options, compile_graph, reading
 from sterna.frontends.formats import Model, read_model, reference_for
@@ -31,6 +29,7 @@ from sterna.ir.sizes import dimensions
 from sterna.runtime import load
 from sterna.runtime.golden import STRING, GoldenSet, is_float
 from sterna.runtime.inputs import Array
+from sterna.runtime.random_inputs import random_inputs, specs_of
 from sterna.targets.description import load_target
 
 
@@ -68,7 +67,7 @@ def golden_sets(
         outputs = run(inputs)
         same = tuple(compare(name, array, array) for name, array in outputs.items() if is_float(array))
         checks = with_spread(same, run, inputs, outputs, again)
-        usual = WINOGRAD if options.winograd else TOLERANCE
+        usual = max(TOLERANCE, options.math)
         own = {check.name: max(usual, 4 * check.spread) for check in checks}
         sets.append(GoldenSet(inputs, outputs, {name: most for name, most in own.items() if most > TOLERANCE}))
     if weights != "fp32":

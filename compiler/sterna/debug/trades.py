@@ -1,8 +1,8 @@
 """Options that trade accuracy, judged by what they announce.
 
 Weights of 16 bits are rounded: what has to agree is the same model with the same weights rounded before and stored
-in float32. Winograd sums otherwise, and rounds otherwise: that has to stay within `WINOGRAD` of the plain sums. A model
-with both is compared step by step, down to the plain model, which the reference judges.
+in float32. Faster arithmetic (`sterna.fast`) sums and rounds otherwise: that has to stay within the bound that was
+asked for. A model with both is compared step by step, down to the plain model, which the reference judges.
 """
 
 from __future__ import annotations
@@ -19,11 +19,6 @@ from sterna.driver import Compiled, Options, compile_graph
 from sterna.ir.graph import Graph
 from sterna.runtime import Bundle, load
 from sterna.runtime.inputs import Array
-
-#: Largest error of an output, relative to its largest magnitude, that Winograd's sums may make. The transforms of
-#: F(2 x 2, 3 x 3) make a convolution's rounding errors at most 81 times as large (4 * 9/4 * 9, the products of the
-#: largest row sums of their magnitudes), 5e-6 in float32; a network adds up those of its layers.
-WINOGRAD = 1e-3
 
 
 @dataclass(frozen=True)
@@ -63,14 +58,15 @@ def judge_trades(
     """The trades of these options, each judged alone.
 
     Args:
+        options: as `sterna.fast.decide` gives them.
         feeds: inputs of the runs, of several sizes where dimensions are open.
     """
-    plain = replace(options, weights="fp32", winograd=False)
+    plain = options.exact
     trades = []
-    if options.winograd:
-        made = replace(plain, winograd=True)
-        words = ("convolutions by Winograd", "the plain convolutions")
-        trades.append(_judged(graph, name, (made, plain, plain), words, feeds, max(tolerance, WINOGRAD)))
+    if options.math:
+        made = replace(plain, math=options.math, tiles=options.tiles)
+        words = ("results of fast arithmetic", "those of exact arithmetic")
+        trades.append(_judged(graph, name, (made, plain, plain), words, feeds, max(tolerance, options.math)))
     if options.weights != plain.weights:
         wide = replace(options, widened=True)
         unrounded = replace(options, weights=plain.weights)

@@ -22,10 +22,10 @@ from sterna.bundle.writer import write_bundle
 from sterna.debug.bisect import Bisection, Fault, bisect, first_difference, first_wrong_pass
 from sterna.debug.comparison import Checks, Difference, Inputs, Run, TensorCheck, compare, with_spread, worst
 from sterna.debug.interpret import interpret
-from sterna.debug.random_inputs import random_inputs, specs_of
 from sterna.debug.trades import Trade, judge_trades
 from sterna.driver import Compiled, Options, compile_graph, reading
 from sterna.errors import error
+from sterna.fast import decide
 from sterna.frontends import frontend
 from sterna.frontends.formats import AUTO, Model, read_model, reference_for, references
 from sterna.frontends.frontend import Reference
@@ -38,6 +38,7 @@ from sterna.passes.context import context_of
 from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.runtime.inputs import Array, match_inputs, only_input
+from sterna.runtime.random_inputs import random_inputs, specs_of
 
 TOLERANCE = 1e-4  # relative to the tensor's largest magnitude
 
@@ -99,7 +100,7 @@ def verify_model(
     """
     asked, say = options or options_of(), progress or (lambda words: None)
     graph, name, reference, again = _read(model, asked, against, say)
-    plain = replace(asked, weights="fp32", winograd=False)
+    plain = asked.exact
     if (symbols := open_dimensions(graph)) and inputs is None:
         trials = trial_sizes(symbols)
         feeds = [random_inputs(specs_of(graph, trial), seed, graph.strings) for trial in trials]
@@ -110,8 +111,9 @@ def verify_model(
         report = _Check(graph, name, plain, tolerance, reference, say).at_one_size(feeds[0])
     if not report.ok or asked == plain:
         return report
+    traded = decide(graph, name, asked, say).options if asked.math else asked
     say("comparing what was traded")
-    return replace(report, trades=judge_trades(graph, name, asked, feeds, tolerance))
+    return replace(report, trades=judge_trades(graph, name, traded, feeds, tolerance))
 
 
 def bisect_model(
@@ -144,7 +146,8 @@ def bisect_model(
     fault = _wrong_import(graph, fed, meant, reference, tolerance)
     if fault is not None:
         return Bisection(reference.name, tolerance, notes=notes, fault=fault)
-    found = bisect(graph, name, asked, fed, meant, tolerance, say)
+    made = decide(graph, name, asked, say).options if asked.math else asked
+    found = bisect(graph, name, made, fed, meant, tolerance, say)
     return replace(found, reference=reference.name, notes=notes + found.notes)
 
 

@@ -318,6 +318,14 @@ def halves_of(graph: Graph) -> frozenset[str]:
     return graph.halves.union(*(halves_of(region) for node in graph.nodes for region in node.regions))
 
 
+def graphs_within(graph: Graph) -> Iterator[Graph]:
+    """A graph and every region in it."""
+    yield graph
+    for node in graph.nodes:
+        for region in node.regions:
+            yield from graphs_within(region)
+
+
 def has_regions(graph: Graph) -> bool:
     """Whether there is control flow in a graph."""
     return any(node.regions for node in graph.nodes)

@@ -1,6 +1,7 @@
 """Writes out unrolled loops.
 
-Declarations inside an unrolled body get a name of their own in every copy.
+Declarations inside an unrolled body get a name of their own in every copy, and of values chosen by the position in the
+loop, a copy computes only its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sterna.te.position import rewrite_all, rewrite_index
 
 def unroll(stmt: P.Stmt) -> P.Stmt:
     """Replaces every loop of kind "unrolled" (its extent is constant) by copies of its body."""
-    return _Copy({}, {}, {}, {}).stmt(stmt)
+    return _Copy({}, {}, {}, {}, {}).stmt(stmt)
 
 
 class _Copy:
@@ -29,9 +30,12 @@ class _Copy:
         buffers: dict[P.Buffer, P.Buffer],
         variables: dict[P.Variable, P.Variable],
         names: dict[str, int],
+        choosing: dict[Expr, bool],
     ):
         self.values, self.buffers, self.variables, self.names = values, buffers, variables, names
+        self.choosing = choosing
         self.memo: dict[Expr, Expr] = {}
+        self.choices: dict[Expr, Expr] = {}
 
     def stmt(self, s: P.Stmt) -> P.Stmt:
         if isinstance(s, P.For):
@@ -46,6 +50,7 @@ class _Copy:
                     dict(self.buffers),
                     dict(self.variables),
                     self.names,
+                    self.choosing,
                 )
                 copies.append(inner.stmt(s.body))
             return P.seq(*copies)
@@ -95,7 +100,7 @@ class _Copy:
         return P.map_children(s, self.stmt)
 
     def _block(self, s: P.Stmt) -> P.Stmt:
-        return _Copy(dict(self.values), dict(self.buffers), dict(self.variables), self.names).stmt(s)
+        return _Copy(dict(self.values), dict(self.buffers), dict(self.variables), self.names, self.choosing).stmt(s)
 
     def _slice(self, s: P.Slice) -> P.Slice:
         return replace(s, buffer=self.buffers.get(s.buffer, s.buffer), start=self.index(s.start))
@@ -117,7 +122,7 @@ class _Copy:
 
     def _define(self, symbol: Symbol, value: Int) -> None:
         self.values[symbol] = value
-        self.memo = {}
+        self.memo, self.choices = {}, {}
 
     def index(self, index: Int) -> Int:
         substituted = index.substitute(self.values) if self.values else index
@@ -130,6 +135,8 @@ class _Copy:
         return rewrite_all(e, self._moved)
 
     def expr(self, e: Expr) -> Expr:
+        if self.values and self._chooses(e):
+            e = self._chosen(e)
         return E.rewrite(e, self._copied, self.memo)
 
     def _copied(self, node: Expr) -> Expr | None:
@@ -137,12 +144,45 @@ class _Copy:
         moved = self._moved(node if placed is None else placed)
         return placed if moved is None else moved
 
+    def _chooses(self, e: Expr) -> bool:
+        """Whether a value, the same in every copy, is one of several."""
+        if (known := self.choosing.get(e)) is None:
+            self.choosing[e] = known = any(isinstance(n, E.Select) and _comparison(n) is not None for n in E.walk(e))
+        return known
+
+    def _chosen(self, e: Expr) -> Expr:
+        """The value with only what this copy chooses: most of the others is not even looked at."""
+        if (known := self.choices.get(e)) is not None:
+            return known
+        comparison = _comparison(e) if isinstance(e, E.Select) else None
+        if isinstance(e, E.Select) and comparison is not None:
+            index, number = comparison
+            place = self.index(index)
+            if place.is_const:
+                self.choices[e] = result = self._chosen(e.a if int(place) == number else e.b)
+                return result
+        children = e.children()
+        new = tuple(map(self._chosen, children))
+        result = e.with_children(new) if any(n is not c for n, c in zip(new, children, strict=True)) else e
+        self.choices[e] = result
+        return result
+
     def _moved(self, node: Expr) -> Expr | None:
         if isinstance(node, E.Load) and isinstance(node.tensor, P.Buffer) and node.tensor in self.buffers:
             return node.changed(tensor=self.buffers[node.tensor])
         if isinstance(node, P.Read) and node.variable in self.variables:
             return node.changed(variable=self.variables[node.variable])
         return None
+
+
+def _comparison(select: E.Select) -> tuple[Int, int] | None:
+    """What a choice depends on, if that is whether a position is a certain number."""
+    condition = select.condition.a if isinstance(select.condition, P.Broadcast) else select.condition
+    if not isinstance(condition, E.Compare) or condition.op != "eq" or condition.lanes != 1:
+        return None
+    if not isinstance(condition.a, E.IndexValue) or not isinstance(condition.b, E.Const):
+        return None
+    return condition.a.index, int(condition.b.value)
 
 
 def _leaves(stmt: P.Stmt) -> bool:

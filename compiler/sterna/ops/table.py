@@ -35,6 +35,7 @@ from sterna.ops import (
     selection,
     suppression,
     trees,
+    winograd,
 )
 from sterna.ops.control import control_types
 from sterna.ops.operator import Operator
@@ -66,6 +67,7 @@ _MODULES = (
     scatter,
     classical,
     regions,
+    winograd,
 )
 
 

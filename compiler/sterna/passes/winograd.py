@@ -1,138 +1,172 @@
-"""Convolutions of 3 x 3 by Winograd's minimal filtering F(2 x 2, 3 x 3): 16 products where 36 are.
+"""Convolutions by minimal filtering (Winograd): 2.25 to 5 times fewer products, rounded otherwise.
 
-A tile of 2 x 2 outputs is A^T [(G g G^T) * (B^T d B)] A, of the 4 x 4 inputs d that it reads and the filter g. Summed
-over the channels, the product in the middle is a matrix product of its own for each of its 16 places. (Lavin and Gray,
-Fast Algorithms for Convolutional Neural Networks, 2016, 4.1.) The filters are transformed here. Those of inputs and
-outputs are sums and differences of slices, written straight into the operand of the product and into the result.
+    conv  ->  winograd_input -> matmul -> winograd_output
 
-The sums are not those of the definition, so results differ by rounding: an option, never the default.
+One kernel transforms the tiles of all channels, the products of a tile's places are one batched matrix product, and
+the last transform takes in what follows the convolution: bias, activation, a tensor that is added (`ops.winograd` has
+the mathematics). Filters are transformed here, in double precision. Larger tiles save more products and round worse:
+which convolutions get tiles, and of which size, is decided elsewhere (`sterna.fast`), by what `tile_choices` estimates
+and by what they do to the model's outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
 
 from sterna.ir.graph import Array, Graph, Node, Value
+from sterna.ops import winograd as minimal
 from sterna.passes.context import PassContext
 from sterna.passes.rewriting import Rewriting
+from sterna.targets.target import Target
 
-#: With at least this many channels on both sides, the transforms cost less than they save.
-CHANNELS = 32
+#: Outputs of a tile along a dimension, for a filter of so many taps there.
+TILES = {1: (1,), 3: (2, 4, 6), 5: (2, 4)}
+#: Of the time of the definition, or of smaller tiles, the least that a tile has to save by the estimate: what that
+#: leaves out counts, and larger tiles round worse.
+LEAST_GAIN = 0.12
+#: Bytes that come from beyond L2 in a cycle.
+FAR_RATE = 8
+#: Places up to which a transform writes each to where it belongs at no further cost, and how many times as long it
+#: takes with more: 64 of them are as many pages as a first-level TLB holds (measured: 6 x 6 takes longer than 4 x 4).
+FEW_PLACES, FAR_APART = 48, 3
+_FLOAT = 4  # bytes
 
-_FILTER = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-#: Rows of B^T: element `first` plus `sign` times element `second`.
-_INPUT = ((0, 2, -1), (1, 2, 1), (2, 1, -1), (1, 3, -1))
-#: Rows of A^T: elements and their signs, the first of them positive.
-_OUTPUT = (((0, 1), (1, 1), (2, 1)), ((1, 1), (2, -1), (3, -1)))
+Tile = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    """Tiles that a convolution may be computed by.
+
+    Args:
+        outputs: of a tile, per spatial dimension.
+        cycles: estimated, of the convolution by such tiles.
+        saved: estimated cycles that it saves.
+    """
+
+    outputs: Tile
+    cycles: float
+    saved: float
 
 
 def applies(context: PassContext) -> bool:
-    """Whether results that are rounded otherwise were asked for."""
-    return context.options.winograd
+    """Whether any convolution is to be computed by tiles."""
+    return bool(context.options.tiles)
 
 
-def winograd(graph: Graph) -> Graph:
-    """The graph with its dense convolutions of 3 x 3 and stride 1 in minimal form, where sizes are constant."""
+def winograd(graph: Graph, tiles: Mapping[str, Tile]) -> Graph:
+    """The graph with convolutions by tiles.
+
+    Args:
+        tiles: outputs of a tile, by the name of the convolution's result.
+    """
     rewriting = Rewriting(graph)
     for node in graph.nodes:
-        weights = _filters(node)
-        if weights is None:
+        weights = filters(node)
+        outputs = tiles.get(node.outputs[0].name) if weights is not None else None
+        if weights is None or outputs is None:
             rewriting.keep(node)
         else:
-            rewriting.substitute(node.output, _Transformed(rewriting, node, weights).result())
+            _by_tiles(rewriting, node, weights, outputs)
     return rewriting.finish()
 
 
-def _filters(node: Node) -> Array | None:
+def filters(node: Node) -> Array | None:
     """The weights of a convolution that has a minimal form."""
-    if node.op != "conv" or node.output.dtype != "float32" or len(node.output.shape) != 4:
+    if node.op != "conv" or node.output.dtype != "float32" or not 3 <= node.output.type.rank <= 4:
         return None
     weights, settings = node.inputs[1], node.attributes
-    if weights is None or weights.data is None or weights.data.shape[:2] != (3, 3) or settings["groups"] != 1:
+    if weights is None or weights.data is None or settings["groups"] != 1 or not node.output.type.is_static:
         return None
-    plain = all(n == 1 for n in (*settings["strides"], *settings["dilations"]))
-    wide = min(weights.data.shape[2:]) >= CHANNELS
-    return weights.data if plain and wide and node.output.type.is_static else None
+    taps = weights.data.shape[:-2]
+    once = all(n == 1 for n in (*settings["strides"], *settings["dilations"]))
+    if not once or not set(taps) <= set(TILES) or set(taps) == {1} or not np.isfinite(weights.data).all():
+        return None
+    return weights.data
 
 
-class _Transformed:
-    """One convolution in the making."""
+def tile_choices(node: Node, target: Target) -> tuple[TileChoice, ...]:
+    """The tiles that are worth it, the smallest first; each of them faster than those before it."""
+    weights = filters(node)
+    if weights is None:
+        return ()
+    *taps, depth, channels = weights.shape
+    batch, *sizes, _ = (int(n) for n in node.output.shape)
+    lanes = target.lanes(32)
+    definition = _stream(prod(taps) * depth, channels, batch * prod(sizes), lanes, target)
+    found: list[TileChoice] = []
+    largest = max(len(TILES[r]) for r in taps)
+    for level in range(largest):
+        outputs = tuple(TILES[r][min(level, len(TILES[r]) - 1)] for r in taps)
+        count = batch * prod(ceil(n / m) for n, m in zip(sizes, outputs, strict=True))
+        places = minimal.places(outputs, taps)
+        cycles = places * _stream(depth, channels, count, lanes, target, places)
+        cycles += count * (ceil(depth / lanes) + ceil(channels / lanes)) * _transform_cycles(outputs, taps, target)
+        between = places * count * (depth + channels) * _FLOAT
+        cycles += max(0.0, between - target.l2_bytes / 2) / FAR_RATE
+        best = min([definition, *(choice.cycles for choice in found)])
+        if cycles <= (1 - LEAST_GAIN) * best:
+            found.append(TileChoice(outputs, cycles, definition - cycles))
+    return tuple(found)
 
-    def __init__(self, rewriting: Rewriting, node: Node, weights: Array):
-        self.rewriting, self.node, self.weights = rewriting, node, weights
-        self.batch, self.height, self.width, self.channels = (int(n) for n in node.output.shape)
-        self.tiles = (-(-self.height // 2), -(-self.width // 2))
 
-    def result(self) -> Value:
-        depth, (down, across) = self.weights.shape[2], self.tiles
-        count = self.batch * down * across
-        x = self.whole_tiles()
-        turned = np.einsum("ai,ijck,bj->abck", _FILTER, self.weights.astype(np.float64), _FILTER)
-        filters = self.rewriting.builder.constant(turned.reshape(16, depth, -1).astype(np.float32), "filters")
-        places = [self.input_place(x, row, column) for row in _INPUT for column in _INPUT]
-        places = [self.add("reshape", place, shape=(1, count, depth)) for place in places]
-        products = self.add("matmul", self.add("concat", *places, axis=0), filters)
-        rows = []
-        apart = (self.batch, down, 1, across, 1, self.channels)
-        for down_sum in _OUTPUT:
-            parts = [self.output_place(products, down_sum, across_sum) for across_sum in _OUTPUT]
-            rows.append(self.add("concat", *(self.add("reshape", part, shape=apart) for part in parts), axis=4))
-        whole = (self.batch, 2 * down, 2 * across, self.channels)
-        y = self.add("reshape", self.add("concat", *rows, axis=2), shape=whole)
-        if (2 * down, 2 * across) != (self.height, self.width):
-            y = self.slice(y, (0, 0, 0, 0), (self.batch, self.height, self.width, self.channels), (1, 1, 1, 1))
-        return y
+def _stream(depth: int, columns: int, rows: int, lanes: int, target: Target, products: int = 1) -> float:
+    """Cycles of a matrix product, of so many that share the caches: for its multiply-adds, for the loads of weights
+    that a tile of rows shares, or to read the weights from beyond L2."""
+    vectors = ceil(columns / lanes)
+    most = max(1, min(rows, target.vector_registers // 2 - 2))
+    steps = depth * vectors
+    arithmetic = steps * rows / target.rate
+    # A tile of r rows and two vectors loads r + 2 times for 2 r multiply-adds.
+    loads = steps * (ceil(rows / most) + rows / 2) / target.loads_per_cycle
+    far = depth * columns * _FLOAT
+    return max(arithmetic, loads, far / FAR_RATE if products * far > target.l2_bytes else 0.0)
 
-    def whole_tiles(self) -> Value:
-        """The input with a further row and column where a tile reaches beyond it."""
-        x = self.rewriting.operands(self.node)[0]
-        assert x is not None
-        after = (0, 2 * self.tiles[0] - self.height, 2 * self.tiles[1] - self.width, 0)
-        if not any(after):
-            return x
-        before: tuple[int, ...] = (0, 0, 0, 0)
-        inner = self.rewriting.made_by(x, "pad")
-        if inner is not None and inner.attributes["mode"] == "constant":
-            # One pad in place of two: what the further ones hold is never seen.
-            (x,) = inner.operands
-            before = inner.attributes["before"]
-            after = tuple(a + b for a, b in zip(after, inner.attributes["after"], strict=True))
-            return self.add("pad", x, before=before, after=after, mode="constant", value=inner.attributes["value"])
-        return self.add("pad", x, before=before, after=after, mode="constant", value=0.0)
 
-    def input_place(self, x: Value, row: tuple[int, int, int], column: tuple[int, int, int]) -> Value:
-        """One of the 16 places of B^T d B, for all tiles."""
-        depth, (down, across) = self.weights.shape[2], self.tiles
+def _transform_cycles(outputs: Tile, taps: list[int], target: Target) -> float:
+    """Cycles that a transform of one tile takes for a vector of channels: sums along every dimension, loads and stores,
+    more of them where registers do not hold all places."""
+    inputs = [m + r - 1 for m, r in zip(outputs, taps, strict=True)]
+    places = prod(inputs)
+    sums = sum(places * max(0, n - 2) / 2 for n in inputs)
+    moved = 2 * places * (2 if places > target.vector_registers else 1)
+    return (sums / target.rate + moved) * (FAR_APART if places > FEW_PLACES else 1)
 
-        def element(i: int, j: int) -> Value:
-            return self.slice(x, (0, i, j, 0), (self.batch, down, across, depth), (1, 2, 2, 1))
 
-        def along(i: int) -> Value:
-            first, second, sign = column
-            return self.add("add" if sign > 0 else "sub", element(i, first), element(i, second))
+def _by_tiles(rewriting: Rewriting, node: Node, weights: Array, outputs: Tile) -> None:
+    taps = weights.shape[:-2]
+    settings: dict[str, Any] = {"outputs": outputs, "taps": taps}
+    turned = minimal.filter_places(weights, outputs).astype(np.float32)
+    builder = rewriting.builder
+    x = _whole_tiles(rewriting, node, outputs)
+    inputs = builder.add("winograd_input", x, sources=node.sources, **settings)
+    filters_ = builder.constant(turned, f"{node.output.name}.places")
+    products = builder.add("matmul", inputs, filters_, sources=node.sources)
+    rewriting.emit(node, "winograd_output", products, sizes=node.output.shape[:-1], **settings)
 
-        first, second, sign = row
-        return self.add("add" if sign > 0 else "sub", along(first), along(second))
 
-    def output_place(
-        self, products: Value, down_sum: Sequence[tuple[int, int]], across_sum: Sequence[tuple[int, int]]
-    ) -> Value:
-        """One of the four outputs of every tile: of A^T m A."""
-        (down, across), count = self.tiles, self.batch * self.tiles[0] * self.tiles[1]
-        total: Value | None = None
-        for i, one in down_sum:
-            for j, other in across_sum:
-                place = self.slice(products, (4 * i + j, 0, 0), (1, count, self.channels), (1, 1, 1))
-                term = self.add("reshape", place, shape=(self.batch, down, across, self.channels))
-                total = term if total is None else self.add("add" if one * other > 0 else "sub", total, term)
-        assert total is not None
-        return total
-
-    def slice(self, x: Value, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> Value:
-        return self.add("slice", x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
-
-    def add(self, op: str, *operands: Value, **attributes: Any) -> Value:
-        return self.rewriting.builder.add(op, *operands, sources=self.node.sources, **attributes)
+def _whole_tiles(rewriting: Rewriting, node: Node, outputs: Tile) -> Value:
+    """The input with further elements where the last tiles reach beyond it: nothing that is kept depends on them."""
+    x = rewriting.operands(node)[0]
+    assert x is not None
+    sizes = [int(n) for n in node.output.shape[1:-1]]
+    after = (0, *(-size % m for size, m in zip(sizes, outputs, strict=True)), 0)
+    if not any(after):
+        return x
+    before: tuple[int, ...] = (0,) * len(after)
+    inner = rewriting.made_by(x, "pad")
+    settings = {} if inner is None else inner.attributes
+    if inner is not None and settings["mode"] == "constant" and np.isfinite(settings["value"]):
+        # One pad in place of two.
+        (x,) = inner.operands
+        before = settings["before"]
+        after = tuple(a + b for a, b in zip(after, settings["after"], strict=True))
+        value = settings["value"]
+    else:
+        value = 0.0
+    return rewriting.builder.add("pad", x, before=before, after=after, mode="constant", value=value)

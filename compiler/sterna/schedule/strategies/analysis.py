@@ -93,6 +93,11 @@ def inline_elementwise(s: Schedule, keep: Sequence[str] = ()) -> None:
 
 def expanded_loads(s: Schedule, body: Expr, through: bool = False) -> tuple[Load, ...]:
     """Loads of a body after inlining; also `through` stages that are stored but do not reduce."""
+    return E.loads(expanded(s, body, through))
+
+
+def expanded(s: Schedule, body: Expr, through: bool = False) -> Expr:
+    """A body after inlining; also `through` stages that are stored but do not reduce."""
 
     def expand(e: Expr) -> Expr:
         def rule(node: Expr) -> Expr | None:
@@ -106,7 +111,7 @@ def expanded_loads(s: Schedule, body: Expr, through: bool = False) -> tuple[Load
 
         return E.rewrite(e, rule)
 
-    return E.loads(expand(body))
+    return expand(body)
 
 
 def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[Int]]) -> int | None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import lcm, prod
+
+from sterna.ir.integer import Int, Mod
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
+    expanded,
     expanded_loads,
     inline_elementwise,
     product,
@@ -13,9 +18,12 @@ from sterna.schedule.strategies.analysis import (
     stride_of,
 )
 from sterna.schedule.strategies.tasks import make_tasks, shared, wanted_tasks
+from sterna.te import expr as E
 from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel
 
+#: Copies of a body that are written out so that each computes what it chooses.
+MOST_COPIES = 64
 #: The most squares of a transpose that are made one after the other along the rows that are read.
 IN_A_ROW = 8
 
@@ -35,6 +43,9 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
     """Vectors along the last axis; blocks of the others as tasks."""
     axes = s.stages[out].tensor.axes
     lanes = context.lanes(s.kernel)
+    if steps := choosing_axes(s, out):
+        choose_apart(s, out, steps, lanes, context, alone)
+        return
     if lanes > 1 and (across := _transposed(s, out, context)):
         _square_tiles(s, out, across, lanes, context, alone)
         return
@@ -53,6 +64,55 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
         s.vectorize(out, lane)
     elif 1 < width <= 4:
         s.unroll(out, last)
+
+
+def choosing_axes(s: Schedule, out: str) -> dict[str, int]:
+    """The axes, but for the last, whose position chooses among several values, and after how many steps the choice is
+    the same again; none where that would be too many copies of the body."""
+    axes = s.stages[out].tensor.axes
+    found: dict[str, int] = {}
+    for index in choices(s, out):
+        for axis in (a for a in axes[:-1] if a in index.symbols()):
+            if not axis.extent.is_const:
+                return {}
+            repeats = [atom.divisor for atom in index.atoms() if isinstance(atom, Mod) and atom.value == axis.var]
+            step = repeats[0] if len(repeats) == 1 and index.symbols() == {axis} else size(axis.extent)
+            found[axis.name] = lcm(found.get(axis.name, 1), min(step, size(axis.extent)))
+    return found if 1 < prod(found.values()) <= MOST_COPIES else {}
+
+
+def choices(s: Schedule, stage: str) -> list[Int]:
+    """The positions that a stage compares with a number to choose among values, those of inlined stages included."""
+    conditions = (n.condition for n in E.walk(expanded(s, s.stages[stage].body)) if isinstance(n, E.Select))
+    equal = (c for c in conditions if isinstance(c, E.Compare) and c.op == "eq")
+    return list(dict.fromkeys(c.a.index for c in equal if isinstance(c.a, E.IndexValue) and isinstance(c.b, E.Const)))
+
+
+def choose_apart(s: Schedule, out: str, steps: Mapping[str, int], lanes: int, context: Context, alone: bool) -> None:
+    """A body for every choice, one after the other within a vector of the last axis: what several of them need is
+    computed once."""
+    axes = s.stages[out].tensor.axes
+    outer, inner = [], []
+    for axis in axes[:-1]:
+        step = steps.get(axis.name, 1)
+        if step == size(axis.extent):
+            inner.append(axis.name)
+        elif step > 1:
+            around, within = s.split(out, axis.name, step)
+            outer.append(around)
+            inner.append(within)
+        else:
+            outer.append(axis.name)
+    vectors, lane = s.split(out, axes[-1].name, lanes)
+    s.reorder(out, *outer, vectors, *inner, lane)
+    if alone:
+        # Every element is a few operations, and stored.
+        cycles = 4 * product([a.extent for a in axes]) // lanes
+        make_tasks(s, out, [*outer, vectors], cycles, context)
+    for name in inner:
+        s.unroll(out, name)
+    if lanes > 1 and size(axes[-1].extent) > 1:
+        s.vectorize(out, lane)
 
 
 def _transposed(s: Schedule, out: str, context: Context) -> str:
