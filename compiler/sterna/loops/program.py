@@ -35,10 +35,25 @@ class Stmt:
         new.__dict__.update(self.__dict__, **fields)
         return new
 
+    def inside(self) -> tuple[Stmt, ...]:
+        """Statements directly inside it."""
+        return ()
+
+    def computes(self) -> Expr | None:
+        """The value that it computes itself, apart from positions."""
+        return None
+
+    def places(self) -> tuple[Int, ...]:
+        """The positions that it holds itself, apart from those inside its value."""
+        return ()
+
 
 @dataclass(frozen=True, eq=False)
 class Seq(Stmt):
     stmts: tuple[Stmt, ...]
+
+    def inside(self) -> tuple[Stmt, ...]:
+        return self.stmts
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +71,12 @@ class For(Stmt):
     width: int | None = None
     start: Int = ZERO
 
+    def inside(self) -> tuple[Stmt, ...]:
+        return (self.body,)
+
+    def places(self) -> tuple[Int, ...]:
+        return (self.start, self.extent)
+
 
 @dataclass(frozen=True, eq=False)
 class If(Stmt):
@@ -66,6 +87,12 @@ class If(Stmt):
     then: Stmt
     otherwise: Stmt | None = None
 
+    def inside(self) -> tuple[Stmt, ...]:
+        return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
+
+    def places(self) -> tuple[Int, ...]:
+        return (self.index, self.limit)
+
 
 @dataclass(frozen=True, eq=False)
 class Branch(Stmt):
@@ -74,6 +101,12 @@ class Branch(Stmt):
     condition: Expr
     then: Stmt
     otherwise: Stmt | None = None
+
+    def inside(self) -> tuple[Stmt, ...]:
+        return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
+
+    def computes(self) -> Expr:
+        return self.condition
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +122,9 @@ class LetIndex(Stmt):
     symbol: Symbol
     value: Int
 
+    def places(self) -> tuple[Int, ...]:
+        return (self.value,)
+
 
 @dataclass(frozen=True, eq=False)
 class Let(Stmt):
@@ -96,6 +132,9 @@ class Let(Stmt):
 
     variable: Variable
     value: Expr
+
+    def computes(self) -> Expr:
+        return self.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +148,9 @@ class Declare(Stmt):
 class Assign(Stmt):
     variable: Variable
     value: Expr
+
+    def computes(self) -> Expr:
+        return self.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +172,12 @@ class Store(Stmt):
     active: int | None = None
     rows: int = 0
     pitch: int = 0
+
+    def computes(self) -> Expr:
+        return self.value
+
+    def places(self) -> tuple[Int, ...]:
+        return (self.index,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +201,9 @@ class Tiles(Stmt):
         """The memory that the hardware is configured by."""
         assert self.intrinsic.tiles is not None
         return self.intrinsic.tiles.configuration(self.shapes)
+
+    def inside(self) -> tuple[Stmt, ...]:
+        return (self.body,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,12 +245,18 @@ class Instruction(Stmt):
         """What it reads from memory beside the result, which it may read, too."""
         return tuple(o for o in self.operands if isinstance(o, Slice))
 
+    def places(self) -> tuple[Int, ...]:
+        return (self.result.start, *(s.start for s in self.slices))
+
 
 @dataclass(frozen=True, eq=False)
 class Require(Stmt):
     """Leaves the kernel with the status KERNEL_FAILED where a bool does not hold."""
 
     value: Expr
+
+    def computes(self) -> Expr:
+        return self.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +279,9 @@ class Copy(Stmt):
     elements: int
     asynchronous: bool = False
     group: int = 0
+
+    def places(self) -> tuple[Int, ...]:
+        return (self.to, self.at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,13 +369,7 @@ def members(stmt: Stmt) -> tuple[Stmt, ...]:
 
 def children(stmt: Stmt) -> tuple[Stmt, ...]:
     """Statements directly inside one."""
-    if isinstance(stmt, Seq):
-        return stmt.stmts
-    if isinstance(stmt, (For, Tiles)):
-        return (stmt.body,)
-    if isinstance(stmt, (If, Branch)):
-        return (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
-    return ()
+    return stmt.inside()
 
 
 def walk(stmt: Stmt) -> Iterator[Stmt]:
@@ -324,7 +378,7 @@ def walk(stmt: Stmt) -> Iterator[Stmt]:
     while pending:
         each = pending.pop()
         yield each
-        if inside := children(each):
+        if inside := each.inside():
             pending += inside[::-1]
 
 
@@ -341,17 +395,7 @@ def map_children(stmt: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
 
 def positions_of(stmt: Stmt) -> tuple[Int, ...]:
     """The positions that a statement holds itself, apart from those inside its value."""
-    if isinstance(stmt, Store):
-        return (stmt.index,)
-    if isinstance(stmt, Copy):
-        return (stmt.to, stmt.at)
-    if isinstance(stmt, Instruction):
-        return (stmt.result.start, *(s.start for s in stmt.slices))
-    if isinstance(stmt, LetIndex):
-        return (stmt.value,)
-    if isinstance(stmt, For):
-        return (stmt.start, stmt.extent)
-    return (stmt.index, stmt.limit) if isinstance(stmt, If) else ()
+    return stmt.places()
 
 
 def positions(stmt: Stmt) -> Iterator[Int]:
@@ -399,9 +443,7 @@ def touched(stmt: Stmt) -> Iterator[Buffer]:
 
 def value_of(stmt: Stmt) -> Expr | None:
     """The value a statement computes itself, apart from positions."""
-    if isinstance(stmt, Branch):
-        return stmt.condition
-    return stmt.value if isinstance(stmt, (Let, Assign, Store, Require)) else None
+    return stmt.computes()
 
 
 def with_value(stmt: Stmt, value: Expr) -> Stmt:
@@ -427,10 +469,10 @@ def loads(stmt: Stmt) -> Iterator[Load]:
 
 def own_loads(stmt: Stmt) -> Iterator[Load]:
     """The loads of a statement itself, not those of the statements inside it."""
-    value = value_of(stmt)
+    value = stmt.computes()
     if value is not None:
         yield from E.loads(value)
-    for index in positions_of(stmt):
+    for index in stmt.places():
         for computed in index.expressions():
             yield from E.loads(computed)
 

@@ -120,7 +120,15 @@ class Expr:
         """The same operation on other operands, with as many lanes as they have."""
         if not self.OPERANDS:
             return self
-        return self.changed(**dict(zip(self.OPERANDS, children, strict=True)), lanes=children[-1].lanes)
+        new = object.__new__(type(self))
+        values = new.__dict__
+        values.update(self.__dict__)
+        for kept in _REMEMBERED:
+            values.pop(kept, None)
+        values.update(zip(self.OPERANDS, children, strict=True))
+        values["lanes"] = children[-1].lanes
+        new.__post_init__()
+        return new
 
     def changed(self: E, **fields: Any) -> E:
         """The node with other values in some fields: `dataclasses.replace`, and half of what lowering spends its time
