@@ -3,6 +3,7 @@
     ci/bench                                    # thirteen networks, 1 and 2 threads: Sterna, ONNX Runtime, OpenVINO
     ci/bench --peers all mobilenet_v2 null      # every peer; those that cannot be installed here are reported
     ci/bench --layers resnet50 model.onnx       # Sterna alone, by kernel
+    ci/bench --compile mobilenet_v2             # how long compiling takes, without caches, and how much memory
     ci/bench --int8                             # integer networks, LiteRT too
     ci/bench --architectures                    # over a hundred networks of torchvision, timm and transformers; an hour
     ci/bench architectures-int8                 # six of them, quantized
@@ -27,8 +28,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from architectures import ARCHITECTURES, ARCHITECTURES_INT8
+from compiling import COLUMNS, ROUNDS, compilation, rows
 from environments import Environments
 from integers import INTEGERS
 from layers import measure
@@ -37,6 +40,7 @@ from models import COUNTED, NETWORKS, Model, Models, groups
 from operators import OPERATORS
 from peers import ENGINES
 from protocol import WRONG, WRONG_INTEGER, Bench, Settings
+from sterna.codegen.generators import GENERATORS
 from sterna.errors import Diagnostic, SternaError
 from tables import behind, by_family, by_layer, latency, problems, start
 
@@ -79,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=8, metavar="N", help="turns of every peer: 8")
     parser.add_argument("--turn-ms", type=float, default=150.0, metavar="MS", help="of a turn: 150")
     parser.add_argument("--layers", action="store_true", help="Sterna alone, a table of the kernels of each model")
+    parser.add_argument("--compile", action="store_true", help="how long compiling takes, by generator, and memory")
     parser.add_argument(
         "--work",
         type=Path,
@@ -155,6 +160,9 @@ def _run(arguments: argparse.Namespace) -> None:
                 layers = measure(model.file, models.inputs(model), threads)
                 console.print(by_layer(model.label, layers, limits(threads)))
         return
+    if arguments.compile:
+        _compile(found, console, arguments)
+        return
     _compare(found, Bench(folder, environments, models, settings), console, arguments)
 
 
@@ -184,6 +192,24 @@ def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: 
         console.print(start(results))
     for line in problems(results):
         console.print(line, markup=False)
+
+
+def _compile(found: Sequence[Model], console: Console, arguments: argparse.Namespace) -> None:
+    """Compiles the models by both generators and prints the table."""
+    results = []
+    for model in found:
+        for generator in GENERATORS:
+            print(f"{model.label} by {generator} ...", file=sys.stderr, flush=True)
+            results.append((model.label, generator, compilation(model.file, generator)))
+            if arguments.json is not None:
+                records = [
+                    (label, name, each if isinstance(each, str) else vars(each)) for label, name, each in results
+                ]
+                arguments.json.write_text(json.dumps(records, indent=1))
+    table = Table(*COLUMNS, title=f"compiling without caches, the fastest of {ROUNDS}")
+    for row in rows(results):
+        table.add_row(*row)
+    console.print(table)
 
 
 def main() -> None:

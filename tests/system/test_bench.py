@@ -282,3 +282,20 @@ def test_a_reference_case_is_taken_where_there_is_one(module: Callable[[str], An
         np.testing.assert_array_equal(arrays["out:0"], x)
     with np.load(kept.arrays(models.Model("drawn", tmp_path / "neg.onnx"))) as arrays:
         np.testing.assert_array_equal(arrays["out:0"], -arrays["in:x"])
+
+
+def test_compiling_is_measured(module: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "compiler"))
+    compiling, digits = module("compiling"), ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
+    found = compiling.compilation(digits, "llvm", rounds=1)
+    assert found.kernels == 7
+    assert found.python > 0
+    assert found.memory > 0
+    assert found.params > 10_000
+    assert found.reach == 0.5 + 7 * 0.025
+    missing = compiling.compilation(digits.with_name("none.onnx"), "llvm", rounds=1)
+    table = compiling.rows([("digits", "llvm", found), ("none", "llvm", missing)])
+    assert {len(row) for row in table} == {len(compiling.COLUMNS)}
+    assert "cannot be read" in missing
+    slow = compiling.Compilation(9.0, 8.0, 1.0, 10, 1, 1)
+    assert compiling.rows([("slow", "c", slow)])[0][3] == "0.75 s  over"
