@@ -62,6 +62,7 @@ CASES = (
     ((3, 3), (2, 1), (1, 1), (8, 5)),
     ((4,), (3,), (1,), (13,)),
     ((3, 2, 3), (2, 2, 2), (1, 0, 1), (4, 6, 5)),
+    ((8,), (4,), (2,), (21,)),
 )
 
 
@@ -90,6 +91,13 @@ def test_only_padded_weights_are_worth_it() -> None:
         transposed((3, 3), (2, 2), (1, 1), (8, 8), constant=False),
     ):
         assert phases(case[0]).nodes == case[0].nodes
+
+
+def test_many_phases_of_a_row_are_apart() -> None:
+    """Of the outputs side by side in a tile, few would read the same weights."""
+    many, short = transposed((8,), (4,), (2,), (64,)), transposed((8,), (4,), (2,), (12,))
+    assert [node.op for node in phases(many[0]).nodes].count("conv") == 4
+    assert phases(short[0]).nodes == short[0].nodes
 
 
 def test_small_ones_stay_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,8 @@ def on_planes(graph: Graph, target: str = "x86-64-v4") -> bool:
         ((6, 18), {"groups": 6, "behind": "scale"}),
         ((1, 9), {}),
         ((8, 3), {"rate": 2, "width": 48}),
+        ((2, 24), {"kernel": 4, "stride": 2, "width": 66}),
+        ((1, 24), {"kernel": 2, "stride": 2, "width": 81}),
     ],
 )
 def test_planes_are_convolved_where_they_lie(

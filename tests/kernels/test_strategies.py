@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Value
 from sterna.passes.widen_halves import widen_halves
+from sterna.schedule.strategies.contraction import tile_shape
 from sterna.schedule.strategies.tasks import even_group
 from sterna.targets.description import host
 from sterna.targets.target import Target
@@ -59,6 +60,14 @@ def test_compiled_equals_interpreted(kind: str, family: Callable[[Kernels], Valu
                     check(bundle.run(feeds), expected)
 
     run()
+
+
+def test_tiles_share_what_does_not_stay_in_l2() -> None:
+    """Three rows keep the multipliers as busy as nine, but read a panel of 1.2 MB three times as often."""
+    deep, flat = (
+        tile_shape((198,), 3, depth, 32, 2.0, 2.0, 16, (1 << 30, 3), l2_bytes=1 << 20) for depth in (6144, 64)
+    )
+    assert deep == flat == (9, 3)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ from sterna.passes.rewriting import Rewriting
 MOST_LEFT = 0.8
 #: Products from which on a kernel's call does not count.
 LEAST_PRODUCTS = 1 << 18
+#: Phases along a row from which on they are better apart: of neighbours in a tile, few read the same weights.
+MANY_PHASES = 4
 #: Phases, each of which is a kernel.
 MOST_PHASES = 9
 
@@ -56,9 +58,13 @@ def _weights(node: Node) -> Array | None:
     strides = settings["strides"]
     if weights is None or not np.isfinite(weights).all() or prod(strides) > MOST_PHASES:
         return None
-    of_all = [_of_phase(weights, phase, strides) for phase in product(*map(range, strides))]
     whole = int(node.output.type.elements) * weights.shape[-2] * (weights[..., 0, 0].size // prod(strides))
-    return weights if sum(w.size for w in of_all) <= MOST_LEFT * weights.size and whole >= LEAST_PRODUCTS else None
+    if whole < LEAST_PRODUCTS:
+        return None
+    if strides[-1] >= MANY_PHASES and int(node.output.shape[-2]) >= MANY_PHASES * strides[-1]:
+        return weights
+    of_all = [_of_phase(weights, phase, strides) for phase in product(*map(range, strides))]
+    return weights if sum(w.size for w in of_all) <= MOST_LEFT * weights.size else None
 
 
 def _of_phase(weights: Array, phase: Sequence[int], strides: Sequence[int]) -> Array:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from sterna.ir.graph import Graph, Node, Value
+from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.ops import operator
 from sterna.passes.layout import NEAR, Held, LayoutRewriting, Order, channels_first, inverse
 from sterna.passes.padded import mostly_padding
@@ -52,14 +53,45 @@ class _Planes(LayoutRewriting):
         rank = x.type.rank
         image = self.builder.reshape(held[0], (x.shape[0], x.shape[-1], *x.shape[1:-1]))
         taps = w.data.transpose(rank - 2, *range(rank - 2), rank - 1)
-        weights = self.builder.constant(np.ascontiguousarray(taps), w.name)
         name = self.builder.name(f"{node.output.name}.channels_first")
-        settings = node.attributes
+        settings = dict(node.attributes)
+        if self.is_spread(node):
+            image, taps, settings = self.spread(image, taps, node)
+        weights = self.builder.constant(np.ascontiguousarray(taps), w.name)
         whole = self.builder.add(
             "conv_planes", image, weights, sources=node.sources, name=node.name, result=name, **settings
         )
         self.held[node.output] = (whole, channels_first(rank))
         return True
+
+    def spread(self, image: Value, taps: Array, node: Node) -> tuple[Value, Array, dict[str, Any]]:
+        """A row's positions by their remainder of the stride as channels: what neighbouring outputs read lies side by
+        side then. `taps`: (channels, spatial..., outputs)."""
+        settings, rank = node.attributes, node.output.type.rank
+        stride, length = settings["strides"][-1], int(taps.shape[-2])
+        needed = (int(node.output.shape[-2]) - 1) * stride + length
+        batch, channels, *rows, width = image.shape
+        sources = node.sources
+        if needed != width:
+            sizes = (batch, channels, *rows, needed)
+            image = self.builder.add(
+                "slice", image, starts=(0,) * rank, sizes=sizes, steps=(1,) * rank, sources=sources
+            )
+        image = self.builder.reshape(image, (batch, channels, *rows, needed // stride, stride), sources=sources)
+        image = self.builder.transpose(image, (0, 1, rank, *range(2, rank)), sources=sources)
+        image = self.builder.reshape(image, (batch, channels * stride, *rows, needed // stride), sources=sources)
+        apart = taps.reshape(*taps.shape[:-2], length // stride, stride, taps.shape[-1])
+        order = (0, rank - 1, *range(1, rank - 1), rank)
+        spread = apart.transpose(order).reshape(-1, *taps.shape[1:-2], length // stride, taps.shape[-1])
+        return image, spread, {**settings, "strides": (*settings["strides"][:-1], 1)}
+
+    def is_spread(self, node: Node) -> bool:
+        """Whether the positions that outputs read can be dealt out by their remainder of the stride, none of which is
+        missing a tap; of one group, as its channels become those of the remainders."""
+        settings, (_, w) = node.attributes, node.operands
+        stride = settings["strides"][-1]
+        whole = int(w.shape[-3]) % stride == 0 and settings["dilations"][-1] == 1
+        return bool(stride > 1 and whole and settings["groups"] == 1)
 
     def on_planes(self, node: Node, x: Held) -> bool:
         if node.op != "conv":
@@ -75,8 +107,7 @@ class _Planes(LayoutRewriting):
         x, w = node.operands
         if w.data is None or not x.type.is_static:
             return False
-        depthwise = int(w.shape[-2]) == 1 and node.attributes["groups"] > 1
-        if node.attributes["strides"][-1] > (NEAR if depthwise else 1):
+        if not self.is_spread(node) and node.attributes["strides"][-1] > (NEAR if is_depthwise(node) else 1):
             return False
         return self.lies_first(node) and self.wanted_first(node.output) and self.is_faster(node)
 
@@ -110,7 +141,7 @@ class _Planes(LayoutRewriting):
         channels, row = int(y.shape[-1]), int(y.shape[-2])
         if all(size == 1 for size in (*w.shape[:-2], *node.attributes["strides"])):
             row = int(y.type.elements) // (int(y.shape[0]) * channels)  # positions of rows are one axis
-        depthwise = int(w.shape[-2]) == 1
+        depthwise = is_depthwise(node)
         groups = 1 if depthwise else node.attributes["groups"]
         elements = int(y.type.elements)
         products = elements * math.prod(int(n) for n in w.shape[:-1])
@@ -118,12 +149,18 @@ class _Planes(LayoutRewriting):
         last = products / channels * groups * self.vectors(channels // groups) + TRANSPOSED * moved
         # One channel's window shares what it loads with the rows beside it, if there are any next to one another.
         loads = 2 if depthwise and (node.attributes["strides"][-1] > 1 or y.type.rank == 3) else 1
-        return loads * products / row * self.vectors(row) <= last
+        first = loads * products / row * self.vectors(row)
+        return first + (TRANSPOSED * int(x.type.elements) if self.is_spread(node) else 0) <= last
 
     def vectors(self, elements: int) -> float:
         """Vectors that so many elements in a row take the time of."""
         whole, rest = divmod(elements, self.target.lanes(32))
         return whole + PART * rest.bit_count()
+
+
+def is_depthwise(node: Node) -> bool:
+    """Whether every channel is convolved by itself."""
+    return int(node.operands[1].shape[-2]) == 1 and node.attributes["groups"] > 1
 
 
 def is_transpose(node: Node, order: Order) -> bool:

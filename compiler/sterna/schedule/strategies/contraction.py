@@ -47,6 +47,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Tiles that read a panel of weights from which on it is widened for all of them, and not in each.
 TILES_OF_A_PANEL = 4
+#: Bytes that come from behind L2 in a cycle.
+L3_RATE = 16
 #: Of L2, what a widened panel may take.
 SHARE_OF_L2 = 0.75
 
@@ -192,6 +194,7 @@ def register_tile(
         context.target.loads_per_cycle,
         lanes,
         most or (rows_in_cache(contraction, context) if contraction.rows else 1, vectors),
+        context.target.l2_bytes if context.target.l1_bytes else 0,
     )
     return RegisterTile(rows, vectors, lanes)
 
@@ -277,7 +280,7 @@ def contraction_of(stage: Tensor, kernel: Kernel, context: Context) -> Contracti
         # Of a batch, every product has its own right operand: rows of a tile share theirs.
         batch = tuple(a for a in rows if any(a in i.symbols() for i in right.indices))
         shared = tuple(a for a in rows if a not in batch)
-        if batch and not shared and _is_window(right, batch, stage.reduction.axes):
+        if batch and not shared and not packable and _is_window(right, batch, stage.reduction.axes):
             continue
         return Contraction(stage, left, right, columns, (*batch, *shared), stage.reduction.axes, picked)
     return None
@@ -369,13 +372,16 @@ def tile_shape(
     loads: float,
     lanes: int,
     most: tuple[int, int],
+    l2_bytes: int = 0,
 ) -> tuple[int, int]:
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
     in parts of so many.
 
-    A step of the reduction is bound by its multiply-adds (`rate` per cycle) or by its loads (`loads` per cycle); a tile
-    costs a few cycles to begin and to store.
+    A step of the reduction is bound by its multiply-adds (`rate` per cycle), by its loads (`loads` per cycle), or, where
+    a panel of the right operand does not stay in L2 until the next tile, by the rate of what lies behind; a tile costs a
+    few cycles to begin and to store.
     """
+    vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
     for nv in range(1, min(vectors, 8, most[1]) + 1):
         for mr in range(1, min(max(rows), registers, most[0]) + 1):
@@ -385,8 +391,10 @@ def tile_shape(
             for m, many_m in ((mr, sum(n // mr for n in rows)), *((n % mr, 1) for n in rows)):
                 for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
                     if m and n and many_m and many_n:
+                        far = l2_bytes and depth * nv * vector > l2_bytes
                         # Fewer than eight accumulators leave the pipeline waiting for each sum (latency 4, two ports).
                         step = max(m * n / rate, (m + n) / loads, 4.0 if lanes > 1 else 1.0)
+                        step = max(step, n * vector / L3_RATE) if far else step
                         cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
             if best is None or cost < best[0] * 0.999:
                 best = (cost, mr, nv)
