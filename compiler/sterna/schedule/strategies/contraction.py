@@ -377,9 +377,9 @@ def tile_shape(
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
     in parts of so many.
 
-    A step of the reduction is bound by its multiply-adds (`rate` per cycle), by its loads (`loads` per cycle), or, where
-    a panel of the right operand does not stay in L2 until the next tile, by the rate of what lies behind; a tile costs a
-    few cycles to begin and to store.
+    A step of the reduction is bound by its multiply-adds (`rate` per cycle), its loads (`loads` per cycle) or, where a
+    panel of the right operand does not stay in L2 until the next tile, by the rate of what lies behind. A tile costs
+    a few cycles to begin and to store.
     """
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
