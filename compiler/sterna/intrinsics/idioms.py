@@ -81,8 +81,22 @@ def _fused() -> Iterable[Idiom]:
 
 def _extrema() -> Iterable[Idiom]:
     """Extrema that are NaN where an operand is: instructions of ARM and WebAssembly. x86 gives the second operand then,
-    which clang does not see in a comparison of C."""
+    which clang does not see in a comparison of C. WebAssembly's pmin and pmax, one instruction of x86 where its own min and
+    max are eight, give the first: all bits set, where the second is none, is not a number either."""
     for operation in ("minimum", "maximum"):
+        short = f"p{operation[:3]}"
+        for dtype, name, lanes in (("float32", "f32x4", 4), ("float64", "f64x2", 2)):
+            mask = f"i{name[1:]}"
+            yield Idiom(
+                operation, dtype, lanes, (("simd128",),),
+                c=f"($T)(({mask})__builtin_wasm_{short}_{name}($a, $b) | ({mask})($b != $b))",
+                llvm=(
+                    f"one = call {{T}} @llvm.wasm.{short}.{{S}}({{T}} {{a}}, {{T}} {{b}})",
+                    "none = fcmp uno {T} {b}, {b}",
+                    f"r = select <{lanes} x i1> {{none}}, {{T}} {{b}}, {{T}} {{one}}",
+                ),
+                parts=True,
+            )  # fmt: skip
         for dtype in ("float32", "float64"):
             yield Idiom(
                 operation, dtype, 0, (("aarch64",), ("wasm32",)),
