@@ -44,6 +44,7 @@ from sterna.passes.phases import phases
 from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weights, schedule_kernels
 from sterna.passes.planes import planes
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
+from sterna.passes.separate_pools import separate_pools
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
 from sterna.passes.tabulate import tabulate
 from sterna.passes.views import plan_views
@@ -167,6 +168,7 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("multiply-by-reciprocals", multiply_by_reciprocals),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
     graph_pass("phases", phases),
+    graph_pass("separate-pools", separate_pools),
     Pass(
         "winograd", _winograd, (("winograd", print_graph),), verify_graph, minimal_filtering.applies, over_graphs=True,
     ),

@@ -23,6 +23,7 @@ from sterna.passes.hoist_elementwise import hoist_elementwise
 from sterna.passes.layout import layout
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
+from sterna.passes.separate_pools import separate_pools
 from sterna.passes.views import plan_views
 from sterna.passes.winograd import tile_choices, winograd
 from sterna.pipeline import PIPELINE, STAGES, optimize
@@ -232,6 +233,39 @@ def test_divisions_whose_rounding_is_lost_are_multiplications() -> None:
     assert Counter(ops(changed)) == Counter(ops(graph)) - Counter({"div": 1}) + Counter({"mul": 1})
     assert ops(changed)[0] == "mul"
     same(graph, changed)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "strides", "dilations"),
+    [
+        ((1, 24, 20, 3), (5, 5), (1, 1), (1, 1)),
+        ((2, 20, 24, 2), (9, 7), (2, 1), (1, 2)),
+        ((1, 9, 9, 9, 2), (4, 4, 4), (1, 1, 1), (1, 1, 1)),
+        ((1, 20, 3, 20, 2), (5, 1, 5), (1, 1, 1), (1, 1, 1)),
+    ],
+)
+def test_large_windows_are_taken_one_axis_after_the_other(
+    shape: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]
+) -> None:
+    b, x = start(*shape)
+    graph = finish(b, x, b.add("max_pool", x, kernel=kernel, strides=strides, dilations=dilations))
+    changed = separate_pools(graph)
+    axes = sum(size > 1 for size in kernel)
+    assert ops(changed) == ["max_pool"] * axes
+    assert changed.outputs[0].shape == graph.outputs[0].shape
+    data = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    data.flat[data.size // 2], data.flat[0] = np.nan, -np.inf
+    (before,), (after,) = (interpret(each, {x.name: data}).values() for each in (graph, changed))
+    np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides"), [((3, 3), (1, 1)), ((3, 3), (2, 2)), ((1, 9), (1, 1)), ((1, 5), (2, 1))]
+)
+def test_small_windows_stay_whole(kernel: tuple[int, int], strides: tuple[int, int]) -> None:
+    b, x = start(1, 30, 30, 4)
+    graph = finish(b, x, b.add("max_pool", x, kernel=kernel, strides=strides, dilations=(1, 1)))
+    assert ops(separate_pools(graph)) == ["max_pool"]
 
 
 @pytest.mark.parametrize("tile", [2, 4, 6])

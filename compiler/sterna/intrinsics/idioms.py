@@ -81,8 +81,8 @@ def _fused() -> Iterable[Idiom]:
 
 def _extrema() -> Iterable[Idiom]:
     """Extrema that are NaN where an operand is: instructions of ARM and WebAssembly. x86 gives the second operand then,
-    which clang does not see in a comparison of C. WebAssembly's pmin and pmax, one instruction of x86 where its own min and
-    max are eight, give the first: all bits set, where the second is none, is not a number either."""
+    which clang does not see in a comparison of C. WebAssembly's pmin and pmax, one instruction of x86 where its own min
+    and max are eight, give the first: all bits set, where the second is NaN, is NaN too."""
     for operation in ("minimum", "maximum"):
         short = f"p{operation[:3]}"
         for dtype, name, lanes in (("float32", "f32x4", 4), ("float64", "f64x2", 2)):
