@@ -7,6 +7,7 @@ row. The result is the same to the last bit: an extreme does not depend on the o
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from sterna.ir.graph import Graph, Node
 from sterna.passes.rewriting import Rewriting
@@ -35,7 +36,7 @@ def separate_pools(graph: Graph) -> Graph:
     return rewriting.finish()
 
 
-def _along(node: Node, axis: int) -> dict[str, tuple[int, ...]]:
+def _along(node: Node, axis: int) -> dict[str, Any]:
     """The window's attributes along one spatial axis; those of a window of one element along the others."""
     return {name: tuple(n if i == axis else 1 for i, n in enumerate(node.attributes[name])) for name in _ATTRIBUTES}
 
@@ -60,4 +61,4 @@ def _pays(node: Node) -> bool:
     for axis in axes:
         sizes[axis] = int(node.output.shape[1 + axis])
         parts += prod(sizes) * (kernel[axis] + (BETWEEN if axis != axes[-1] else 0))
-    return parts <= MOST_LEFT * whole
+    return bool(parts <= MOST_LEFT * whole)
