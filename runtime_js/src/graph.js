@@ -45,7 +45,7 @@ const pick = ({ values }, index) => (isSize(index) && values[index]) || bad("an 
  */
 export async function readGraph(bytes) {
   const end = bytes.indexOf(10) + 1;
-  const [, version, rest, wanted] = /^\{"sterna":(\d{1,6})(,"hash":"([0-9a-f]{16})",\n)?/.exec(begin(bytes)) ?? [];
+  const [, version, rest, wanted] = /^\{"sterna":(\d{1,6})(,"hash":"([0-9a-f]{16})",\n)?/.exec(firstText(bytes)) ?? [];
   if (+version < OLDEST_FORMAT || +version > FORMAT) fail("E0506", `graph.json: format version is ${version}; this runtime reads ${OLDEST_FORMAT} to ${FORMAT}`);
   if (!rest) bad(`its first line is not that of a Sterna bundle${page(bytes)}`);
   must(bytes.length <= MOST_BYTES, "size");
@@ -83,7 +83,7 @@ export function checkHash(file, hash, wanted) {
 }
 
 /** The first bytes of a file as text. @param {Uint8Array} bytes */
-export const begin = (bytes) => new TextDecoder().decode(bytes.slice(0, 64));
+export const firstText = (bytes) => new TextDecoder().decode(bytes.slice(0, 64));
 
 /**
  * What to add to a message when a server's page came in place of a file.
@@ -91,7 +91,7 @@ export const begin = (bytes) => new TextDecoder().decode(bytes.slice(0, 64));
  * @param {Uint8Array} bytes
  */
 export function page(bytes) {
-  return /^\s*</.test(begin(bytes)) ? "; it is a page of HTML" : "";
+  return /^\s*</.test(firstText(bytes)) ? "; it is a page of HTML" : "";
 }
 
 /**

@@ -1,6 +1,7 @@
 import { attempt, fail } from "./errors.js";
-import { begin, checkHash, page } from "./graph.js";
+import { checkHash, firstText, page } from "./graph.js";
 import { hash64, hasher } from "./hash.js";
+import { nodeModule } from "./node.js";
 
 /**
  * @typedef {ArrayBuffer | ArrayBufferView} Bytes
@@ -161,7 +162,7 @@ async function compile(name, bytes, entry) {
  * @returns {string} how they begin
  */
 function checkModule(name, bytes) {
-  const given = begin(bytes);
+  const given = firstText(bytes);
   if (!given.startsWith("\0asm")) fail("E0503", `${name}: not WebAssembly: ${JSON.stringify(given)}${page(bytes)}`);
   return given;
 }
@@ -181,17 +182,6 @@ async function absolute(source) {
 }
 
 /**
- * A module of Node's own, which bundlers must not look for.
- *
- * @param {string} name
- * @returns {Promise<any>}
- */
-export function nodeModule(name) {
-  const specifier = `node:${name}`;
-  return import(/* @vite-ignore */ /* webpackIgnore: true */ specifier);
-}
-
-/**
  * Asks for a file, unless it is there.
  *
  * @param {string | URL | Response | Bytes} given
@@ -203,7 +193,7 @@ function start(given, file, options) {
   const { signal } = options;
   const ask = async () => {
     if (given instanceof Response || given instanceof ArrayBuffer || ArrayBuffer.isView(given)) return given;
-    if (typeof given !== "string" && !(given instanceof URL)) fail("E0501", `${file}: a model is loaded from addresses, bytes or a Response`);
+    if (typeof given !== "string" && !(given instanceof URL)) fail("E0501", `${file}: a model is loaded from addresses or bytes`);
     const url = await absolute(given);
     // Of Node and Deno, Node takes no address of a file, but takes its streams.
     if (url.protocol !== "file:" || /** @type {any} */ (globalThis).Deno) return fetch(url, /** @type {any} */ ({ signal }));

@@ -1,4 +1,4 @@
-import { nodeModule } from "./load.js";
+import { nodeModule } from "./node.js";
 
 /**
  * In a worker: calls `receive` with every message, and gives what to answer with.

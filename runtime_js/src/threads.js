@@ -1,6 +1,6 @@
 import { ACTIVE, CLOSED, GENERATION, NEXT, NODE, SLEEPING, STACK, STATUS, TASKS, TRAPPED } from "./constants.js";
 import { attempt } from "./errors.js";
-import { nodeModule } from "./load.js";
+import { nodeModule } from "./node.js";
 
 /** @typedef {(first: number, last: number) => number} Call Runs some tasks of a kernel; below 0 if it fails. */
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from click.testing import CliRunner
 from sterna.api import compile_to
 from sterna.cli import program
 from sterna.errors import SternaError
+from sterna.escape import javascript
+from sterna.package.javascript import one_module
 from sterna.package.npm import npm_package
 from sterna.web.server import HOST, make_server
 from support.javascript import RUNTIME, chromium, npm_packages, served
@@ -118,6 +121,31 @@ def test_a_taken_place_is_left_alone(bundle: Path, tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_page_needs_one_script_and_asks_early_for_the_rest(bundle: Path, tmp_path: Path) -> None:
+    one = compile_to(tmp_path / "one", digits().file, "browser")
+    for made, early in ((one, {"model.wasm"}), (bundle, {"model.browser-relaxed.wasm"})):
+        place = npm_package(made, tmp_path / f"{made.name}-npm")
+        script = (place / "index.js").read_text()
+        assert not re.search(r"^import |^export .* from", script, re.M)
+        assert javascript((made / "graph.json").read_text()) in script
+        assert not (place / "model" / "graph.json").exists()
+        hints = set(re.findall('href="([^"]+)"', (place / "preload.html").read_text()))
+        assert hints == {"index.js", "model/params.bin", *(f"model/{name}" for name in early)}
+        assert all((place / file).is_file() for file in hints)
+
+
+def test_no_two_modules_of_the_runtime_declare_the_same_name() -> None:
+    """So that they can be written into one."""
+    folder = RUNTIME / "src"
+    for entry in ("index", "thread"):
+        text = one_module(folder, entry)
+        assert "import {" not in text
+        assert not re.search(r"^export |/\*\*", text, re.M)
+        names = re.findall(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", text, re.M)
+        assert len(names) > 10
+        assert len(names) == len(set(names)), sorted(name for name in set(names) if names.count(name) > 1)
+
+
 USE = """
 import { load } from "my-digits";
 const model = await load();
@@ -153,7 +181,7 @@ def test_npm_packs_it_and_node_runs_it(single: bool, bundle: Path, tmp_path: Pat
     listed = json.loads(run(npm, "pack", "--json", "--pack-destination", project, cwd=place))
     packed = listed[0] if isinstance(listed, list) else next(iter(listed.values()))
     files = {row["path"] for row in packed["files"]}
-    assert {"README.md", "index.js", "index.d.ts", "model/model.wasm", "runtime/thread.js"} <= files
+    assert {"README.md", "index.js", "index.d.ts", "model/model.wasm", "thread.js", "preload.html"} <= files
     shutil.unpack_archive(project / packed["filename"], project / "unpacked", "gztar")
     (project / "unpacked" / "package").rename(project / "node_modules" / "my-digits")
     (project / "use.mjs").write_text(USE)

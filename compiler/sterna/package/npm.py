@@ -14,10 +14,12 @@ from typing import Any
 
 from sterna.advice import Advice, Option
 from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.ownership import GRAPH
 from sterna.bundle.reader import runtime_files
 from sterna.codegen.render import render_template, resource
 from sterna.errors import error
 from sterna.escape import javascript
+from sterna.package.javascript import one_module
 
 _ARRAYS = {
     "float32": "Float32Array", "float64": "Float64Array", "float16": "Uint16Array", "bfloat16": "Uint16Array",
@@ -28,7 +30,7 @@ _MOST = 214
 #: https://docs.npmjs.com/cli/configuring-npm/package-json: lower case, URL-safe, perhaps in a scope, at most 214.
 _NAME = re.compile(rf"(?=.{{1,{_MOST}}}$)(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII)
-_TEMPLATES = ("package.json", "index.js", "index.d.ts", "README.md")
+_TEMPLATES = ("package.json", "index.js", "index.d.ts", "preload.html", "README.md")
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,12 @@ def npm_package(
     if not _VERSION.fullmatch(version):
         raise error("E0203", f'npm does not take the version "{version}"', fix=Advice(Option("version", "1.0.0")))
     place = Path(output)
-    files = {f"model/{file}": data for file, data in contents.items()}
+    # The graph stands in index.js: what it names is then asked for at once.
+    files = {f"model/{file}": data for file, data in contents.items() if file != GRAPH}
     try:
         if place.is_dir() and any(place.iterdir()):
             raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
-        runtime = resource("runtime_js") / "src"
-        files |= {f"runtime/{path.name}": path.read_bytes() for path in sorted(runtime.glob("*.js"))}
+        files["thread.js"] = one_module(_runtime(), "thread").encode()
         files["LICENSE"] = license_text()
         files |= {file: _render(file, graph, contents, name, version).encode() for file in _TEMPLATES}
         install(place, Files(files, ("package.json",)))
@@ -75,6 +77,10 @@ def npm_package(
     except (OSError, ValueError) as problem:
         raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
+
+
+def _runtime() -> Path:
+    return resource("runtime_js") / "src"
 
 
 def license_text() -> bytes:
@@ -92,12 +98,22 @@ def _render(template: str, graph: dict[str, Any], contents: Mapping[str, bytes],
         version=version,
         model=graph["model"],
         type="".join(part.capitalize() for part in graph["model"].split("_")) + "Model",
-        files=list(contents),
+        files=[file for file in contents if file != GRAPH],
+        graph=contents[GRAPH].decode() if GRAPH in contents else None,
+        early=_early(graph, contents),
+        runtime=one_module(_runtime(), "index"),
         size=f"{size / 1e6:.1f} MB",
         dims=" | ".join(javascript(symbol) for symbol in symbols) or "never",
         inputs=[_tensor(graph["values"][v], symbols) for v in graph["inputs"]],
         outputs=[_tensor(graph["values"][v], symbols) for v in graph["outputs"]],
     )
+
+
+def _early(graph: dict[str, Any], contents: Mapping[str, bytes]) -> list[str]:
+    """The files that nearly every page opens: weights, and the best library that needs no thread."""
+    variants = [v["library"] for v in graph.get("variants", ()) if "threads" not in v["cpu_features"]]
+    wanted = (*variants[:1], graph.get("library", ""))[0], "params.bin"
+    return [file for file in wanted if file in contents]
 
 
 def _tensor(value: dict[str, Any], symbols: list[str]) -> _Tensor:
