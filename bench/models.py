@@ -32,7 +32,7 @@ COUNTED = (
     *("gpt2", "lstm", "gru", "ds_cnn", "mlp", "autoencoder"),
 )
 #: All that bench/networks.py writes, which needs torch to say so itself.
-NETWORKS = (*COUNTED, "mobilenet_v1", "minilm_16", "minilm_256", "gpt2_step", "null")
+NETWORKS = (*COUNTED, "vgg11", "mobilenet_v1", "minilm_16", "minilm_256", "gpt2_step", "null")
 
 
 @dataclass(frozen=True)

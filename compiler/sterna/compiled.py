@@ -42,13 +42,15 @@ class Measured:
         errors: of every output, the largest difference from what is computed as the model says, relative to its largest
             magnitude; empty where nothing was traded.
         tiles: of convolutions, by the model's own names of them: taps, and outputs of a tile.
-        layers: convolutions that tiles were worth it for.
+        halves: the products, by the same names, whose weights are rounded to float16.
+        layers: that could be faster, of both kinds.
         machine: the target that it was measured with; sets: of random inputs.
     """
 
     bound: float
     errors: tuple[tuple[str, float], ...]
     tiles: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    halves: tuple[str, ...]
     layers: int
     machine: str
     sets: int
@@ -61,14 +63,16 @@ class Measured:
     @property
     def text(self) -> str:
         """In a line."""
-        if not self.tiles:
+        if not self.tiles and not self.halves:
             if self.layers:
                 return f"nothing traded: what could be exceeds the bound of {self.bound:.1e}"
-            return "nothing to trade: no convolution is faster otherwise"
+            return "nothing to trade: no layer is faster otherwise"
         kinds = Counter(f"F({_sizes(outputs)}, {_sizes(taps)})" for _, taps, outputs in self.tiles)
         words = ", ".join(f"{count} by {kind}" for kind, count in kinds.most_common())
+        made = [f"convolutions by Winograd: {words}"] if words else []
+        made += [f"weights in fp16: {len(self.halves)} of the products that wait for them"] if self.halves else []
         return (
-            f"convolutions by Winograd: {words}; outputs differ from exact ones by at most {self.error:.1e} of the "
+            f"{'; '.join(made)}; outputs differ from exact ones by at most {self.error:.1e} of the "
             f"largest, the bound is {self.bound:.1e} (measured on {self.sets} sets of random inputs)"
         )
 

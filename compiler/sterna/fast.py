@@ -1,9 +1,10 @@
 """`--math fast`: what is computed otherwise than the model says, for speed, within a bound measured on the model.
 
-Today that is the tiles of convolutions (`passes.winograd`). An estimate says which are worth it; the model is compiled
-with and without them, both run on the same inputs, and of every output the largest difference, relative to its
-largest magnitude, is taken. Where that exceeds the bound, convolutions go back to smaller tiles, then to none: those
-first whose own error is largest, until the model as a whole is within the bound.
+Convolutions get tiles (`passes.winograd`), products that wait for weights read them in float16
+(`passes.halve_weights`). An estimate says which are worth it; the model is compiled with and without, both run on the
+same inputs, and of every output the largest difference, relative to its largest magnitude, is taken. Where that exceeds
+the bound, layers go back to smaller tiles, then to exact arithmetic: those first whose own error is largest, until the
+model as a whole is within the bound.
 
     decided = decide(graph, name, options)
     compile_graph(graph, name, decided.options)
@@ -24,7 +25,8 @@ from sterna.driver import compile_graph
 from sterna.ir.graph import Graph, Node, graphs_within
 from sterna.options import Options
 from sterna.passes.context import context_of
-from sterna.passes.winograd import Tile, TileChoice, tile_choices
+from sterna.passes.halve_weights import reads_half
+from sterna.passes.winograd import Tile, tile_choices
 from sterna.pipeline import walk
 from sterna.runtime import Bundle, load
 from sterna.runtime.checks import compare
@@ -53,7 +55,7 @@ class Decision:
 
 
 def decide(graph: Graph, model: str, options: Options, say: Say | None = None) -> Decision:
-    """The tiles that a model may have, by `options.math`.
+    """What may be faster in a model, by `options.math`.
 
     Args:
         model: its name as a C identifier.
@@ -65,43 +67,61 @@ def decide(graph: Graph, model: str, options: Options, say: Say | None = None) -
     layers = _layers(graph, options)
     search = _Search(graph, model, options, layers, say or (lambda words: None))
     chosen, errors = search.run() if layers else ({}, {})
-    picked = {name: layers[name].choices[level] for name, level in chosen.items()}
-    options = replace(options, tiles=tuple((name, choice.outputs) for name, choice in picked.items()))
-    tiles = tuple((layers[name].said, layers[name].taps, choice.outputs) for name, choice in picked.items())
-    return Decision(options, Measured(options.math, tuple(errors.items()), tiles, len(layers), search.machine, SETS))
+    made = _with(options, layers, chosen)
+    tiles = tuple((layers[name].said, layers[name].taps, outputs) for name, outputs in made.tiles)
+    halves = tuple(layers[name].said for name in made.halves)
+    bound = options.math
+    return Decision(made, Measured(bound, tuple(errors.items()), tiles, halves, len(layers), search.machine, SETS))
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """A convolution that tiles are worth it for.
+    """What can be faster.
 
     Args:
         said: the model's own name of it.
-        choices: its tiles, the smallest first.
+        taps, tiles: of a convolution, its filter, and the outputs of the tiles that are worth it, the smallest first;
+            none of a product whose weights may be rounded.
     """
 
     said: str
-    taps: Tile
-    choices: tuple[TileChoice, ...]
+    taps: Tile = ()
+    tiles: tuple[Tile, ...] = ()
+
+    @property
+    def best(self) -> int:
+        """The highest level; below the level 0 there is exact arithmetic."""
+        return max(len(self.tiles) - 1, 0)
 
 
 def _layers(graph: Graph, options: Options) -> dict[str, _Layer]:
-    """The convolutions that tiles are worth it for, by the names of their results."""
+    """The layers that can be faster, by the names of their results; products after the tiles that they may be of."""
+    exact, target = options.exact, options.target
     found: dict[str, _Layer] = {}
-    for each in graphs_within(walk(graph, context_of(options.exact), BEFORE)):
-        for node in each.nodes:
-            if choices := tile_choices(node, options.target):
-                found[node.output.name] = _layer(node, choices)
+    for node in _nodes(graph, exact):
+        if choices := tile_choices(node, target):
+            taps = tuple(int(n) for n in node.operands[1].shape[:-2])
+            found[node.output.name] = _Layer(_said(node), taps, tuple(choice.outputs for choice in choices))
+    tiled = _with(exact, found, {name: layer.best for name, layer in found.items()})
+    for node in _nodes(graph, tiled):
+        if reads_half(node, target):
+            found[node.output.name] = _Layer(_said(node))
     return found
 
 
-#: The pass after which convolutions are what `passes.winograd` is given.
-BEFORE = "phases"
+def _nodes(graph: Graph, options: Options) -> list[Node]:
+    """The nodes after the pass that makes tiles, those of regions included; without tiles, it is given the same."""
+    return [node for each in graphs_within(walk(graph, context_of(options), "winograd")) for node in each.nodes]
 
 
-def _layer(node: Node, choices: tuple[TileChoice, ...]) -> _Layer:
-    taps = tuple(int(n) for n in node.operands[1].shape[:-2])
-    return _Layer(", ".join(node.sources) or node.output.name, taps, choices)
+def _said(node: Node) -> str:
+    return ", ".join(node.sources) or node.output.name
+
+
+def _with(options: Options, layers: Mapping[str, _Layer], levels: Mapping[str, int]) -> Options:
+    """The options with these layers faster."""
+    tiles = tuple((name, layers[name].tiles[level]) for name, level in levels.items() if layers[name].tiles)
+    return replace(options, tiles=tiles, halves=tuple(name for name in levels if not layers[name].tiles))
 
 
 class _Search:
@@ -117,13 +137,13 @@ class _Search:
         self.machine = made.target.name
 
     def run(self) -> tuple[dict[str, int], dict[str, float]]:
-        """The level of every layer that has tiles, and the error of every output."""
+        """The level of every layer that is faster, and the error of every output."""
         self.say("measuring what faster arithmetic costs")
         with self._bundle({}) as bundle:
             specs = [spec.at(bundle.dim_sizes) for spec in bundle.inputs]
             self.feeds = [random_inputs(specs, seed, self.graph.strings) for seed in range(SETS)]
             self.wanted = self._outputs(bundle)
-        levels = {name: len(layer.choices) - 1 for name, layer in self.layers.items()}
+        levels = {name: layer.best for name, layer in self.layers.items()}
         errors = self._errors(levels)
         alone: dict[str, float] = {}
         room = ROOM * self.bound
@@ -153,7 +173,7 @@ class _Search:
         return levels, alone
 
     def _errors(self, levels: Mapping[str, int]) -> dict[str, float]:
-        """The error of every output with these layers by tiles."""
+        """The error of every output with these layers faster."""
         with self._bundle(levels) as bundle:
             runs = self._outputs(bundle)
         found: dict[str, float] = {}
@@ -170,8 +190,7 @@ class _Search:
         return results
 
     def _bundle(self, levels: Mapping[str, int]) -> Bundle:
-        tiles = tuple((name, self.layers[name].choices[level].outputs) for name, level in levels.items())
-        compiled = compile_graph(self.graph, self.model, replace(self.options, tiles=tiles))
+        compiled = compile_graph(self.graph, self.model, _with(self.options, self.layers, levels))
         directory = tempfile.TemporaryDirectory(prefix="sterna-fast-", ignore_cleanup_errors=True)
         return load(write_bundle(compiled, Path(directory.name) / "bundle")).keep(directory)
 

@@ -20,6 +20,7 @@ from sterna.ops import infer
 from sterna.options import WEIGHTS, Options
 from sterna.passes import check_sizes as sizes
 from sterna.passes import dumps, group_operands
+from sterna.passes import halve_weights as halve
 from sterna.passes import unsigned_activations as unsigned
 from sterna.passes import verify as checks
 from sterna.passes import winograd as minimal_filtering
@@ -156,6 +157,10 @@ def _winograd(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: minimal_filtering.winograd(each, tiles), graph)
 
 
+def _halve_weights(graph: Graph, context: PassContext) -> Graph:
+    return everywhere(lambda each: halve.halve_weights(each, context.options.halves), graph)
+
+
 PIPELINE: tuple[Pass, ...] = (
     graph_pass("remove-empty-tensors", remove_empty_tensors, says="optimizing the graph"),
     graph_pass("fold-constants", fold_constants),
@@ -171,6 +176,10 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("separate-pools", separate_pools),
     Pass(
         "winograd", _winograd, (("winograd", print_graph),), verify_graph, minimal_filtering.applies, over_graphs=True,
+    ),
+    Pass(
+        "halve-weights", _halve_weights, (("halve-weights", print_graph),), verify_graph, halve.applies,
+        over_graphs=True,
     ),
     graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),
     Pass(

@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 
 import sterna
-from sterna.api import compile_to
+from sterna.api import compile_model, compile_to
+from sterna.bundle.writer import write_bundle
+from sterna.runtime.checks import compare
 from sterna.runtime.library import cpu_has
 from sterna.targets.description import load_target, target_names
 from sterna.targets.target import Target
@@ -33,14 +35,19 @@ X86 = ("x86_64", "AMD64")
 
 @dataclass(frozen=True)
 class Pair:
-    """A model on a target, by a generator."""
+    """A model on a target, by a generator.
+
+    Args:
+        math: "exact", or "fast" with a bound: then what is compared are the results of both.
+    """
 
     model: str
     target: str
     generator: str
+    math: str = "exact"
 
     def __str__(self) -> str:
-        return f"{self.model} {self.target} {self.generator}"
+        return " ".join((self.model, self.target, self.generator, *(() if self.math == "exact" else (self.math,))))
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,10 @@ def generators(target: Target) -> tuple[str, ...]:
     return GENERATORS if target.llvm_triple else ("c",)
 
 
-def pairs() -> list[Pair]:
-    """All of them, in a fixed order."""
+def pairs(math: str = "exact") -> list[Pair]:
+    """All of them, in a fixed order; for another arithmetic every model on this machine."""
+    if math != "exact":
+        return [Pair(m, "host", "llvm", math) for m in model_names()]
     targets = [(name, generators(load_target(name))) for name in target_names()]
     return [Pair(m, name, g) for m in model_names() for name, able in targets for g in able]
 
@@ -79,6 +88,8 @@ def check(pair: Pair, place: Place) -> str:
         SternaError: it does not compile. AssertionError: it computes something else.
     """
     model, target = trained(pair.model), load_target(pair.target)
+    if pair.math != "exact":
+        return check_fast(pair, model, place)
     bundle = compile_to(place.work / "bundle", model.file, pair.target, shapes=model.shapes(), generator=pair.generator)
     run = _machine(target)
     try:
@@ -88,6 +99,30 @@ def check(pair: Pair, place: Place) -> str:
     except NoMachineError as reason:
         return str(reason)
     return ""
+
+
+def check_fast(pair: Pair, model: Trained, place: Place) -> str:
+    """Compiles a model as it is and faster, and runs both on its own inputs, not the random ones that it was measured
+    on: they must be as near as was asked for.
+
+    Returns:
+        What was traded, and the error on these inputs; an empty text where nothing was.
+    """
+    settings = {"shapes": model.shapes(), "generator": pair.generator}
+    fast = compile_model(model.file, pair.target, math=pair.math, **settings)
+    assert fast.math is not None
+    if not fast.math.errors:
+        return ""
+    compile_to(place.work / "exact", model.file, pair.target, **settings)
+    write_bundle(fast, place.work / "fast")
+    runs = [list(_natively(place.work / name, load_target("host"), model, place)) for name in ("exact", "fast")]
+    error = max(
+        compare("", got, wanted).error
+        for exact, quick in zip(*runs, strict=True)
+        for wanted, got in zip(exact, quick, strict=True)
+    )
+    assert error <= fast.math.bound, f"an error of {error:.1e} where {fast.math.error:.1e} was measured"
+    return f"{fast.math.text}; {error:.1e} on its own inputs"
 
 
 class NoMachineError(Exception):

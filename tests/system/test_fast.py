@@ -158,12 +158,41 @@ def test_other_machines_are_measured_here(path: Path) -> None:
     assert measured(path, target="x86-64-v2").machine == "x86-64-v2"
 
 
+def dense(size: int = 1024) -> onnx.ModelProto:
+    """A layer of one row, whose weights take longer to read than to multiply by, and one of as many rows as columns."""
+    random = np.random.default_rng(5)
+    weights = {name: random.standard_normal((size, size)) / 32 for name in ("v", "w")}
+    sizes = {"x": [1, size], "y": [1, size], "a": [size, size], "b": [size, size]}
+    values = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes.items()}
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], "row"), helper.make_node("MatMul", ["a", "v"], ["b"], "square")],
+        "g",
+        [values["x"], values["a"]],
+        [values["y"], values["b"]],
+        [numpy_helper.from_array(w.astype(np.float32), n) for n, w in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_products_that_wait_for_weights_read_half() -> None:
+    exact = compile_model(dense(), target="x86-64-v3", generator="llvm")
+    quick = compile_model(dense(), target="x86-64-v3", generator="llvm", math="fast")
+    assert quick.math is not None
+    assert quick.math.halves == ("row",)
+    assert "weights in fp16: 1 of the products that wait for them" in quick.math.text
+    assert len(exact.params) - len(quick.params) >= 2 * 1024 * 1024, "half of the weights, and of what fills panels"
+    assert 1e-6 < dict(quick.math.errors)["y"] <= 1e-3
+    assert dict(quick.math.errors)["b"] == 0
+    held = measured(dense(), "fast=1e-6", target="x86-64-v3")
+    assert (held.halves, held.error, held.layers) == ((), 0.0, 1)
+
+
 def test_models_of_integers_have_nothing_to_trade(tmp_path: Path) -> None:
     made = run("compile", sample("tflm_person_detect_int8").file, "-g", "llvm", "-o", tmp_path / "b", "--math", "fast")
     assert made.exit_code == 0, made.output
-    assert "nothing to trade: no convolution is faster otherwise" in made.stdout
+    assert "nothing to trade: no layer is faster otherwise" in made.stdout
     stored = json.loads((tmp_path / "b" / "graph.json").read_text())["math"]
-    assert (stored["tiles"], stored["errors"], stored["error"]) == ([], {}, 0.0)
+    assert (stored["tiles"], stored["halves"], stored["errors"], stored["error"]) == ([], [], {}, 0.0)
 
 
 @pytest.mark.parametrize("text", ["fast=0", "fast=-1", "fast=1", "fast=nan", "fast=inf", "fast=", "fast=x", "slow", ""])

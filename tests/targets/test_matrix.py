@@ -55,6 +55,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("matrix")
 
 
+@pytest.mark.parametrize("model", ["magika_f32", "mlperf_tiny_resnet_f32"])
+def test_fast_arithmetic_keeps_its_bound(model: str, tmp_path: Path, shared: Path) -> None:
+    """On a model's own inputs; ci/all-models --math fast does every model."""
+    assert "on its own inputs" in check(Pair(model, "host", "llvm", "fast"), Place(tmp_path, shared))
+
+
 @pytest.mark.parametrize("pair", parameters())
 def test_a_model_on_a_target(pair: Pair, tmp_path: Path, shared: Path) -> None:
     check(pair, Place(tmp_path, shared))

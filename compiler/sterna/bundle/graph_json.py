@@ -116,6 +116,7 @@ def math_json(math: Measured) -> dict[str, Any]:
         "measured": {"target": math.machine, "sets": math.sets},
         "layers": math.layers,
         "tiles": tiles,
+        "halves": list(math.halves),
     }
 
 

@@ -123,11 +123,9 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
 def _math(math: dict[str, Any]) -> str:
     """What was traded for speed, and the error of every output."""
     tiles = tuple((row["layer"], tuple(row["taps"]), tuple(row["outputs"])) for row in math["tiles"])
-    made = math["measured"]
-    measured = Measured(
-        math["bound"], tuple(math["errors"].items()), tiles, math["layers"], made["target"], made["sets"]
-    )
-    if len(measured.errors) < 2 or not tiles:
+    made, errors, halves = math["measured"], tuple(math["errors"].items()), tuple(math["halves"])
+    measured = Measured(math["bound"], errors, tiles, halves, math["layers"], made["target"], made["sets"])
+    if len(measured.errors) < 2 or not measured.error:
         return measured.text
     return f"{measured.text}: {', '.join(f'{name} {error:.1e}' for name, error in measured.errors)}"
 

@@ -146,7 +146,7 @@ def _by_tiles(rewriting: Rewriting, node: Node, weights: Array, outputs: Tile) -
     x = _whole_tiles(rewriting, node, outputs)
     inputs = builder.add("winograd_input", x, sources=node.sources, **settings)
     filters_ = builder.constant(turned, f"{node.output.name}.places")
-    products = builder.add("matmul", inputs, filters_, sources=node.sources)
+    products = builder.add("matmul", inputs, filters_, sources=node.sources, name=f"{node.output.name}.products")
     rewriting.emit(node, "winograd_output", products, sizes=node.output.shape[:-1], **settings)
 
 
