@@ -10,8 +10,11 @@ const ARRAYS = {
   uint32: Uint32Array, int32: Int32Array, uint64: BigUint64Array, int64: BigInt64Array, float32: Float32Array,
   float64: Float64Array,
 };
-/** CPU ms for which a peer runs before it is timed: engines compile a function well only when it has run for a while. */
-const WARM_MS = 300;
+/**
+ * Engines compile a function well only when it has run for a while, and in a thread of their own: a peer runs for so many
+ * CPU ms and waits for so many, until three such turns have brought nothing, and not more than so many times.
+ */
+const WARM_MS = 80, WAIT_MS = 40, MOST_TURNS = 25;
 
 const [described, answers] = process.argv.slice(2);
 const task = JSON.parse(fs.readFileSync(described, "utf8"));
@@ -95,11 +98,17 @@ try {
   const memory = (process.memoryUsage().rss - before) / 2 ** 20;
   const error = deviation(found);
   say({ import_ms: imported, ...first, memory_mb: memory, error: Number.isFinite(error) ? error : 1e300 });
-  begun = cpu();
-  let steps = 0;
-  do await step(), steps++;
-  while (cpu() - begun < WARM_MS * 1e3);
-  const once = (cpu() - begun) / steps;
+  let once = Infinity;
+  for (let turn = 0, idle = 0; turn < MOST_TURNS && idle < 3; turn++) {
+    begun = cpu();
+    let steps = 0;
+    do await step(), steps++;
+    while (cpu() - begun < WARM_MS * 1e3);
+    const now = (cpu() - begun) / steps;
+    idle = now > 0.95 * once ? idle + 1 : 0;
+    once = Math.min(once, now);
+    await new Promise((done) => setTimeout(done, WAIT_MS));
+  }
   for await (const line of readline.createInterface({ input: process.stdin })) {
     await step(); // caches are warm again after a turn of somebody else
     const count = Math.min(2000, Math.max(3, Math.floor((+line * 1e3) / once)));

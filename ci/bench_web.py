@@ -2,6 +2,7 @@
 
     ci/bench-web --work bench/                        # five networks, one and two threads, Chromium
     ci/bench-web kws mlp --threads 1 --node --rounds 3
+    ci/bench-web --startup kws mobilenetv2 --rounds 5     # Sterna alone: from import to the first result
 
 The peers' side is a harness of its own (--harness): a page, a server and an engine per runtime, all with the same
 inputs, warm-up and clock; it counts the CPU time of a run too, which other work on the machine hardly adds to. Sterna
@@ -16,6 +17,8 @@ import argparse
 import gzip
 import json
 import math
+import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -30,6 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sterna.api import compile_to
+from sterna.package.npm import npm_package
 from support.web_networks import WEB_NETWORKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -193,25 +197,73 @@ def downloads(names: list[str], work: Path, console: Console) -> None:
     console.print(table)
 
 
+def startup(names: list[str], work: Path, rounds: int, console: Console) -> None:
+    """From import to the first result in new browsers, by way of loading; and fetching the same bytes and no more."""
+    root = work / "startup"
+    shutil.rmtree(root, ignore_errors=True)
+    ways = []
+    for name in names:
+        model = root / f"{name}.onnx"
+        model.parent.mkdir(parents=True, exist_ok=True)
+        onnx.save(WEB_NETWORKS[name](), model)
+        several = compile_to(root / f"{name}.several", model, "browser", all_variants=True)
+        one = compile_to(root / f"{name}.one", model, "browser-relaxed", single_file=True)
+        package = npm_package(several, root / name)
+        npm_package(one, root / f"{name}.file")
+        hints = (package / "preload.html").read_text().replace('href="', f'href="/{name}/')
+        files = [f"/{name}/{found}" for found in re.findall('href="([^"]+)"', (package / "preload.html").read_text())]
+        fetched = f"await Promise.all({json.dumps(files)}.map(async (url) => (await fetch(url)).arrayBuffer()));"
+        for label, head, script in (
+            ("fetching alone", "", fetched),
+            ("package", "", _first_run(name)),
+            ("package, preloaded", hints, _first_run(name)),
+            ("package of one file", "", _first_run(f"{name}.file")),
+        ):
+            ways.append({"name": f"{name}: {label}", "head": head, "script": script, "fetches": files})
+    command = ["node", ROOT / "bench" / "startup.mjs", root, json.dumps(ways), rounds]
+    modules = {"BENCH_MODULES": str(ROOT / "runtime_js" / "node_modules")}
+    said = subprocess.run(
+        [str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **modules}
+    )
+    records = [json.loads(line) for line in said.stdout.splitlines()]
+    table = Table("way", "least ms", "median", "the same fetched again", title="from import to the first result")
+    for way in ways:
+        rows = [r for r in records if r["name"] == way["name"]]
+        if problem := next((r["problem"] for r in rows if "problem" in r), None):
+            raise SystemExit(f"{way['name']}: {problem}")
+        least, median = (f"{of(r['startup'] for r in rows):.0f}" for of in (min, statistics.median))
+        table.add_row(str(way["name"]), least, median, f"{min(r['fetching'] for r in rows):.0f}")
+    console.print(table)
+
+
+def _first_run(package: str) -> str:
+    """The script of a page that runs a package's model once."""
+    return f'const {{ load }} = await import("/{package}/index.js"); (await load()).run();'
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=list(WEB_NETWORKS))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--node", action="store_true", help="also in Node")
+    parser.add_argument("--startup", action="store_true", help="Sterna alone, from import to the first result")
     parser.add_argument("--harness", type=Path, default=ROOT.parent / "shared" / "bench" / "web")
     parser.add_argument("--tensorflow", help="a Python with tensorflow, for LiteRT.js")
     parser.add_argument("--work", type=Path, default=Path("bench-web"), help="kept between runs")
     arguments = parser.parse_args()
     if unknown := set(arguments.models) - set(WEB_NETWORKS):
         raise SystemExit(f"no such network: {', '.join(sorted(unknown))}; there are {', '.join(WEB_NETWORKS)}")
+    console = Console(width=120)
+    if arguments.startup:
+        startup(arguments.models, arguments.work, arguments.rounds, console)
+        return
     if not arguments.harness.is_dir():
         raise SystemExit(f"{arguments.harness}: the harness is not here")
     prepare(arguments.models, arguments.work, arguments.harness, arguments.tensorflow)
     tflite = all((arguments.work / "models" / f"{name}.tflite").exists() for name in arguments.models)
     engines = [*OURS, *(peer for peer in PEERS if peer != "litert" or tflite)]
     records = measure(arguments.models, engines, arguments.work, arguments)
-    console = Console(width=120)
     latency(records, peak(records), console)
     downloads(arguments.models, arguments.work, console)
 

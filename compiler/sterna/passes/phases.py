@@ -63,6 +63,8 @@ def _weights(node: Node) -> Array | None:
         return None
     if strides[-1] >= MANY_PHASES and int(node.output.shape[-2]) >= MANY_PHASES * strides[-1]:
         return weights
+    if prod(strides) == 1:  # a convolution, of which other passes know what to leave out
+        return weights
     of_all = [_of_phase(weights, phase, strides) for phase in product(*map(range, strides))]
     return weights if sum(w.size for w in of_all) <= MOST_LEFT * weights.size else None
 
@@ -111,7 +113,9 @@ class _Interleaved:
         counts = [-(-size // stride) for size, stride in zip(sizes, self.strides, strict=True)]
         x = self.with_room(counts)
         apart = (batch, *(n for count in counts for n in (count, 1)), channels)
-        places = product(*map(range, self.strides))
+        places = list(product(*map(range, self.strides)))
+        if len(places) == 1:
+            return self.phase(x, places[0], counts)
         parts = [self.add("reshape", self.phase(x, place, counts), shape=apart) for place in places]
         for d, stride in reversed(list(enumerate(self.strides))):
             rows = [parts[n : n + stride] for n in range(0, len(parts), stride)]
@@ -150,13 +154,9 @@ class _Interleaved:
         own = _of_phase(self.weights, phase, self.strides)
         starts = [at[d] + self.weights.shape[d] // self.strides[d] - own.shape[d] for d in spatial]
         sizes = [counts[d] + own.shape[d] - 1 for d in spatial]
-        part = self.add(
-            "slice",
-            x,
-            starts=(0, *starts, 0),
-            sizes=(x.shape[0], *sizes, x.shape[-1]),
-            steps=(1,) * x.type.rank,
-        )
+        part, shape = x, (x.shape[0], *sizes, x.shape[-1])
+        if shape != x.shape:
+            part = self.add("slice", x, starts=(0, *starts, 0), sizes=shape, steps=(1,) * x.type.rank)
         turned = np.ascontiguousarray(np.flip(own, axis=tuple(spatial)))
         weights = self.rewriting.builder.constant(turned, f"{self.node.output.name}.phase")
         once = (1,) * len(self.strides)
