@@ -70,6 +70,32 @@ def test_only_the_weights_are_rounded(weights: str, generator: str, tmp_path: Pa
     assert size < 0.6 * whole
 
 
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("target", ["x86-64-v2", "host"])
+def test_every_finite_half_is_widened_exactly(target: str, generator: str, tmp_path: Path) -> None:
+    """Also where no instruction converts; with one row and with many, so that panels are widened first."""
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    weights = numbers[np.isfinite(numbers)].reshape(62, 1024)
+    nodes = [
+        helper.make_node("Cast", ["stored"], ["weights"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["rows", "weights"], ["product"]),
+        helper.make_node("MatMul", ["row", "weights"], ["first"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "halves",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [m, 62]) for n, m in (("rows", 62), ("row", 1))],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [m, 1024]) for n, m in (("product", 62), ("first", 1))],
+        [numpy_helper.from_array(weights, "stored")],
+    )  # fmt: skip
+    mixed = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    identity = np.eye(62, dtype=np.float32)
+    with sterna.load(compile_to(tmp_path / "bundle", mixed, target, generator=generator)) as bundle:
+        found = bundle.run({"rows": identity, "row": identity[-1:]})
+        assert bundle.memory()["params"] < 2.1 * weights.nbytes  # the product of one row packs them otherwise
+    np.testing.assert_array_equal(found["product"], weights.astype(np.float32))
+    np.testing.assert_array_equal(found["first"], weights[-1:].astype(np.float32))
+
+
 def test_the_error_is_measured() -> None:
     checks = {c.name: c.error for c in rounding_errors(compile_model(model(), weights="bf16"), compile_model(model()))}
     assert checks.pop("windowed") == 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -128,9 +128,15 @@ def _exact_in(array: Array, halves: Collection[str]) -> str:
     with np.errstate(over="ignore", invalid="ignore"):
         for dtype in sorted(halves):
             kind = dtypes.to_numpy(dtype)
-            if all(np.array_equal(each.astype(kind).astype(np.float32), each, equal_nan=True) for each in (few, array)):
+            if all(_finite_in(each, kind) for each in (few, array)):
                 return dtype
     return ""
+
+
+def _finite_in(array: Array, kind: np.dtype[Any]) -> bool:
+    """Whether every element is finite and one of a type's numbers."""
+    narrow = array.astype(kind).astype(np.float32)
+    return bool(np.array_equal(narrow, array)) and bool(np.isfinite(narrow).all())
 
 
 def realize(call: Call, schedule: Schedule | None, name: str, dims: Sequence[Symbol] = ()) -> Planned:

@@ -361,9 +361,14 @@ class Schedule:
                 s.body, tensor, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices))
             )
 
-    def narrow(self, tensor: str, dtype: str) -> None:
-        """Stores a constant of float32 in a type of 16 bits, rounded to nearest, and widens it wherever it is read."""
-        self._step("narrow", tensor, dtype, known=False)
+    def narrow(self, tensor: str, dtype: str, finite: bool = False) -> None:
+        """Stores a constant of float32 in a type of 16 bits, rounded to nearest, and widens it wherever it is read.
+
+        Args:
+            finite: it is known to be, and is widened by arithmetic on its bits: less than what any number takes where
+                no instruction does it.
+        """
+        self._step("narrow", tensor, dtype, *([finite] if finite else []), known=False)
         source = next((p for p in self.kernel.params if p.name == tensor), None)
         if source is None or source.dtype != "float32":
             self._illegal(f"{tensor} is not a constant of float32", "narrow applies to parameters of that type")
@@ -373,10 +378,9 @@ class Schedule:
             self._illegal(f"{tensor} is narrow already", "narrow a tensor once")
         now = self.stored_tensor(source)
         self.narrowed[tensor] = narrow = replace(now, dtype=dtype)
+        widen = widened_bits if finite and dtype == "float16" else widened
         for s in self.stages.values():
-            s.body = _redirect(
-                s.body, now.name, lambda load: E.cast(replace(load, tensor=narrow, dtype=dtype), "float32")
-            )
+            s.body = _redirect(s.body, now.name, lambda load: widen(replace(load, tensor=narrow, dtype=dtype)))
 
     def offset(self, stage: str, tensor: str) -> None:
         """Reads a factor of a sum of products, bytes of one signedness, as bytes of the other.
@@ -483,6 +487,19 @@ class Schedule:
         raise SternaError(
             Diagnostic("E0302", f"illegal schedule step {self.steps[-1]}: {why}", (f"kernel {self.kernel.name}",), fix)
         )
+
+
+def widened(narrow: Load) -> Expr:
+    """A number of 16 bits in float32."""
+    return E.cast(narrow, "float32")
+
+
+def widened_bits(narrow: Load) -> Expr:
+    """A finite float16 in float32: exponent and fraction are moved into place, the sign is there already, and a factor
+    makes up for the other bias, which serves subnormal numbers too."""
+    bits = E.cast(E.bitcast(narrow, "int16"), "int32")
+    placed = E.binary("and", E.binary("shift_left", bits, E.const(13, "int32")), E.const(~0x70001FFF, "int32"))
+    return E.binary("mul", E.bitcast(placed, "float32"), E.const(2.0**112, "float32"))
 
 
 def _redirect(body: Expr, tensor: str, change: Callable[[Load], Expr]) -> Expr:

@@ -21,7 +21,7 @@ from sterna.targets.target import Target
 _BRINGS: dict[str, tuple[str, ...]] = {
     "sse4.2": ("sse2",),
     "avx": ("sse4.2",),
-    "avx2": ("avx",),
+    "avx2": ("avx", "f16c"),  # f16c: LLVM does not say so, but no processor has one without the other.
     "fma": ("avx",),
     "avxvnni": ("avx2",),
     "avx512f": ("avx2", "fma"),
@@ -62,12 +62,22 @@ _FUSED = {"x86_64": "fma", "aarch64": "neon", "wasm32": "relaxed-simd"}
 _LLVM_NAMES = {"threads": "atomics"}
 
 
+#: The feature behind conversions between float16 and float32.
+_HALVES = {"x86_64": "f16c", "aarch64": "neon"}
+
+
 @lru_cache(maxsize=256)
 def features(target: Target) -> frozenset[str]:
     """All that a target's kernels may use: its features, what they bring along, and the name of its architecture."""
     family = _family(target)
     always = _ALWAYS[family] if family is not None else ()
     return closure((*always, *map(plain, target.cpu_features)))
+
+
+def converts_halves(target: Target) -> bool:
+    """Whether a target is known to have instructions that convert float16 to float32 and back."""
+    family = _family(target)
+    return family is not None and _HALVES.get(family) in features(target)
 
 
 def contradictions(target: Target) -> list[Contradiction]:

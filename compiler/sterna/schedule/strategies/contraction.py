@@ -444,8 +444,10 @@ def tile_tasks(
     lead = rows[0]
     for row in rows[1:-1]:
         lead = s.fuse(out, lead, row)
-    # Where panels are widened, fewer and larger blocks.
-    tasks = min(wanted_tasks(cycles), 4 * target.cores) if widened else wanted_tasks(cycles)
+    tasks = wanted_tasks(cycles)
+    if widened:
+        # Fewer and larger blocks.
+        tasks = min(tasks, 4 * target.cores, max(target.cores, product(extents) // (2 * TILES_OF_A_PANEL)))
     group = even_group(size(extent_of(s.stages[out], lead)), tasks, target.cores)
     block, order = lead, [column_outer, *rows[1:][-1:]]
     if group > 1:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, contraction_operands, product
+from sterna.targets.features import converts_halves
 from sterna.te.tensor import Tensor
 
 #: Weights are rounded to 16 bits where at least this many products are summed up per element of the result. The windows
-#: of depthwise convolutions have fewer, and read mostly activations: that is not worth digits.
+#: of depthwise convolutions have fewer, and read mostly activations: that is not worth digits, nor arithmetic where no
+#: instruction widens them.
 DEPTH = 32
 
 
@@ -24,7 +26,8 @@ def narrow_weights(s: Schedule, context: Context) -> None:
             if param is not None and (dtype := stored_type(param, stage, context)):
                 found[param.name] = dtype
     for name, dtype in found.items():
-        s.narrow(name, dtype)
+        # What 16 bits hold exactly is finite.
+        s.narrow(name, dtype, finite=dtype == context.exact.get(name) and not converts_halves(context.target))
 
 
 def stored_type(factor: Tensor, stage: Tensor, context: Context) -> str:
@@ -32,4 +35,7 @@ def stored_type(factor: Tensor, stage: Tensor, context: Context) -> str:
     if factor.dtype != "float32" or stage.reduction is None:
         return ""
     deep = product([a.extent for a in stage.reduction.axes]) >= DEPTH
-    return (context.weights if deep else "") or context.exact.get(factor.name, "")
+    exact = context.exact.get(factor.name, "")
+    if not deep:
+        return exact if converts_halves(context.target) else ""
+    return context.weights or exact
