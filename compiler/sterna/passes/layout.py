@@ -258,6 +258,8 @@ class LayoutRewriting:
             return False
         if node.attributes["strides"][-1] > NEAR or not base.type.is_static or int(node.output.shape[-2]) < _LONG:
             return False
+        if node.attributes["strides"][-1] > 1 and node.attributes["kernel"][-1] > _PICKED:
+            return False
         origin = node.operands[0]
         while (producer := self.producers.get(origin)) is not None and producer.op in ("pad", "transpose"):
             (origin,) = producer.operands
@@ -393,6 +395,8 @@ _CHANNELS_LAST = ("conv", "conv_transpose", *_POOLS)
 #: Outputs of a row from which on vectors along it are worth while, and the largest step from one to the next at which
 #: their operands are picked from whole vectors.
 _LONG, NEAR = 12, 2
+#: Taps of a row up to which the lanes of a maximum are picked: each tap's are, and few of them stay in registers.
+_PICKED = 3
 _PER_DIMENSION = {
     "expand": ("shape",),
     "pad": ("before", "after"),

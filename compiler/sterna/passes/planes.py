@@ -31,9 +31,10 @@ SHARE_OF_L2 = 0.5
 
 
 def planes(graph: Graph, target: Target) -> Graph:
-    """The graph with convolutions on planes where that spares transposes that would cost more."""
+    """The graph with convolutions on planes where that spares transposes that would cost more, and with no more of an
+    image transposed than a convolution reads."""
     rewriting = _Planes(graph, target)
-    return rewriting.run() if any(rewriting.fits(node) for node in graph.nodes) else graph
+    return rewriting.run() if any(rewriting.fits(n) or rewriting.thins(n) for n in graph.nodes) else graph
 
 
 class _Planes(LayoutRewriting):
@@ -48,7 +49,7 @@ class _Planes(LayoutRewriting):
         x, w = node.operands
         held = self.hold(x)
         if not self.on_planes(node, held):
-            return False
+            return self.thins(node) and held[1] == channels_first(x.type.rank) and self.thin(node, held)
         assert w.data is not None
         rank = x.type.rank
         image = self.builder.reshape(held[0], (x.shape[0], x.shape[-1], *x.shape[1:-1]))
@@ -62,6 +63,29 @@ class _Planes(LayoutRewriting):
             "conv_planes", image, weights, sources=node.sources, name=node.name, result=name, **settings
         )
         self.held[node.output] = (whole, channels_first(rank))
+        return True
+
+    def thins(self, node: Node) -> bool:
+        """Whether a convolution of single taps leaves out positions of an image that is transposed for it."""
+        if node.op != "conv" or not node.operands[0].type.is_static or max(node.attributes["strides"]) == 1:
+            return False
+        (x, w), channels = node.operands, channels_first(node.output.type.rank)
+        made = self.producers.get(x)
+        one = all(size == 1 for size in w.shape[:-2]) and x.shape[-1] != 1
+        return one and made is not None and made.op == "transpose" and is_transpose(made, channels)
+
+    def thin(self, node: Node, held: Held) -> bool:
+        """The convolution of the positions that it reads, which alone are transposed."""
+        (base, order), settings, rank = held, node.attributes, node.output.type.rank
+        sizes = (*base.shape[:2], *node.output.shape[1:-1])
+        image = self.builder.add(
+            "slice", base, starts=(0,) * rank, sizes=sizes, steps=(1, 1, *settings["strides"]), sources=node.sources
+        )
+        image = self.builder.transpose(image, order, sources=node.sources)
+        once = {**settings, "strides": (1,) * (rank - 2)}
+        self.builder.add(
+            "conv", image, node.operands[1], sources=node.sources, name=node.name, result=node.output, **once
+        )
         return True
 
     def spread(self, image: Value, taps: Array, node: Node) -> tuple[Value, Array, dict[str, Any]]:
