@@ -61,6 +61,10 @@ class Model:
         return hashlib.sha256(self.file.read_bytes()).hexdigest()[:12]
 
 
+#: By families of rows, how far engines that round may be apart: half floats have eleven bits, bytes differ by steps.
+_ROUNDING = {"half": 2.0**-8, "integer": 2.0**-5}
+
+
 def trained_file(name: str) -> Path | None:
     """The file of a trained model that is here."""
     files = (TRAINED / name / f"model{suffix}" for suffix in SUFFIXES)
@@ -141,8 +145,7 @@ class Models:
         if name in operators.OPERATORS:
             target = self.folder / "operators" / f"{name}.onnx"
             operators.write(name, target)
-            # Half floats have eleven bits.
-            return Model(name, target, rounding=2.0**-8 if name.startswith("half-") else 0.0)
+            return Model(name, target, rounding=_ROUNDING.get(operators.OPERATORS[name].family, 0.0))
         if name in ARCHITECTURES:
             return Model(name, self._written(name), own_limit=WRONG_ARCHITECTURE)
         trained = trained_file(name)

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 
 from convolution_rows import conv, convolutions
+from integer_rows import integers
 from one_operator import FLOAT, HALF, INT64, Array, Row, Shape, one, weights
 
 
@@ -389,6 +390,7 @@ OPERATORS: dict[str, Row] = {
     row.name: row
     for row in (
         *convolutions(), *products(), *elementwise(), *reductions(), *windows(), *movement(), *choice(), *others(),
+        *integers(),
     )
 }  # fmt: skip
 

@@ -81,6 +81,9 @@ def _random_onnx(given: Any, random: np.random.Generator) -> Any:
     if "int" not in given.type:
         drawn = random.standard_normal(shape, dtype=np.float32)
         return drawn.astype(np.float16) if given.type == "tensor(float16)" else drawn
+    if "int8" in given.type:
+        limits = np.iinfo(given.type.removeprefix("tensor(").removesuffix(")"))
+        return random.integers(limits.min, limits.max, shape, endpoint=True).astype(limits.dtype)
     kind = np.int64 if "64" in given.type else np.int32
     constant = {"attention_mask": 1, "token_type_ids": 0}.get(given.name)
     # Drawn in any case, so that the others are the same with and without a mask.
