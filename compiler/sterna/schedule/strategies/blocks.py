@@ -198,7 +198,7 @@ def _analyse(kernel: Kernel, context: Context) -> _Blocks | None:
         read = E.loads(weight)
         if (total is None and isinstance(weight, Load)) or not isinstance(value, Load) or len(read) != 1:
             continue
-        if read[0].tensor not in kernel.params or len(read[0].indices) != 2:
+        if read[0].tensor not in kernel.params or len(read[0].indices) != 2 or weight.dtype not in ("int8", "uint8"):
             continue
         fit = _fit(products, total, weight, value, read[0], context)
         if fit is not None:
