@@ -106,6 +106,11 @@ def sterna_llvm(task: Task) -> Iterator[Any]:
     yield from _sterna(task, "llvm")
 
 
+@engine("sterna-avx2")
+def sterna_avx2(task: Task) -> Iterator[Any]:
+    yield from _sterna(task, "c", target="x86-64-v3")
+
+
 @engine("sterna-fp16")
 def sterna_fp16(task: Task) -> Iterator[Any]:
     yield from _sterna(task, "c", weights="fp16")
@@ -189,6 +194,12 @@ def openvino(task: Task) -> Iterator[Any]:
         request.wait()
 
     yield bind, step, lambda: [np.array(request.get_output_tensor(n).data) for n in range(len(compiled.outputs))]
+
+
+@engine("openvino-avx2", "openvino")
+def openvino_avx2(task: Task) -> Iterator[Any]:
+    os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"  # read when the library is loaded
+    yield from openvino(task)
 
 
 @engine("litert", "ai-edge-litert", converter=("torch", "litert-torch"))

@@ -385,7 +385,9 @@ def tile_shape(
     best: tuple[float, int, int] | None = None
     for nv in range(1, min(vectors, 8, most[1]) + 1):
         for mr in range(1, min(max(rows), registers, most[0]) + 1):
-            if mr * nv + nv + 1 > registers and mr * nv > 1:
+            # One register is left over: compilers load the next operand before the last use of the one before it, and
+            # a sum that lies on the stack meanwhile is waited for in every step.
+            if mr * nv + nv + 1 >= registers and mr * nv > 1:
                 break
             cost = 0.0
             for m, many_m in ((mr, sum(n // mr for n in rows)), *((n % mr, 1) for n in rows)):
