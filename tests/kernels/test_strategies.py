@@ -62,6 +62,16 @@ def test_compiled_equals_interpreted(kind: str, family: Callable[[Kernels], Valu
     run()
 
 
+def test_tiles_whose_operands_are_loaded_first_fit_the_registers_with_them() -> None:
+    """Ten sums, two vectors and five broadcast elements are more than the registers that V8 hands out."""
+    assert tile_shape((112,), 16, 576, 14, 1.5, 1.0, 4, (16, 16)) == (5, 2)
+    assert tile_shape((111,), 15, 576, 13, 1.5, 1.0, 4, (16, 16), together=15) == (3, 3)
+    for rows in range(1, 60):
+        for vectors in range(1, 20):
+            mr, nv = tile_shape((rows,), vectors, 576, 13, 1.5, 1.0, 4, (16, 16), together=15)
+            assert mr * nv + mr + nv <= 15
+
+
 def test_tiles_share_what_does_not_stay_in_l2() -> None:
     """Three rows keep the multipliers as busy as nine, but read a panel of 1.2 MB three times as often."""
     deep, flat = (

@@ -52,9 +52,11 @@ ILL_CONDITIONED = {
 }  # fmt: skip
 SENSITIVE_TO_ORDER = {"ppocrv6_tiny_rec_f32"}
 ALIKE = {
-    "browser": 'extends = "x86-64-v2"\nvector_registers = 13',
+    "browser": 'extends = "x86-64-v2"\nvector_registers = 13\ntile_registers = 15',
     "browser-baseline": 'extends = "x86-64-v2"\nvector_bits = 0\nvector_registers = 13',
-    "browser-relaxed": 'extends = "x86-64-v3"\nvector_bits = 128\nfma_bits = 128\nvector_registers = 13',
+    "browser-relaxed": (
+        'extends = "x86-64-v3"\nvector_bits = 128\nfma_bits = 128\nvector_registers = 13\ntile_registers = 15'
+    ),
 }
 
 

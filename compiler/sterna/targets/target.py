@@ -19,6 +19,8 @@ class Target:
         cpu: in the form of `zig cc -mcpu`; llvm_cpu, llvm_features: in LLVM's form.
         cpu_features: what the kernels need, in the names of `sterna.h`; the runtime checks them.
         vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
+        tile_registers: how many the accumulators of a tile and all operands of a step of its sums may take together,
+            where compilers load the operands first; 0 where they load each when it is multiplied.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
         unrolled_products: vector multiply-adds that the body of a reduction loop may hold written out.
@@ -54,6 +56,7 @@ class Target:
     cpu_features: tuple[str, ...] = ()
     vector_bits: int = 0
     vector_registers: int = 8
+    tile_registers: int = 0
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
     unrolled_products: int = 96

@@ -195,6 +195,7 @@ def register_tile(
         lanes,
         most or (rows_in_cache(contraction, context) if contraction.rows else 1, vectors),
         context.target.l2_bytes if context.target.l1_bytes else 0,
+        context.target.tile_registers,
     )
     return RegisterTile(rows, vectors, lanes)
 
@@ -373,6 +374,7 @@ def tile_shape(
     lanes: int,
     most: tuple[int, int],
     l2_bytes: int = 0,
+    together: int = 0,
 ) -> tuple[int, int]:
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
     in parts of so many.
@@ -380,6 +382,9 @@ def tile_shape(
     A step of the reduction is bound by its multiply-adds (`rate` per cycle), its loads (`loads` per cycle) or, where a
     panel of the right operand does not stay in L2 until the next tile, by the rate of what lies behind. A tile costs
     a few cycles to begin and to store.
+
+    Args:
+        together: registers for accumulators and all operands of a step, 0 where operands need not be there at once.
     """
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
@@ -387,7 +392,8 @@ def tile_shape(
         for mr in range(1, min(max(rows), registers, most[0]) + 1):
             # One register is left over: compilers load the next operand before the last use of the one before it, and
             # a sum that lies on the stack meanwhile is waited for in every step.
-            if mr * nv + nv + 1 >= registers and mr * nv > 1:
+            fits = mr * nv + nv + mr <= together if together else mr * nv + nv + 1 < registers
+            if not fits and mr * nv > 1:
                 break
             cost = 0.0
             for m, many_m in ((mr, sum(n // mr for n in rows)), *((n % mr, 1) for n in rows)):
