@@ -25,6 +25,7 @@ from sterna.passes import unsigned_activations as unsigned
 from sterna.passes import verify as checks
 from sterna.passes import winograd as minimal_filtering
 from sterna.passes.context import PassContext, context_of
+from sterna.passes.crop_taps import crop_taps
 from sterna.passes.einsum_products import einsum_products
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
@@ -171,6 +172,7 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("hoist-elementwise", hoist_elementwise),
     graph_pass("simplify", eliminate_identities),
     graph_pass("multiply-by-reciprocals", multiply_by_reciprocals),
+    graph_pass("crop-taps", crop_taps),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
     graph_pass("phases", phases),
     graph_pass("separate-pools", separate_pools),

@@ -13,6 +13,7 @@ from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
+from sterna.passes.crop_taps import crop_taps
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.eliminate_identities import eliminate_identities
@@ -192,6 +193,22 @@ def test_scores_of_two_orders_stay_as_their_products_want_them() -> None:
     (softmax,) = (node for node in after.nodes if node.op == "softmax")
     assert softmax.attributes["axis"] == 2
     same(graph, after)
+
+
+@pytest.mark.parametrize(
+    ("rate", "stride", "before", "after", "taps"),
+    [(7, 1, 7, 7, 1), (9, 2, 9, 9, 1), (6, 1, 12, 0, 1), (6, 1, 9, 3, 2), (3, 1, 3, 3, 3), (8, 1, 4, 12, 2)],
+)
+def test_taps_outside_the_image_are_cropped(rate: int, stride: int, before: int, after: int, taps: int) -> None:
+    """At rates of the image's size only some taps read it."""
+    b, x = start(1, 6, 6, 3)
+    y = b.add("pad", x, before=(0, before, before, 0), after=(0, after, after, 0))
+    y = b.add("conv", y, b.constant(weights(3, 3, 3, 4)), strides=(stride, stride), dilations=(rate, rate))
+    graph = finish(b, x, y)
+    after_all = eliminate_dead_code(crop_taps(graph))
+    (conv,) = (node for node in after_all.nodes if node.op == "conv")
+    assert tuple(map(int, conv.operands[1].shape[:2])) == (taps, taps)
+    same(graph, after_all)
 
 
 def test_lookups_are_stored_before_they_are_transposed() -> None:
