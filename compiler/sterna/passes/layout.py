@@ -343,6 +343,8 @@ class LayoutRewriting:
         if not all(self.together([order[n] for n in mine], base) for mine, _ in parts):
             if self.absorbed(node, x, base, order, parts):
                 return True
+            if self.ends_plainly(node.output):
+                return False
             # One transpose is due; parts keep the places of their last dimensions, so channels that were last stay so.
             ranked = sorted(parts, key=lambda part: max(order[n] for n in part[0]))
             rows = [n for mine, _ in ranked for n in mine]
@@ -354,6 +356,18 @@ class LayoutRewriting:
         place = {n: position for position, n in enumerate(dims)}
         back = tuple(place[n] for n in range(len(new)))
         return self.emit(node, [base], back, shape=tuple(new[n] for n in dims))
+
+    def ends_plainly(self, value: Value) -> bool:
+        """Whether everything that is made of a value needs it in the order of the old graph, so that the transpose
+        before it is the only one if it is made as it is written."""
+        users = self.users.get(value, [])
+        if not users:
+            return value in self.outputs
+        return all(
+            self.ends_plainly(user.output) if "elementwise" in operator(user.op).tags else user.op not in _RULES
+            for user in users
+            if not user.regions
+        )
 
     @staticmethod
     def together(places: list[int], base: Value) -> bool:
