@@ -10,7 +10,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ONE, ZERO, Int
-from sterna.loops.build import ProgramBuilder
+from sterna.loops.build import ProgramBuilder, product
 from sterna.ops.formulas import HALF, at, rounded, wide, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Onnx, Operator, Types, case, opaque
 from sterna.ops.types import NUMBERS, axis_of, check_dtype, normalized_axes, present, single
@@ -21,6 +21,7 @@ from sterna.te.tensor import Tensor, combine, compute, identity, reduce, reduce_
 AXES = Attribute("axes", "ints", "the dimensions that disappear, rising")
 KEEP = Attribute("keep_dims", "bool", "whether they stay, with size 1", True)
 LONG_ROW = 64  # elements, from which on two passes in vectors are faster than one without
+BESIDE = 4  # rows that lie side by side, the same
 AXIS = Attribute("axis", "int", "the dimension; negative counts from the end", -1)
 
 
@@ -146,7 +147,9 @@ def _arg(combiner: str) -> Callable[[Application], Tensor]:
         x = applied.input(0)
         axis = axis_of(applied["axis"], len(x.shape))
         size = x.shape[axis]
-        if axis == len(x.shape) - 1 and size.is_const and LONG_ROW <= int(size) < 2**31:
+        beside = product(x.shape[axis + 1 :])
+        least = LONG_ROW if beside == 1 else 1
+        if size.is_const and least <= int(size) < 2**31 and (beside == 1 or (beside.bounds()[0] or 0) >= BESIDE):
             return _found(applied, x, axis, combiner[len("arg") :])
         inner = reduce_axis("r", size)
 
@@ -301,6 +304,9 @@ _ARGS = (
     case(("float32", (3, 150)), axis=1, keep_dims=False),
     case(np.array([[1, 2, 2, 0] * 20, [3, 1, 3, 0] * 20], np.float32), axis=1, keep_dims=True, last=True),
     case(("int32", (2, 70)), axis=-1, keep_dims=True),
+    case(("int32", (5, 4, 9)), axis=1, keep_dims=False, low=0, high=3),
+    case(("int32", (5, 30)), axis=0, keep_dims=True, last=True, low=0, high=3),
+    case(np.array([[1, 2, 0, 5, 1]] * 2 + [[1, np.nan, np.inf, -np.inf, 2]] * 2, np.float32), axis=0, keep_dims=True),
 )
 
 OPERATORS: tuple[Operator, ...] = (
