@@ -32,6 +32,7 @@ from sterna.ops.sorting import (
     key_type,
     sort,
     sort_key,
+    visit_least,
 )
 from sterna.ops.types import axis_of, check_dtype, present, with_dim
 from sterna.te import expr as E
@@ -39,6 +40,8 @@ from sterna.te.expr import Expr
 
 Attributes = Mapping[str, Any]
 FEW = 32  # a row that is not worth screening
+FIRST = 8  # so many of a row of at most SHORT elements are found one after the other
+SHORT = 256
 
 
 # ---------------------------------------------------------------- top_k
@@ -77,15 +80,19 @@ def _top_k(p: ProgramBuilder, attributes: Attributes) -> None:
             values[to] = element(place)
             indices[to] = E.cast(place, "int64")
 
+        def row_keys() -> Array:
+            row = p.array("row_keys", key_type(x.dtype), (extent,))
+            with p.loop(extent, "n") as n:
+                row[n] = key(n)
+            return row
+
+        if most <= FIRST and most < longest <= SHORT:
+            visit_least(p, row_keys(), k, chosen)
+            return
         pairs = Pairs(p, key_type(x.dtype), integer(extent), capacity)
         if screened:
-            read: Callable[[Int], Expr] = key
-            if x.buffer.strides[axis] != 1:
-                # What lies apart is read once: it is looked at twice, and vectors want it side by side.
-                row = p.array("row_keys", key_type(x.dtype), (extent,))
-                with p.loop(extent, "n") as n:
-                    row[n] = key(n)
-                read = row.__getitem__
+            # What lies apart is read once: it is looked at twice, and vectors want it side by side.
+            read: Callable[[Int], Expr] = key if x.buffer.strides[axis] == 1 else row_keys().__getitem__
             count = p.bound(gather_least(p, pairs, read, extent, k), capacity)
         else:
             count = extent
@@ -157,11 +164,12 @@ def _compress(p: ProgramBuilder, attributes: Attributes) -> None:
     length = minimum(condition.shape[0], extent)
     with p.loop(length, "n") as n, p.when(condition[n]):
         with p.when(room(kept, axis, count)):
+            place = p.index(count, kept.shape[axis])
             if flat:
-                kept[count] = x[unflatten(n, x.shape)]
+                kept[place] = x[unflatten(n, x.shape)]
             else:
                 with p.nest((*x.shape[:axis], *x.shape[axis + 1 :])) as i:
-                    to: tuple[Index, ...] = (*i[:axis], count, *i[axis:])
+                    to: tuple[Index, ...] = (*i[:axis], place, *i[axis:])
                     source: tuple[Index, ...] = (*i[:axis], n, *i[axis:])
                     kept[to] = x[source]
         count.add(1)
@@ -306,6 +314,9 @@ OPERATORS: tuple[Operator, ...] = (
             case(("int32", (2, 20)), k=(20,), axis=-1, low=0, high=5),
             case(("float16", (7,)), k=(1,), axis=0),
             case(("uint8", (6, 2)), k=(3,), axis=0, low=0, high=3),
+            case(np.array([[1, np.nan, 2, np.nan, -np.inf, 2, np.nan]], np.float32), k=(4,)),
+            case(np.array([[1, np.nan, 2, np.nan, np.inf, 1, np.nan]], np.float32), k=(6,), largest=False),
+            case(np.array([[-128, 127, 127, -128, 0] * 9], np.int8), k=(8,), largest=False),
         ),
     ),
     opaque(

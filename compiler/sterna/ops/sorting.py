@@ -76,6 +76,34 @@ def kth_least(p: ProgramBuilder, keys: Array, k: Expr) -> Expr:
     return limit.value
 
 
+def visit_least(p: ProgramBuilder, keys: Array, k: Int, visit: Visit) -> None:
+    """Visits the positions of the k least of a few keys in their order; of equal ones the first comes first.
+
+    Each is the least of those behind the one before it, in two passes that vectors make.
+    """
+    kind, (extent,) = keys.dtype, keys.shape
+    least, greatest = (E.const(n, kind) for n in dtypes.limits(kind))
+    last_key, last_place = p.variable("last_key", least), p.variable("last_place", -1, "int32")
+
+    def behind(n: Int, key: Expr) -> Expr:
+        return either(key > last_key.value, both(equal(key, last_key.value), number(n, "int32") > last_place.value))
+
+    with p.loop(k, "rank") as rank:
+        next_key = p.variable("next_key", greatest)
+        with p.loop(extent, "n") as n:
+            key = keys[n]
+            next_key.set(E.minimum(next_key.value, E.select(behind(n, key), key, greatest)))
+        end = number(extent, "int32")
+        next_place = p.variable("next_place", end)
+        with p.loop(extent, "n") as n:
+            key = keys[n]
+            here = both(equal(key, next_key.value), behind(n, key))
+            next_place.set(E.minimum(next_place.value, E.select(here, number(n, "int32"), end)))
+        last_key.set(next_key.value)
+        last_place.set(next_place.value)
+        visit(rank, last_place.value)
+
+
 class Pairs:
     """Keys and the positions that they come from, in the order of the positions; at most `capacity` of them."""
 
@@ -279,4 +307,5 @@ __all__ = [
     "sort",
     "sort_heap",
     "sort_key",
+    "visit_least",
 ]
