@@ -30,6 +30,13 @@ def _softplus(x: Expr) -> Expr:
     return E.maximum(x, 0.0) + E.unary("log", 1.0 + _exp(-absolute(x)))
 
 
+def _mish(x: Expr) -> Expr:
+    # tanh(log(1 + e)) is ((1 + e)^2 - 1) / ((1 + e)^2 + 1), which is 1 from here on, before the square overflows.
+    e = _exp(E.minimum(x, 5.0 if x.dtype == "float16" else 20.0))
+    n = e * (e + 2.0)
+    return x * (n / (n + 2.0))
+
+
 def _gelu(x: Expr, approximate: str) -> Expr:
     if approximate == "tanh":
         return 0.5 * x * (1.0 + E.unary("tanh", math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
@@ -134,7 +141,7 @@ OPERATORS: tuple[Operator, ...] = (
     ),
     unary("softplus", "log(1 + exp(x))", _softplus, onnx="Softplus", low=-9.0, high=9.0),
     unary("softsign", "x / (1 + |x|)", lambda x: x / (1.0 + absolute(x)), onnx="Softsign"),
-    unary("mish", "x tanh(log(1 + exp(x)))", lambda x: x * E.unary("tanh", _softplus(x)), onnx="Mish"),
+    unary("mish", "x tanh(log(1 + exp(x)))", _mish, onnx="Mish"),
     unary(
         "gelu",
         "x times the normal distribution's cumulative probability of x",
