@@ -167,9 +167,10 @@ def _touching(stage: Tensor, symbols: set[Symbol], pairs: set[tuple[str, int]]) 
 
 
 def _consecutive(tensor: Tensor, a: Int, b: Int, axes: Sequence[Axis]) -> int | None:
-    """n if the two indices are just axes n and n + 1 of the stage, or those of a narrow window."""
+    """n if the two indices are just axes n and n + 1 of the stage, the first maybe shifted, or those of a narrow
+    window."""
     for n in range(len(axes) - 1):
-        if b == of(axes[n + 1]) and (a == of(axes[n]) or _narrow_window(tensor, a, axes[n], axes[n + 1])):
+        if b == of(axes[n + 1]) and ((a - of(axes[n])).is_const or _narrow_window(tensor, a, axes[n], axes[n + 1])):
             return n if axes[n].reduction == axes[n + 1].reduction else None
     return None
 
