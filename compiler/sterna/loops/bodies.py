@@ -17,6 +17,7 @@ from sterna.schedule.decisions import StageSchedule
 from sterna.schedule.products import contains, factors
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
+from sterna.te.conditions import settled
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import combine, identity
@@ -68,7 +69,8 @@ class Bodies:
         indices = tuple(values[a] for a in s.tensor.axes)
         body = self.bodies[s.name]
         if not isinstance(body, Reduce):
-            return self._write(s.name, indices, self._resolve(body, values))
+            value = self._resolve(body, values)
+            return self._write(s.name, indices, settled(value) if nest.parts else value)
         best = f"{s.name}_best"
         if starts:
             if body.index is None:

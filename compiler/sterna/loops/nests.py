@@ -86,8 +86,12 @@ class Nests(Bodies):
             cut = {a.name: self._cuts(s, within, a) for a in s.tensor.axes if a.name in s.partitioned}
             return self._moved(s, self._level(Cursor(Nest(s, region, cuts=cut))))
         body = self.bodies[s.name]
+        if "parallel" in s.annotations.values():
+            # Tasks are iterations of one loop, which is around the parts.
+            cut = {a.name: cuts(body, a, turns=True) for a in s.tensor.axes if a.name in s.partitioned}
+            return self._moved(s, self._level(Cursor(Nest(s, region, cuts=cut))))
         parts: list[Stmt] = []
-        for part in parts_of(body, s.tensor, s.partitioned):
+        for part in parts_of(body, s.tensor, s.partitioned, turns=s.attach is None):
             clipped = part.within(region)
             if clipped is None:
                 continue

@@ -45,13 +45,14 @@ class Part:
         return Region(tuple(least), tuple(extent))
 
 
-def parts_of(body: Expr, tensor: Tensor, axes: Sequence[str]) -> Iterator[Part]:
+def parts_of(body: Expr, tensor: Tensor, axes: Sequence[str], turns: bool = False) -> Iterator[Part]:
     """The parts of a stage, in order.
 
     Args:
         axes: along which the stage is cut; the others are left whole.
+        turns: whether it is cut, too, where an index becomes another one (`cuts`).
     """
-    at = [cuts(body, a) if a.name in axes else None for a in tensor.axes]
+    at = [cuts(body, a, turns=turns) if a.name in axes else None for a in tensor.axes]
     ranges = [[None] if c is None else list(pairwise(c)) for c in at]
     for chosen in product(*ranges):
         inside = {a: Symbol(a.name, r[0], r[1] - 1) for a, r in zip(tensor.axes, chosen, strict=True) if r is not None}

@@ -21,6 +21,11 @@ def unroll(stmt: P.Stmt) -> P.Stmt:
     return _Copy({}, {}, {}, {}, {}).stmt(stmt)
 
 
+def written_out(stmt: P.Stmt, values: dict[Atom, Int]) -> P.Stmt:
+    """A copy of a statement with values for symbols, its unrolled loops written out."""
+    return _Copy(dict(values), {}, {}, {}).stmt(stmt)
+
+
 class _Copy:
     """A copy of statements with values for symbols and new buffers and variables for old ones."""
 

@@ -1,16 +1,19 @@
 """Turns vectorized loops into vector statements.
 
 A loop of a number of iterations that is no power of two becomes one vector of the next power of two of which only the
-first lanes are active. A body that vectors cannot express (an index that is not linear in the loop's variable) becomes
-an unrolled loop instead.
+first lanes are active. An index that is not linear in the loop's variable may still be one of lanes that lie near one
+another, if all of them are known: the unrolled loops around are written out where that makes them so. A body that
+vectors cannot express becomes an unrolled loop instead.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from sterna.ir.integer import ZERO, Symbol, as_int
 from sterna.loops import program as P
+from sterna.loops.unroll import written_out
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -21,26 +24,54 @@ class _NotLinearError(Exception):
 
 def vectorize(stmt: P.Stmt) -> P.Stmt:
     """Replaces every loop of kind "vectorized" inside a statement."""
+    return _vectorize(stmt, unrolled=False)
+
+
+def _vectorize(stmt: P.Stmt, unrolled: bool) -> P.Stmt:
+    """
+    Args:
+        unrolled: whether an unrolled loop stands around it, which can be written out.
+
+    Raises:
+        _NotLinearError: where that may help.
+    """
+    if isinstance(stmt, P.For) and stmt.kind == "unrolled" and _only_stores(stmt):
+        try:
+            return P.map_children(stmt, lambda s: _vectorize(s, unrolled=True))
+        except _NotLinearError:
+            copies = (written_out(stmt.body, {stmt.symbol: as_int(n)}) for n in range(int(stmt.extent)))
+            return P.seq(*(_vectorize(copy, unrolled) for copy in copies))
     if not isinstance(stmt, P.For) or stmt.kind != "vectorized":
-        return P.map_children(stmt, vectorize)
+        return P.map_children(stmt, lambda s: _vectorize(s, unrolled))
     lanes = int(stmt.extent)
     try:
-        return P.seq(*(_vector_stmt(s, stmt.symbol, lanes, stmt.width or lanes) for s in P.members(stmt.body)))
+        return P.seq(*_vector_stmts(P.members(stmt.body), stmt.symbol, lanes, stmt.width or lanes))
     except _NotLinearError:
-        return P.map_children(stmt.changed(kind="unrolled"), vectorize)
+        if unrolled:
+            raise
+        return P.map_children(stmt.changed(kind="unrolled"), lambda s: _vectorize(s, unrolled))
 
 
-def _vector_stmt(stmt: P.Stmt, symbol: Symbol, n: int, wanted: int) -> P.Stmt:
-    if not isinstance(stmt, P.Store):
-        raise _NotLinearError
-    stride = stmt.index.coefficient(symbol)
-    if not stride or stride < 0:
-        raise _NotLinearError
+def _only_stores(stmt: P.Stmt) -> bool:
+    """Whether nothing inside a loop has a name, of which copies would need their own."""
+    return all(isinstance(s, (P.For, P.Store, P.Seq)) for s in P.walk(stmt))
+
+
+def _vector_stmts(stmts: Sequence[P.Stmt], symbol: Symbol, n: int, wanted: int) -> Iterator[P.Stmt]:
     width = 1 << (wanted - 1).bit_length()
-    value = _spread(_Vectors(symbol, width, None if n == width else n).of(stmt.value), width)
-    return stmt.changed(
-        index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=None if n == width else n
-    )
+    active = None if n == width else n
+    vectors = _Vectors(symbol, width, active)
+    for stmt in stmts:
+        if isinstance(stmt, P.Let):
+            yield vectors.let(stmt)
+            continue
+        if not isinstance(stmt, P.Store):
+            raise _NotLinearError
+        stride = stmt.index.coefficient(symbol)
+        if not stride or stride < 0:
+            raise _NotLinearError
+        value = _spread(vectors.of(stmt.value), width)
+        yield stmt.changed(index=stmt.index.substitute({symbol: ZERO}), value=value, stride=stride, active=active)
 
 
 @dataclass
@@ -51,6 +82,15 @@ class _Vectors:
     lanes: int
     active: int | None
     done: dict[Expr, Expr] = field(default_factory=dict)
+    variables: dict[P.Variable, P.Variable] = field(default_factory=dict)
+
+    def let(self, stmt: P.Let) -> P.Let:
+        """The name of a vector where the value is one."""
+        value = self.of(stmt.value)
+        if value.lanes == 1:
+            return stmt.changed(value=value)
+        self.variables[stmt.variable] = named = replace(stmt.variable, lanes=value.lanes)
+        return P.Let(named, value)
 
     def of(self, expr: Expr) -> Expr:
         if (known := self.done.get(expr)) is None:
@@ -71,6 +111,8 @@ class _Vectors:
             if isinstance(expr, E.Load):
                 return expr.changed(indices=(first,), lanes=self.lanes, stride=stride, active=self.active)
             return expr.changed(index=first, lanes=self.lanes, stride=stride)
+        if isinstance(expr, P.Read) and (named := self.variables.get(expr.variable)) is not None:
+            return P.Read(named.dtype, variable=named, lanes=named.lanes)
         children = expr.children()
         new = tuple(map(self.of, children))
         if all(c.lanes == 1 for c in new):
@@ -78,7 +120,7 @@ class _Vectors:
         return expr.with_children(tuple(_spread(c, self.lanes) for c in new))
 
     def near(self, load: E.Load) -> Expr:
-        """Lanes that lie near one another in an order of their own, picked from one vector."""
+        """Lanes that lie near one another in an order of their own, picked from one vector or two."""
         (index,) = load.indices
         count = self.lanes if self.active is None else self.active
         places = [index.substitute({self.symbol: as_int(n)}) for n in range(count)]
@@ -87,11 +129,19 @@ class _Vectors:
             raise _NotLinearError
         steps = list(map(int, apart))
         first, span = min(steps), max(steps) - min(steps) + 1
-        width = max(2, 1 << (span - 1).bit_length())
-        if width > self.lanes:
-            raise _NotLinearError
+        if steps == list(range(count)):
+            return load.changed(indices=(places[0],), lanes=self.lanes, stride=1, active=self.active)
+
+        def part(start: int, size: int, width: int) -> Expr:
+            return load.changed(indices=(places[0] + start,), lanes=width, active=None if width == size else size)
+
         order = tuple(step - first for step in steps) + (0,) * (self.lanes - count)
-        vector = load.changed(indices=(places[0] + first,), lanes=width, active=None if width == span else span)
+        if span > 2 * self.lanes:
+            raise _NotLinearError
+        if span > self.lanes:
+            a, b = part(first, self.lanes, self.lanes), part(first + self.lanes, span - self.lanes, self.lanes)
+            return P.Shuffle(load.dtype, a=a, b=b, order=order, lanes=self.lanes)
+        vector = part(first, span, max(2, 1 << (span - 1).bit_length()))
         return P.Shuffle(load.dtype, a=vector, order=order, lanes=self.lanes)
 
 

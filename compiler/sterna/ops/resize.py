@@ -31,6 +31,7 @@ TRANSFORMS = (
 #: Those in which the position does not depend on the sizes, only on the scale: for dimensions that are open.
 OPEN_TRANSFORMS = ("half_pixel", "asymmetric", "tf_half_pixel_for_nn")
 _LARGEST_DENOMINATOR = 4096
+_EXACT = 1 << 20  # of numerators below, halves of a quotient survive the rounding of float32
 
 
 def ratio(scale: float, size: int, result: int) -> Fraction:
@@ -146,7 +147,7 @@ def _resize(applied: Application) -> Tensor:
             if bottom == 1:
                 taps[n] = [(_clamped(base, last), None)]
                 continue
-            t = E.cast(E.index_value(top % bottom), "float32") * (1.0 / bottom)
+            t = _fraction(top, bottom)
             if applied["mode"] == "linear":
                 taps[n] = [(_clamped(base, last), 1.0 - t), (_clamped(base + 1, last), t)]
             else:
@@ -169,6 +170,18 @@ def _resize(applied: Application) -> Tensor:
         return E.cast(blend(list(index), moved), x.dtype)
 
     return compute(applied.name, applied.output.shape, body)
+
+
+def _fraction(top: Int, bottom: int) -> Expr:
+    """What top / bottom is more than a whole number, times 1 / bottom rounded."""
+    low, high = top.bounds()
+    if low is None or high is None or max(-low, high) >= _EXACT:
+        return E.cast(E.index_value(top % bottom), "float32") * (1.0 / bottom)
+    # The same to the bit, but nothing is divided that vectors of positions would have to be taken apart for: the
+    # quotient is at least half a step away from the next whole number, which is more than it can be rounded by.
+    value = E.cast(E.index_value(top, "int32"), "float32")
+    whole = E.unary("floor", (value + 0.5) * (1.0 / bottom))
+    return (value - whole * float(bottom)) * (1.0 / bottom)
 
 
 def _clamped(index: Int, last: Int) -> Int:

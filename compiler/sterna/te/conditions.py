@@ -1,6 +1,6 @@
 """Where the conditions of an expression change, and what is left of it where they are settled.
 
-`select(0 <= h - 1 < 8, x[h - 1], 0)` changes at h = 1 and h = 9.
+`select(0 <= h - 1 < 8, x[h - 1], 0)` changes at h = 1 and h = 9, `x[max(h - 3, 3 - h)]` at h = 3.
 """
 
 from __future__ import annotations
@@ -9,24 +9,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from sterna.ir.extremum import Extremum
 from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.te import expr as E
 from sterna.te.axis import Axis
-from sterna.te.expr import Expr, Reduce
+from sterna.te.expr import Expr, Load, Reduce
 
 #: Where a comparison holds, as the sign of left - right: from which difference on it changes, and whether below.
 _CHANGES = {"lt": (0, True), "ge": (0, False), "le": (1, True), "gt": (1, False)}
 
 
-def cuts(body: Expr, axis: Axis, reduced: Sequence[Axis] = ()) -> list[int]:
+def cuts(body: Expr, axis: Axis, reduced: Sequence[Axis] = (), turns: bool = False) -> list[int]:
     """The positions along an axis where a condition changes, between 0 and the axis's extent.
 
     Args:
         reduced: axes that the condition may ask for too: where it changes for any of their values.
+        turns: whether it counts, too, where in an index the smaller or greater of two positions becomes the other.
     """
     end = int(axis.extent)
     found = {0, end}
     for node in E.walk(body):
+        if turns and isinstance(node, Load):
+            found.update(turn for index in node.indices for turn in _turns(index, axis, 0, end))
         difference = _difference(node)
         if not isinstance(node, E.Compare) or difference is None or node.op not in _CHANGES:
             continue
@@ -43,6 +47,24 @@ def cuts(body: Expr, axis: Axis, reduced: Sequence[Axis] = ()) -> list[int]:
             at = -(-threshold // step) if step > 0 else -threshold // -step + 1
             found.add(min(max(at, 0), end))
     return sorted(found)
+
+
+def _turns(index: Int, axis: Axis, first: int, end: int) -> set[int]:
+    """The positions first < i < end of an axis where an extremum in an index becomes the other operand: what that
+    leaves may have more of them on either side."""
+    here = Symbol(axis.name, first, end - 1)
+    for atom in index.substitute({axis: of(here)}).atoms():
+        if not isinstance(atom, Extremum):
+            continue
+        difference = atom.operands[0] - atom.operands[1]
+        step = difference.coefficient(here)
+        if not step or difference.symbols() != {here}:
+            continue
+        const = int(difference.const)
+        turn = -(const // step) if step > 0 else -(-const // -step)
+        if first < turn < end:
+            return {turn} | _turns(index, axis, first, turn) | _turns(index, axis, turn, end)
+    return set()
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,18 @@ from sterna.schedule.strategies.analysis import (
 )
 from sterna.schedule.strategies.tasks import make_tasks, shared, wanted_tasks
 from sterna.te import expr as E
+from sterna.te.conditions import cuts
 from sterna.te.layout import dense_strides
-from sterna.te.tensor import Kernel
+from sterna.te.tensor import Kernel, Tensor
 
 #: Copies of a body that are written out so that each computes what it chooses.
 MOST_COPIES = 64
 #: The most squares of a transpose that are made one after the other along the rows that are read.
 IN_A_ROW = 8
+#: Vectors of a row that are written out.
+MOST_VECTORS = 24
+#: Parts that a row may be cut into: each is code.
+MOST_PARTS = 5
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -50,17 +55,22 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
         _square_tiles(s, out, across, lanes, context, alone)
         return
     last, width = axes[-1].name, size(axes[-1].extent)
+    parts = lanes > 1 and _in_parts(s, out)
+    if parts:
+        s.partition(out, last)
     rows = product([a.extent for a in axes[:-1]])
     # Memory, not arithmetic, is the limit: about eight cycles per vector.
     cycles = 8 * rows * width // lanes
     if alone and rows > 1:
         make_tasks(s, out, [a.name for a in axes[:-1]], cycles, context)
-    elif alone and shared(context.target, cycles):
+    elif alone and not parts and shared(context.target, cycles):
         vectors = -(-width // lanes)
         block, last = s.split(out, last, -(-vectors // wanted_tasks(cycles)) * lanes)
         s.parallel(out, block)
     if lanes > 1 and width > 1:
-        _, lane = s.split(out, last, lanes)
+        vector, lane = s.split(out, last, lanes)
+        if not parts and -(-width // lanes) <= MOST_VECTORS and _bent(s, out, context):
+            s.unroll(out, vector)
         s.vectorize(out, lane)
     elif 1 < width <= 4:
         s.unroll(out, last)
@@ -113,6 +123,28 @@ def choose_apart(s: Schedule, out: str, steps: Mapping[str, int], lanes: int, co
         s.unroll(out, name)
     if lanes > 1 and size(axes[-1].extent) > 1:
         s.vectorize(out, lane)
+
+
+def _bent(s: Schedule, out: str, context: Context) -> bool:
+    """Whether neighbouring elements along the last axis read elements whose distance varies: in each vector of a row
+    that is written out, it is known."""
+    state = s.stages[out]
+    last = state.tensor.axes[-1]
+    return any(
+        stride_of(load, last, context.strides) is None
+        for load in expanded_loads(s, state.body)
+        if isinstance(load.tensor, Tensor)
+    )
+
+
+def _in_parts(s: Schedule, out: str) -> bool:
+    """Whether the last axis falls into a few parts, each of which reads elements side by side or asks nothing."""
+    state = s.stages[out]
+    along = state.tensor.axes[-1]
+    if not along.extent.is_const:
+        return False
+    ends = max((len(cuts(load, along, turns=True)) for load in expanded_loads(s, state.body)), default=0)
+    return 2 < ends <= MOST_PARTS + 1
 
 
 def _transposed(s: Schedule, out: str, context: Context) -> str:
