@@ -90,7 +90,7 @@ def compiled_schedule(
     inputs, outputs = tuple(values[t] for t in kernel.inputs), tuple(values[t] for t in kernel.outputs)
     graph = Graph("kernel", inputs, outputs, ())
     call = Call("kernel", ("kernel",), kernel, inputs, outputs, tuple(constants), {}, (), "kernel")
-    planned = realize(call, schedule, "k0")
+    planned = realize(call, schedule, machine, "k0")
     options, functions, views = Options(machine, generator), [planned.function], Views()
     plan = plan_memory(graph, [call], views)
     contents = BytesIO()

@@ -53,7 +53,7 @@ def test_a_saved_schedule_gives_the_same_loops(name: str, target: str) -> None:
         again = saved.apply(call.kernel, steps)
         assert again.steps == planned.schedule.steps
         assert saved.to_json(again.steps) == saved.to_json(planned.schedule.steps)
-        function = realize(call, again, planned.function.name).function
+        function = realize(call, again, result.options.target, planned.function.name).function
         assert print_function(function) == print_function(planned.function)
 
 

@@ -17,6 +17,7 @@ from sterna.ir.integer import Symbol
 from sterna.ir.sizes import dimensions, sizes_wanted
 from sterna.loops.checks import with_checks
 from sterna.loops.finish import finish
+from sterna.loops.lanes import in_lanes
 from sterna.loops.lower import lower
 from sterna.loops.program import Function, used_dims
 from sterna.passes.context import PassContext
@@ -68,7 +69,7 @@ def lower_kernels(scheduled: Scheduled, context: PassContext) -> Lowered:
     lowered = []
     for n, (call, schedule) in enumerate(zip(scheduled.firsts, scheduled.schedules, strict=True)):
         with timed(_name(n, call)), _proved(call, dims):
-            lowered.append(lower_call(call, schedule))
+            lowered.append(lower_call(call, schedule, context.target))
     return Lowered(**vars(scheduled), lowered=tuple(lowered))
 
 
@@ -139,15 +140,15 @@ def _finite_in(array: Array, kind: np.dtype[Any]) -> bool:
     return bool(np.array_equal(narrow, array)) and bool(np.isfinite(narrow).all())
 
 
-def realize(call: Call, schedule: Schedule | None, name: str, dims: Sequence[Symbol] = ()) -> Planned:
+def realize(call: Call, schedule: Schedule | None, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Planned:
     """The loop program that a schedule gives for a kernel; the same steps give the same program."""
-    return Planned(schedule, finish_call(call, lower_call(call, schedule), name, dims))
+    return Planned(schedule, finish_call(call, lower_call(call, schedule, target), name, dims))
 
 
-def lower_call(call: Call, schedule: Schedule | None) -> Function:
+def lower_call(call: Call, schedule: Schedule | None, target: Target) -> Function:
     """A kernel's loops before vectors, unrolling and registers."""
     if isinstance(call.kernel, Function):
-        return call.kernel
+        return in_lanes(call.kernel, target.lanes)
     assert schedule is not None
     return lower(schedule, call.layouts)
 
