@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
-from sterna.loops.build import ProgramBuilder, both, number
+from sterna.loops.build import ProgramBuilder, both, equal, number
 from sterna.ops.formulas import count as count_of
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.types import check_dtype, present, same_dtype
@@ -30,50 +31,55 @@ def _align_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]
     if x.rank != 4 or rois.rank != 2 or rois.shape[1] != 4 or batch.shape != rois.shape[:1]:
         raise unfit(f"regions {rois} of {x}, images {batch}")
     size = (as_int(attributes["height"]), as_int(attributes["width"]))
-    return (TensorType(dtype, (rois.shape[0], x.shape[1], *size)),)
+    return (TensorType(dtype, (rois.shape[0], *size, x.shape[3])),)
 
 
 def _align(p: ProgramBuilder, attributes: Attributes) -> None:
     x, rois, y = p.input(0), p.input(1), p.output
     scale, offset = attributes["scale"], 0.5 if attributes["half_pixel"] else 0.0
-    rows, columns = x.shape[2], x.shape[3]
-    with p.places(y.shape[:2]) as (roi, channel):
+    greatest = attributes["mode"] == "max"
+    with p.places(y.shape[:1]) as (roi,):
         image = p.index(p.input(2)[roi], x.shape[0])
         left, top, right, bottom = (p.let(rois[roi, k] * scale - offset, "edge") for k in range(4))
         bins: list[Expr] = []
         counts: list[Int] = []
-        for low, high, cells in ((top, bottom, y.shape[2]), (left, right, y.shape[3])):
+        for low, high, cells in ((top, bottom, y.shape[1]), (left, right, y.shape[2])):
             size = high - low if attributes["half_pixel"] else E.maximum(high - low, 1.0)
             part = p.let(size / float(int(cells)), "part")
             bins.append(part)
             ratio = attributes["sampling_ratio"]
             samples = E.unary("ceil", part) if ratio <= 0 else E.const(ratio, part.dtype)
             counts.append(p.bound(E.cast(samples, "int32"), MOST_SAMPLES))
-        total = E.maximum(number(counts[0], "int32") * number(counts[1], "int32"), 1)
-        with p.loop(y.shape[2], "i") as i, p.loop(y.shape[3], "j") as j:
-            best = p.variable("best", 0.0, y.dtype)
-            first = p.variable("first", True, "bool") if attributes["mode"] == "max" else best
-            with p.loop(counts[0], "a") as a, p.loop(counts[1], "b") as b:
-                v = _sample(p, top, bins[0], i, a, counts[0], rows)
-                h = _sample(p, left, bins[1], j, b, counts[1], columns)
-                with p.when(both(v[0], h[0])):
-                    parts = [
-                        p.let(w * u * x[image, channel, r, c])
-                        for r, w in ((v[1], 1.0 - v[3]), (v[2], v[3]))
-                        for c, u in ((h[1], 1.0 - h[3]), (h[2], h[3]))
-                    ]
-                    if attributes["mode"] == "avg":
-                        best.add(parts[0] + parts[1] + parts[2] + parts[3])
-                    else:
-                        greatest = E.maximum(E.maximum(parts[0], parts[1]), E.maximum(parts[2], parts[3]))
-                        best.set(E.select(first.value, greatest, E.maximum(best.value, greatest)))
-                        first.set(False)
-                if attributes["mode"] == "max":
-                    with p.otherwise():
-                        best.set(E.select(first.value, 0.0, E.maximum(best.value, 0.0)))
-                        first.set(False)
-            result = best.value
-            y[roi, channel, i, j] = result / E.cast(total, y.dtype) if attributes["mode"] == "avg" else result
+        total = p.let(E.maximum(number(counts[0], "int32") * number(counts[1], "int32"), 1))
+        none = p.let(equal(number(counts[0] * counts[1], "int32"), 0))
+        results = p.array("results", y.dtype, (y.shape[3],))
+        with p.loop(y.shape[1], "i") as i, p.loop(y.shape[2], "j") as j:
+            p.fill(results, -math.inf if greatest else 0.0)
+            with p.loop(counts[0], "a") as a:
+                v = _sample(p, top, bins[0], i, a, counts[0], x.shape[1])
+                with p.loop(counts[1], "b") as b:
+                    h = _sample(p, left, bins[1], j, b, counts[1], x.shape[2])
+                    with p.when(both(v[0], h[0])):
+                        corners = [
+                            (r, c, p.let(w * u)) for r, w in ((v[1], 1.0 - v[3]), (v[2], v[3]))
+                            for c, u in ((h[1], 1.0 - h[3]), (h[2], h[3]))
+                        ]  # fmt: skip
+                        with p.loop(y.shape[3], "channel") as channel:
+                            parts = [w * x[image, r, c, channel] for r, c, w in corners]
+                            if greatest:
+                                most = E.maximum(E.maximum(parts[0], parts[1]), E.maximum(parts[2], parts[3]))
+                                results[channel] = E.maximum(results[channel], most)
+                            else:
+                                results[channel] = results[channel] + (parts[0] + parts[1] + parts[2] + parts[3])
+                    if greatest:
+                        with p.otherwise(), p.loop(y.shape[3], "channel") as channel:
+                            results[channel] = E.maximum(results[channel], 0.0)
+            if greatest:
+                with p.when(none):
+                    p.fill(results, 0.0)
+            divisor = p.let(E.cast(total, y.dtype))
+            with p.loop(y.shape[3], "channel") as channel:
+                y[roi, i, j, channel] = results[channel] if greatest else results[channel] / divisor
 
 
 def _sample(
@@ -97,13 +103,13 @@ def _pool_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     check_dtype(dtype, ("float32", "float64"))
     if x.rank != 4 or rois.rank != 2 or rois.shape[1] != 5:
         raise unfit(f"regions {rois} of {x}")
-    return (TensorType(dtype, (rois.shape[0], x.shape[1], as_int(attributes["height"]), as_int(attributes["width"]))),)
+    return (TensorType(dtype, (rois.shape[0], as_int(attributes["height"]), as_int(attributes["width"]), x.shape[3])),)
 
 
 def _pool(p: ProgramBuilder, attributes: Attributes) -> None:
     """R. Girshick, "Fast R-CNN" (2015), section 2.1: bins of whole pixels, which may overlap by one."""
     x, rois, y = p.input(0), p.input(1), p.output
-    with p.places(y.shape[:2]) as (roi, channel):
+    with p.places(y.shape[:1]) as (roi,):
         image = p.index(E.cast(rois[roi, 0], "int32"), x.shape[0])
 
         def pixel(k: int) -> Expr:
@@ -112,17 +118,22 @@ def _pool(p: ProgramBuilder, attributes: Attributes) -> None:
         left, top, right, bottom = (pixel(k) for k in range(1, 5))
         parts = [
             p.let(E.maximum(high - low + 1.0, 1.0) / float(int(cells)), "part")
-            for low, high, cells in ((top, bottom, y.shape[2]), (left, right, y.shape[3]))
+            for low, high, cells in ((top, bottom, y.shape[1]), (left, right, y.shape[2]))
         ]
-        with p.loop(y.shape[2], "i") as i, p.loop(y.shape[3], "j") as j:
-            rows = _bin(p, top, parts[0], i, x.shape[2])
-            columns = _bin(p, left, parts[1], j, x.shape[3])
-            best = p.variable("best", float("-inf"), y.dtype)
-            with p.loop(rows[1], "a") as a, p.loop(columns[1], "b") as b:
-                row, column = p.index(rows[0] + a, x.shape[2]), p.index(columns[0] + b, x.shape[3])
-                best.set(E.maximum(best.value, x[image, channel, row, column]))
-            empty = E.compare("eq", number(rows[1] * columns[1], "int32"), 0)
-            y[roi, channel, i, j] = E.select(empty, 0.0, best.value)
+        results = p.array("results", y.dtype, (y.shape[3],))
+        with p.loop(y.shape[1], "i") as i:
+            rows = _bin(p, top, parts[0], i, x.shape[1])
+            with p.loop(y.shape[2], "j") as j:
+                columns = _bin(p, left, parts[1], j, x.shape[2])
+                p.fill(results, -math.inf)
+                with p.loop(rows[1], "a") as a, p.loop(columns[1], "b") as b:
+                    row, column = p.index(rows[0] + a, x.shape[1]), p.index(columns[0] + b, x.shape[2])
+                    with p.loop(y.shape[3], "channel") as channel:
+                        results[channel] = E.maximum(results[channel], x[image, row, column, channel])
+                with p.when(equal(number(rows[1] * columns[1], "int32"), 0)):
+                    p.fill(results, 0.0)
+                with p.loop(y.shape[3], "channel") as channel:
+                    y[roi, i, j, channel] = results[channel]
 
 
 def _bin(p: ProgramBuilder, start: Expr, part: Expr, cell: Int, extent: Int) -> tuple[Int, Int]:
@@ -139,11 +150,11 @@ def _bin(p: ProgramBuilder, start: Expr, part: Expr, cell: Int, extent: Int) -> 
 
 _ROIS = np.array([[0, 0, 4, 4], [1.5, 0.5, 6.2, 3.7], [-3, -2, 9, 11]], np.float32)
 _IMAGES = np.array([0, 1, 1], np.int64)
-_IMAGE = ("float32", (2, 2, 5, 6))
+_IMAGE = ("float32", (2, 5, 6, 3))
 OPERATORS: tuple[Operator, ...] = (
     opaque(
         "roi_align",
-        "Regions (x, y, x, y) of images [N, C, H, W], each cut into bins of which points are sampled bilinearly and "
+        "Regions (x, y, x, y) of images [N, H, W, C], each cut into bins of which points are sampled bilinearly and "
         "averaged; with `max`, the greatest of all weighted pixels, as ONNX has it. The third operand says of which "
         "image a region is.",
         _align_types,
@@ -164,7 +175,7 @@ OPERATORS: tuple[Operator, ...] = (
     ),
     opaque(
         "roi_pool",
-        "Regions (image, x, y, x, y, the last pixels included) of images [N, C, H, W], each cut into bins of whole "
+        "Regions (image, x, y, x, y, the last pixels included) of images [N, H, W, C], each cut into bins of whole "
         "pixels of which the greatest counts; 0 where a bin does not lie on the image.",
         _pool_types,
         _pool,

@@ -219,11 +219,12 @@ def max_unpool(t: Translation) -> Value:
 
 def roi_align(t: Translation) -> Value:
     half = t.version >= 16 and t.attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel"
-    return t.op(
-        "roi_align", t.input(0), t.input(1), t.input(2), height=t.attribute("output_height", 1),
+    y = t.op(
+        "roi_align", t.channels_last(t.input(0)), t.input(1), t.input(2), height=t.attribute("output_height", 1),
         width=t.attribute("output_width", 1), sampling_ratio=t.attribute("sampling_ratio", 0),
         scale=t.attribute("spatial_scale", 1.0), mode=t.attribute("mode", "avg"), half_pixel=half,
     )  # fmt: skip
+    return t.channels_first(y)
 
 
 def max_roi_pool(t: Translation) -> Value:
@@ -231,10 +232,10 @@ def max_roi_pool(t: Translation) -> Value:
     height, width = t.attribute("pooled_shape")
     wide = "float64" if x.dtype == "float64" else "float32"
     y = t.op(
-        "roi_pool", t.cast(x, wide), t.cast(rois, wide),
+        "roi_pool", t.channels_last(t.cast(x, wide)), t.cast(rois, wide),
         height=height, width=width, scale=t.attribute("spatial_scale", 1.0),
     )  # fmt: skip
-    return t.cast(y, x.dtype)
+    return t.cast(t.channels_first(y), x.dtype)
 
 
 TRANSLATORS: dict[str, Translator] = {
