@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 
 from convolution_rows import conv, convolutions
+from data_rows import data
 from integer_rows import integers
 from one_operator import FLOAT, HALF, INT64, Array, Row, Shape, one, weights
 
@@ -389,7 +390,7 @@ def others() -> list[Row]:
 OPERATORS: dict[str, Row] = {
     row.name: row
     for row in (
-        *convolutions(), *products(), *elementwise(), *reductions(), *windows(), *movement(), *choice(), *others(),
+        *convolutions(), *products(), *elementwise(), *reductions(), *windows(), *movement(), *choice(), *data(), *others(),
         *integers(),
     )
 }  # fmt: skip
