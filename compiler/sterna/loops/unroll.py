@@ -23,7 +23,7 @@ def unroll(stmt: P.Stmt) -> P.Stmt:
 
 def written_out(stmt: P.Stmt, values: dict[Atom, Int]) -> P.Stmt:
     """A copy of a statement with values for symbols, its unrolled loops written out."""
-    return _Copy(dict(values), {}, {}, {}).stmt(stmt)
+    return _Copy(dict(values), {}, {}, {}, {}).stmt(stmt)
 
 
 class _Copy:
