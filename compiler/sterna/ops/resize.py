@@ -225,6 +225,17 @@ OPERATORS: tuple[Operator, ...] = (
                 ("linear", "align_corners"),
                 ("cubic", "half_pixel"),
             )
+        )
+        + tuple(
+            case(
+                ("float32", (1, 2, 5, 20)),
+                sizes=(1, 2, rows, columns),
+                scales=(1.0, 1.0, rows / 5, columns / 20),
+                mode=mode,
+                transform="align_corners",
+            )
+            for rows, columns in ((7, 33), (3, 13))
+            for mode in ("linear", "cubic")
         ),
     ),
 )
