@@ -306,7 +306,7 @@ _ARGS = (
     case(("int32", (2, 70)), axis=-1, keep_dims=True),
     case(("int32", (5, 4, 9)), axis=1, keep_dims=False, low=0, high=3),
     case(("int32", (5, 30)), axis=0, keep_dims=True, last=True, low=0, high=3),
-    case(np.array([[1, 2, 0, 5, 1]] * 2 + [[1, np.nan, np.inf, -np.inf, 2]] * 2, np.float32), axis=0, keep_dims=True),
+    case(np.array([[1, np.nan, np.inf, -np.inf, 2]] * 2 + [[1, 2, 0, 5, 1]] * 2, np.float32), axis=0, keep_dims=True),
 )
 
 OPERATORS: tuple[Operator, ...] = (
