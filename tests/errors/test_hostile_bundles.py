@@ -57,7 +57,7 @@ def refuses(code: str, place: Path, tmp_path: Path) -> str:
 
 def test_the_unchanged_bundle_is_packaged(made: dict[str, bytes], tmp_path: Path) -> None:
     place = npm_package(write(tmp_path / "b", made), tmp_path / "package")
-    assert {path.name for path in (place / "model").iterdir()} == {"graph.json", "params.bin", "model.wasm"}
+    assert {path.name for path in (place / "model").iterdir()} == {"params.bin", "model.wasm"}
     assert (place / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert '"LICENSE" = "sterna/LICENSE"' in (ROOT / "pyproject.toml").read_text(), "wheels bring it along"
 

@@ -56,6 +56,7 @@ class LayoutRewriting:
         self.shuffled: dict[Value, tuple[Value, tuple[int, ...], tuple[Int, ...]]] = {}
         self.users, self.producers = graph.users(), graph.producers()
         self.outputs = set(graph.outputs)
+        self.to_products = self._to_products()
         self.reader: tuple[str, ...] = ()  # sources of the node at hand
 
     def run(self) -> Graph:
@@ -177,16 +178,19 @@ class LayoutRewriting:
             votes[order] = votes.get(order, 0) + size
         if not votes:
             return next((self.hold(v)[1] for v in values if v.type.rank == rank and not v.is_constant), straight(rank))
-        as_it_is = self.only_products(node.output)
+        as_it_is = node.output in self.to_products
         return max(votes, key=lambda order: (votes[order], (order == straight(rank)) == as_it_is))
 
-    def only_products(self, value: Value) -> bool:
-        """Whether a value goes, element by element or normalized along an axis, to products of matrices alone, which
-        want rows as they are."""
-        users = self.users.get(value, ())
-        return bool(users) and all(
-            user.op == "matmul" or (self.keeps_rows(user) and self.only_products(user.output)) for user in users
-        )
+    def _to_products(self) -> set[Value]:
+        """Values that go, element by element or normalized along an axis, to products of matrices alone, which want
+        rows as they are."""
+        found = set[Value]()
+        for node in reversed(self.graph.nodes):
+            for value in node.outputs:
+                users = self.users.get(value, ())
+                if users and all(u.op == "matmul" or (self.keeps_rows(u) and u.output in found) for u in users):
+                    found.add(value)
+        return found
 
     @staticmethod
     def keeps_rows(node: Node) -> bool:
