@@ -167,6 +167,10 @@ def _place(
             _, lane = s.split(name, spatial[-1], lanes)
             s.vectorize(name, lane)
         return
+    if _read_in_a_reduction(s, name):
+        # Registers have no positions that a loop could count through.
+        s.compute_at(name, out, axis, SCRATCH)
+        return
     if contiguous and lanes > 1:
         sums, summed = partial_sums(body, context.target.vector_registers, 1)
         if sums > 1:
@@ -207,6 +211,17 @@ def _place(
     s.compute_at(name, out, axis, REGISTER)
     for leaf in spatial:
         s.unroll(name, leaf)
+
+
+def _read_in_a_reduction(s: Schedule, name: str) -> bool:
+    """Whether another reduction combines elements of this stage."""
+    return any(
+        load.tensor.name == name and any(axis in i.symbols() for i in load.indices)
+        for state in s.stages.values()
+        if isinstance(state.body, Reduce)
+        for load in expanded_loads(s, state.body)
+        for axis in state.body.axes
+    )
 
 
 def _factored(s: Schedule, name: str, reduced: str, width: int, out: str, place: str, lanes: int) -> None:
