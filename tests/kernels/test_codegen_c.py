@@ -87,6 +87,20 @@ def test_units_are_the_same_kernels(size: int, digits: Compiled) -> None:
     assert {name for o in objects for name in o.undefined} <= defined
 
 
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_a_library_may_have_no_kernels(generator: str, tmp_path: Path) -> None:
+    """Nothing to compute: the table is empty, but it is there."""
+    builder = Builder()
+    x = np.ones((0, 3), np.float32)
+    value = input_value(builder, x)
+    y = builder.add("relu", value)
+    graph = Graph("g", (value,), (y,), tuple(builder.nodes))
+    assert not compiled(graph, generator=generator).kernels
+    with build(graph, tmp_path / "bundle", generator=generator) as bundle:
+        (found,) = bundle.run({value.name: x}).values()
+        assert found.shape == (0, 3)
+
+
 @pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("kind", ["vector", "plain"])

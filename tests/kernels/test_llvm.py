@@ -213,7 +213,7 @@ def test_loops_left_by_passes_are_refused() -> None:
     store = P.Store(sink, of(i), E.const(0.0, "float32"))
     program = P.Function("k", (), (), (sink,), ONE, 0, P.For(i, as_int(4), "unrolled", store))
     with pytest.raises(SternaError, match="E0901"):
-        module_text([program], host(), "m")
+        module_text([program], host(), "m", None)
 
 
 # ---------------------------------------------------------------- whole schedules

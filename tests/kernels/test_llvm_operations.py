@@ -191,6 +191,6 @@ def test_objects_need_nothing(name: str) -> None:
 
 
 def test_the_same_programs_give_the_same_bytes() -> None:
-    texts = [module_text(_functions(CASES[:40], (4,)), host(), "m") for _ in range(2)]
+    texts = [module_text(_functions(CASES[:40], (4,)), host(), "m", None) for _ in range(2)]
     assert texts[0] == texts[1]
     assert emit_object(texts[0], host()) == emit_object(texts[1], host())

@@ -42,7 +42,7 @@ def test_generators_copy(generator: str, asynchronous: bool) -> None:
 def in_words(program: P.Function, generator: str) -> str:
     kernels = KernelSet("small", [program], [()])
     if generator == "llvm":
-        return llvm.module_text([program], load_target("x86-64-v3"), "small")
+        return llvm.module_text([program], load_target("x86-64-v3"), "small", None)
     return source(kernels, replace(load_target("c99"), dialect=generator))
 
 

@@ -354,7 +354,7 @@ def test_a_variant_without_tiles_is_refused() -> None:
     target = load_target(NATIVE)
     functions = [finish(lower(propose(product(64, 64, 256, "uint8"), Context(target))))]
     with pytest.raises(SternaError, match="E0203"):
-        llvm.module_text(functions, lesser(target), "m")
+        llvm.module_text(functions, lesser(target), "m", None)
 
 
 def test_unknown_tiles_are_refused(tmp_path: Path) -> None:

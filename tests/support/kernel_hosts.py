@@ -232,5 +232,5 @@ def native_targets() -> list[str]:
 
 
 def load_library(functions: Sequence[P.Function], target: Target, directory: Path) -> Native:
-    data = emit_object(module_text(functions, target, "m"), target)
+    data = emit_object(module_text(functions, target, "m", functions), target)
     return Native(link_library([data], target, "m"), directory)

@@ -71,7 +71,7 @@ class Builder:
             self._begin(self._cut.open, self.printed)
         return self._units.results()
 
-    def _begin(self, unit: Sequence[Printed], table: Sequence[Printed] = ()) -> None:
+    def _begin(self, unit: Sequence[Printed], table: Sequence[Printed] | None = None) -> None:
         text = unit_text(unit, self.target, self.model, table, shared=self._cut.closed > 0)
         self._units.add(text, sum(each.size for each in unit))
 
@@ -107,14 +107,17 @@ def generate_units(
     kernels = _printed(functions, target, comments)
     cut: Cut[Printed] = Cut(len(kernels), least, most)
     units = [unit for each in kernels if (unit := cut.add(each, each.size))]
-    texts = [unit_text(unit, target, model, (), shared=True) for unit in units]
+    texts = [unit_text(unit, target, model, None, shared=True) for unit in units]
     return [*texts, unit_text(cut.open, target, model, kernels, shared=bool(units))]
 
 
-def unit_text(kernels: Sequence[Printed], target: Target, model: str, table: Sequence[Printed], shared: bool) -> str:
-    """One source file: bodies of kernels, and the exported table of all of them if it is given.
+def unit_text(
+    kernels: Sequence[Printed], target: Target, model: str, table: Sequence[Printed] | None, shared: bool
+) -> str:
+    """One source file: bodies of kernels, and the exported table.
 
     Args:
+        table: all kernels of the model, which may be none; None: another file has the table.
         shared: kernels are seen by other files.
     """
     d = dialect(target)
@@ -126,8 +129,8 @@ def unit_text(kernels: Sequence[Printed], target: Target, model: str, table: Seq
         "c/kernels.c.j2",
         model=model,
         kernels=[each.text for each in kernels],
-        table=[each.text for each in table],
-        elsewhere=[each.text for each in table if each.text.name not in here],
+        table=None if table is None else [each.text for each in table],
+        elsewhere=[each.text for each in table or () if each.text.name not in here],
         helpers=helpers,
         conditional_headers=idiom_headers(helpers),
         headers=sorted(d.headers),

@@ -72,14 +72,14 @@ class Builder:
         # A statement is a line, as in C.
         size = _CHARACTERS * sum(1 for _ in walk(function.body))
         if unit := self._cut.add(function, size):
-            self._begin(unit, ())
+            self._begin(unit, None)
 
     def objects(self) -> list[bytes]:
         """The object files."""
         self._begin(self._cut.open, self._functions)
         return self._units.results()
 
-    def _begin(self, unit: Sequence[Function], table: Sequence[Function]) -> None:
+    def _begin(self, unit: Sequence[Function], table: Sequence[Function] | None) -> None:
         with timed("LLVM assembly"):
             text = module_text(unit, self.target, self.model, table, shared=self._cut.closed > 0)
         self._units.add(text, len(text))
@@ -91,7 +91,7 @@ def compile_module(functions: Sequence[Function], target: Target, model: str) ->
     The same programs give the same bytes; an object made before is taken from the cache.
     """
     with timed("LLVM assembly"):
-        text = module_text(functions, target, model)
+        text = module_text(functions, target, model, functions)
     return _object(text, target)
 
 
@@ -104,13 +104,14 @@ def module_text(
     functions: Sequence[Function],
     target: Target,
     model: str,
-    table: Sequence[Function] | None = None,
+    table: Sequence[Function] | None,
     shared: bool = False,
 ) -> str:
     """The kernels as LLVM assembly, before optimization.
 
     Args:
-        table: the kernels of the exported table, those here unless given; shared: some are in other modules.
+        table: the kernels of the exported table, of which a model may have none; None: another module has the table.
+        shared: some kernels are in other modules.
     """
     declarations: set[str] = set()
     intrinsics: dict[str, Intrinsic] = {}
@@ -128,7 +129,7 @@ def module_text(
 
     for f in functions:
         refuse_unwritable(f, "the LLVM generator")
-    listed = functions if table is None else table
+    listed = table or functions
     names = [f"@sterna_{model}_{f.name}" if shared else f"@kernel{n}_{f.name}" for n, f in enumerate(listed)]
     own = [f"@sterna_{model}_{f.name}" for f in functions] if shared else names
     linkage = "hidden" if shared else "internal"
@@ -136,8 +137,8 @@ def module_text(
         FunctionWriter(f, target, declarations, intrinsics, instructions, metadata).text(n, linkage)
         for f, n in zip(functions, own, strict=True)
     ]
-    if listed:
-        bodies.append(_tables(listed, names, target, model))
+    if table is not None:
+        bodies.append(_tables(table, names, target, model))
     declarations |= {f"declare hidden i32 {name}(ptr, i32, i32)" for name in names if name not in own}
     lowerings = [_intrinsic(i, target, declarations) for i in intrinsics.values()]
     lowerings += [
