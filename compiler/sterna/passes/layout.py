@@ -196,7 +196,8 @@ class LayoutRewriting:
     def keeps_rows(node: Node) -> bool:
         """Whether rows of the result are those of the first operand, element by element or normalized."""
         if node.op == "reshape":
-            return node.output.type.rank > 0 and node.output.shape[-1] == node.operands[0].shape[-1]
+            before, after = node.operands[0].shape, node.output.shape
+            return bool(before and after) and before[-1] == after[-1]
         return not node.regions and (node.op in _ALONG or "elementwise" in operator(node.op).tags)
 
     def elementwise(self, node: Node) -> bool:
