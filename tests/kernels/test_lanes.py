@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sterna.ir.integer import as_int
-from sterna.ir.memory import INPUT, OUTPUT
+from sterna.ir.integer import Symbol, as_int, of
+from sterna.ir.memory import INPUT, OUTPUT, REGISTER
 from sterna.loops import program as P
 from sterna.loops.build import ProgramBuilder
 from sterna.loops.finish import finish
 from sterna.loops.interpreter import run_function
 from sterna.loops.lanes import in_lanes
+from sterna.te import expr as E
 
 
 def _sums(extent: int, before: int) -> P.Function:
@@ -26,6 +27,23 @@ def _sums(extent: int, before: int) -> P.Function:
         p.output[n, row] = after
         total[row + before] = after
     return p.function()
+
+
+def test_registers_keep_their_loops() -> None:
+    shape = (as_int(16),)
+    x, y = P.dense_buffer("x0", "float32", shape, INPUT), P.dense_buffer("y0", "float32", shape, OUTPUT)
+    kept = P.dense_buffer("kept", "float32", shape, REGISTER)
+    n = Symbol("n", 0, 15)
+    load = E.Load("float32", tensor=x, indices=(of(n),))
+    body = P.seq(P.Alloc(kept), P.For(n, as_int(16), "serial", P.Store(kept, of(n), load)))
+    function = P.Function("registers", (x,), (), (y,), as_int(1), 0, body)
+    assert not _vector_loops(in_lanes(function, lambda bits: 256 // bits))
+    moved = P.For(n, as_int(16), "serial", P.Store(y, of(n), load))
+    assert _vector_loops(in_lanes(P.Function("moved", (x,), (), (y,), as_int(1), 0, moved), lambda bits: 256 // bits))
+
+
+def _vector_loops(function: P.Function) -> int:
+    return sum(isinstance(s, P.For) and s.kind == "vectorized" for s in P.walk(function.body))
 
 
 def _vectors(function: P.Function) -> int:

@@ -90,7 +90,7 @@ def _side_by_side(loop: P.For) -> bool:
     for store in stores:
         if store.index.coefficient(loop.symbol) != 1 or places.setdefault(store.buffer, store.index) != store.index:
             return False
-        if store.buffer.dtype == "bool" or store.value.lanes != 1:
+        if _apart(store.buffer) or store.value.lanes != 1:
             return False
     for s in members:
         value = P.value_of(s)
@@ -105,11 +105,16 @@ def _side_by_side(loop: P.For) -> bool:
     return True
 
 
+def _apart(buffer: P.Buffer) -> bool:
+    """Whether a buffer's elements are no neighbours in memory that vectors hold: each of a register's has its name."""
+    return buffer.dtype == "bool" or buffer.scope.is_variables or buffer.scope.is_tiles
+
+
 def _plain(load: E.Load, symbol: Symbol, places: dict[P.Buffer, Int]) -> bool:
     """Whether a load is of neighbouring elements, or of one, that the loop does not write for another iteration."""
     buffer, (index,) = load.tensor, load.indices
     assert isinstance(buffer, P.Buffer)
-    if buffer.dtype == "bool" or load.lanes != 1 or buffer.may_alias:
+    if _apart(buffer) or load.lanes != 1 or buffer.may_alias:
         return False
     if buffer in places and index != places[buffer]:
         return False
