@@ -9,7 +9,7 @@ from sterna.codegen.generators import KernelSet, objects, source
 from sterna.compiled import Compiled, Library
 from sterna.loops.program import Function
 from sterna.options import Options
-from sterna.passes.context import PassContext
+from sterna.passes.context import Ahead, PassContext
 from sterna.passes.plan_kernels import comments_of
 from sterna.passes.stages import Packed, Written
 from sterna.timing import timed
@@ -37,12 +37,9 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
         if target.library:
             own = target is context.target
             name = target.library if own else "{0}.{2}.{1}".format(*target.library.rsplit(".", 1), target.name)
-            begun = context.ahead.objects() if own and context.ahead is not None else None
             chosen = replace(options, target=target)
-            if begun is None:
-                data = build_library(functions, written.comments, context.model, chosen)
-            else:
-                data = _linked(begun, context.model, chosen)
+            ahead = context.ahead if own else None
+            data = build_library(functions, written.comments, context.model, chosen, ahead)
             libraries.append(Library(name, target, data))
     return Compiled(
         graph=written.graph,
@@ -67,14 +64,16 @@ def build_library(
     comments: Sequence[Sequence[str]],
     model: str,
     options: Options,
+    ahead: Ahead | None = None,
 ) -> bytes:
-    """The kernel library, by the generator that was asked for."""
-    kernels = KernelSet(model, functions, comments)
+    """The kernel library, by the generator that was asked for.
+
+    Args:
+        ahead: has these kernels already, in the same order, if anything has.
+    """
     with timed(f"{options.generator} for {options.target.name}"):
-        made = objects(kernels, options.target, options.generator, options.compiler)
-    return _linked(made, model, options)
-
-
-def _linked(made: Sequence[bytes], model: str, options: Options) -> bytes:
+        made = None if ahead is None else ahead.objects()
+        if made is None:
+            made = objects(KernelSet(model, functions, comments), options.target, options.generator, options.compiler)
     with timed(f"link {options.target.library}"):
         return link_library(made, options.target, model)

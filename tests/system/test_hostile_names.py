@@ -296,10 +296,11 @@ def package(file: Path) -> Path:
 
 def test_packages(package: Path, tmp_path: Path) -> None:
     assert {p.name for p in package.iterdir()} == {
-        "LICENSE", "README.md", "index.d.ts", "index.js", "model", "package.json", "runtime",
+        "LICENSE", "README.md", "index.d.ts", "index.js", "model", "package.json", "preload.html",
+        "thread.js",
     }  # fmt: skip
     assert "Apache License" in (package / "LICENSE").read_text()
-    for name in ("README.md", "index.d.ts", "index.js", "package.json"):
+    for name in ("README.md", "index.d.ts", "index.js", "package.json", "preload.html"):
         assert (package / name).read_text().isascii()
     readme = (package / "README.md").read_text()
     assert [line for line in readme.splitlines() if line.startswith("```")] == ["```js", "```"]

@@ -56,7 +56,7 @@ def _usage(mistake: click.UsageError, commands: Collection[str]) -> Diagnostic:
     title = title[:1].lower() + title[1:]
     words = title.split("'")
     if isinstance(mistake, click.exceptions.NoSuchOption):
-        close = list(mistake.possibilities or ())
+        close = difflib.get_close_matches(mistake.option_name, mistake.possibilities or (), 1)
     else:
         close = difflib.get_close_matches(words[1], commands, 1) if title.startswith("no such command") else []
     title = re.split(r"[.,;]?\s+\(?(?:possible options|did you mean)", title, flags=re.IGNORECASE)[0]
