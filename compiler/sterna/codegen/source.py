@@ -99,13 +99,18 @@ def helper_facts(dialect: CFamily) -> list[dict[str, object]]:
 
 @dataclass(frozen=True)
 class IdiomText:
-    """A processor's way of an operation, as C: statements, then an expression, where the preprocessor finds `when`."""
+    """A processor's way of an operation, as C: statements, then an expression, where the preprocessor finds `when`.
+
+    Args:
+        parts: of an operand: the expression is of one of them; operands: their names.
+    """
 
     when: str
     header: str
     before: tuple[str, ...]
     expression: str
     parts: int
+    operands: str
 
 
 def _idiom(target: Target, operation: str, dtype: str, lanes: int) -> IdiomText | None:
@@ -118,15 +123,16 @@ def _idiom(target: Target, operation: str, dtype: str, lanes: int) -> IdiomText 
     parts = lanes // found.lanes if found.lanes else 1
     operands = {x: x if parts == 1 else f"{x}s.parts[n]" for x in "abc"}
     names = {
-        "T": _stem(dtype, lanes),
+        "T": _stem(dtype, lanes) if parts == 1 else "part",
         "S": C_TYPE[dtype],
-        "bytes": str(dtypes.size(dtype) * lanes),
+        "bytes": str(dtypes.size(dtype) * lanes // parts),
         "lanes": str(lanes),
     }
     before, expression = (
         [Template(text).substitute(names, **operands) for text in texts] for texts in (found.c_before, (found.c,))
     )
-    return IdiomText(found.c_when, found.c_header, tuple(before), expression[0], parts)
+    used = "".join(x for x in operands if f"${x}" in found.c)
+    return IdiomText(found.c_when, found.c_header, tuple(before), expression[0], parts, used)
 
 
 def idiom_headers(helpers: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:

@@ -86,10 +86,10 @@ def _extrema() -> Iterable[Idiom]:
     for operation in ("minimum", "maximum"):
         short = f"p{operation[:3]}"
         for dtype, name, lanes in (("float32", "f32x4", 4), ("float64", "f64x2", 2)):
-            mask = f"i{name[1:]}"
+            mask = f"typedef int{name[1:3]}_t mask __attribute__((vector_size($bytes)));"
             yield Idiom(
                 operation, dtype, lanes, (("simd128",),),
-                c=f"($T)(({mask})__builtin_wasm_{short}_{name}($a, $b) | ({mask})($b != $b))",
+                c=f"($T)((mask)__builtin_wasm_{short}_{name}($a, $b) | (mask)($b != $b))", c_before=(mask,),
                 llvm=(
                     f"one = call {{T}} @llvm.wasm.{short}.{{S}}({{T}} {{a}}, {{T}} {{b}})",
                     "none = fcmp uno {T} {b}, {b}",
