@@ -131,7 +131,7 @@ def _compile(content: bytes, folder: Path) -> _Bad | None:
     if not target.static:
         graph_json(compiled, {"params.bin": compiled.params})
     if not is_run and target.llvm_triple and choice // 65536 % 2:
-        llvm.module_text([kernel.function for kernel in compiled.kernels], target, "fuzzed")
+        llvm.module_text([kernel.function for kernel in compiled.kernels], target, "fuzzed", None)
     if (is_run or choice % COMPARED == 0) and _is_small(graph):
         return _compared(graph, compiled, choice, folder if is_run else None)
     return None
