@@ -57,6 +57,9 @@ _SIX: dict[str, Any] = {**_BERT, "num_hidden_layers": 6}
 _DECODER: dict[str, Any] = {
     **{"vocab_size": 4000, "hidden_size": 256, "num_attention_heads": 8, "num_hidden_layers": 4, "use_cache": False}
 }
+_SMALL: dict[str, Any] = {
+    "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1536,
+}  # fmt: skip
 _VISION: dict[str, Any] = {"hidden_size": 192, "num_attention_heads": 3, "num_hidden_layers": 12}
 
 ARCHITECTURES: dict[str, Architecture] = dict(
@@ -202,20 +205,14 @@ ARCHITECTURES: dict[str, Architecture] = dict(
             "wav2vec2",
             "Wav2Vec2Model",
             {"input_values": (1, 16000)},
-            hidden_size=384,
-            num_hidden_layers=6,
-            num_attention_heads=6,
-            intermediate_size=1536,
+            **_SMALL,
             conv_dim=(256,) * 7,
         ),
         _transformers(
             "hubert",
             "HubertModel",
             {"input_values": (1, 16000)},
-            hidden_size=384,
-            num_hidden_layers=6,
-            num_attention_heads=6,
-            intermediate_size=1536,
+            **_SMALL,
             conv_dim=(256,) * 7,
             feat_extract_norm="layer",
             do_stable_layer_norm=True,
@@ -228,10 +225,7 @@ ARCHITECTURES: dict[str, Architecture] = dict(
             "clip_vision",
             "CLIPVisionModel",
             {"pixel_values": (1, 3, 224, 224)},
-            hidden_size=384,
-            num_hidden_layers=6,
-            num_attention_heads=6,
-            intermediate_size=1536,
+            **_SMALL,
             patch_size=32,
         ),
         _transformers(
@@ -239,10 +233,7 @@ ARCHITECTURES: dict[str, Architecture] = dict(
             "CLIPTextModel",
             {"input_ids": (1, 77)},
             vocab_size=8000,
-            hidden_size=384,
-            num_hidden_layers=6,
-            num_attention_heads=6,
-            intermediate_size=1536,
+            **_SMALL,
             eos_token_id=2,
         ),
         _transformers(

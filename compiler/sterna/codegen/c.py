@@ -7,7 +7,6 @@ kernels' frames and the helper functions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 
 from sterna.codegen.cut import LEAST, MOST, Cut
 from sterna.codegen.dialects import dialect
@@ -21,7 +20,7 @@ from sterna.loops.program import Function
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.compilers import compile_c
-from sterna.toolchain.units import Units
+from sterna.toolchain.units import Units, WithUnits
 
 
 def makes(target: Target) -> bool:
@@ -29,7 +28,7 @@ def makes(target: Target) -> bool:
     return target.dialect in (C99.name, VectorC.name)
 
 
-class Builder:
+class Builder(WithUnits):
     """Kernels printed and handed to a C compiler, several in a unit. What `Builder` of `generators` says.
 
     Raises:
@@ -47,15 +46,6 @@ class Builder:
         self.printed: list[Printed] = []
         self._cut: Cut[Printed] = Cut(kernels)
         self._units = Units(lambda text: compile_c(text, target, compiler))
-
-    def __enter__(self) -> Builder:
-        self._units.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._units.__exit__(kind, problem, trace)
 
     def add(self, function: Function, comments: Sequence[str]) -> None:
         """The next kernel."""

@@ -8,7 +8,6 @@ returns the table of kernels, and needs none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import llvmlite
@@ -32,7 +31,7 @@ from sterna.loops.program import Function, most, walk
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.link import export_name
-from sterna.toolchain.units import Units
+from sterna.toolchain.units import Units, WithUnits
 
 if TYPE_CHECKING:
     from sterna.codegen.source import Printed
@@ -47,7 +46,7 @@ def makes(target: Target) -> bool:
     return bool(target.llvm_triple)
 
 
-class Builder:
+class Builder(WithUnits):
     """Kernels rendered and compiled, several in a module. What `Builder` of `generators` says."""
 
     def __init__(self, model: str, target: Target, compiler: str, kernels: int):
@@ -56,15 +55,6 @@ class Builder:
         self._functions: list[Function] = []
         self._cut: Cut[Function] = Cut(kernels)
         self._units = Units(lambda text: _object(text, target))
-
-    def __enter__(self) -> Builder:
-        self._units.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._units.__exit__(kind, problem, trace)
 
     def add(self, function: Function, comments: Sequence[str]) -> None:
         """The next kernel."""

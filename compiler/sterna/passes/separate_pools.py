@@ -16,6 +16,8 @@ from sterna.passes.rewriting import Rewriting
 BETWEEN = 4
 #: Of the comparisons of whole windows, those that are worth another kernel.
 MOST_LEFT = 0.75
+#: Of a pool, those that have a number for every spatial axis.
+_ATTRIBUTES = ("kernel", "strides", "dilations")
 
 
 def separate_pools(graph: Graph) -> Graph:
@@ -39,9 +41,6 @@ def separate_pools(graph: Graph) -> Graph:
 def _along(node: Node, axis: int) -> dict[str, Any]:
     """The window's attributes along one spatial axis; those of a window of one element along the others."""
     return {name: tuple(n if i == axis else 1 for i, n in enumerate(node.attributes[name])) for name in _ATTRIBUTES}
-
-
-_ATTRIBUTES = ("kernel", "strides", "dilations")
 
 
 def _pays(node: Node) -> bool:

@@ -17,8 +17,12 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from threading import Condition, Thread
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from sterna.timing import Times, adopt, recording
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Units:
@@ -107,3 +111,18 @@ class Units:
                 return self._compile(text), times
             except BaseException as problem:
                 return problem, times
+
+
+class WithUnits:
+    """Whoever hands texts to `Units`: its `with` block is theirs."""
+
+    _units: Units
+
+    def __enter__(self) -> Self:
+        self._units.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._units.__exit__(kind, problem, trace)
