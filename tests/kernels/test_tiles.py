@@ -371,7 +371,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
     targets.host.cache_clear()
 
 
-@pytest.mark.parametrize(("passed", "level"), [(True, NATIVE), (False, "x86-64-v4-vnni")])
+@pytest.mark.parametrize(("passed", "level"), [(True, NATIVE), (False, "x86-64-v4-bf16")])
 def test_a_host_has_tiles_if_they_pass_their_test(monkeypatch: pytest.MonkeyPatch, passed: bool, level: str) -> None:
     asked = []
 

@@ -28,7 +28,13 @@ from support.trained import FOLDER, Trained, agree, trained
 
 GENERATORS = ("c", "llvm")
 #: qemu's names for processors that have just what a target names, as far as it has such a one.
-ARM_CPUS = {"arm64": "cortex-a72", "raspberrypi4": "cortex-a72", "arm64-dotprod": "cortex-a76", "arm64-i8mm": "max"}
+ARM_CPUS = {
+    "arm64": "cortex-a72",
+    "raspberrypi4": "cortex-a72",
+    "arm64-dotprod": "cortex-a76",
+    "arm64-i8mm": "max",
+    "arm64-bf16": "max",
+}
 FAMILIES = {"aarch64": "arm64", "wasm32": "wasm32", "thumbv7em": "cortex-m4", "x86_64": "host-c", "": "c99"}
 X86 = ("x86_64", "AMD64")
 

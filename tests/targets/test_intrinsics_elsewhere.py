@@ -17,7 +17,7 @@ from sterna.ops import Builder
 from sterna.runtime import load
 from sterna.targets.description import load_target
 from sterna.te.interpreter import run_kernel
-from support import machines
+from support import float_products, machines
 from support.compiling import compiled, compiled_schedule, input_value
 from support.dot_products import arrays, product, tiled
 from support.idioms import kernel_of as idiom_kernel
@@ -41,6 +41,20 @@ def test_arm64(tmp_path: Path, arm64_host: Path, target: str, name: str, generat
     bundle, inputs, outputs = made(target, name, generator, tmp_path)
     found = machines.run_arm64(arm64_host, bundle, inputs, outputs, tmp_path, cpu="max")
     np.testing.assert_array_equal(found[0], outputs[0])
+
+
+@pytest.mark.family("arm64")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("numbers", float_products.RANGES)
+def test_every_bit_of_floats_on_arm64(tmp_path: Path, arm64_host: Path, numbers: str, generator: str) -> None:
+    intrinsic, machine = INTRINSICS["bfdot.128"], load_target("arm64-bf16")
+    kernel = float_products.product(3, 2 * intrinsic.lanes + 1, 37)
+    feeds = float_products.feeds_of(kernel, 6, numbers)
+    schedule = tiled(kernel, intrinsic)
+    compiled = compiled_schedule(schedule, [feeds[p.name] for p in kernel.params], generator, machine)
+    bundle, want = write_bundle(compiled, tmp_path / "bundle"), float_products.interpreted(schedule, feeds)
+    (found,) = machines.run_arm64(arm64_host, bundle, [feeds["x"]], [want], tmp_path, cpu="max")
+    np.testing.assert_array_equal(found, want)
 
 
 @pytest.mark.family("wasm32")

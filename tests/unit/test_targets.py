@@ -157,10 +157,11 @@ def test_every_intrinsic_names_its_features() -> None:
     """Without features no target has one; with those of any of its ways one has."""
     for intrinsic in INTRINSICS.values():
         assert all(way for way in intrinsic.needs), intrinsic.name
-        owners = [t for t in map(load_target, target_names()) if intrinsic.name in (*t.int_dot, *t.int_tile)]
+        owners = [t for t in map(load_target, target_names()) if t.has(intrinsic)]
         assert owners, f"no target has {intrinsic.name}"
         for target in owners:
             less = replace(target, cpu_features=())
             if not features.closure(("sse2", "neon")) >= set(intrinsic.needs[0]):
                 left = features.supported(less)
-                assert intrinsic.name not in (*left.get("int_dot", ()), *left.get("int_tile", ())), intrinsic.name
+                lists = [left.get(key, ()) for key in ("int_dot", "float_dot", "int_tile")]
+                assert all(intrinsic.name not in names for names in lists), intrinsic.name

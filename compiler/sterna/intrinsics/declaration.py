@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from sterna.ir import dtypes
 from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
@@ -14,6 +16,9 @@ from sterna.te.tensor import Tensor
 
 #: (rows, bytes of a row) of a tile register; a register that is not used has none.
 TileShape = tuple[int, int]
+Array = np.ndarray[Any, Any]
+#: What an instruction leaves, bit by bit: of the accumulators and the operands, in the shapes of the behaviour.
+Rounding = Callable[..., Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +108,8 @@ class Intrinsic:
         tiles: the registers of one over tiles.
         places: of one over memory, where each operand and the result lie, by name; what is not there is a value.
         cycles: from one to the next; latency: from one to the next one into the same accumulators.
+        exact: of floats, what the instruction computes to the last bit: where it rounds, in which order it adds, what
+            becomes of numbers that are too small; None where the behaviour says it all, as of integers.
     """
 
     name: str
@@ -118,6 +125,7 @@ class Intrinsic:
     places: Mapping[str, Place] = field(default_factory=dict)
     cycles: float = 1.0
     latency: float = 0.0
+    exact: Rounding | None = None
 
     @property
     def form(self) -> Form:

@@ -1,20 +1,22 @@
-"""Dot products of a few small integers per lane, added to int32 accumulators."""
+"""Dot products of a few small integers per lane, added to int32 accumulators, and of pairs of 16-bit floats, added to
+float32 ones."""
 
 from __future__ import annotations
 
-from sterna.intrinsics.declaration import Intrinsic
+from sterna.intrinsics.declaration import Intrinsic, Rounding
+from sterna.intrinsics.rounding import odd_pairs, two_fused
 from sterna.ir.integer import Int
 from sterna.te import expr as E
 from sterna.te.tensor import Tensor, compute, placeholder, reduce_axis, total
 
 
-def dot_product(lanes: int, group: int, left: str, right: str) -> Tensor:
-    """sum over r of left[lane, r] * right[lane, r], exact in int32 and wrapping where it does not fit."""
+def dot_product(lanes: int, group: int, left: str, right: str, dtype: str = "int32") -> Tensor:
+    """sum over r of left[lane, r] * right[lane, r]; in int32 exact, and wrapping where it does not fit."""
     a, b = placeholder("a", (lanes, group), left), placeholder("b", (lanes, group), right)
     r = reduce_axis("r", group)
 
     def element(lane: Int) -> E.Expr:
-        return total(E.cast(a[lane, r], "int32") * E.cast(b[lane, r], "int32"), r)
+        return total(E.cast(a[lane, r], dtype) * E.cast(b[lane, r], dtype), r)
 
     return compute("dot", (lanes,), element, axes=("lane",))
 
@@ -69,3 +71,20 @@ _ARM = tuple(
 )
 
 DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM)
+
+
+def _pairs_of_bfloat16(
+    name: str, bits: int, template: str, exact: Rounding, needs: tuple[tuple[str, ...], ...], header: str = ""
+) -> Intrinsic:
+    behaviour = dot_product(bits // 32, 2, "bfloat16", "bfloat16", "float32")
+    settings = {"bits": bits, "header": header}
+    return Intrinsic(f"{name}.{bits}", behaviour, template=template, settings=settings, needs=needs, exact=exact)
+
+
+#: x86, AVX512_BF16; 64-bit ARM, FEAT_BF16. Both take numbers that are too small for normal ones for zero, and round in
+#: ways of their own.
+FLOAT_DOT_PRODUCTS: tuple[Intrinsic, ...] = (
+    _pairs_of_bfloat16("vdpbf16ps", 512, "vdpbf16ps", two_fused, (("avx512bf16",),), "immintrin.h"),
+    _pairs_of_bfloat16("vdpbf16ps", 256, "vdpbf16ps", two_fused, (("avx512bf16", "avx512vl"),), "immintrin.h"),
+    _pairs_of_bfloat16("bfdot", 128, "bfdot", odd_pairs, (("bf16",),)),
+)

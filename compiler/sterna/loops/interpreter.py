@@ -206,8 +206,13 @@ class Run:
             have = [int(i.substitute(last)) + 1 for i in load.indices]
             missing = [(0, int(n) - m) for n, m in zip(load.tensor.shape, have, strict=True)]
             arrays[load.tensor.name] = np.pad(value.reshape(have), missing)
-        result = evaluate_stage(e.intrinsic.behaviour, arrays)
-        result = result[tuple(slice(0, int(last[a]) + 1) for a in e.intrinsic.behaviour.axes)].reshape(-1)
+        behaviour = e.intrinsic.behaviour
+        kept = tuple(slice(0, int(last[a]) + 1) for a in behaviour.axes)
+        if e.intrinsic.exact is not None:
+            before = np.zeros([int(n) for n in behaviour.shape], operands[0].dtype)
+            before[kept] = operands[0].reshape(before[kept].shape)
+            return e.intrinsic.exact(before, *arrays.values())[kept].reshape(-1)
+        result = evaluate_stage(behaviour, arrays)[kept].reshape(-1)
         return combined(e.intrinsic, operands[0], result) if e.intrinsic.accumulates else result
 
     def load(self, e: E.Load) -> Any:

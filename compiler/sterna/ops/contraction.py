@@ -7,12 +7,13 @@ the producer's buffer; a bias is an `add` after them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from sterna.ir.extremum import minimum
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int, ceil_div
-from sterna.ops.formulas import at, broadcast_at, rounded, wide, widened
+from sterna.ops.formulas import HALF, at, broadcast_at, rounded, wide, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
 from sterna.te import expr as E
@@ -76,12 +77,26 @@ def summed(
 _FEW_BITS = ("int8", "uint8", "int16", "uint16")
 
 
-def _accumulator(a: TensorType, b: TensorType, exact: bool) -> str:
-    """The result's element type; `exact`: integers of few bits, of two types maybe, give int32."""
-    if exact:
+class Sum(Enum):
+    """What products are added up in, and given back."""
+
+    OWN = "own"
+    """the type of both factors, 16-bit floats rounded at the end"""
+    INTEGER = "integer"
+    """int32, of integers of few bits, of two types maybe"""
+    WIDE = "wide"
+    """float32, of 16-bit floats"""
+
+
+def _accumulator(a: TensorType, b: TensorType, kind: Sum) -> str:
+    """The result's element type."""
+    if kind is Sum.INTEGER:
         check_dtype(a.dtype, _FEW_BITS)
         check_dtype(b.dtype, _FEW_BITS)
         return "int32"
+    if kind is Sum.WIDE:
+        check_dtype(same_dtype((a, b)), HALF)
+        return "float32"
     check_dtype(same_dtype((a, b)), NUMBERS)
     return a.dtype
 
@@ -92,16 +107,20 @@ def _factor(value: Expr, dtype: str) -> Expr:
 
 
 def _matmul_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
-    return _product_type(types, exact=False)
+    return _product_type(types, Sum.OWN)
 
 
 def _matmul_integer_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
-    return _product_type(types, exact=True)
+    return _product_type(types, Sum.INTEGER)
 
 
-def _product_type(types: Types, exact: bool) -> TensorType:
+def _matmul_widening_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    return _product_type(types, Sum.WIDE)
+
+
+def _product_type(types: Types, kind: Sum) -> TensorType:
     a, b = present(types, 0, 1)
-    dtype = _accumulator(a, b, exact)
+    dtype = _accumulator(a, b, kind)
     if a.rank < 2 or b.rank < 2:
         raise unfit("takes matrices, of two dimensions or more")
     if a.shape[-1] != b.shape[-2]:
@@ -151,7 +170,7 @@ def _groups(applied: Application) -> Tensor:
 
 def _grouped_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     a, b = present(types, 0, 1)
-    dtype = _accumulator(a, b, exact=True)
+    dtype = _accumulator(a, b, Sum.INTEGER)
     if a.rank < 2 or b.rank != a.rank + 1 or a.shape[:-2] != b.shape[:-3]:
         raise unfit(f"takes matrices and as many with grouped rows, not {a} and {b}")
     columns, room = as_int(attributes["columns"]), b.shape[-2]
@@ -229,11 +248,11 @@ def _einsum(applied: Application) -> Tensor:
 
 # ---------------------------------------------------------------- convolution
 def _grouped(
-    types: Types, attributes: Mapping[str, Any], spatial: int, exact: bool = False
+    types: Types, attributes: Mapping[str, Any], spatial: int, kind: Sum = Sum.OWN
 ) -> tuple[TensorType, TensorType]:
     """Operands of a convolution, checked against the groups."""
     x, w = present(types, 0, 1)
-    _accumulator(x, w, exact)
+    _accumulator(x, w, kind)
     groups = attributes["groups"]
     if w.rank != x.rank:
         raise unfit(f"the weight {w} has another rank than the input {x}")
@@ -257,18 +276,22 @@ def _channel(co: Int, ci: Int, w: Tensor, groups: int) -> Int:
 
 
 def _conv_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
-    return _convolved_type(types, attributes, exact=False)
+    return _convolved_type(types, attributes, Sum.OWN)
 
 
 def _conv_integer_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
-    return _convolved_type(types, attributes, exact=True)
+    return _convolved_type(types, attributes, Sum.INTEGER)
 
 
-def _convolved_type(types: Types, attributes: Mapping[str, Any], exact: bool) -> TensorType:
+def _conv_widening_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    return _convolved_type(types, attributes, Sum.WIDE)
+
+
+def _convolved_type(types: Types, attributes: Mapping[str, Any], kind: Sum) -> TensorType:
     spatial = spatial_rank(present(types, 0)[0], attributes, "strides", "dilations")
-    x, w = _grouped(types, attributes, spatial, exact)
+    x, w = _grouped(types, attributes, spatial, kind)
     sizes = windows(x.shape[1:-1], w.shape[:spatial], attributes["strides"], attributes["dilations"])
-    return TensorType(_accumulator(x, w, exact), (x.shape[0], *sizes, w.shape[-1]))
+    return TensorType(_accumulator(x, w, kind), (x.shape[0], *sizes, w.shape[-1]))
 
 
 def _conv(applied: Application) -> Tensor:
@@ -432,6 +455,26 @@ OPERATORS: tuple[Operator, ...] = (
         Fusion.COMPLEX,
         (STRIDES, DILATIONS, GROUPS),
         cases=_FEW_BITS_CONVOLUTIONS,
+    ),
+    Operator(
+        "matmul_widening",
+        "The product of matrices of 16-bit floats, added up and given in float32.",
+        single(_matmul_widening_type),
+        _matmul,
+        Fusion.COMPLEX,
+        cases=tuple(case((t, (5, 18)), (t, (18, 37))) for t in HALF),
+    ),
+    Operator(
+        "conv_widening",
+        "The same convolution of 16-bit floats, added up and given in float32.",
+        single(_conv_widening_type),
+        _conv,
+        Fusion.COMPLEX,
+        (STRIDES, DILATIONS, GROUPS),
+        cases=(
+            case(("bfloat16", (1, 8, 8, 3)), ("bfloat16", (3, 3, 3, 16)), strides=(1, 1), dilations=(1, 1)),
+            case(("float16", (1, 9, 9, 8)), ("float16", (3, 3, 4, 8)), strides=(2, 2), dilations=(1, 1), groups=2),
+        ),
     ),
     Operator(
         "einsum",

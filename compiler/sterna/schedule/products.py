@@ -1,4 +1,4 @@
-"""Sums of products of integers."""
+"""Sums of products of numbers that are widened before they are multiplied."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from sterna.te.expr import Expr, Reduce
 
 
 def factors(body: Expr) -> tuple[Expr, Expr] | None:
-    """What a sum of products of two integers multiplies, before either is widened."""
+    """What a sum of products multiplies, before either factor is widened; None of floats of their own type."""
     if not isinstance(body, Reduce) or body.combiner != "sum":
         return None
     product = body.a
-    if not isinstance(product, E.Binary) or product.op != "mul" or not dtypes.is_integer(product.dtype):
+    if not isinstance(product, E.Binary) or product.op != "mul":
         return None
+    found = _narrow(product.a), _narrow(product.b)
+    whole = dtypes.is_integer(product.dtype)
+    return found if whole or any(e.dtype != product.dtype for e in found) else None
 
-    def narrow(e: Expr) -> Expr:
-        wide = isinstance(e, E.Cast) and dtypes.is_integer(e.a.dtype) and contains(e.dtype, e.a.dtype)
-        return e.a if wide and isinstance(e, E.Cast) else e
 
-    return narrow(product.a), narrow(product.b)
+def _narrow(e: Expr) -> Expr:
+    """A number before it was widened."""
+    return e.a if isinstance(e, E.Cast) and contains(e.dtype, e.a.dtype) else e
 
 
 def contains(wide: str, narrow: str) -> bool:
-    """Whether an integer type has every value of another."""
+    """Whether a type has every value of another, both of integers or both of floats."""
+    if dtypes.is_float(wide) and dtypes.is_float(narrow):
+        return wide == narrow or dtypes.bits(wide) > max(dtypes.bits(narrow), 16)
+    if not (dtypes.is_integer(wide) and dtypes.is_integer(narrow)):
+        return False
     (a, b), (c, d) = dtypes.limits(wide), dtypes.limits(narrow)
     return a <= c and d <= b

@@ -111,6 +111,7 @@ _V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 _LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("x86-64-v4-amx", _V4 | {"avx512vnni", "amx-tile", "amx-int8"}),
+    ("x86-64-v4-bf16", _V4 | {"avx512vnni", "avx512bf16"}),
     ("x86-64-v4-vnni", _V4 | {"avx512vnni"}),
     ("x86-64-v4", _V4),
     ("x86-64-v3-vnni", _V3 | {"avxvnni"}),
@@ -232,7 +233,7 @@ def _read_intrinsics(
             return problems
     declared = {d.name: declared_intrinsic(d) for d in values.get(INTRINSICS, inherited)}
     problems = []
-    for key, form in (("int_dot", Form.VECTORS), ("int_tile", Form.TILES)):
+    for key, form in (("int_dot", Form.VECTORS), ("float_dot", Form.VECTORS), ("int_tile", Form.TILES)):
         names = [i.name for i in (*PROVIDED.values(), *declared.values()) if i.form is form]
         problems += (
             Diagnostic("E0202", f"there is no intrinsic {name}", (str(path),), f"{key} takes {', '.join(names)}")

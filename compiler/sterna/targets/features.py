@@ -29,8 +29,10 @@ _BRINGS: dict[str, tuple[str, ...]] = {
     "avx512dq": ("avx512f",),
     "avx512vl": ("avx512f",),
     "avx512vnni": ("avx512f",),
+    "avx512bf16": ("avx512bw",),
     "amx-int8": ("amx-tile",),
     "dotprod": ("neon",),
+    "bf16": ("neon",),
     "i8mm": ("neon",),
     "sve": ("neon",),
     "relaxed-simd": ("simd128",),
@@ -90,7 +92,7 @@ def contradictions(target: Target) -> list[Contradiction]:
     found += _vector_contradictions(target, family, has)
     if target.fma and (needed := _FUSED[family]) not in has:
         found.append(_lacking("fma", "a fused multiply-add", (needed,)))
-    for key, names in (("int_dot", target.int_dot), ("int_tile", target.int_tile)):
+    for key, names in _listed_intrinsics(target):
         for name in names:
             intrinsic = target.known_intrinsics[name]
             if not any(has >= set(way) for way in intrinsic.needs):
@@ -102,6 +104,11 @@ def contradictions(target: Target) -> list[Contradiction]:
                 found.append(Contradiction(key, problem, f"take {name} out of {key}"))
     found += (_lacking("intrinsics", d.name, d.needs) for d in target.intrinsics if not has >= {*map(plain, d.needs)})
     return found
+
+
+def _listed_intrinsics(target: Target) -> list[tuple[str, tuple[str, ...]]]:
+    """The names of intrinsics that a target lists, by key."""
+    return [("int_dot", target.int_dot), ("float_dot", target.float_dot), ("int_tile", target.int_tile)]
 
 
 def supported(target: Target) -> dict[str, Any]:
@@ -117,7 +124,7 @@ def supported(target: Target) -> dict[str, Any]:
         values["vector_bits"] = width
     if target.fma and _FUSED[family] not in has:
         values |= {"fma": False, "fma_bits": 0}
-    for key, names in (("int_dot", target.int_dot), ("int_tile", target.int_tile)):
+    for key, names in _listed_intrinsics(target):
         kept = tuple(n for n in names if any(has >= set(way) for way in known[n].needs))
         kept = tuple(n for n in kept if known[n].vector_bits <= width)
         if kept != names:

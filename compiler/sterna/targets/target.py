@@ -27,6 +27,7 @@ class Target:
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
             and vectors of every width.
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
+        float_dot: those for dot products of small floats, the best first.
         int_tile: intrinsics for products of tiles of small integers, by the same names.
         pointer_bits, cores, l1_bytes, l1_ways, l2_bytes: sizes that strategies ask for, of the level 1 data cache (L1)
             and the level 2 cache (L2) of one core; l1_bytes is 0 without a cache.
@@ -63,6 +64,7 @@ class Target:
     fma: bool = False
     fma_bits: int = 0
     int_dot: tuple[str, ...] = ()
+    float_dot: tuple[str, ...] = ()
     int_tile: tuple[str, ...] = ()
     pointer_bits: int = 64
     cores: int = 1
@@ -105,10 +107,17 @@ class Target:
         """Sterna's intrinsics and those that the target declares, by name."""
         return {**PROVIDED, **{d.name: declared_intrinsic(d) for d in self.intrinsics}}
 
+    @property
+    def dot_products(self) -> list[Intrinsic]:
+        """The intrinsics for dot products, the best first."""
+        names = (*self.int_dot, *self.float_dot)
+        known = self.known_intrinsics if names else {}
+        return [known[name] for name in names]
+
     def has(self, intrinsic: Intrinsic) -> bool:
         """Whether the processor has the instructions of an intrinsic."""
         declared = (d.name for d in self.intrinsics)
-        return intrinsic.name in (*self.int_dot, *self.int_tile, *declared)
+        return intrinsic.name in (*self.int_dot, *self.float_dot, *self.int_tile, *declared)
 
     def fuses(self, dtype_bits: int, lanes: int) -> bool:
         """Whether a fused multiply-add of so many lanes is one instruction, or some of full width."""

@@ -155,6 +155,8 @@ class VectorC(CFamily):
         """A call of the intrinsic's function, which the file will define."""
         self.intrinsics[intrinsic.name] = intrinsic
         self.operand_types(intrinsic)
+        if self.target.has(intrinsic) and (header := intrinsic.settings.get("header")):
+            self.headers.add(header)
         return f"{intrinsic.function}({', '.join(operands)})"
 
     def operand_types(self, intrinsic: Intrinsic) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""Sums of products of bytes by the target's dot products: matrix products, convolutions and dense layers of integers.
+"""Sums of products of bytes, or of 16-bit floats, by the target's dot products: matrix products, convolutions and dense
+layers.
 
 The register tile of `contraction`, with groups of neighbouring elements of the reduction added up by one intrinsic: the
 weights are packed so that the group of each column lies together, and the activations of a group are repeated in all
@@ -55,8 +56,8 @@ class _Fit:
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
-    """The schedule of a kernel with one contraction of bytes by constant ones, or by some in groups, if the target has
-    dot products."""
+    """The schedule of a kernel with one contraction of bytes or 16-bit floats by constant ones, or of bytes by some in
+    groups, if the target has dot products."""
     fit = _fit(kernel, context) or _grouped(kernel, context)
     if fit is None:
         return None
@@ -132,18 +133,19 @@ def _shared_window(fit: _Fit, context: Context, accumulators: int, vectors: int)
 
 def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     contraction = analyse(kernel, context)
-    if contraction is None or contraction.stage.dtype != "int32" or contraction.right.tensor not in kernel.params:
+    if contraction is None or contraction.right.tensor not in kernel.params:
         return None
+    found = [i for i in context.target.dot_products if i.dtype == contraction.stage.dtype]
+    found = [i for i in found if contains(i.operands[1], contraction.right.dtype)]
     reduced = [a for a in contraction.inner if stride_of(contraction.left, a, context.strides) == 1]
-    if len(reduced) != 1 or any(contraction.columns in i.symbols() for i in contraction.left.indices):
+    if not found or len(reduced) != 1 or any(contraction.columns in i.symbols() for i in contraction.left.indices):
         return None
     (group,) = reduced
+    if size(group.extent) == 1:
+        return None
     # Both must be dimensions of the weights as they are, so that they can be packed.
     if any(a.var not in contraction.right.indices for a in (group, contraction.columns)):
         return None
-    known = context.target.known_intrinsics if context.target.int_dot else {}
-    found = [known[name] for name in context.target.int_dot if size(group.extent) > 1]
-    found = [i for i in found if contains(i.operands[1], contraction.right.dtype)]
     as_it_is = [i for i in found if contains(i.operands[0], contraction.left.dtype)]
     otherwise = [i for i in found if {i.operands[0], contraction.left.dtype} == {"int8", "uint8"}]
     fitting = as_it_is or otherwise

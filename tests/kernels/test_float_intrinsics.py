@@ -1,0 +1,104 @@
+"""Dot products of 16-bit floats: machine code computes what `exact` says to the last bit, and strategies use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sterna.intrinsics import FLOAT_DOTS
+from sterna.intrinsics.rounding import odd_pairs, two_fused
+from sterna.schedule.strategies import Context, propose
+from sterna.targets.description import host, load_target, target_names
+from sterna.targets.target import Target
+from sterna.te.interpreter import run_kernel
+from support.compiling import run_schedule
+from support.dot_products import tiled
+from support.float_products import BFLOAT16, RANGES, feeds_of, interpreted, product
+
+
+def able() -> Iterator[tuple[Target, str]]:
+    """Targets whose code this machine runs, with each intrinsic on floats that they name."""
+    here = set(host().cpu_features)
+    for name in target_names():
+        target = load_target(name)
+        if target.triple.split("-")[0] == host().triple.split("-")[0] and set(target.cpu_features) <= here:
+            for intrinsic in target.float_dot:
+                yield target, intrinsic
+
+
+@pytest.mark.parametrize("numbers", RANGES)
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize(("target", "name"), [pytest.param(t, i, id=f"{t.name}-{i}") for t, i in able()])
+def test_machine_code_computes_every_bit(target: Target, name: str, generator: str, numbers: str) -> None:
+    intrinsic = FLOAT_DOTS[name]
+    for seed, (m, n, depth) in enumerate([(5, 2 * intrinsic.lanes + 1, 37), (2, 64, 96), (1, 1, 1)]):
+        kernel = product(m, n, depth)
+        feeds = feeds_of(kernel, seed, numbers)
+        schedule = tiled(kernel, intrinsic)
+        constants = [feeds[p.name] for p in kernel.params]
+        found = run_schedule(schedule, {"x": feeds["x"]}, constants, generator, target=target)
+        np.testing.assert_array_equal(found["out"], interpreted(schedule, feeds))
+
+
+@pytest.mark.parametrize("name", FLOAT_DOTS)
+def test_what_is_exact_is_near_the_behaviour(name: str) -> None:
+    kernel = product(3, FLOAT_DOTS[name].lanes + 3, 9)
+    feeds = feeds_of(kernel, 1, "ordinary")
+    found = interpreted(tiled(kernel, FLOAT_DOTS[name]), feeds)
+    np.testing.assert_allclose(found, run_kernel(kernel, feeds)["out"], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm", "plain"])
+@pytest.mark.parametrize("name", FLOAT_DOTS)
+def test_a_machine_without_it_computes_the_behaviour(name: str, generator: str) -> None:
+    """What a bundle's variants for lesser machines do, and plain C."""
+    plain = {"dialect": "plain", "vector_bits": 0} if generator == "plain" else {}
+    target = replace(host(), int_dot=(), float_dot=(), **plain)
+    kernel = product(2, FLOAT_DOTS[name].lanes + 1, 7)
+    feeds = feeds_of(kernel, 3, "ordinary")
+    schedule, constants = tiled(kernel, FLOAT_DOTS[name]), [feeds[p.name] for p in kernel.params]
+    found = run_schedule(schedule, {"x": feeds["x"]}, constants, generator.replace("plain", "c"), target=target)
+    np.testing.assert_allclose(found["out"], run_kernel(kernel, feeds)["out"], rtol=1e-4, atol=1e-4)
+
+
+def numbers(*values: float) -> np.ndarray:
+    return np.array(values, np.float32)
+
+
+def pairs(low: float, high: float) -> np.ndarray:
+    return np.array([[low, high]], BFLOAT16)
+
+
+def test_the_order_and_the_roundings_of_sums() -> None:
+    """By hand: a half of the accumulator's last digit is lost when it is added first, and kept where pairs are."""
+    one, half = numbers(1.0), 2.0**-12
+    # The upper product is added first: 1 + 2^-24 is 1, and so is that and the lower one.
+    assert two_fused(one, pairs(half, half), pairs(half, half)) == 1.0
+    # The pair is 2^-23, which is the last digit.
+    assert odd_pairs(one, pairs(half, half), pairs(half, half)) == 1.0 + 2.0**-23
+    # Rounded to odd, what does not fit makes the last digit 1.
+    assert odd_pairs(one, pairs(half, 0.0), pairs(half, 1.0)) == 1.0 + 2.0**-23
+    # One fused rounding of 2^24 + 1 + 1 in either order: the upper product first.
+    assert two_fused(numbers(2.0**24), pairs(1.0, 1.0), pairs(1.0, 1.0)) == 2.0**24
+    assert two_fused(numbers(-1.0), pairs(1.0, 2.0**24), pairs(1.0, 1.0)) == 2.0**24
+
+
+def test_what_is_too_small_is_zero() -> None:
+    tiny = 2.0**-130
+    for exact in (two_fused, odd_pairs):
+        assert exact(numbers(tiny), pairs(0.0, 0.0), pairs(0.0, 0.0)) == 0.0
+        assert exact(numbers(0.0), pairs(tiny, 0.0), pairs(2.0**100, 0.0)) == 0.0
+        assert exact(numbers(0.0), pairs(2.0**-70, 0.0), pairs(2.0**-70, 0.0)) == 0.0
+        assert exact(numbers(0.0), pairs(2.0**100, 0.0), pairs(2.0**100, 0.0)) == np.inf
+
+
+@pytest.mark.parametrize("name", ["x86-64-v4-bf16", "arm64-bf16"])
+def test_strategies_take_what_the_target_has(name: str) -> None:
+    target = load_target(name)
+    steps = propose(product(64, 64, 64), Context(target)).steps
+    taken = [s.arguments[-1] for s in steps if s.primitive == "tensorize"]
+    assert taken == [target.float_dot[0]]
+    assert not [s for s in propose(product(64, 64, 64, "float16"), Context(target)).steps if s.primitive == "tensorize"]
