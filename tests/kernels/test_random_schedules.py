@@ -56,7 +56,11 @@ def annotate(draw: Any, s: Schedule, stage: str, output: bool) -> None:
         s.parallel(stage, outer)
     free = [leaf for leaf in state.leaves if leaf not in state.annotations]
     if free and draw(st.booleans()):
-        s.unroll(stage, draw(st.sampled_from(free)))
+        axis = draw(st.sampled_from(free))
+        if draw(st.booleans()):
+            s.unroll(stage, axis)
+        else:
+            s.by_lane(stage, axis, draw(st.sampled_from([2, 4, 8])))
 
 
 def small(s: Schedule) -> bool:

@@ -384,6 +384,7 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "unroll: twice": lambda: (s := inlined()).unroll("out", "i0") or s.unroll("out", "i0"),
     "vectorize: not innermost": lambda: inlined().vectorize("out", "i0"),
     "vectorize: reduced": lambda: Schedule(row_sums(3, 8)).vectorize("out", "k"),
+    "by_lane: no such vector": lambda: Schedule(matmul(2, 3, 4)).by_lane("acc", "k", 3),
     "tensorize: no such intrinsic": lambda: Schedule(matmul(2, 3, 4)).tensorize("acc", "j", "k", "levitate"),
     "offset: no integers": lambda: Schedule(matmul(2, 3, 4)).offset("acc", "x"),
     "parallel: not outermost": lambda: inlined().parallel("out", "i1"),

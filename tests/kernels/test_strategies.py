@@ -30,10 +30,11 @@ TARGETS: dict[str, tuple[str, Target]] = {
     "c": ("c", host()),
     "llvm": ("llvm", host()),
     "narrow": ("llvm", replace(host(), vector_bits=128, vector_registers=16)),
+    "by lane": ("llvm", replace(host(), vector_bits=128, vector_registers=32, by_lane=True, unrolled_products=192)),
     "plain": ("c", replace(host(), dialect="plain", vector_bits=0)),
     "shared": ("llvm", replace(host(), cores=4, share_cycles=1)),
 }
-EXAMPLES = {"c": 4, "llvm": 16, "narrow": 8, "plain": 3, "shared": 8}
+EXAMPLES = {"c": 4, "llvm": 16, "narrow": 8, "by lane": 6, "plain": 3, "shared": 8}
 #: More examples than the suite has time for, different ones in every run.
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 

@@ -15,7 +15,7 @@ from sterna.loops import program as P
 from sterna.te import expr as E
 
 #: Loops whose iterations may become one copy.
-_PLAIN = ("serial", "unrolled", "vectorized")
+_PLAIN = ("serial", "unrolled", "lanes", "vectorized")
 
 
 def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: int) -> P.Stmt:

@@ -113,7 +113,7 @@ class Nest:
         """Whether the iterations of an axis must be of a constant number: lanes of a vector, an unrolled loop. What is
         split further has tails of its own, unless its outer part is such a loop."""
         if axis in self.stage.leaves:
-            return self.stage.annotations.get(axis) in ("unrolled", "vectorized")
+            return self.stage.annotations.get(axis) in ("unrolled", "lanes", "vectorized")
         return any(self.fixed(r.outer) for r in self.stage.relations if isinstance(r, Split) and r.parent == axis)
 
     def _one_tile(self, r: Split, n: Int) -> bool:

@@ -211,15 +211,18 @@ class Nests(Bodies):
             self.n_tasks = extent
         if extent == 1 and kind != "parallel" and not (kind == "vectorized" and self._width(nest, leaf, extent)):
             return self._bind(cursor, ZERO)
-        if kind == "unrolled" and not extent.is_const:
+        if kind in ("unrolled", "lanes") and not extent.is_const:
             kind = "serial"
         if ragged is not None and kind != "parallel":
             main: Stmt | None = None
             if ragged.full != ZERO:
                 symbol = self.symbol(s, leaf, ragged.full)
                 main = self._bind(cursor.within(nest.full_tile(leaf)), of(symbol))
-                main = main if ragged.full == 1 else P.For(symbol, ragged.full, kind, main)
+                main = main if ragged.full == 1 else P.For(symbol, ragged.full, kind, main, s.by_lane.get(leaf))
             return seq(main, self._tail(cursor, leaf, ragged))
+        if kind == "lanes":
+            symbol = self.symbol(s, leaf, extent)
+            return P.For(symbol, extent, kind, self._bind(cursor, of(symbol)), s.by_lane[leaf])
         width = self._width(nest, leaf, extent) if kind == "vectorized" else None
         # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
         symbol = self.symbol(s, leaf, extent if width is None else width)

@@ -18,7 +18,7 @@ from sterna.loops.values import Apply, Assemble, Blend, Broadcast, Buffer, Lane,
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
 
-LoopKind = Literal["serial", "unrolled", "vectorized", "parallel", "thread.x", "thread.y", "thread.z"]
+LoopKind = Literal["serial", "unrolled", "lanes", "vectorized", "parallel", "thread.x", "thread.y", "thread.z"]
 #: Loops whose iterations are threads of a task, one along each axis.
 THREADS: tuple[LoopKind, ...] = ("thread.x", "thread.y", "thread.z")
 #: Whom a barrier waits for: the threads of the task, or all workers of the call.
@@ -60,6 +60,9 @@ class Seq(Stmt):
 class For(Stmt):
     """start <= symbol < extent; a parallel loop runs the tasks that the runtime hands out. A vectorized loop may ask
     for vectors of `width` lanes although it has fewer iterations: the tail of a reduction that is kept in lanes.
+
+    A loop of kind "lanes" is an unrolled one whose iterations repeat numbers in all lanes that lie side by side in
+    memory: these are loaded as vectors of `width` elements and used lane by lane.
 
     A loop over threads gives each iteration to a thread of the task. A task has as many threads along an axis as the
     widest loop over it, and all of them run what stands outside of such loops; those beyond a loop's extent skip it."""

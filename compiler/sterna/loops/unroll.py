@@ -11,13 +11,14 @@ from dataclasses import replace
 from sterna.errors import internal_error
 from sterna.ir.integer import Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
+from sterna.loops.by_lane import from_lanes
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import rewrite_all, rewrite_index
 
 
 def unroll(stmt: P.Stmt) -> P.Stmt:
-    """Replaces every loop of kind "unrolled" (its extent is constant) by copies of its body."""
+    """Replaces every loop of kind "unrolled" or "lanes" (its extent is constant) by copies of its body."""
     return _Copy({}, {}, {}, {}, {}).stmt(stmt)
 
 
@@ -44,7 +45,7 @@ class _Copy:
 
     def stmt(self, s: P.Stmt) -> P.Stmt:
         if isinstance(s, P.For):
-            if s.kind != "unrolled":
+            if s.kind not in ("unrolled", "lanes"):
                 return s.changed(start=self.index(s.start), extent=self.index(s.extent), body=self.stmt(s.body))
             if _leaves(s.body):
                 raise internal_error(f"the loop over {s.symbol.name} is left and cannot be unrolled")
@@ -58,7 +59,8 @@ class _Copy:
                     self.choosing,
                 )
                 copies.append(inner.stmt(s.body))
-            return P.seq(*copies)
+            done = P.seq(*copies)
+            return from_lanes(done, s.width or int(s.extent)) if s.kind == "lanes" else done
         if isinstance(s, P.LetIndex):
             value = self.index(s.value)
             name = self._fresh(s.symbol.name)

@@ -97,6 +97,7 @@ class StageSchedule:
 
     Args:
         whole: vectorized axes that take all lanes of their vectors even where a tail has fewer iterations.
+        by_lane: elements of the vectors that axes written out by lane take what they repeat from.
         transferred: the stage, which only copies, is moved by copies; asynchronous: which go on until they
             are waited for.
         partitioned: axes along which the stage is computed part by part, as its conditions say.
@@ -111,6 +112,7 @@ class StageSchedule:
     inlined: bool = False
     scope: Scope | None = None
     whole: set[str] = field(default_factory=set)
+    by_lane: dict[str, int] = field(default_factory=dict)
     tensorized: Tensorized | None = None
     partitioned: tuple[str, ...] = ()
     transferred: bool = False

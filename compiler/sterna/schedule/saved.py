@@ -20,6 +20,7 @@ PRIMITIVES = (
     "reorder",
     "unroll",
     "vectorize",
+    "by_lane",
     "tensorize",
     "partition",
     "parallel",

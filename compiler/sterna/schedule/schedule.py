@@ -140,6 +140,16 @@ class Schedule:
                 f"{axis} is reduced; lanes of a vector are independent", "use rfactor, then vectorize its new axis"
             )
 
+    def by_lane(self, stage: str, axis: str, lanes: int) -> None:
+        """Writes out a loop, as `unroll` does, and loads what its iterations repeat in all lanes of a vector, where it
+        lies side by side in memory, as vectors of so many elements, of which each iteration takes a lane: the
+        multiplication by an element of NEON. Loops written out within it take part. What is repeated is a number, or
+        the group that a dot product takes."""
+        s = self._annotate("by_lane", stage, axis, "lanes", lanes)
+        if lanes < 2 or lanes & (lanes - 1):
+            self._illegal(f"no vector has {lanes} elements", "use a power of two, of 2 at least")
+        s.by_lane[axis] = lanes
+
     def parallel(self, stage: str, axis: str) -> None:
         """Makes the iterations the tasks of the kernel; only the outermost axis of an output, or of a stage within the
         steps of a recurrence. There workers wait for one another after every such stage."""

@@ -23,6 +23,7 @@ class Target:
             where compilers load the operands first; 0 where they load each when it is multiplied.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
+        by_lane: whether a vector is multiplied by an element of another one in one instruction.
         unrolled_products: vector multiply-adds that the body of a reduction loop may hold written out.
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
             and vectors of every width.
@@ -60,6 +61,7 @@ class Target:
     tile_registers: int = 0
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
+    by_lane: bool = False
     unrolled_products: int = 96
     fma: bool = False
     fma_bits: int = 0

@@ -196,6 +196,7 @@ def register_tile(
         most or (rows_in_cache(contraction, context) if contraction.rows else 1, vectors),
         context.target.l2_bytes if context.target.l1_bytes else 0,
         context.target.tile_registers,
+        by_lane(contraction, context),
     )
     return RegisterTile(rows, vectors, lanes)
 
@@ -231,13 +232,17 @@ def accumulate(
     of a row. A constant right operand is packed for that."""
     s.compute_at(acc, out, place, REGISTER)
     vector, lane = s.split(acc, contraction.columns.name, tile.lanes)
-    reduced = [a.name for a in contraction.inner]
-    s.reorder(acc, *reduced, *(r.name for r in contraction.rows), vector, lane)
-    for row in contraction.rows:
-        s.unroll(acc, row.name)
+    taken = by_lane(contraction, context)
+    reduced, steps = _reduction_loops(s, acc, contraction, tile, context.target.unrolled_products, taken)
+    rows = [r.name for r in contraction.rows]
+    s.reorder(acc, *reduced, *rows, vector, lane)
+    for n, axis in enumerate([*steps, *rows]):
+        if n == 0 and taken and tile.lanes > 1:
+            s.by_lane(acc, axis, tile.lanes)
+        else:
+            s.unroll(acc, axis)
     s.unroll(acc, vector)
     s.vectorize(acc, lane)
-    unroll_short(s, acc, contraction, tile.rows * tile.vectors, context.target.unrolled_products)
     _pack(s, contraction, tile.columns)
 
 
@@ -375,6 +380,7 @@ def tile_shape(
     most: tuple[int, int],
     l2_bytes: int = 0,
     together: int = 0,
+    by_lane: bool = False,
 ) -> tuple[int, int]:
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
     in parts of so many.
@@ -385,6 +391,8 @@ def tile_shape(
 
     Args:
         together: registers for accumulators and all operands of a step, 0 where operands need not be there at once.
+        by_lane: whether a load brings as many elements of the left operand as a vector has lanes, which stay in a
+            register for so many steps; vectors of the right operand are loaded two at a time.
     """
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
@@ -392,7 +400,9 @@ def tile_shape(
         for mr in range(1, min(max(rows), registers, most[0]) + 1):
             # One register is left over: compilers load the next operand before the last use of the one before it, and
             # a sum that lies on the stack meanwhile is waited for in every step.
-            fits = mr * nv + nv + mr <= together if together else mr * nv + nv + 1 < registers
+            fits = mr * nv + nv + 1 < registers
+            if together or by_lane:
+                fits = mr * nv + nv + mr <= (together or registers)
             if not fits and mr * nv > 1:
                 break
             cost = 0.0
@@ -401,7 +411,11 @@ def tile_shape(
                     if m and n and many_m and many_n:
                         far = l2_bytes and depth * nv * vector > l2_bytes
                         # Fewer than eight accumulators leave the pipeline waiting for each sum (latency 4, two ports).
-                        step = max(m * n / rate, (m + n) / loads, 4.0 if lanes > 1 else 1.0)
+                        busy = max(m * n / rate, (m + n) / loads)
+                        if by_lane:
+                            # Narrow machines do as many instructions in a cycle as multiply-adds, whatever they do.
+                            busy = (m * n + m / lanes + n / 2) / rate
+                        step = max(busy, 4.0 if lanes > 1 else 1.0)
                         step = max(step, n * vector / L3_RATE) if far else step
                         cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
             if best is None or cost < best[0] * 0.999:
@@ -503,14 +517,45 @@ def _bytes(load: Load) -> int:
     return product(list(load.tensor.shape)) * dtypes.size(load.tensor.dtype)
 
 
-def unroll_short(s: Schedule, acc: str, contraction: Contraction, accumulators: int, budget: int) -> None:
-    """Writes out the innermost reduction loops while the body holds at most `budget` multiply-adds."""
-    total = accumulators
+def by_lane(contraction: Contraction, context: Context) -> bool:
+    """Whether vectors are multiplied by elements of vectors of the left operand: the target does, and elements of
+    neighbouring steps or rows lie side by side."""
+    along = (*contraction.inner[-1:], *contraction.rows[-1:])
+    beside = any(stride_of(contraction.left, axis, context.strides) == 1 for axis in along)
+    return context.target.by_lane and not contraction.picked and beside
+
+
+def _reduction_loops(
+    s: Schedule, acc: str, contraction: Contraction, tile: RegisterTile, budget: int, taken: bool
+) -> tuple[list[str], list[str]]:
+    """The reduction loops of a tile, outermost first, and those that are written out: the innermost ones, while the
+    body holds at most `budget` multiply-adds.
+
+    Args:
+        taken: whether operands are taken from vectors lane by lane: of a longer loop a part is written out then.
+    """
+    loops = [a.name for a in contraction.inner]
+    most, steps = budget // (tile.rows * tile.vectors), 1
+    written: list[str] = []
     for axis in reversed(contraction.inner):
-        total *= size(axis.extent)
-        if total > budget:
-            return
-        s.unroll(acc, axis.name)
+        extent = size(axis.extent)
+        if steps * extent <= most:
+            steps *= extent
+            written.insert(0, axis.name)
+            continue
+        if taken and not written and tile.lanes > 1:
+            part = _part(extent if axis.extent.is_const else 0, tile.lanes, most)
+            loops[-1:] = s.split(acc, axis.name, part)
+            written = loops[-1:]
+        break
+    return loops, written
+
+
+def _part(extent: int, lanes: int, most: int) -> int:
+    """How many steps of a long reduction are written out: whole vectors, without a tail if that is not much less."""
+    wanted = max(1, most // lanes) if extent else 1
+    even = max((n for n in range(1, wanted + 1) if extent % (n * lanes) == 0), default=0)
+    return lanes * (even if 2 * even >= wanted else wanted)
 
 
 def _pack(s: Schedule, contraction: Contraction, nr: int) -> None:
