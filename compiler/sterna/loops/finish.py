@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sterna.loops import program as P
 from sterna.loops.copies import with_waits
 from sterna.loops.math import expand_math
+from sterna.loops.quotients import divide_by_floats, is_quotient
 from sterna.loops.races import verify_threads
 from sterna.loops.registers import promote_registers
 from sterna.loops.share import share
@@ -17,7 +18,7 @@ from sterna.loops.tiles import place_tiles
 from sterna.loops.unroll import unroll
 from sterna.loops.vectorize import vectorize
 from sterna.loops.verify import verify
-from sterna.te.expr import MATH, Binary, Expr, Unary, walk
+from sterna.te.expr import MATH, Binary, Expr, Unary, rewrite, walk
 
 Body = Callable[[P.Stmt], P.Stmt]
 
@@ -37,7 +38,7 @@ def _of_bodies(name: str, run: Body) -> LoopPass:
 def finish(function: P.Function) -> P.Function:
     """The loop program that generators render: asynchronous copies waited for, vectors explicit, loops unrolled,
     scattered loads as shuffles of whole vectors, registers named, tiles placed, math expanded, 16-bit floats computed
-    in 32 bits, repeated values shared, every access proved in bounds, and threads proved apart."""
+    in 32 bits, integers divided, repeated values shared, every access proved in bounds, and threads proved apart."""
     for each in LOOP_PASSES:
         function = each.run(function)
     return verify_threads(verify(function))
@@ -52,11 +53,18 @@ def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:
 
 
 def _arithmetic(value: Expr) -> Expr:
-    """The value without elementary functions and arithmetic in 16 bits; most have neither."""
+    """The value without elementary functions, quotients of vectors of integers and arithmetic in 16 bits; most have
+    none of them."""
     nodes = walk(value)
+    if any(node.lanes > 1 and is_quotient(node) for node in nodes):
+        value = rewrite(value, _divided)
     if any(node.dtype in SMALL for node in nodes):
         return expand_math(widen_small_floats(value))
     return expand_math(value) if any(isinstance(n, (Unary, Binary)) and n.op in MATH for n in nodes) else value
+
+
+def _divided(node: Expr) -> Expr | None:
+    return divide_by_floats(node) if node.lanes > 1 and isinstance(node, Binary) and is_quotient(node) else None
 
 
 LOOP_PASSES: tuple[LoopPass, ...] = (

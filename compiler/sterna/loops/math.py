@@ -19,6 +19,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.loops.lanewise import bits as _bits
+from sterna.loops.lanewise import cast as _cast
+from sterna.loops.lanewise import comparison as _test
+from sterna.loops.lanewise import constant as _const
+from sterna.loops.lanewise import fma as _fma
+from sterna.loops.lanewise import operation as _op
+from sterna.loops.lanewise import select as _select
+from sterna.loops.lanewise import unary as _unary
 from sterna.loops.minimax import EXP2_LONG, EXP2_SHORT, FLOAT64, FORMATS, LOG2_LONG, LOG2_SHORT, Format
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -93,40 +101,6 @@ def _folded(node: E.Unary | E.Binary, *operands: float) -> Expr:
     function = functions.get(node.op) or getattr(np, node.op)
     with np.errstate(all="ignore"):
         return E.const(function(*map(np.float64, operands)), node.dtype).changed(lanes=node.lanes)
-
-
-# ---------------------------------------------------------------- nodes, without folding, constants spread over lanes
-def _const(value: float, like: Expr, dtype: str | None = None) -> Expr:
-    return E.const(value, dtype or like.dtype).changed(lanes=like.lanes)
-
-
-def _op(op: str, a: Expr, b: Expr | float) -> Expr:
-    return E.Binary(a.dtype, op=op, a=a, b=b if isinstance(b, Expr) else _const(b, a), lanes=a.lanes)
-
-
-def _test(op: str, a: Expr, b: Expr | float) -> Expr:
-    return E.Compare("bool", op=op, a=a, b=b if isinstance(b, Expr) else _const(b, a), lanes=a.lanes)
-
-
-def _fma(a: Expr, b: Expr | float, c: Expr | float) -> Expr:
-    b, c = (v if isinstance(v, Expr) else _const(v, a) for v in (b, c))
-    return E.Fma(a.dtype, a=a, b=b, c=c, lanes=a.lanes)
-
-
-def _unary(op: str, a: Expr) -> Expr:
-    return E.Unary(a.dtype, op=op, a=a, lanes=a.lanes)
-
-
-def _select(condition: Expr, a: Expr | float, b: Expr) -> Expr:
-    return E.Select(b.dtype, condition=condition, a=a if isinstance(a, Expr) else _const(a, b), b=b, lanes=b.lanes)
-
-
-def _cast(a: Expr, dtype: str) -> Expr:
-    return a if a.dtype == dtype else E.Cast(dtype, a=a, lanes=a.lanes)
-
-
-def _bits(a: Expr, dtype: str) -> Expr:
-    return E.Bitcast(dtype, a=a, lanes=a.lanes)
 
 
 def _clamp(x: Expr, lo: float | None, hi: float | None) -> Expr:
