@@ -190,7 +190,8 @@ def _compare(found: Sequence[Model], bench: Bench, console: Console, arguments: 
             console.print(behind(results, threads), markup=False)
     if not rows:
         console.print(start(results))
-    for line in problems(results):
+    unwritten = [f"{name}: {why}" for name, why in bench.models.failed.items()]
+    for line in (*unwritten, *problems(results)):
         console.print(line, markup=False)
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,12 +100,14 @@ class Models:
 
     def __init__(self, folder: Path, environments: Environments):
         self.folder, self.environments = folder, environments
+        #: By name, why a model that `find` was asked for could not be written.
+        self.failed: dict[str, str] = {}
 
     def find(self, names: Sequence[str]) -> list[Model]:
-        """The models, groups expanded. Networks are written once.
+        """The models, groups expanded. Networks are written once; those that cannot be are in `failed`.
 
         Raises:
-            SternaError: E0006 for every name that is none.
+            SternaError: E0006 for every name that is none; E0004, the one model that is named cannot be written.
         """
         known = groups()
         singles = list(dict.fromkeys(single for name in names for single in known.get(name, (name,))))
@@ -125,7 +128,16 @@ class Models:
             problems.append(Diagnostic("E0006", f'there is no model "{name}"', fix=fix))
         if problems:
             raise SternaError(problems)
-        return [self._model(name) for name in singles]
+        found = []
+        for name in singles:
+            try:
+                found.append(self._model(name))
+            except SternaError as problem:
+                if len(singles) == 1:
+                    raise
+                self.failed[name] = problem.diagnostics[0].title
+                print(f"{name}: {self.failed[name]}", file=sys.stderr, flush=True)
+        return found
 
     def arrays(self, model: Model) -> Path:
         """The file with inputs and reference outputs of a model, made once."""

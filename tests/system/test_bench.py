@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 import pytest
 
-from sterna.errors import SternaError
+from sterna.errors import SternaError, error
 from support.small_models import SmallModel
 from support.tools import ROOT, need
 
@@ -153,6 +153,32 @@ def test_an_export_that_fails_is_told(module: Callable[[str], Any], tmp_path: Pa
     with pytest.raises(SternaError, match="hf-bert cannot be exported") as problem:
         models.Models(tmp_path, Broken()).find(["hf-bert"])
     assert problem.value.codes == ("E0004",)
+
+
+def test_others_go_on_where_an_export_fails(
+    module: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = module("models").Models(tmp_path, None)
+
+    def exported(name: str, target: Path) -> None:
+        if name == "hf-bert":
+            raise error("E0004", "hf-bert cannot be exported: no such class")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(b"")
+
+    monkeypatch.setattr(kept, "_exported", exported)
+    assert [model.label for model in kept.find(["tv-alexnet", "hf-bert", "hf-fnet"])] == ["tv-alexnet", "hf-fnet"]
+    assert kept.failed == {"hf-bert": "hf-bert cannot be exported: no such class"}
+
+
+@pytest.mark.parametrize("row", ["unary-Sqrt", "unary-Log", "binary-Pow", "unary-Sin"])
+def test_numbers_lie_where_operators_are_defined(row: str, module: Callable[[str], Any], tmp_path: Path) -> None:
+    """No engine gets a time where the right output is not a number; other rows keep numbers of both signs."""
+    module("operators").write(row, tmp_path / "row.onnx")
+    module("reference").write_reference(tmp_path / "row.onnx", None, tmp_path / "row.npz")
+    with np.load(tmp_path / "row.npz") as found:
+        assert all(np.isfinite(found[key]).all() for key in found.files)
+        assert all((found[key].min() < 0) == (row == "unary-Sin") for key in found.files if key.startswith("in:"))
 
 
 def test_models_behind_are_listed(module: Callable[[str], Any]) -> None:
