@@ -85,6 +85,13 @@ def matmul(k: Kernels) -> Value:
     return k.epilogue(k.builder.add("matmul", x, k.operand(*shared, depth, n)))
 
 
+def row_times_matrix(k: Kernels) -> Value:
+    """One row for each matrix of a batch, of rows that registers hold and longer ones."""
+    batch, depth = k.shape(0, 2, 12, 4), k.draw(st.sampled_from([1, 2, 7, 12, 32, 61]))
+    columns = k.draw(st.sampled_from([5, 37, 64, 130, 300, 523]))
+    return k.epilogue(k.builder.add("matmul", k.input(*batch, 1, depth), k.input(*batch, depth, columns)))
+
+
 def convolution(k: Kernels) -> Value:
     spatial = k.number(1, 2)
     kernel = [k.number(1, 4) for _ in range(spatial)]
@@ -372,7 +379,7 @@ def movement(k: Kernels) -> Value:
 
 
 FAMILIES = (integer_product, integer_convolution, half_products,
-    matmul, convolution, convolution_of_planes, dilated_convolution, tiled_convolution,
+    matmul, row_times_matrix, convolution, convolution_of_planes, dilated_convolution, tiled_convolution,
     depthwise, transposed_convolution, pool, softmax,
     reduction, normalization, extreme, cumulative, elementwise, transpose, gather, movement,
 )  # fmt: skip

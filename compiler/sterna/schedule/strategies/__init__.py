@@ -18,6 +18,7 @@ from sterna.schedule.strategies import (
     recurrence,
     rows,
     separable,
+    stream,
     tile,
     window,
 )
@@ -31,6 +32,7 @@ FAMILIES: tuple[Callable[[Kernel, Context], Schedule | None], ...] = (
     tile.propose,
     dot.propose,
     blocks.propose,
+    stream.propose,
     contraction.propose,
     window.propose,
     separable.propose,
