@@ -1,522 +1,89 @@
-"""Value expressions, shared by tensor expressions and the loop program.
-
-An expression is an immutable tree over scalars; in the loop program the same nodes also carry vectors of `lanes`
-elements. Positions (indices, loop bounds) are not expressions but `ir.integer.Int`, which is always canonical.
-
-Building is done with Python's operators and the functions below, which fold constants and promote nothing: both
-operands of an operator must have one type, a Python number takes the other operand's.
-"""
+"""Value expressions, shared by tensor expressions and the loop program: their nodes, and walks over them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar, Union
-
-import numpy as np
-
-from sterna.ir import dtypes
-from sterna.ir.integer import Int, Symbol, of
-from sterna.te.axis import Axis
-
-ExprLike = Union["Expr", int, float, bool]
-E = TypeVar("E", bound="Expr")
-
-#: One-operand operations. The names are NumPy's where NumPy has them; `flip_sign` inverts the highest bit of an
-#: integer, which turns an int8 x into the uint8 x + 128 and back.
-UNARY = (
-    *("neg", "abs", "sign", "logical_not", "invert", "flip_sign", "floor", "ceil", "rint", "trunc", "sqrt"),
-    *("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "isnan", "isinf"),
+from sterna.te.nodes import (
+    BINARY,
+    COMPARE,
+    MATH,
+    UNARY,
+    Binary,
+    Bitcast,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    ExprLike,
+    Fma,
+    IndexValue,
+    Load,
+    Reduce,
+    Select,
+    Storage,
+    Unary,
+    as_expr,
+    binary,
+    bitcast,
+    both,
+    cast,
+    compare,
+    const,
+    fma,
+    in_range,
+    index_value,
+    maximum,
+    minimum,
+    select,
+    unary,
 )
-#: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do. `high_product`
-#: is 2 a b / 2^32 of int32, halves up, not defined where both are the least number; `short_product` is a b of int32
-#: numbers that int16 could hold, which machines multiply faster.
-BINARY = (
-    *("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow", "high_product", "short_product"),
-    *("and", "or", "xor", "shift_left", "shift_right"),
+from sterna.te.walking import (
+    loads,
+    map_positions,
+    positions,
+    rewrite,
+    substitute_index,
+    walk,
+    with_positions,
 )
-COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")
-#: Operations that the math lowering replaces by arithmetic before code is generated.
-MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow")
 
-
-#: What a node remembers of itself beside its fields.
-_REMEMBERED = ("_hash", "_nodes", "_loads")
-
-
-class Storage(Protocol):
-    """What a load reads: a `te.Tensor`, or a `loops.Buffer` after lowering."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Expr:
-    """A value. `dtype` is the element type, `lanes` the number of elements (1: a scalar)."""
-
-    #: Names of the fields that hold operands.
-    OPERANDS: ClassVar[tuple[str, ...]] = ()
-
-    dtype: str
-    lanes: int = field(default=1, kw_only=True)
-
-    def __post_init__(self) -> None:
-        values = self.__dict__
-        values["_hash"] = hash((type(self), *values.values()))
-
-    def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined,no-any-return]
-
-    # -- operators
-    def __add__(self, other: ExprLike) -> Expr:
-        return binary("add", self, other)
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return binary("add", other, self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return binary("sub", self, other)
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return binary("sub", other, self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return binary("mul", self, other)
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return binary("mul", other, self)
-
-    def __truediv__(self, other: ExprLike) -> Expr:
-        return binary("div", self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> Expr:
-        return binary("div", other, self)
-
-    def __neg__(self) -> Expr:
-        return unary("neg", self)
-
-    def __lt__(self, other: ExprLike) -> Expr:
-        return compare("lt", self, other)
-
-    def __le__(self, other: ExprLike) -> Expr:
-        return compare("le", self, other)
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return compare("gt", self, other)
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return compare("ge", self, other)
-
-    # -- structure
-    def children(self) -> tuple[Expr, ...]:
-        """Operands, in order."""
-        return ()
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        """The same operation on other operands, with as many lanes as they have."""
-        if not self.OPERANDS:
-            return self
-        new = object.__new__(type(self))
-        values = new.__dict__
-        values.update(self.__dict__)
-        for kept in _REMEMBERED:
-            values.pop(kept, None)
-        values.update(zip(self.OPERANDS, children, strict=True))
-        values["lanes"] = children[-1].lanes
-        new.__post_init__()
-        return new
-
-    def changed(self: E, **fields: Any) -> E:
-        """The node with other values in some fields: `dataclasses.replace`, and half of what lowering spends its time
-        on."""
-        new = object.__new__(type(self))
-        values = new.__dict__
-        values.update(self.__dict__)
-        for kept in _REMEMBERED:
-            values.pop(kept, None)
-        count = len(values)
-        values.update(fields)
-        if len(values) != count:
-            raise TypeError(f"{type(self).__name__} has no such field: {', '.join(fields)}")
-        new.__post_init__()
-        return new
-
-    def text(self, show: Callable[[Expr], str]) -> str | None:
-        """The node as text, for kinds of nodes that other levels add."""
-        return None
-
-
-@dataclass(frozen=True)
-class Const(Expr):
-    """A constant. `value` is a Python bool, int or float, already rounded to `dtype`."""
-
-    value: bool | int | float = 0
-    __hash__ = Expr.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        # 0.0 and -0.0 differ, a NaN equals itself: what matters is the bits.
-        if not isinstance(other, Const) or (self.dtype, self.lanes) != (other.dtype, other.lanes):
-            return False
-        return _same(self.value, other.value)
-
-    def __post_init__(self) -> None:
-        self.__dict__["_hash"] = hash((self.dtype, self.lanes, str(self.value)))
-
-
-@dataclass(frozen=True)
-class IndexValue(Expr):
-    """An integer position used as a value; with lanes, the values index, index + stride, ..."""
-
-    index: Int = None  # type: ignore[assignment]
-    stride: int = 0
-    __hash__ = Expr.__hash__
-
-
-@dataclass(frozen=True)
-class Load(Expr):
-    """An element of a tensor.
-
-    In the loop program `indices` holds one flat element offset, and a load of several lanes reads elements `stride`
-    apart; only the first `active` of them (None: all) are read, the others are zero. A load of a tile has `rows`, each
-    of consecutive elements, `pitch` elements from one to the next.
-    """
-
-    tensor: Storage = None  # type: ignore[assignment]
-    indices: tuple[Int, ...] = ()
-    stride: int = 1
-    active: int | None = None
-    rows: int = 0
-    pitch: int = 0
-    __hash__ = Expr.__hash__
-
-
-@dataclass(frozen=True)
-class Unary(Expr):
-    op: str = ""
-    a: Expr = None  # type: ignore[assignment]
-    OPERANDS = ("a",)
-    __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
-
-@dataclass(frozen=True)
-class Binary(Expr):
-    op: str = ""
-    a: Expr = None  # type: ignore[assignment]
-    b: Expr = None  # type: ignore[assignment]
-    OPERANDS = ("a", "b")
-    __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a, self.b)
-
-
-@dataclass(frozen=True)
-class Compare(Expr):
-    """A bool: the comparison of two values of one type. Comparisons with NaN are false, except `ne`."""
-
-    op: str = ""
-    a: Expr = None  # type: ignore[assignment]
-    b: Expr = None  # type: ignore[assignment]
-    OPERANDS = ("a", "b")
-    __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a, self.b)
-
-
-@dataclass(frozen=True)
-class Fma(Expr):
-    """a * b + c, rounded once where the target can, twice where it cannot; the only place where the two may differ."""
-
-    a: Expr = None  # type: ignore[assignment]
-    b: Expr = None  # type: ignore[assignment]
-    c: Expr = None  # type: ignore[assignment]
-    OPERANDS = ("a", "b", "c")
-    __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a, self.b, self.c)
-
-
-@dataclass(frozen=True)
-class Select(Expr):
-    """`a` where `condition` (a bool) holds, else `b`. Both sides are evaluated: loads in them must be in bounds."""
-
-    condition: Expr = None  # type: ignore[assignment]
-    a: Expr = None  # type: ignore[assignment]
-    b: Expr = None  # type: ignore[assignment]
-    OPERANDS = ("condition", "a", "b")
-    __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.condition, self.a, self.b)
-
-
-@dataclass(frozen=True)
-class Cast(Expr):
-    """Conversion of type. From float to integer it truncates toward zero and clamps to the range, NaN gives 0; from
-    integer to integer it wraps; to bool it asks whether the value differs from zero."""
-
-    a: Expr = None  # type: ignore[assignment]
-    OPERANDS = ("a",)
-    __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
-
-@dataclass(frozen=True)
-class Bitcast(Expr):
-    """The same bits read as another type of the same width."""
-
-    a: Expr = None  # type: ignore[assignment]
-    OPERANDS = ("a",)
-    __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
-
-
-@dataclass(frozen=True)
-class Reduce(Expr):
-    """A reduction over `axes`, the whole body of a stage. Tensor expressions only.
-
-    `combiner` is sum, prod, min, max, argmin, argmax, all or any. `argmin` and `argmax` reduce pairs (value, index) and
-    give the index of the first extreme value: `a` is the value, `index` the index.
-    """
-
-    combiner: str = ""
-    a: Expr = None  # type: ignore[assignment]
-    axes: tuple[Axis, ...] = ()
-    index: Expr | None = None
-    __hash__ = Expr.__hash__
-
-    def children(self) -> tuple[Expr, ...]:
-        return (self.a,) if self.index is None else (self.a, self.index)
-
-    def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return self.changed(a=children[0], index=children[1] if len(children) > 1 else None)
-
-
-# ---------------------------------------------------------------- building
-def const(value: bool | int | float | np.generic, dtype: str) -> Const:
-    """A constant, rounded to the type."""
-    if dtypes.is_float(dtype):
-        return Const(dtype, value=float(np.asarray(value).astype(dtypes.to_numpy(dtype))))
-    if dtype == "bool":
-        return Const(dtype, value=bool(value))
-    return Const(dtype, value=int(value))
-
-
-def as_expr(value: ExprLike, dtype: str) -> Expr:
-    return value if isinstance(value, Expr) else const(value, dtype)
-
-
-def index_value(index: Int | Symbol, dtype: str = "int64") -> Expr:
-    """A position as a value of an integer type."""
-    position = of(index) if isinstance(index, Symbol) else index
-    return const(position.const, dtype) if position.is_const else IndexValue(dtype, index=position)
-
-
-def binary(op: str, a: ExprLike, b: ExprLike) -> Expr:
-    x, y = _pair(a, b)
-    if isinstance(x, Const) and isinstance(y, Const) and op in _FOLD:
-        with np.errstate(all="ignore"):
-            dtype = dtypes.to_numpy(x.dtype)
-            return const(_FOLD[op](dtype.type(x.value), dtype.type(y.value)), x.dtype)
-    if op == "mul" and isinstance(y, Const) and y.value == 1:
-        return x
-    if op == "mul" and isinstance(x, Const) and x.value == 1:
-        return y
-    return Binary(x.dtype, op=op, a=x, b=y, lanes=x.lanes)
-
-
-def compare(op: str, a: ExprLike, b: ExprLike) -> Expr:
-    x, y = _pair(a, b)
-    return Compare("bool", op=op, a=x, b=y, lanes=x.lanes)
-
-
-def unary(op: str, a: Expr) -> Expr:
-    if op == "neg" and isinstance(a, Const) and dtypes.is_float(a.dtype):
-        return const(-a.value, a.dtype)
-    return Unary("bool" if op in ("isnan", "isinf", "logical_not") else a.dtype, op=op, a=a, lanes=a.lanes)
-
-
-def minimum(a: ExprLike, b: ExprLike) -> Expr:
-    return binary("minimum", a, b)
-
-
-def maximum(a: ExprLike, b: ExprLike) -> Expr:
-    return binary("maximum", a, b)
-
-
-def select(condition: Expr, a: ExprLike, b: ExprLike) -> Expr:
-    if isinstance(condition, Const):
-        x, y = _pair(a, b)
-        return x if condition.value else y
-    x, y = _pair(a, b)
-    return Select(x.dtype, condition=condition, a=x, b=y, lanes=x.lanes)
-
-
-def fma(a: ExprLike, b: ExprLike, c: Expr) -> Expr:
-    return Fma(c.dtype, a=as_expr(a, c.dtype), b=as_expr(b, c.dtype), c=c, lanes=c.lanes)
-
-
-def cast(a: Expr, dtype: str) -> Expr:
-    if a.dtype == dtype:
-        return a
-    if isinstance(a, Const) and a.dtype != "bool" and dtypes.is_float(dtype):
-        return const(a.value, dtype)
-    return Cast(dtype, a=a, lanes=a.lanes)
-
-
-def bitcast(a: Expr, dtype: str) -> Expr:
-    return Bitcast(dtype, a=a, lanes=a.lanes)
-
-
-def both(*conditions: Expr | None) -> Expr | None:
-    """The conjunction of the conditions that are not None; None if all of them are."""
-    result: Expr | None = None
-    for condition in conditions:
-        if condition is not None:
-            result = condition if result is None else binary("and", result, condition)
-    return result
-
-
-def in_range(index: Int, size: Int | int) -> Expr | None:
-    """Whether 0 <= index < size; None where the bounds of its symbols already prove it."""
-    lo, _hi = index.bounds()
-    below = None if lo is not None and lo >= 0 else compare("ge", index_value(index), 0)
-    limit = size if isinstance(size, Int) else Int({}, size)
-    over = (index - limit).bounds()[1]
-    above = None if over is not None and over < 0 else compare("lt", index_value(index), index_value(limit))
-    return both(below, above)
-
-
-# ---------------------------------------------------------------- walking
-def walk(expr: Expr) -> tuple[Expr, ...]:
-    """Every node, operands first; one that stands in several places of the tree once."""
-    # Nearly every pass over loops asks for those of the same values.
-    known: tuple[Expr, ...] | None = expr.__dict__.get("_nodes")
-    if known is None:
-        expr.__dict__["_nodes"] = known = _nodes(expr)
-    return known
-
-
-def _nodes(expr: Expr) -> tuple[Expr, ...]:
-    if not (operands := expr.children()):
-        return (expr,)
-    found: list[Expr] = []
-    seen = {id(expr)}
-    pending: list[Expr | None] = [expr, None, *operands[::-1]]
-    while pending:
-        node = pending.pop()
-        if node is None:  # what is below has its operands done
-            ready = pending.pop()
-            assert ready is not None
-            found.append(ready)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            if operands := node.children():
-                pending += (node, None, *operands[::-1])
-            else:
-                found.append(node)
-    return tuple(found)
-
-
-def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
-    """Rebuilds the tree from the leaves; `rule` gives a node's replacement (its operands are done already) or None."""
-    done = {} if memo is None else memo
-
-    def visit(node: Expr) -> Expr:
-        if (known := done.get(node)) is not None:
-            return known
-        result = node
-        if children := node.children():
-            new = tuple([visit(child) for child in children])
-            for a, b in zip(new, children):  # noqa: B905 - as many by construction, and in the hottest loop of lowering
-                if a is not b:
-                    result = node.with_children(new)
-                    break
-        replacement = rule(result)
-        done[node] = result = result if replacement is None else replacement
-        return result
-
-    return visit(expr)
-
-
-def map_positions(expr: Expr, function: Callable[[Int], Int], memo: dict[Expr, Expr] | None = None) -> Expr:
-    """Replaces every position of the tree."""
-    return rewrite(expr, lambda node: with_positions(node, function), memo)
-
-
-def with_positions(node: Expr, function: Callable[[Int], Int]) -> Expr | None:
-    """A node with other positions, its operands' apart; None where they stay."""
-    if isinstance(node, Load):
-        indices = tuple([function(index) for index in node.indices])
-        return node.changed(indices=indices) if indices != node.indices else None
-    if isinstance(node, IndexValue):
-        index = function(node.index)
-        if index is node.index:
-            return None
-        return const(index.const, node.dtype) if index.is_const and node.lanes == 1 else node.changed(index=index)
-    return None
-
-
-def substitute_index(expr: Expr, values: Mapping[Any, Int], memo: dict[Expr, Expr] | None = None) -> Expr:
-    """Replaces symbols in every position of the tree."""
-    return map_positions(expr, lambda index: index.substitute(values), memo)
-
-
-def positions(node: Expr) -> tuple[Int, ...]:
-    """The positions that a node holds itself, not those of its operands."""
-    return node.indices if isinstance(node, Load) else (node.index,) if isinstance(node, IndexValue) else ()
-
-
-def loads(expr: Expr) -> tuple[Load, ...]:
-    """Every load, those inside computed positions included."""
-    known: tuple[Load, ...] | None = expr.__dict__.get("_loads")
-    if known is None:
-        found: list[Load] = []
-        for node in walk(expr):
-            if isinstance(node, Load):
-                found.append(node)
-            for index in positions(node):
-                for value in index.expressions():
-                    found += [inner for inner in walk(value) if isinstance(inner, Load)]
-        expr.__dict__["_loads"] = known = tuple(found)
-    return known
-
-
-_FOLD: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
-}
-
-
-def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    if isinstance(a, Expr):
-        other = as_expr(b, a.dtype)
-        if a.dtype != other.dtype:
-            raise TypeError(f"operands of two types, {a.dtype} and {other.dtype}")
-        return a, other
-    if isinstance(b, Expr):
-        return as_expr(a, b.dtype), b
-    raise TypeError("at least one operand must be an expression")
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, float) and isinstance(b, float):
-        return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
-    return bool(a == b)
+__all__ = [
+    "BINARY",
+    "COMPARE",
+    "MATH",
+    "UNARY",
+    "Binary",
+    "Bitcast",
+    "Cast",
+    "Compare",
+    "Const",
+    "Expr",
+    "ExprLike",
+    "Fma",
+    "IndexValue",
+    "Load",
+    "Reduce",
+    "Select",
+    "Storage",
+    "Unary",
+    "as_expr",
+    "binary",
+    "bitcast",
+    "both",
+    "cast",
+    "compare",
+    "const",
+    "fma",
+    "in_range",
+    "index_value",
+    "loads",
+    "map_positions",
+    "maximum",
+    "minimum",
+    "positions",
+    "rewrite",
+    "select",
+    "substitute_index",
+    "unary",
+    "walk",
+    "with_positions",
+]  # fmt: skip
