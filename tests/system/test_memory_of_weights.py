@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +37,7 @@ print((memory("VmHWM") - before) / len(compiled.params))
 """
 
 
-def chain(path: Path, width: int, layers: int, external: bool) -> Path:
+def in_onnx(path: Path, width: int, layers: int, external: bool) -> Path:
     """Products one after the other."""
     random = np.random.default_rng(0)
     names = [f"x{n}" for n in range(layers + 1)]
@@ -48,13 +50,37 @@ def chain(path: Path, width: int, layers: int, external: bool) -> Path:
     return path
 
 
+def in_tflite(path: Path, width: int, layers: int) -> Path:
+    """The same in TensorFlow Lite, whose matrices lie transposed."""
+    from support.tflite_builder import ModelWriter
+
+    random = np.random.default_rng(0)
+    model = ModelWriter()
+    x = model.main.input(np.zeros((1, width), np.float32))
+    for n in range(layers):
+        weights = model.main.constant(random.random((width, width), np.float32))
+        y = (model.main.output if n == layers - 1 else model.main.tensor)("float32", (1, width))
+        model.main.op("FULLY_CONNECTED", [x, weights, -1], [y], "FullyConnectedOptions")
+        x = y
+    path.write_bytes(model.content())
+    return path
+
+
+MODELS: dict[str, tuple[str, Callable[[Path, int, int], Path]]] = {
+    "ONNX": (".onnx", partial(in_onnx, external=False)),
+    "ONNX-external": (".onnx", partial(in_onnx, external=True)),
+    "TensorFlow-Lite": (".tflite", in_tflite),
+}
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process's memory is Linux's to tell")
-@pytest.mark.parametrize("external", [False, True], ids=["inside", "external"])
-def test_weights_are_in_memory_once(external: bool, tmp_path: Path) -> None:
-    small = chain(tmp_path / "small.onnx", 32, 2, False)
-    large = chain(tmp_path / "large.onnx", WIDTH, LAYERS, external)
+@pytest.mark.parametrize("form", MODELS)
+def test_weights_are_in_memory_once(form: str, tmp_path: Path) -> None:
+    suffix, write = MODELS[form]
+    small = write(tmp_path / f"small{suffix}", 32, 2)
+    large = write(tmp_path / f"large{suffix}", WIDTH, LAYERS)
     command = [sys.executable, "-c", MEASURE, str(small), str(large), str(tmp_path / "bundle")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 1.3, "three times before they were streamed"
+    assert float(done.stdout) < 1.3, "two or three times before they were streamed"

@@ -6,12 +6,15 @@ import os
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from sterna.errors import error
 
 START = 4096
 """Bytes at the start of a file in which its format shows."""
+LARGE_FILE = 16 << 20
+"""Bytes from which on it is worth not to hold a file in memory."""
 _ARCHIVE = b"PK\x03\x04"
 _LISTED = 10_000  # names in a folder or an archive that are looked at
 _SHOWN_BYTES = 8
@@ -120,6 +123,18 @@ class Source:
         if not self.is_folder:
             return (self.path,)
         return tuple(sorted(path for path in self.path.rglob("*") if path.is_file()))
+
+
+def content_of(path: Path) -> bytes | mmap:
+    """What stands in a file; a large one is mapped, so that only what is looked at takes memory.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size < LARGE_FILE:
+            return file.read()
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
 
 
 def known_as(start: bytes) -> tuple[str, str] | None:

@@ -89,12 +89,26 @@ def forget(array: np.ndarray[Any, Any]) -> None:
     """Gives back the memory that the contents of a mapped file take; they are read again if they are wanted again."""
     base: object = array
     writable = False
-    while isinstance(base, np.ndarray):
-        writable = writable or base.flags.writeable  # then they may differ from the file's
-        base = base.base
-    if sys.platform != "win32" and isinstance(base, mmap.mmap) and not writable:
+    while isinstance(base, (np.ndarray, memoryview)):
+        if isinstance(base, np.ndarray):
+            writable = writable or base.flags.writeable  # then they may differ from the file's
+            base = base.base
+        else:
+            base = base.obj
+    if sys.platform != "win32" and isinstance(base, mmap.mmap) and not writable and array.size:
+        first, size = _memory_range(array)
+        start = first - np.frombuffer(base, np.uint8).__array_interface__["data"][0]
+        page = start // mmap.PAGESIZE * mmap.PAGESIZE
         with suppress(OSError, ValueError):
-            base.madvise(mmap.MADV_DONTNEED)
+            base.madvise(mmap.MADV_DONTNEED, page, min(start + size, len(base)) - page)
+
+
+def _memory_range(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """The address of the first byte that an array reaches, and how many bytes there are to the last one."""
+    steps = [(size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True)]
+    below = sum(step for step in steps if step < 0)
+    address = array.__array_interface__["data"][0] + below
+    return address, sum(map(abs, steps)) + array.itemsize
 
 
 def memory_of(array: np.ndarray[Any, Any]) -> int:

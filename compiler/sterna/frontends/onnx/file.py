@@ -17,14 +17,13 @@ from onnx import TensorProto, numpy_helper
 
 from sterna.errors import SternaError, error
 from sterna.frontends.onnx.slim import slim
-from sterna.frontends.source import START, known_as
+from sterna.frontends.source import LARGE_FILE, START, known_as
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
 from sterna.ops.builder import too_large
 
 OLDEST_OPSET = 1
 _LONGEST_SHOWN = 100  # characters of a name in messages
-LARGE_FILE = 16 << 20  # bytes from which on it is worth not to hold a file in memory
 LARGEST_FILE = 2**31 - 1  # what a protobuf message can be; larger models keep their weights in external data
 
 #: ONNX's element types -> ours.

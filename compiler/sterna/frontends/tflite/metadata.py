@@ -11,6 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ _MISTAKES = (IndexError, KeyError, OverflowError, RuntimeError, TypeError, Value
 
 
 def describe(
-    content: bytes, model: Mapping[str, bytes], subgraph: int, inputs: Sequence[str], outputs: Sequence[str]
+    content: bytes | mmap, model: Mapping[str, bytes], subgraph: int, inputs: Sequence[str], outputs: Sequence[str]
 ) -> dict[str, Any]:
     """The facts about a graph that Sterna makes use of.
 
@@ -130,7 +131,7 @@ def _normalization(tensor: _Row) -> dict[str, list[float]] | None:
 class _Labels:
     """Lists of labels in the archive after the model."""
 
-    def __init__(self, content: bytes):
+    def __init__(self, content: bytes | mmap):
         self.archive: zipfile.ZipFile | None
         try:
             self.archive = zipfile.ZipFile(io.BytesIO(content))

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import tflite
 from flatbuffers.number_types import Int32Flags
 
 from sterna.errors import error
+from sterna.frontends.source import content_of
 from sterna.ir.graph import Array
 
 MAGIC = b"TFL3"
@@ -121,14 +123,14 @@ class ModelInfo:
 
     Args:
         metadata: buffers that say something of the model, by name.
-        content: all of the file.
+        content: all of the file; constants that are not changed are views of it.
     """
 
     description: str
     subgraphs: tuple[SubgraphInfo, ...]
     signatures: tuple[SignatureInfo, ...]
     metadata: Mapping[str, bytes]
-    content: bytes = b""
+    content: bytes | mmap = b""
 
 
 def load(path: str | os.PathLike[str]) -> ModelInfo:
@@ -139,13 +141,13 @@ def load(path: str | os.PathLike[str]) -> ModelInfo:
     """
     place = Path(path)
     try:
-        content = place.read_bytes()
+        content = content_of(place)
     except OSError as problem:
         raise error("E0101", f"{place} cannot be read: {problem.strerror or problem}") from None
     return parse(content, place.name)
 
 
-def parse(content: bytes, where: str) -> ModelInfo:
+def parse(content: bytes | mmap, where: str) -> ModelInfo:
     """The model in a file's bytes; `where` names it in messages."""
     if content[4:8] != MAGIC:
         raise error(
@@ -181,7 +183,7 @@ def _fields(kind: type) -> tuple[tuple[str, str, bool], ...]:
 
 
 class _Parser:
-    def __init__(self, content: bytes, where: str):
+    def __init__(self, content: bytes | mmap, where: str):
         self.content, self.where = content, where
         self.root = tflite.Model.GetRootAs(content, 0)
         # Every table takes some bytes, but a damaged file can count the same ones many times.

@@ -18,7 +18,7 @@ from sterna.frontends.tflite.operators import wide_activations
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator, quantization_of
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
-from sterna.ir.limits import walked
+from sterna.ir.limits import forget, walked
 
 _EIGHT = ("int8", "uint8")
 
@@ -204,7 +204,9 @@ def _widened(t: Translation, x: Value) -> Value:
     """Half-width floats in float32; weights are widened now."""
     if x.data is not None:
         t.builder.halves.add(x.dtype)
-        return t.constant(walked(x.data).astype(np.float32))
+        wide = walked(x.data).astype(np.float32)
+        forget(x.data)
+        return t.constant(wide)
     return t.cast(x, "float32")
 
 
