@@ -20,6 +20,8 @@ FAMILIES = {
     "host-c": "host, C generator",
     "host-llvm": "host, LLVM generator",
     "arm64": "arm64 (qemu-aarch64)",
+    "armv7": "armv7 (qemu-arm)",
+    "armv6": "armv6 (qemu-arm)",
     "wasm32": "wasm32 (node, wasmtime)",
     "cortex-m4": "cortex-m4 (qemu-system-arm)",
     "c99": "C99 (gcc)",

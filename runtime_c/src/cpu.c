@@ -191,9 +191,11 @@ static const feature features[] = {
     {"bf16", 1, 14, "hw.optional.arm.FEAT_BF16", 68},
     {"sme", 1, 23, "hw.optional.arm.FEAT_SME", 70},
 #elif defined(__arm__)
+    {"vfp2", 0, 6, "", 0},
     {"neon", 0, 12, "", 0},
     {"vfp3", 0, 13, "", 0},
     {"vfp4", 0, 16, "", 0},
+    {"idiv", 0, 17, "", 0},
     {"dotprod", 0, 24, "", 0},
     {"fp-armv8", 0, 16, "", 0}, /* no bit of its own: processors with it have vfp4 */
 #elif defined(__riscv)

@@ -1,4 +1,4 @@
-"""The foreign machines that bundles are run on: emulated 64-bit ARM, WebAssembly in Node and wasmtime, Cortex-M4."""
+"""The foreign machines that bundles are run on: emulated ARM, WebAssembly in Node and wasmtime, Cortex-M4."""
 
 from __future__ import annotations
 
@@ -31,15 +31,44 @@ def read_outputs(directory: Path, like: Arrays) -> list[np.ndarray]:
     return [np.fromfile(directory / f"out{n}.bin", a.dtype).reshape(a.shape) for n, a in enumerate(like)]
 
 
+#: Processors by the first word of LLVM's triples -> how zig is told to build programs for them.
+_HOSTS = {
+    "aarch64": ("-target", "aarch64-linux-musl"),
+    "armv7": ("-target", "arm-linux-musleabihf", "-mcpu=generic+v7a+neon+vfp4"),
+    "armv6": ("-target", "arm-linux-musleabihf", "-mcpu=arm1176jzf_s"),
+}
+
+
 @lru_cache
-def arm64_host(directory: Path) -> Path:
-    """sterna_run with the C runtime as a static program for 64-bit ARM that can still open kernel libraries."""
-    program = directory / "sterna_run"
+def arm_host(architecture: str, directory: Path) -> Path:
+    """sterna_run with the C runtime as a static program for ARM that can still open kernel libraries."""
+    program = directory / f"sterna_run_{architecture}"
     sources = [RUNTIME / "tools" / "sterna_run.c", *sorted((RUNTIME / "src").glob("*.c")), RUNTIME / "port" / "posix.c"]
     flags = ["-std=c99", "-O2", "-fno-sanitize=all", f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'src'}"]
     files = [str(s) for s in (*sources, HERE / "static_dlopen.c")]
-    run(*ZIG, "cc", "-target", "aarch64-linux-musl", "-static", *flags, *files, "-o", program, cwd=directory)
+    run(*ZIG, "cc", *_HOSTS[architecture], "-static", *flags, *files, "-o", program, cwd=directory)
     return program
+
+
+def run_emulated(
+    host: Path,
+    bundle: Path,
+    inputs: Arrays,
+    outputs: Arrays,
+    directory: Path,
+    command: str,
+    threads: int = 1,
+) -> list[np.ndarray]:
+    """Runs a bundle in a program of `arm_host`.
+
+    Args:
+        command: a program of qemu-user and its options, as `Target.runs_on` has it.
+    """
+    qemu, *options = command.split()
+    files = write_inputs(directory, inputs)
+    emulator = [need(qemu, "runs programs for ARM"), *options]
+    run(*emulator, host, bundle, "--threads", str(threads), *files, "--out", "out", cwd=directory)
+    return read_outputs(directory, outputs)
 
 
 def run_arm64(
@@ -53,10 +82,7 @@ def run_arm64(
 ) -> list[np.ndarray]:
     """Runs a bundle under qemu-aarch64, if not told otherwise as the processor of a Raspberry Pi 4, which refuses newer
     instructions."""
-    qemu = need("qemu-aarch64", "runs programs for 64-bit ARM")
-    files = write_inputs(directory, inputs)
-    run(qemu, "-cpu", cpu, host, bundle, "--threads", str(threads), *files, "--out", "out", cwd=directory)
-    return read_outputs(directory, outputs)
+    return run_emulated(host, bundle, inputs, outputs, directory, f"qemu-aarch64 -cpu {cpu}", threads)
 
 
 def run_wasm(bundle: Path, inputs: Arrays, outputs: Arrays, directory: Path, threads: int = 1) -> list[np.ndarray]:

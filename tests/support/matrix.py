@@ -1,7 +1,7 @@
 """Every trained model on every target: compiled, and run where this machine can.
 
 `check` compiles a model for a target and compares what it computes with the stored reference outputs: natively where
-the processor has the features, 64-bit ARM in qemu, WebAssembly in Node and wasmtime, Cortex-M4 in qemu if the model
+the processor has the features, ARM in qemu, WebAssembly in Node and wasmtime, Cortex-M4 in qemu if the model
 fits the board, C99 by gcc. Where nothing can run the bundle, it says why and the compiling was the check.
 `ci/all-models` goes over all of it, `test_matrix.py` over a sample.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,15 +27,10 @@ from support import machines
 from support.trained import FOLDER, Trained, agree, trained
 
 GENERATORS = ("c", "llvm")
-#: qemu's names for processors that have just what a target names, as far as it has such a one.
-ARM_CPUS = {
-    "arm64": "cortex-a72",
-    "raspberrypi4": "cortex-a72",
-    "arm64-dotprod": "cortex-a76",
-    "arm64-i8mm": "max",
-    "arm64-bf16": "max",
-}
-FAMILIES = {"aarch64": "arm64", "wasm32": "wasm32", "thumbv7em": "cortex-m4", "x86_64": "host-c", "": "c99"}
+FAMILIES = {
+    "aarch64": "arm64", "arm64": "arm64", "armv7": "armv7", "armv6": "armv6", "wasm32": "wasm32",
+    "thumbv7em": "cortex-m4", "x86_64": "host-c", "": "c99",
+}  # fmt: skip
 X86 = ("x86_64", "AMD64")
 
 
@@ -74,12 +69,27 @@ def generators(target: Target) -> tuple[str, ...]:
     return GENERATORS if target.llvm_triple else ("c",)
 
 
-def pairs(math: str = "exact") -> list[Pair]:
-    """All of them, in a fixed order; for another arithmetic every model on this machine."""
+def distinct_targets() -> list[str]:
+    """Targets of which no two have the same instructions: of cores that differ in sizes and rates alone, the first."""
+    found: dict[object, str] = {}
+    for name in target_names():
+        target = load_target(name)
+        machine = target.llvm_triple.split("-")[0]
+        instructions = (target.cpu_features, target.vector_bits, target.dialect, target.library, target.static)
+        found.setdefault(("host",) if name == "host" else (machine, target.runs_on == "wasmtime", *instructions), name)
+    return list(found.values())
+
+
+def pairs(math: str = "exact", targets: Sequence[str] = ()) -> list[Pair]:
+    """All of them, in a fixed order; for another arithmetic every model on this machine.
+
+    Args:
+        targets: in place of those of `distinct_targets`.
+    """
     if math != "exact":
         return [Pair(m, "host", "llvm", math) for m in model_names()]
-    targets = [(name, generators(load_target(name))) for name in target_names()]
-    return [Pair(m, name, g) for m in model_names() for name, able in targets for g in able]
+    able = [(name, generators(load_target(name))) for name in targets or distinct_targets()]
+    return [Pair(m, name, g) for m in model_names() for name, makes in able for g in makes]
 
 
 def family(target: Target) -> str:
@@ -146,7 +156,7 @@ def _machine(target: Target) -> Runs:
         return _on_the_board
     if target.runs_on == "wasmtime":
         return _in_wasmtime
-    return {"aarch64": _in_qemu, "wasm32": _in_node, "": _as_c99}[architecture]
+    return {"aarch64": _in_qemu, "arm64": _nowhere, "wasm32": _in_node, "": _as_c99}.get(architecture, _in_qemu)
 
 
 def _natively(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
@@ -163,9 +173,13 @@ def _natively(bundle: Path, target: Target, model: Trained, place: Place) -> Ite
 
 
 def _in_qemu(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
-    case, host = model.cases[0], machines.arm64_host(place.shared)
-    inputs = in_order(bundle, model)
-    yield machines.run_arm64(host, bundle, inputs, case.outputs, place.work, cpu=ARM_CPUS[target.name])
+    case, host = model.cases[0], machines.arm_host(target.llvm_triple.split("-")[0], place.shared)
+    yield machines.run_emulated(host, bundle, in_order(bundle, model), case.outputs, place.work, target.runs_on)
+
+
+def _nowhere(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
+    raise NoMachineError(f"nothing here runs {target.library} of {target.llvm_triple}")
+    yield []
 
 
 def _in_node(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:

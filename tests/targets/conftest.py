@@ -13,4 +13,4 @@ from support.tools import need
 @pytest.fixture(scope="session")
 def arm64_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("qemu-aarch64", "runs programs for 64-bit ARM")
-    return machines.arm64_host(tmp_path_factory.mktemp("arm64"))
+    return machines.arm_host("aarch64", tmp_path_factory.mktemp("arm64"))

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_to
-from sterna.targets.description import load_target, target_names
+from sterna.targets.description import load_target
 from support import machines
 from support.handmade_bundle import graph_text
-from support.matrix import Pair, Place, check, family, generators, model_names, pairs
+from support.matrix import Pair, Place, check, distinct_targets, family, generators, model_names, pairs
 from support.trained import agree, trained
 
 ROUND = int(os.environ.get("STERNA_MATRIX_ROUND", "0"))
@@ -31,7 +31,7 @@ LARGE = {
 
 def sample(first: int) -> list[Pair]:
     """Pairs of which every model, and every target with each of its generators, has one at least."""
-    targets = [(name, g) for name in target_names() for g in generators(load_target(name))]
+    targets = [(name, g) for name in distinct_targets() for g in generators(load_target(name))]
     native = [(name, g) for name, g in targets if load_target(name).llvm_triple.startswith("x86_64")]
     models = model_names()
     small = [name for name in models if name not in LARGE]

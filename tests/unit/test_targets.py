@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import pytest
 
 from sterna.errors import SternaError
@@ -13,6 +15,7 @@ from sterna.intrinsics import INTRINSICS
 from sterna.targets import features
 from sterna.targets.description import host, load_target, target_names
 from sterna.targets.target import Target
+from support.tools import ZIG, run
 
 
 @pytest.mark.parametrize("name", target_names())
@@ -126,6 +129,15 @@ def test_what_a_target_loses_with_its_features(tmp_path: Path) -> None:
         ('extends = "x86-64-v4-vnni"\nvector_bits = 256\nint_dot = ["vpdpbusd.512"]\n', ["int_dot"]),
         ('extends = "x86-64-v3"\ncpu = "znver3-avx2"\n', ["cpu"]),
         ('extends = "arm64"\nint_dot = ["sdot.128"]\n', ["int_dot"]),
+        ('extends = "cortex-a72"\ncpu_features = ["neon", "dotprod"]\n', ["cpu", "llvm_features"]),
+        ('extends = "cortex-a76"\ncpu_features = ["neon", "dotprod"]\n', ["cpu_features", "cpu_features"]),
+        ('extends = "cortex-x2"\nllvm_features = []\n', ["cpu_features"]),
+        ('extends = "armv6"\nvector_bits = 128\n', ["vector_bits"]),
+        ('extends = "armv6"\nfma = true\n', ["fma"]),
+        ('extends = "armv7"\npointer_bits = 64\n', ["pointer_bits"]),
+        ('extends = "arm64"\nl1_ways = 3\n', ["l1_bytes"]),
+        ('extends = "arm64"\nl2_bytes = 16384\n', ["l2_bytes"]),
+        ('extends = "arm64"\nline_bytes = 48\n', ["line_bytes"]),
         (
             'extends = "c99"\nllvm_triple = "wasm32-unknown-unknown"\npointer_bits = 32\nint_dot = ["sdot.128"]\n',
             ["int_dot"],
@@ -147,7 +159,7 @@ def test_contradictions_name_the_key(text: str, keys: list[str], tmp_path: Path)
 def test_a_model_that_is_not_known_may_have_anything(tmp_path: Path) -> None:
     path = tmp_path / "board.toml"
     path.write_text(
-        'extends = "arm64"\ncpu = "cortex_a76"\nllvm_cpu = "cortex-a76"\ncpu_features = ["neon", "dotprod"]\n'
+        'extends = "arm64"\ncpu = "cortex_a78"\nllvm_cpu = "cortex-a78"\ncpu_features = ["neon", "dotprod"]\n'
         'int_dot = ["sdot.128"]\n'
     )
     assert load_target(str(path)).int_dot == ("sdot.128",)
@@ -165,3 +177,52 @@ def test_every_intrinsic_names_its_features() -> None:
                 left = features.supported(less)
                 lists = [left.get(key, ()) for key in ("int_dot", "float_dot", "int_tile")]
                 assert all(intrinsic.name not in names for names in lists), intrinsic.name
+
+
+#: What a feature of a processor is called by compilers of C for ARM.
+MACROS = {
+    "neon": "__ARM_NEON",
+    "dotprod": "__ARM_FEATURE_DOTPROD",
+    "fullfp16": "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC",
+    "fp16fml": "__ARM_FEATURE_FP16_FML",
+    "i8mm": "__ARM_FEATURE_MATMUL_INT8",
+    "bf16": "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC",
+    "sve": "__ARM_FEATURE_SVE",
+    "sve2": "__ARM_FEATURE_SVE2",
+    "sme": "__ARM_FEATURE_SME",
+    "sme2": "__ARM_FEATURE_SME2",
+}
+ARM = [name for name in target_names() if load_target(name).llvm_triple.startswith(("aarch64", "arm"))]
+
+
+@pytest.mark.parametrize("name", ARM)
+def test_a_processor_has_what_its_compiler_says(name: str, tmp_path: Path) -> None:
+    """Features of a description are those that zig's clang knows of the processor, and no others."""
+    target = load_target(name)
+    if name == "host":
+        pytest.skip("its processor is named by no description")
+    (tmp_path / "empty.c").write_text("")
+    command = [*ZIG, "cc", "-target", target.triple, f"-mcpu={target.cpu}", "-dM", "-E", tmp_path / "empty.c"]
+    defined = {line.split()[1] for line in run(*command, cwd=tmp_path).splitlines() if line.startswith("#define")}
+    found = {feature for feature, macro in MACROS.items() if macro in defined}
+    has = features.features(target)
+    assert found == has & set(MACROS)
+    if target.pointer_bits == 32:
+        assert ("__ARM_FEATURE_FMA" in defined) == ("vfp4" in has)
+
+
+def test_this_machine_if_it_were_an_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The most capable description of which the processor has every feature."""
+    levels = {
+        (): "arm64",
+        ("dotprod",): "arm64-dotprod",
+        ("dotprod", "fullfp16"): "arm64-fp16",
+        ("dotprod", "i8mm"): "arm64-i8mm",
+        ("dotprod", "fullfp16", "fp16fml", "i8mm", "bf16"): "arm64-bf16",
+    }
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    for names, expected in levels.items():
+        monkeypatch.setattr(llvm, "get_host_cpu_features", lambda names=names: dict.fromkeys(("neon", *names), True))
+        found = host.__wrapped__()
+        assert found.cpu_features == load_target(expected).cpu_features, names
+        assert found.llvm_triple.startswith("aarch64")

@@ -65,7 +65,7 @@ def has_instruction(target: Target, result: str, body: str, *arguments: str) -> 
     # ELF and WebAssembly are what we can read; the answer is the processor's, not the file format's.
     name, triple = architecture(target), full_triple(target)
     if not name.startswith(("wasm", "thumb")):
-        triple = f"{name.replace('arm64', 'aarch64')}-unknown-linux-gnu"
+        triple = f"{name.replace('arm64', 'aarch64')}-unknown-linux-gnu{'eabihf' * name.startswith('armv')}"
     processor = Target("", "", "", triple, llvm_cpu=target.llvm_cpu, llvm_features=target.llvm_features)
     return _has_instruction(processor, result, body, arguments)
 

@@ -90,7 +90,7 @@ def host() -> Target:
         able = (load_target(name) for name, needed in _LEVELS if features >= needed)
         base = next(t for t in able if not t.int_tile or passes_self_test(t.name))
     elif machine in ("aarch64", "arm64"):
-        base = load_target("arm64")
+        base = next(load_target(name) for name, needed in _ARM_LEVELS if features >= needed)
     else:
         base = load_target("c99")
         return replace(base, name="host", library="")
@@ -117,6 +117,13 @@ _LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("x86-64-v3-vnni", _V3 | {"avxvnni"}),
     ("x86-64-v3", _V3),
     ("x86-64-v2", frozenset()),
+)
+_ARM_LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("arm64-bf16", frozenset({"dotprod", "i8mm", "fullfp16", "fp16fml", "bf16"})),
+    ("arm64-i8mm", frozenset({"dotprod", "i8mm"})),
+    ("arm64-fp16", frozenset({"dotprod", "fullfp16"})),
+    ("arm64-dotprod", frozenset({"dotprod"})),
+    ("arm64", frozenset()),
 )
 
 

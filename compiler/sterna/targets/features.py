@@ -16,8 +16,8 @@ from typing import Any
 from sterna.targets.tables import Contradiction
 from sterna.targets.target import Target
 
-#: What a feature brings along, by LLVM's names (its X86.td, AArch64Features.td, WebAssembly.td), as far as a capability
-#: hangs on it.
+#: What a feature brings along, by LLVM's names (its X86.td, AArch64Features.td, ARM.td, WebAssembly.td), as far as a
+#: capability hangs on it.
 _BRINGS: dict[str, tuple[str, ...]] = {
     "sse4.2": ("sse2",),
     "avx": ("sse4.2",),
@@ -34,9 +34,19 @@ _BRINGS: dict[str, tuple[str, ...]] = {
     "dotprod": ("neon",),
     "bf16": ("neon",),
     "i8mm": ("neon",),
-    "sve": ("neon",),
+    "bf16": ("neon",),
+    "fullfp16": ("neon",),
+    "fp16fml": ("fullfp16",),
+    "sve": ("fullfp16",),
+    "sve2": ("sve",),
+    "sme": ("bf16", "fullfp16"),
+    "sme2": ("sme",),
+    "vfp3": ("vfp2",),
+    "vfp4": ("vfp3",),
     "relaxed-simd": ("simd128",),
 }
+#: Those of 64-bit ARM from 2021 on.
+_PRODUCTS = ("dotprod", "fp16fml", "i8mm", "bf16")
 #: The features of processors' models, of those that hang on nothing but their names. A model that is not here may have
 #: any feature that is not taken from it.
 _MODELS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -46,26 +56,38 @@ _MODELS: dict[str, dict[str, tuple[str, ...]]] = {
         "x86-64-v3": ("avx2", "fma"),
         "x86-64-v4": ("avx512f", "avx512bw", "avx512dq", "avx512vl"),
     },
-    "aarch64": {"generic": ()},
+    "aarch64": {
+        "generic": (),
+        **dict.fromkeys(("cortex-a53", "cortex-a57", "cortex-a72", "cortex-a73"), ()),
+        "apple-a12": ("fullfp16",),
+        **dict.fromkeys(("cortex-a55", "cortex-a76", "neoverse-n1", "cortex-x1"), ("dotprod", "fullfp16")),
+        **dict.fromkeys(("apple-a13", "apple-a14", "apple-m1"), ("dotprod", "fp16fml")),
+        **dict.fromkeys(("apple-a15", "apple-a16", "apple-a17", "apple-m2", "apple-m3"), _PRODUCTS),
+        "apple-m4": (*_PRODUCTS, "sme2"),
+        "neoverse-v1": (*_PRODUCTS, "sve"),
+        **dict.fromkeys(("cortex-x2", "cortex-x3", "cortex-x4"), (*_PRODUCTS, "sve2")),
+    },
+    "arm": {"generic": (), "arm1176jzf-s": ("vfp2",), "cortex-a7": ("neon", "vfp4")},
     "wasm32": {"generic": (), "mvp": ()},
 }
 #: What every processor of an architecture has; of others nothing is known, and nothing is checked.
 _ALWAYS: dict[str, tuple[str, ...]] = {
-    "x86_64": ("x86_64", "sse2"), "aarch64": ("aarch64", "neon"), "wasm32": ("wasm32",),
+    "x86_64": ("x86_64", "sse2"), "aarch64": ("aarch64", "neon"), "arm": ("arm",), "wasm32": ("wasm32",),
 }  # fmt: skip
 #: The feature behind vector registers of a width, and behind fused multiply-adds.
 _VECTORS: dict[str, dict[int, str]] = {
     "x86_64": {64: "sse2", 128: "sse2", 256: "avx2", 512: "avx512f"},
     "aarch64": {64: "neon", 128: "neon", 256: "sve", 512: "sve"},
+    "arm": {64: "neon", 128: "neon"},
     "wasm32": {64: "simd128", 128: "simd128"},
 }
-_FUSED = {"x86_64": "fma", "aarch64": "neon", "wasm32": "relaxed-simd"}
+_FUSED = {"x86_64": "fma", "aarch64": "neon", "arm": "vfp4", "wasm32": "relaxed-simd"}
 #: LLVM's names for what the runtime calls otherwise.
 _LLVM_NAMES = {"threads": "atomics"}
 
 
 #: The feature behind conversions between float16 and float32.
-_HALVES = {"x86_64": "f16c", "aarch64": "neon"}
+_HALVES = {"x86_64": "f16c", "aarch64": "neon", "arm": "vfp4"}
 
 
 @lru_cache(maxsize=256)
@@ -192,6 +214,7 @@ def _lacking(key: str, what: str, needed: Iterable[str]) -> Contradiction:
 
 def _family(target: Target) -> str | None:
     name = target.llvm_triple.split("-")[0].replace("arm64", "aarch64")
+    name = "arm" if name.startswith("armv") else name
     return name if name in _ALWAYS else None
 
 
@@ -219,4 +242,4 @@ def closure(features: Iterable[str]) -> frozenset[str]:
 
 
 #: What the runtime is asked to look for, where it is a feature of the target.
-CHECKED = frozenset(_BRINGS) | {"simd128", "amx-tile", "atomics"}
+CHECKED = frozenset(_BRINGS) | {"simd128", "amx-tile", "atomics", "neon"}

@@ -36,6 +36,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "l1_bytes": (0, 1 << 30),
     "l1_ways": (1, 1024),
     "l2_bytes": (0, 1 << 34),
+    "l2_ways": (1, 1024),
+    "line_bytes": (1, 4096),
 }
 
 
@@ -49,12 +51,29 @@ def nonsense(target: Target) -> Iterator[Contradiction]:
         bits = getattr(target, key)
         if bits != 0 and not (8 <= bits <= 16384 and bits & (bits - 1) == 0):
             yield Contradiction(key, f"{key} is {bits}", "0, or a power of two from 8 on, such as 128")
+    yield from _caches(target)
     if target.pointer_bits not in (32, 64):
         yield Contradiction("pointer_bits", f"pointer_bits is {target.pointer_bits}", "32 or 64")
     if target.library and not _LIBRARY.fullmatch(target.library):
         fix = "model.so, model.dylib, model.dll, model.wasm or model.a; empty for source only"
         yield Contradiction("library", f'library is "{target.library}"', fix)
     yield from _triples(target)
+
+
+def _caches(target: Target) -> Iterator[Contradiction]:
+    """Whether the caches are made of whole sets of lines."""
+    line = target.line_bytes
+    if line & (line - 1):
+        yield Contradiction("line_bytes", f"line_bytes is {line}", "a power of two, such as 64")
+        return
+    for level in ("l1", "l2"):
+        size, ways = getattr(target, f"{level}_bytes"), getattr(target, f"{level}_ways")
+        if size % (ways * line):
+            problem = f"{level}_bytes is {size}: no whole number of sets of {ways} lines of {line} bytes"
+            yield Contradiction(f"{level}_bytes", problem, f"a multiple of {ways * line}, or another {level}_ways")
+    if 0 < target.l2_bytes < target.l1_bytes:
+        problem = f"l2_bytes is {target.l2_bytes}, less than l1_bytes, {target.l1_bytes}"
+        yield Contradiction("l2_bytes", problem, "give what one core uses; 0 without a level 2 cache")
 
 
 def _triples(target: Target) -> Iterator[Contradiction]:

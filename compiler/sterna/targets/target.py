@@ -30,14 +30,17 @@ class Target:
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
         float_dot: those for dot products of small floats, the best first.
         int_tile: intrinsics for products of tiles of small integers, by the same names.
-        pointer_bits, cores, l1_bytes, l1_ways, l2_bytes: sizes that strategies ask for, of the level 1 data cache (L1)
-            and the level 2 cache (L2) of one core; l1_bytes is 0 without a cache.
+        pointer_bits, cores, l1_bytes, l1_ways, l2_bytes, l2_ways, line_bytes: sizes that strategies and the benchmark's
+            model of caches ask for, of the level 1 data cache (L1) and the level 2 cache (L2) that one core uses, and of
+            their lines; l1_bytes is 0 without a cache.
         share_cycles: of a kernel, from which on other cores are worth calling: they take that long to come and to be
             waited for, a few times over.
         barriers: whether workers can wait for one another within a kernel.
         dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
         static: emit `model.c` and `params.c` for firmware in place of `graph.json`.
+        run_time_functions: whether a library holds those functions of the compiler's run-time library that it calls, as
+            the processor divides 64-bit integers or rounds floats by no instruction.
         c_flags: further compiler flags, with folders of headers as the description sees them; link_flags: further
             linker flags.
         variants: targets whose kernels `--all-variants` puts into one bundle, best first; they run the schedules of
@@ -45,7 +48,8 @@ class Target:
         memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.
         intrinsics: those that the description declares, which schedules may name as they name Sterna's own.
         file: the description, where it is not one of Sterna's own.
-        runs_on: how a library of this target is run here: "native", a qemu-user program, "node" ...; informative.
+        runs_on: how a library of this target is run elsewhere: "native", "node", or a program of qemu-user with the
+            processor that has no more than the target names, where qemu has one; empty: nothing is known.
     """
 
     name: str
@@ -75,9 +79,12 @@ class Target:
     l1_bytes: int = 32768
     l1_ways: int = 8
     l2_bytes: int = 262144
+    l2_ways: int = 8
+    line_bytes: int = 64
     dialect: str = "vector"
     library: str = "model.so"
     static: bool = False
+    run_time_functions: bool = False
     c_flags: tuple[str, ...] = ()
     link_flags: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()

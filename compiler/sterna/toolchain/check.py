@@ -24,7 +24,10 @@ _SOFT_FLOAT = re.compile(
     r"__(aeabi_(f(add|sub|rsub|mul|div|cmp\w*|neg|2iz|2uiz)|cf\w*|u?i2f)|(add|sub|mul|div|neg|eq|ne|lt|le|gt|ge|unord)sf[23]"
     r"|fix(uns)?sfsi|floatu?n?sisf)"
 )
+#: What such a library may have besides: rounding, where the processor has no instruction for it.
+_ROUNDING = re.compile(r"(trunc|floor|ceil|rint|round|roundeven|fma|sqrt)f?")
 _SHT_SYMTAB, _SHT_DYNAMIC, _SHT_DYNSYM = 2, 6, 11
+_GLOBAL_OFFSETS = "_GLOBAL_OFFSET_TABLE_"
 _SHF_WRITE, _SHF_ALLOC = 1, 2
 _DT_NEEDED, _DT_SONAME = 1, 14
 
@@ -117,10 +120,7 @@ def check_objects(objects: Sequence[bytes], target: Target) -> None:
         SternaError: E0404, naming every symbol.
     """
     read = [read_elf(data) for data in objects if data[:4] == b"\x7fELF"]
-    defined = {name for elf in read for name in elf.exported} | {
-        s.name for elf in read for s in elf.symbols if s.defined
-    }
-    wanted = sorted({name for elf in read for name in elf.undefined} - defined)
+    wanted = undefined_symbols(read)
     _refuse([w for w in wanted if not _allowed(w, target)], f"the kernels of target {target.name}", target)
     variables = sorted({name for elf in read for name in elf.writable if not name.startswith(".data.rel.ro")})
     if variables:
@@ -132,6 +132,18 @@ def check_objects(objects: Sequence[bytes], target: Target) -> None:
                 "kernels own no memory: make the data const, or take it from the call record",
             )
         )
+
+
+def undefined_symbols(objects: Sequence[Elf]) -> list[str]:
+    """What objects use and none of them defines."""
+    defined = {s.name for elf in objects for s in elf.symbols if s.defined}
+    return sorted({name for elf in objects for name in elf.undefined} - defined)
+
+
+def wants_functions(objects: Sequence[bytes]) -> bool:
+    """Whether objects call functions that a compiler's run-time library has to bring."""
+    read = [read_elf(data) for data in objects if data[:4] == b"\x7fELF"]
+    return any(name != _GLOBAL_OFFSETS for name in undefined_symbols(read))
 
 
 def check_library(library: bytes, target: Target, export: str) -> None:
@@ -153,11 +165,15 @@ def check_library(library: bytes, target: Target, export: str) -> None:
 
 
 def _allowed(name: str, target: Target) -> bool:
-    if not target.library.endswith(".a"):
-        return name == "_GLOBAL_OFFSET_TABLE_"
+    if name == _GLOBAL_OFFSETS:
+        return True
+    if not target.library.endswith(".a") and not target.run_time_functions:
+        return False
     hard_float = target.llvm_triple.endswith("hf")
     if hard_float and _SOFT_FLOAT.fullmatch(name):
         return False
+    if target.run_time_functions and _ROUNDING.fullmatch(name):
+        return True
     return name in _FIRMWARE or _RUNTIME.fullmatch(name) is not None
 
 

@@ -10,7 +10,7 @@ from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.errors import error
 from sterna.targets.target import Target
-from sterna.toolchain.check import check_library, check_objects
+from sterna.toolchain.check import check_library, check_objects, wants_functions
 from sterna.toolchain.compilers import compiler_version, find_program, run
 from sterna.toolchain.zig import find_zig, zig
 
@@ -25,7 +25,8 @@ def link_library(objects: Sequence[bytes], target: Target, model: str, out_name:
 
     The same objects give the same bytes. What the format of `out_name` (default: `target.library`) demands is chosen
     from its suffix. A WebAssembly module also exports what a host needs to place and call kernels: `__heap_base` and
-    its table of functions. Without ziglang, ELF libraries are linked by an installed ld.lld or ld.
+    its table of functions. Without ziglang, ELF libraries are linked by an installed ld.lld or ld; where a processor
+    needs functions in place of instructions, zig brings them.
 
     Raises:
         SternaError: E0402 no linker, E0403 it rejected the objects, E0404 they contain what a bundle must not.
@@ -45,6 +46,11 @@ def link_library(objects: Sequence[bytes], target: Target, model: str, out_name:
     elif name.endswith(".dylib"):
         head = zig("cc", "-target", target.triple, "-shared", "-nostdlib", "-s", f"-Wl,-install_name,@rpath/{name}")
         command = [*head, *target.link_flags, "-o", name]
+    elif target.run_time_functions and wants_functions(objects):
+        head = zig("cc", "-target", target.triple, f"-mcpu={target.cpu}", "-shared", "-nostdlib", "-rtlib=compiler-rt", "-s")
+        options = ["--gc-sections", "--version-script=exports.map", "--no-undefined", "--build-id=none"]
+        options += [f"-soname={name}", "--hash-style=both", *further]
+        command = [*head, *(f"-Wl,{option}" for option in options), "-o", name]
     else:
         options = [
             "-shared",
