@@ -1,6 +1,8 @@
 /* dlopen for static programs, which have none: maps a shared library that needs nothing but itself. Kernel libraries are
  * such: no undefined symbol, no thread-local storage, relocations relative to where they lie. */
 #define _GNU_SOURCE
+#include <sys/types.h> /* first: by it musl calls dlsym otherwise where time_t has grown (32-bit ARM), here as elsewhere */
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>

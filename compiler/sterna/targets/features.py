@@ -34,7 +34,6 @@ _BRINGS: dict[str, tuple[str, ...]] = {
     "dotprod": ("neon",),
     "bf16": ("neon",),
     "i8mm": ("neon",),
-    "bf16": ("neon",),
     "fullfp16": ("neon",),
     "fp16fml": ("fullfp16",),
     "sve": ("fullfp16",),

@@ -31,8 +31,8 @@ class Target:
         float_dot: those for dot products of small floats, the best first.
         int_tile: intrinsics for products of tiles of small integers, by the same names.
         pointer_bits, cores, l1_bytes, l1_ways, l2_bytes, l2_ways, line_bytes: sizes that strategies and the benchmark's
-            model of caches ask for, of the level 1 data cache (L1) and the level 2 cache (L2) that one core uses, and of
-            their lines; l1_bytes is 0 without a cache.
+            model of caches ask for, of the level 1 data cache (L1), the level 2 cache (L2) of one core, and their
+            lines; l1_bytes is 0 without a cache.
         share_cycles: of a kernel, from which on other cores are worth calling: they take that long to come and to be
             waited for, a few times over.
         barriers: whether workers can wait for one another within a kernel.

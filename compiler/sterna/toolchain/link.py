@@ -47,10 +47,10 @@ def link_library(objects: Sequence[bytes], target: Target, model: str, out_name:
         head = zig("cc", "-target", target.triple, "-shared", "-nostdlib", "-s", f"-Wl,-install_name,@rpath/{name}")
         command = [*head, *target.link_flags, "-o", name]
     elif target.run_time_functions and wants_functions(objects):
-        head = zig("cc", "-target", target.triple, f"-mcpu={target.cpu}", "-shared", "-nostdlib", "-rtlib=compiler-rt", "-s")
+        head = zig("cc", "-target", target.triple, f"-mcpu={target.cpu}", "-shared", "-nostdlib", "-s")
         options = ["--gc-sections", "--version-script=exports.map", "--no-undefined", "--build-id=none"]
         options += [f"-soname={name}", "--hash-style=both", *further]
-        command = [*head, *(f"-Wl,{option}" for option in options), "-o", name]
+        command = [*head, "-rtlib=compiler-rt", *(f"-Wl,{option}" for option in options), "-o", name]
     else:
         options = [
             "-shared",
