@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from sterna.debug.interpret import interpret
+from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 from sterna.pipeline import optimize
 
@@ -89,6 +92,31 @@ def test_grid_sample(mode: str, padding: str) -> None:
         check(
             "GridSample", {"x": f32(2, 2, 5, 6), "grid": grid}, mode=mode, padding_mode=padding, align_corners=corners
         )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    n=st.integers(1, 3), extents=st.lists(st.integers(2, 6), min_size=2, max_size=3), corners=st.booleans(),
+    constant=st.booleans(),
+)  # fmt: skip
+def test_affine_grid(n: int, extents: list[int], corners: bool, constant: bool) -> None:
+    spatial = len(extents)
+    theta = {"theta": np.random.default_rng(n).standard_normal((n, spatial, spatial + 1)).astype(np.float32)}
+    size = {"size": i64(n, 3, *extents)}
+    inputs, constants = (theta, size) if constant else ({**theta, **size}, {})
+    check("AffineGrid", inputs, constants, align_corners=int(corners))
+
+
+def test_affine_grid_of_other_sizes() -> None:
+    """A matrix that does not fit the image is refused, and a size that is only known at run time is tested there."""
+    theta, size = {"theta": f32(1, 2, 3)}, {"size": i64(1, 3, 4, 5)}
+    model = model_of("AffineGrid", theta, size, 20, 1)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(i64(2, 3, 4, 5), "size"))
+    with pytest.raises(SternaError, match="E0108"):
+        read(model)
+    at_run_time = optimize(read(model_of("AffineGrid", {**theta, **size}, {}, 20, 1)), check=True)
+    with pytest.raises(SternaError, match="E0511"):
+        interpret(at_run_time, {**theta, "size": i64(1, 3, 4, 6)})
 
 
 def test_deformable_convolution() -> None:

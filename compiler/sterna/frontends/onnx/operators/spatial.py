@@ -13,7 +13,7 @@ from sterna.errors import SternaError, error
 from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
-from sterna.ir.integer import as_int
+from sterna.ir.integer import Int, as_int
 
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # names until operator set 20
 LARGEST_MATRIX = 32  # rows of a determinant: its steps are written out
@@ -33,6 +33,61 @@ def grid_sample(t: Translation) -> Value:
         align_corners=bool(t.attribute("align_corners", 0)),
     )
     return t.channels_first(y)
+
+
+def affine_grid(t: Translation) -> Value:
+    """The positions of an image's elements, as shares from -1 to 1, moved by a matrix: x, y (and z) and 1 times each of
+    its columns."""
+    theta = t.input(0)
+    spatial = t.extent(theta, 1) if theta.type.rank == 3 else 0
+    if spatial not in (2, 3) or t.extent(theta, 2) != spatial + 1:
+        raise error("E0108", f"AffineGrid takes matrices of 2 x 3 or 3 x 4, not {theta.type}")
+    if t.known(1):
+        sizes = t.dims(1, "an image's shape")
+    else:
+        n, *extents, _ = map(as_int, t.wanted(1, "an image's shape"))
+        sizes = [n, as_int(1), *extents]
+        number = runtime.Numbers(t)
+        given = number.flat(t.input(1))
+        kept = [0, *range(2, len(sizes))]
+        found = t.op("gather", given, t.constant(np.array(kept)), axis=0)
+        theta = t.agree(theta, number.do("equal", found, [int(sizes[k]) for k in kept]))
+    (rows, *_), several = theta.shape, sizes[0]
+    if len(sizes) != spatial + 2 or (rows.is_const and several.is_const and rows != several):
+        raise error("E0108", f"matrices of {theta.type} for an image of {', '.join(map(str, sizes))}")
+    if rows != several:
+        theta = t.agree(theta, t.op("equal", t.dimensions((rows,)), t.dimensions((several,))))
+    rank = spatial + 2
+    terms = [_column(t, theta, spatial)]
+    for d, size in enumerate(sizes[2:]):
+        along = [size if n == d + 2 else 1 for n in range(rank)]
+        places = t.reshape(_shares(t, size, theta.dtype), along)
+        terms.append(t.op("mul", _column(t, theta, spatial - 1 - d), places))
+    total = terms[0]
+    for term in terms[1:]:
+        total = t.op("add", total, term)
+    return t.channels_last(total)
+
+
+def _column(t: Translation, theta: Value, k: int) -> Value:
+    """A column of every matrix, as values of the channels of an image."""
+    n, rows = theta.shape[:2]
+    part = t.op("slice", theta, starts=(0, 0, k), sizes=(n, rows, 1), steps=(1, 1, 1))
+    return t.reshape(part, (n, rows, *[1] * t.extent(theta, 1)))
+
+
+def _shares(t: Translation, size: Int, dtype: str) -> Value:
+    """The positions of a dimension's elements from -1 to 1: the outer ones, or their outer edges, lie at both ends."""
+    corners = bool(t.attribute("align_corners", 0))
+    one, two = t.scalar(1, dtype), t.scalar(2, dtype)
+    count = t.cast(t.dimensions((size,)), dtype)
+    numbers = t.counting(size, dtype)
+    if corners:
+        # A single element lies at -1.
+        steps = t.op("maximum", t.op("sub", count, one), one)
+        return t.op("sub", t.op("div", t.op("mul", numbers, two), steps), one)
+    middle = t.op("add", t.op("mul", numbers, two), one)
+    return t.op("sub", t.op("div", middle, count), one)
 
 
 def deform_conv(t: Translation) -> Value:
@@ -186,6 +241,7 @@ def _labels(term: str, rank: int, hidden: int, text: str) -> tuple[int, ...]:
 
 
 TRANSLATORS: dict[str, Translator] = {
+    "AffineGrid": affine_grid,
     "Col2Im": col2im,
     "DeformConv": deform_conv,
     "Det": determinant,
