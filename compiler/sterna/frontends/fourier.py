@@ -1,19 +1,27 @@
-"""Fourier transforms as products with the matrix of their sines and cosines.
+"""Fourier transforms: products with the matrix of their sines and cosines where they are short, fast ones else.
 
-For the lengths that models use (some hundreds) that is as fast as a fast transform, and it reaches the same kernels as
+For some hundreds of elements a product is as fast as a fast transform, and either reaches the same kernels as
 everything else.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.emitter import Emitter
+from sterna.frontends.fast_fourier import Direction, cost, from_planes, mirrored, planes, transformed
 from sterna.ir.graph import Array, Value
+from sterna.ir.integer import Int, as_int
 from sterna.ir.limits import check_table
 
-LONGEST = 4096
+LONGEST = 1 << 20
+#: Rows from which on a matrix is read for several at once; below, reading it takes as long as so many multiply-adds.
+_FEW, _READ = 8, 4
+#: What starting the kernels of a fast transform takes, as multiply-adds.
+_KERNELS = 100_000
 
 
 def _matrix(given: int, length: int, parts: int, inverse: bool, onesided: bool) -> Array:
@@ -53,11 +61,47 @@ def transform(t: Emitter, x: Value, axis: int, length: int, inverse: bool, onesi
         SternaError: E0107, E0108 or E0113.
     """
     sizes = x.shape
-    parts, extent = t.extent(x, -1), t.extent(x, axis)
+    parts = t.extent(x, -1)
     if parts not in (1, 2) or axis == len(sizes) - 1:
         raise error("E0108", f"a Fourier transform of {x.type} along dimension {axis}")
     if not 1 <= length <= LONGEST:
         raise error("E0113", f"{t.kind} of {length} elements is not supported")
+    if x.dtype in ("float16", "bfloat16"):
+        return t.cast(transform(t, t.cast(x, "float32"), axis, length, inverse, onesided), x.dtype)
+    rows = [s for n, s in enumerate(sizes[:-1]) if n != axis]
+    if _is_large(math.prod(rows, start=as_int(1)), parts, length, onesided):
+        return _fast(t, x, axis, length, inverse, onesided)
+    return _product(t, x, axis, length, inverse, onesided)
+
+
+def _is_large(rows: Int, parts: int, length: int, onesided: bool) -> bool:
+    """Whether a fast transform takes less than a product. A matrix that few rows are multiplied by has to be read for
+    them alone, and the many small kernels of a fast transform cost some microseconds."""
+    products = parts * length * (length if onesided else 2 * length)
+    few = rows.is_const and int(rows) < _FEW
+    count = int(rows) if few else _FEW
+    return count * products * (_READ if few else 1) > count * cost(length) + _KERNELS
+
+
+def _fast(t: Emitter, x: Value, axis: int, length: int, inverse: bool, onesided: bool) -> Value:
+    half = length // 2 + 1
+    needed = half if inverse and onesided else length
+    y, rows = planes(t, x, axis)
+    given = t.extent(x, axis)
+    if given > needed:
+        y = t.op("slice", y, starts=(0, 0, 0), sizes=(*y.shape[:2], needed), steps=(1, 1, 1))
+    y = t.pad(y, (0, 0, 0), (0, 0, max(needed - given, 0)))
+    if needed < length:
+        y = mirrored(t, y, length)
+    direction = Direction(1, 1 / length) if inverse else Direction(-1)
+    wanted, results = (half, 2) if onesided and not inverse else (length, 1 if onesided else 2)
+    return from_planes(t, transformed(t, y, length, t.extent(y, 1), direction, wanted, results), rows, axis)
+
+
+def _product(t: Emitter, x: Value, axis: int, length: int, inverse: bool, onesided: bool) -> Value:
+    """One product with the matrix of the whole transform."""
+    sizes = x.shape
+    parts, extent = t.extent(x, -1), t.extent(x, axis)
     matrix = _matrix(extent, length, parts, inverse, onesided)
     used = len(matrix) // parts
     if used < extent:
