@@ -43,8 +43,9 @@ class Measured:
             magnitude; empty where nothing was traded.
         tiles: of convolutions, by the model's own names of them: taps, and outputs of a tile.
         halves: the products, by the same names, whose weights are rounded to float16.
-        layers: that could be faster, of both kinds.
+        layers: that could be faster, of all kinds.
         machine: the target that it was measured with; sets: of random inputs.
+        narrow: the products, by the same names, whose factors are rounded, and to which type.
     """
 
     bound: float
@@ -54,6 +55,7 @@ class Measured:
     layers: int
     machine: str
     sets: int
+    narrow: tuple[tuple[str, str], ...] = ()
 
     @property
     def error(self) -> float:
@@ -63,7 +65,7 @@ class Measured:
     @property
     def text(self) -> str:
         """In a line."""
-        if not self.tiles and not self.halves:
+        if not self.tiles and not self.halves and not self.narrow:
             if self.layers:
                 return f"nothing traded: what could be exceeds the bound of {self.bound:.1e}"
             return "nothing to trade: no layer is faster otherwise"
@@ -71,10 +73,15 @@ class Measured:
         words = ", ".join(f"{count} by {kind}" for kind, count in kinds.most_common())
         made = [f"convolutions by Winograd: {words}"] if words else []
         made += [f"weights in fp16: {len(self.halves)} of the products that wait for them"] if self.halves else []
+        types = Counter(_SHORT[dtype] for _, dtype in self.narrow)
+        made += [f"products of factors in {dtype}: {count}" for dtype, count in types.most_common()]
         return (
             f"{'; '.join(made)}; outputs differ from exact ones by at most {self.error:.1e} of the "
             f"largest, the bound is {self.bound:.1e} (measured on {self.sets} sets of random inputs)"
         )
+
+
+_SHORT = {"float16": "fp16", "bfloat16": "bf16"}
 
 
 def _sizes(numbers: Iterable[int]) -> str:

@@ -1,10 +1,13 @@
 """`--math fast`: what is computed otherwise than the model says, for speed, within a bound measured on the model.
 
 Convolutions get tiles (`passes.winograd`), products that wait for weights read them in float16
-(`passes.halve_weights`). An estimate says which are worth it; the model is compiled with and without, both run on the
-same inputs, and of every output the largest difference, relative to its largest magnitude, is taken. Where that exceeds
-the bound, layers go back to smaller tiles, then to exact arithmetic: those first whose own error is largest, until the
-model as a whole is within the bound.
+(`passes.halve_weights`), products that wait for multiplications have factors of 16 bits where the processor multiplies
+those faster (`passes.narrow_products`). An estimate says which are worth it; the model is compiled with and without,
+both run on the same inputs, and of every output the largest difference, relative to its largest magnitude, is taken.
+
+Where that exceeds the bound, factors of 16 bits go first: tiles of them, then all but as many as the bound has room
+for, of those layers that save most. Then layers go back to smaller tiles, then to exact arithmetic: those first whose
+own error is largest, until the model as a whole is within the bound.
 
     decided = decide(graph, name, options)
     compile_graph(graph, name, decided.options)
@@ -25,8 +28,10 @@ from sterna.driver import compile_graph
 from sterna.ir.graph import Graph, Node, graphs_within
 from sterna.options import Options
 from sterna.passes.context import context_of
+from sterna.passes.estimate import LEAST_GAIN
 from sterna.passes.halve_weights import reads_half
-from sterna.passes.winograd import Tile, tile_choices
+from sterna.passes.narrow_products import narrow_choice
+from sterna.passes.winograd import Tile, products_of, tile_choices
 from sterna.pipeline import walk
 from sterna.runtime import Bundle, load
 from sterna.runtime.checks import compare
@@ -34,6 +39,7 @@ from sterna.runtime.here import why_not_here
 from sterna.runtime.inputs import Array
 from sterna.runtime.random_inputs import random_inputs
 from sterna.targets.description import load_target
+from sterna.targets.target import Target
 
 Say = Callable[[str], None]
 Runs = Sequence[Mapping[str, Array]]
@@ -42,8 +48,10 @@ Runs = Sequence[Mapping[str, Array]]
 SETS = 2
 #: Of the bound, what errors that were measured one by one may add up to: the whole has to keep within it.
 ROOM = 0.7
-#: How many times as large the errors of a tile are as those of the next smaller one, measured on random convolutions.
-GROWTH = 2.0
+#: How many times as large the errors of a tile are as those of the next smaller one, measured on random convolutions;
+#: those of factors of 16 bits as those of the smallest tile; those of tiles of such factors as those of the next
+#: smaller ones, whose last transform multiplies what was rounded.
+GROWTH, ROUGHNESS, NARROW_GROWTH = 2.0, 2.0**13, 4.0
 
 
 @dataclass(frozen=True)
@@ -67,11 +75,30 @@ def decide(graph: Graph, model: str, options: Options, say: Say | None = None) -
     layers = _layers(graph, options)
     search = _Search(graph, model, options, layers, say or (lambda words: None))
     chosen, errors = search.run() if layers else ({}, {})
-    made = _with(options, layers, chosen)
-    tiles = tuple((layers[name].said, layers[name].taps, outputs) for name, outputs in made.tiles)
-    halves = tuple(layers[name].said for name in made.halves)
-    bound = options.math
-    return Decision(made, Measured(bound, tuple(errors.items()), tiles, halves, len(layers), search.machine, SETS))
+    ways = {name: layers[name].ways[level] for name, level in chosen.items()}
+    tiles = tuple((layers[name].said, layers[name].taps, way.tile) for name, way in ways.items() if way.tile)
+    halves = tuple(layers[name].said for name, way in ways.items() if way.halves)
+    narrow = tuple((layers[name].said, way.narrow) for name, way in ways.items() if way.narrow)
+    measured = Measured(options.math, tuple(errors.items()), tiles, halves, len(layers), search.machine, SETS, narrow)
+    return Decision(_with(options, layers, chosen), measured)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A faster way of a layer.
+
+    Args:
+        tile: outputs of the tiles, if it is by tiles.
+        narrow: the type that factors are rounded to, if they are; halves: whether weights are, to be read sooner.
+        cycles: estimated.
+        rough: how large its errors are beside those of other ways of the layer.
+    """
+
+    tile: Tile = ()
+    narrow: str = ""
+    halves: bool = False
+    cycles: float = 0.0
+    rough: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -80,18 +107,23 @@ class _Layer:
 
     Args:
         said: the model's own name of it.
-        taps, tiles: of a convolution, its filter, and the outputs of the tiles that are worth it, the smallest first;
-            none of a product whose weights may be rounded.
+        ways: those that are worth it: each is faster than those before it, and rounds worse.
+        taps: of a convolution, its filter.
+        exact: estimated cycles as it is, where that is known.
     """
 
     said: str
+    ways: tuple[_Way, ...]
     taps: Tile = ()
-    tiles: tuple[Tile, ...] = ()
+    exact: float = 0.0
 
-    @property
-    def best(self) -> int:
-        """The highest level; below the level 0 there is exact arithmetic."""
-        return max(len(self.tiles) - 1, 0)
+    def fastest(self, rough: float) -> int:
+        """The highest level that is no rougher than that; -1: exact arithmetic."""
+        return max((n for n, way in enumerate(self.ways) if way.rough <= rough), default=-1)
+
+    def cycles(self, level: int) -> float:
+        """Estimated, at a level; of exact arithmetic at -1."""
+        return self.ways[level].cycles if level >= 0 else self.exact
 
 
 def _layers(graph: Graph, options: Options) -> dict[str, _Layer]:
@@ -99,14 +131,38 @@ def _layers(graph: Graph, options: Options) -> dict[str, _Layer]:
     exact, target = options.exact, options.target
     found: dict[str, _Layer] = {}
     for node in _nodes(graph, exact):
-        if choices := tile_choices(node, target):
-            taps = tuple(int(n) for n in node.operands[1].shape[:-2])
-            found[node.output.name] = _Layer(_said(node), taps, tuple(choice.outputs for choice in choices))
-    tiled = _with(exact, found, {name: layer.best for name, layer in found.items()})
-    for node in _nodes(graph, tiled):
+        if (layer := _layer(node, target)) is not None:
+            found[node.output.name] = layer
+    tiled = _with(exact, found, {name: len(layer.ways) - 1 for name, layer in found.items()})
+    for node in _nodes(graph, replace(tiled, narrow=())):
         if reads_half(node, target):
-            found[node.output.name] = _Layer(_said(node))
+            found[node.output.name] = _Layer(_said(node), (_Way(halves=True),))
     return found
+
+
+def _layer(node: Node, target: Target) -> _Layer | None:
+    """How a node can be faster, but for weights that are read sooner; None if it cannot."""
+    narrow = None if reads_half(node, target) else narrow_choice(node, target)
+    choices = tile_choices(node, target)
+    ways = [_Way(tile=c.outputs, cycles=c.cycles, rough=GROWTH**n) for n, c in enumerate(choices)]
+    if narrow is not None:
+        ways.append(_Way(narrow=narrow.dtype, cycles=narrow.cycles, rough=ROUGHNESS))
+        for n, c in enumerate(tile_choices(node, target, narrow.group), 1):
+            rough = ROUGHNESS * NARROW_GROWTH**n
+            ways.append(_Way(tile=c.outputs, narrow=narrow.dtype, cycles=c.cycles, rough=rough))
+    if not (kept := _worthwhile(ways)):
+        return None
+    taps = tuple(int(n) for n in node.operands[1].shape[:-2]) if node.op == "conv" else ()
+    return _Layer(_said(node), kept, taps, narrow.exact if narrow is not None else 0.0)
+
+
+def _worthwhile(ways: Sequence[_Way]) -> tuple[_Way, ...]:
+    """Of ways whose errors grow, those that save something beside the ones before them."""
+    kept: list[_Way] = []
+    for way in ways:
+        if not kept or way.cycles <= (1 - LEAST_GAIN) * kept[-1].cycles:
+            kept.append(way)
+    return tuple(kept)
 
 
 def _nodes(graph: Graph, options: Options) -> list[Node]:
@@ -120,8 +176,13 @@ def _said(node: Node) -> str:
 
 def _with(options: Options, layers: Mapping[str, _Layer], levels: Mapping[str, int]) -> Options:
     """The options with these layers faster."""
-    tiles = tuple((name, layers[name].tiles[level]) for name, level in levels.items() if layers[name].tiles)
-    return replace(options, tiles=tiles, halves=tuple(name for name in levels if not layers[name].tiles))
+    ways = {name: layers[name].ways[level] for name, level in levels.items()}
+    return replace(
+        options,
+        tiles=tuple((name, way.tile) for name, way in ways.items() if way.tile),
+        halves=tuple(name for name, way in ways.items() if way.halves),
+        narrow=tuple((products_of(name) if way.tile else name, way.narrow) for name, way in ways.items() if way.narrow),
+    )
 
 
 class _Search:
@@ -143,8 +204,7 @@ class _Search:
             specs = [spec.at(bundle.dim_sizes) for spec in bundle.inputs]
             self.feeds = [random_inputs(specs, seed, self.graph.strings) for seed in range(SETS)]
             self.wanted = self._outputs(bundle)
-        levels = {name: layer.best for name, layer in self.layers.items()}
-        errors = self._errors(levels)
+        levels, errors = self._by_roughness()
         alone: dict[str, float] = {}
         room = ROOM * self.bound
         while not _largest(errors) <= self.bound:
@@ -154,6 +214,53 @@ class _Search:
             levels, alone = self._fewer(levels, alone, room)
             errors = self._errors(levels)
             room /= 2
+        return levels, errors
+
+    def _by_roughness(self) -> tuple[dict[str, int], dict[str, float]]:
+        """The fastest ways of all layers that are no rougher than the bound allows; those of float32, where none is
+        within it, and their errors.
+
+        Where a rougher one is the fastest for some layers, as many of them take it as errors leave room for: errors
+        that are independent of one another add up as squares.
+        """
+        ways = [way for layer in self.layers.values() for way in layer.ways]
+        limits = sorted({way.rough for way in ways if way.narrow}, reverse=True)
+        beyond: tuple[dict[str, int], float] | None = None
+        for limit in (*limits, ROUGHNESS / 2):
+            levels = {name: level for name, layer in self.layers.items() if (level := layer.fastest(limit)) >= 0}
+            if beyond is not None and levels == beyond[0]:
+                continue
+            errors = self._errors(levels)
+            if _largest(errors) <= self.bound:
+                break
+            beyond = levels, _largest(errors)
+        if beyond is None or not _largest(errors) <= self.bound:
+            return levels, errors
+        return self._with_rougher(levels, errors, *beyond)
+
+    def _with_rougher(
+        self, levels: dict[str, int], errors: dict[str, float], beyond: Mapping[str, int], largest: float
+    ) -> tuple[dict[str, int], dict[str, float]]:
+        """Rougher ways for those layers that save most by them, within the bound.
+
+        Args:
+            levels, errors: what is within it; beyond, largest: the rougher ways, which are not.
+        """
+        least = _largest(errors)
+        squares = max((ROOM * self.bound) ** 2 - least**2, 0.0)
+        share = squares / (largest**2 - least**2) if math.isfinite(largest) else 0.0
+        saved = {
+            name: layer.cycles(levels.get(name, -1)) - layer.cycles(beyond.get(name, -1))
+            for name, layer in self.layers.items()
+        }
+        most = sorted((name for name, cycles in saved.items() if cycles > 0), key=lambda name: -saved[name])
+        count = int(share * len(most))
+        while count:
+            more = {**levels, **{name: beyond[name] for name in most[:count]}}
+            found = self._errors(more)
+            if _largest(found) <= self.bound:
+                return more, found
+            count //= 2
         return levels, errors
 
     def _fewer(
@@ -166,8 +273,9 @@ class _Search:
             first = False
             name = max(alone, key=lambda each: (not math.isfinite(alone[each]), alone[each]))
             if levels[name] and math.isfinite(alone[name]):
-                levels[name] -= 1
-                alone[name] /= GROWTH
+                before, levels[name] = levels[name], levels[name] - 1
+                ways = self.layers[name].ways
+                alone[name] *= ways[before - 1].rough / ways[before].rough
             else:
                 del levels[name], alone[name]
         return levels, alone

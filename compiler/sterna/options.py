@@ -45,6 +45,7 @@ class Options:
             speed (`sterna.fast` decides by what); 0: everything is computed as the model says.
         tiles: what that led to: of convolutions, by the name of the result, the outputs of a tile (`passes.winograd`).
         halves: and of products, by the same name, those whose weights are rounded to float16 (`passes.halve_weights`).
+        narrow: and of products, those whose factors are rounded, to which type (`passes.narrow_products`).
         weights: "fp32", as they are, or "fp16" or "bf16": the weights of matrix products, convolutions and recurrences
             are rounded to 16 bits, and widened where they are read; everything is computed in float32 as before.
         widened: those weights are rounded, and stored in float32 all the same: what `weights` is compared with.
@@ -65,6 +66,7 @@ class Options:
     math: float = 0.0
     tiles: tuple[tuple[str, tuple[int, ...]], ...] = ()
     halves: tuple[str, ...] = ()
+    narrow: tuple[tuple[str, str], ...] = ()
     widened: bool = False
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
     dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
@@ -74,7 +76,7 @@ class Options:
     @property
     def exact(self) -> Options:
         """The same without anything that trades accuracy."""
-        return replace(self, weights="fp32", widened=False, math=0.0, tiles=(), halves=())
+        return replace(self, weights="fp32", widened=False, math=0.0, tiles=(), halves=(), narrow=())
 
     @property
     def stored_weights(self) -> str:

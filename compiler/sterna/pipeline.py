@@ -21,6 +21,7 @@ from sterna.options import WEIGHTS, Options
 from sterna.passes import check_sizes as sizes
 from sterna.passes import dumps, group_operands
 from sterna.passes import halve_weights as halve
+from sterna.passes import narrow_products as narrow
 from sterna.passes import unsigned_activations as unsigned
 from sterna.passes import verify as checks
 from sterna.passes import winograd as minimal_filtering
@@ -162,6 +163,11 @@ def _halve_weights(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: halve.halve_weights(each, context.options.halves), graph)
 
 
+def _narrow_products(graph: Graph, context: PassContext) -> Graph:
+    types = dict(context.options.narrow)
+    return everywhere(lambda each: narrow.narrow_products(each, types), graph)
+
+
 PIPELINE: tuple[Pass, ...] = (
     graph_pass("remove-empty-tensors", remove_empty_tensors, says="optimizing the graph"),
     graph_pass("fold-constants", fold_constants),
@@ -181,6 +187,10 @@ PIPELINE: tuple[Pass, ...] = (
     ),
     Pass(
         "halve-weights", _halve_weights, (("halve-weights", print_graph),), verify_graph, halve.applies,
+        over_graphs=True,
+    ),
+    Pass(
+        "narrow-products", _narrow_products, (("narrow-products", print_graph),), verify_graph, narrow.applies,
         over_graphs=True,
     ),
     graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),

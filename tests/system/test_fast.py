@@ -187,6 +187,48 @@ def test_products_that_wait_for_weights_read_half() -> None:
     assert (held.halves, held.error, held.layers) == ((), 0.0, 1)
 
 
+def chain(layers: int = 8, size: int = 256) -> onnx.ModelProto:
+    """Products one behind the other, of which no row waits for its weights."""
+    random = np.random.default_rng(6)
+    weights = {f"w{n}": random.standard_normal((size, size)) / 16 for n in range(layers)}
+    names = ["x", *(f"y{n}" for n in range(layers))]
+    nodes = [helper.make_node("MatMul", [names[n], f"w{n}"], [names[n + 1]], f"p{n}") for n in range(layers)]
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [size, size])],
+        [helper.make_tensor_value_info(names[-1], TensorProto.FLOAT, [size, size])],
+        [numpy_helper.from_array(w.astype(np.float32), n) for n, w in weights.items()],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_factors_of_16_bits_where_the_processor_multiplies_them_faster() -> None:
+    target = "x86-64-v4-bf16"
+    free = measured(chain(), "fast=0.1", target=target)
+    assert free.narrow == tuple((f"p{n}", "bfloat16") for n in range(8))
+    assert "products of factors in bf16: 8" in free.text
+    assert 1e-4 < free.error <= 2e-2
+    # About the square of the share of the error that is allowed, and never beyond the bound.
+    held = measured(chain(), f"fast={free.error}", target=target)
+    some = measured(chain(), f"fast={0.9 * free.error}", target=target)
+    assert held.error <= free.error
+    assert some.error <= 0.9 * free.error
+    assert 0 < len(some.narrow) < len(held.narrow) == 8
+    none = measured(chain(), "fast=1e-5", target=target)
+    assert (none.narrow, none.error, none.layers) == ((), 0.0, 8)
+    assert not measured(chain(), "fast=0.1", target="x86-64-v4").layers
+
+
+def test_factors_of_16_bits_are_stored_and_inspected(tmp_path: Path) -> None:
+    onnx.save(chain(2), tmp_path / "m.onnx")
+    facts = ("-g", "llvm", "-o", tmp_path / "b", "--math", "fast=0.05", "--target", "x86-64-v4-bf16")
+    made = run("compile", tmp_path / "m.onnx", *facts)
+    assert made.exit_code == 0, made.output
+    stored = json.loads((tmp_path / "b" / "graph.json").read_text())["math"]
+    assert stored["narrow"] == [{"layer": f"p{n}", "dtype": "bfloat16"} for n in range(2)]
+    assert "products of factors in bf16: 2" in run("inspect", tmp_path / "b").stdout
+
+
 def test_models_of_integers_have_nothing_to_trade(tmp_path: Path) -> None:
     made = run("compile", sample("tflm_person_detect_int8").file, "-g", "llvm", "-o", tmp_path / "b", "--math", "fast")
     assert made.exit_code == 0, made.output

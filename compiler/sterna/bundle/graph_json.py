@@ -117,6 +117,7 @@ def math_json(math: Measured) -> dict[str, Any]:
         "layers": math.layers,
         "tiles": tiles,
         "halves": list(math.halves),
+        "narrow": [{"layer": layer, "dtype": dtype} for layer, dtype in math.narrow],
     }
 
 

@@ -124,7 +124,8 @@ def _math(math: dict[str, Any]) -> str:
     """What was traded for speed, and the error of every output."""
     tiles = tuple((row["layer"], tuple(row["taps"]), tuple(row["outputs"])) for row in math["tiles"])
     made, errors, halves = math["measured"], tuple(math["errors"].items()), tuple(math["halves"])
-    measured = Measured(math["bound"], errors, tiles, halves, math["layers"], made["target"], made["sets"])
+    narrow = tuple((row["layer"], row["dtype"]) for row in math.get("narrow", ()))
+    measured = Measured(math["bound"], errors, tiles, halves, math["layers"], made["target"], made["sets"], narrow)
     if len(measured.errors) < 2 or not measured.error:
         return measured.text
     return f"{measured.text}: {', '.join(f'{name} {error:.1e}' for name, error in measured.errors)}"

@@ -64,7 +64,7 @@ def judge_trades(
     plain = options.exact
     trades = []
     if options.math:
-        made = replace(plain, math=options.math, tiles=options.tiles, halves=options.halves)
+        made = replace(plain, math=options.math, tiles=options.tiles, halves=options.halves, narrow=options.narrow)
         words = ("results of fast arithmetic", "those of exact arithmetic")
         trades.append(_judged(graph, name, (made, plain, plain), words, feeds, max(tolerance, options.math)))
     if options.weights != plain.weights:

@@ -16,9 +16,9 @@ import numpy as np
 
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.passes.context import PassContext
+from sterna.passes.estimate import FAR_RATE
 from sterna.passes.plan_kernels import LARGE
 from sterna.passes.rewriting import Rewriting
-from sterna.passes.winograd import FAR_RATE
 from sterna.schedule.strategies.weights import DEPTH
 from sterna.targets.target import Target
 

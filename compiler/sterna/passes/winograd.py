@@ -21,16 +21,12 @@ import numpy as np
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.ops import winograd as minimal
 from sterna.passes.context import PassContext
+from sterna.passes.estimate import FAR_RATE, LEAST_GAIN, product_cycles
 from sterna.passes.rewriting import Rewriting
 from sterna.targets.target import Target
 
 #: Outputs of a tile along a dimension, for a filter of so many taps there.
 TILES = {1: (1,), 3: (2, 4, 6), 5: (2, 4)}
-#: Of the time of the definition, or of smaller tiles, the least that a tile has to save by the estimate: what that
-#: leaves out counts, and larger tiles round worse.
-LEAST_GAIN = 0.12
-#: Bytes that come from beyond L2 in a cycle.
-FAR_RATE = 8
 #: Places up to which a transform writes each to where it belongs at no further cost, and how many times as long it
 #: takes with more: 64 of them are as many pages as a first-level TLB holds (measured: 6 x 6 takes longer than 4 x 4).
 FEW_PLACES, FAR_APART = 48, 3
@@ -46,12 +42,10 @@ class TileChoice:
     Args:
         outputs: of a tile, per spatial dimension.
         cycles: estimated, of the convolution by such tiles.
-        saved: estimated cycles that it saves.
     """
 
     outputs: Tile
     cycles: float
-    saved: float
 
 
 def applies(context: PassContext) -> bool:
@@ -76,6 +70,11 @@ def winograd(graph: Graph, tiles: Mapping[str, Tile]) -> Graph:
     return rewriting.finish()
 
 
+def products_of(name: str) -> str:
+    """The name of the products of tiles that a convolution becomes, by that of its result."""
+    return f"{name}.products"
+
+
 def filters(node: Node) -> Array | None:
     """The weights of a convolution that has a minimal form."""
     if node.op != "conv" or node.output.dtype != "float32" or not 3 <= node.output.type.rank <= 4:
@@ -90,42 +89,33 @@ def filters(node: Node) -> Array | None:
     return weights.data
 
 
-def tile_choices(node: Node, target: Target) -> tuple[TileChoice, ...]:
-    """The tiles that are worth it, the smallest first; each of them faster than those before it."""
+def tile_choices(node: Node, target: Target, group: int = 1) -> tuple[TileChoice, ...]:
+    """The tiles that are worth it, the smallest first; each of them faster than those before it.
+
+    Args:
+        group: of `product_cycles`, of the definition's products and of those of tiles.
+    """
     weights = filters(node)
     if weights is None:
         return ()
     *taps, depth, channels = weights.shape
     batch, *sizes, _ = (int(n) for n in node.output.shape)
     lanes = target.lanes(32)
-    definition = _stream(prod(taps) * depth, channels, batch * prod(sizes), lanes, target)
+    definition = prod(taps) * product_cycles(depth, channels, batch * prod(sizes), target, prod(taps), group)
     found: list[TileChoice] = []
     largest = max(len(TILES[r]) for r in taps)
     for level in range(largest):
         outputs = tuple(TILES[r][min(level, len(TILES[r]) - 1)] for r in taps)
         count = batch * prod(ceil(n / m) for n, m in zip(sizes, outputs, strict=True))
         places = minimal.places(outputs, taps)
-        cycles = places * _stream(depth, channels, count, lanes, target, places)
+        cycles = places * product_cycles(depth, channels, count, target, places, group)
         cycles += count * (ceil(depth / lanes) + ceil(channels / lanes)) * _transform_cycles(outputs, taps, target)
-        between = places * count * (depth + channels) * _FLOAT
+        between = places * count * (depth / group + channels) * _FLOAT
         cycles += max(0.0, between - target.l2_bytes / 2) / FAR_RATE
         best = min([definition, *(choice.cycles for choice in found)])
         if cycles <= (1 - LEAST_GAIN) * best:
-            found.append(TileChoice(outputs, cycles, definition - cycles))
+            found.append(TileChoice(outputs, cycles))
     return tuple(found)
-
-
-def _stream(depth: int, columns: int, rows: int, lanes: int, target: Target, products: int = 1) -> float:
-    """Cycles of a matrix product, of so many that share the caches: for its multiply-adds, for the loads of weights
-    that a tile of rows shares, or to read the weights from beyond L2."""
-    vectors = ceil(columns / lanes)
-    most = max(1, min(rows, target.vector_registers // 2 - 2))
-    steps = depth * vectors
-    arithmetic = steps * rows / target.rate
-    # A tile of r rows and two vectors loads r + 2 times for 2 r multiply-adds.
-    loads = steps * (ceil(rows / most) + rows / 2) / target.loads_per_cycle
-    far = depth * columns * _FLOAT
-    return max(arithmetic, loads, far / FAR_RATE if products * far > target.l2_bytes else 0.0)
 
 
 def _transform_cycles(outputs: Tile, taps: list[int], target: Target) -> float:
@@ -146,7 +136,7 @@ def _by_tiles(rewriting: Rewriting, node: Node, weights: Array, outputs: Tile) -
     x = _whole_tiles(rewriting, node, outputs)
     inputs = builder.add("winograd_input", x, sources=node.sources, **settings)
     filters_ = builder.constant(turned, f"{node.output.name}.places")
-    products = builder.add("matmul", inputs, filters_, sources=node.sources, name=f"{node.output.name}.products")
+    products = builder.add("matmul", inputs, filters_, sources=node.sources, name=products_of(node.output.name))
     rewriting.emit(node, "winograd_output", products, sizes=node.output.shape[:-1], **settings)
 
 

@@ -1,0 +1,94 @@
+"""Products of factors of 16 bits: what the pass leaves, and what it computes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from sterna.debug.interpret import interpret
+from sterna.ir.graph import Graph
+from sterna.ops import Builder
+from sterna.passes.narrow_products import narrow_choice, narrow_products
+from sterna.pipeline import verify_graph
+from sterna.targets.description import load_target
+from support.compiling import input_value
+
+TYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "float16": np.dtype(np.float16)}
+STEPS = {"strides": (1, 1), "dilations": (1, 1)}
+
+
+def convolutions() -> tuple[Graph, dict[str, np.ndarray]]:
+    """Two convolutions of one padded tensor, and a product of matrices."""
+    random = np.random.default_rng(1)
+    feeds = {"x": random.standard_normal((1, 6, 6, 16)).astype(np.float32)}
+    b = Builder()
+    x = input_value(b, feeds["x"])
+    padded = b.add("pad", b.add("relu", x), before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=0.0)
+    first, second = (b.constant(random.standard_normal((3, 3, 16, 8)).astype(np.float32) / 12) for _ in range(2))
+    y = b.add("conv", padded, first, name="y", **STEPS)
+    z = b.add("conv", padded, second, name="z", **STEPS)
+    w = b.add("matmul", b.add("add", y, z), b.constant(random.standard_normal((8, 5)).astype(np.float32)), name="w")
+    return Graph("g", (x,), (w,), tuple(b.nodes), ("w",)), {x.name: feeds["x"]}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_what_the_pass_leaves(dtype: str) -> None:
+    graph, _ = convolutions()
+    names = [n.output.name for n in graph.nodes if n.op in ("conv", "matmul")]
+    made = narrow_products(graph, dict.fromkeys(names, dtype))
+    verify_graph(made, "narrow-products")
+    ops = [n.op for n in made.nodes if n.op != "relu"]
+    # The tensor is rounded once for both, and before it is padded; what the graph no longer needs is still there.
+    assert ops.count("conv_widening") == 2
+    assert ops.count("matmul_widening") == 1
+    assert (ops.count("cast"), ops.count("pad")) == (2, 2)
+    pad = next(n for n in made.nodes if n.op == "pad" and n.output.dtype == dtype)
+    assert next(n for n in made.nodes if n.output is pad.operands[0]).op == "cast"
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_what_it_computes(dtype: str) -> None:
+    """One convolution of rounded factors is that of the factors rounded before."""
+    graph, feeds = convolutions()
+    (name,) = [n.output.name for n in graph.nodes if n.op == "conv"][:1]
+    made = narrow_products(graph, {name: dtype})
+
+    def rounded(a: np.ndarray) -> np.ndarray:
+        return a.astype(TYPES[dtype]).astype(np.float32)
+
+    conv = next(n for n in graph.nodes if n.output.name == name)
+    weights = conv.operands[1]
+    assert weights.data is not None
+    constant = replace(weights, data=rounded(weights.data))
+    exact = replace(
+        graph, nodes=tuple(replace(n, inputs=(n.inputs[0], constant)) if n is conv else n for n in graph.nodes)
+    )
+    given = {k: rounded(v) for k, v in feeds.items()}
+    want = interpret(replace(exact, outputs=(conv.output,), output_names=(name,)), given)
+    output = next(n.output for n in made.nodes if n.op == "conv_widening")
+    found = interpret(replace(made, outputs=(output,), output_names=(name,)), feeds)
+    np.testing.assert_allclose(found[name], want[name], rtol=1e-6, atol=1e-6)
+
+
+def product(rows: int, depth: int, columns: int) -> Graph:
+    random = np.random.default_rng(2)
+    b = Builder()
+    x = input_value(b, np.zeros((rows, depth), np.float32))
+    y = b.add("matmul", x, b.constant(random.standard_normal((depth, columns)).astype(np.float32)))
+    return Graph("g", (x,), (y,), tuple(b.nodes), ("y",))
+
+
+def test_what_is_worth_it() -> None:
+    bf16 = load_target("x86-64-v4-bf16")
+    (node,) = product(256, 256, 256).nodes
+    choice = narrow_choice(node, bf16)
+    assert choice is not None
+    assert (choice.dtype, choice.group) == ("bfloat16", 2)
+    assert choice.cycles < choice.exact
+    assert narrow_choice(node, load_target("x86-64-v4")) is None, "nothing multiplies pairs there"
+    # Rounding a factor takes as long as four columns of multiplications.
+    (few,) = product(256, 256, 4).nodes
+    assert narrow_choice(few, bf16) is None
