@@ -42,6 +42,7 @@ from sterna.passes.linearize import linearize
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.memory_plan import plan_memory
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
+from sterna.passes.overlap import overlap
 from sterna.passes.pack import pack
 from sterna.passes.phases import phases
 from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weights, schedule_kernels
@@ -181,6 +182,7 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("crop-taps", crop_taps),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
     graph_pass("phases", phases),
+    graph_pass("overlap", overlap, lambda context: context.target.lanes(32) > 1),
     graph_pass("separate-pools", separate_pools),
     Pass(
         "winograd", _winograd, (("winograd", print_graph),), verify_graph, minimal_filtering.applies, over_graphs=True,

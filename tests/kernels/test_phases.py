@@ -93,6 +93,14 @@ def test_only_padded_weights_are_worth_it() -> None:
         assert phases(case[0]).nodes == case[0].nodes
 
 
+def test_the_only_phase_is_a_convolution_of_what_is_padded() -> None:
+    """No slice of more padding, behind which other passes would not see that taps read nothing else."""
+    graph, feeds = transposed((4, 4), (1, 1), (1, 1), (5, 5))
+    changed = eliminate_dead_code(phases(graph))
+    assert [node.op for node in changed.nodes if node.op in ("pad", "slice", "conv")] == ["pad", "conv"]
+    check(dict(zip(graph.output_names, interpret(changed, feeds).values(), strict=True)), interpret(graph, feeds))
+
+
 def test_many_phases_of_a_row_are_apart() -> None:
     """Of the outputs side by side in a tile, few would read the same weights."""
     many, short = transposed((8,), (4,), (2,), (64,)), transposed((8,), (4,), (2,), (12,))

@@ -146,6 +146,16 @@ def dilated_convolution(k: Kernels) -> Value:
     return k.epilogue(y)
 
 
+def overlapping_products(k: Kernels) -> Value:
+    """Positions and taps in any order around the result, some of them outside."""
+    spatial = k.number(1, 2)
+    counts, taps, sizes = ([k.number(1, 6) for _ in range(spatial)] for _ in range(3))
+    x = k.input(k.number(1, 2), *counts, *taps, k.size(65))
+    rates, begins = tuple(k.number(1, 3) for _ in counts), tuple(k.number(-2, 5) for _ in counts)
+    y = k.builder.add("overlap_add", x, dilations=rates, begins=begins, sizes=tuple(n + 3 for n in sizes))
+    return k.epilogue(y)
+
+
 def tiled_convolution(k: Kernels) -> Value:
     """By minimal filtering: the transforms and products of tiles."""
     spatial = k.number(1, 2)
@@ -380,7 +390,7 @@ def movement(k: Kernels) -> Value:
 
 FAMILIES = (integer_product, integer_convolution, half_products,
     matmul, row_times_matrix, convolution, convolution_of_planes, dilated_convolution, tiled_convolution,
-    depthwise, transposed_convolution, pool, softmax,
+    overlapping_products, depthwise, transposed_convolution, pool, softmax,
     reduction, normalization, extreme, cumulative, elementwise, transpose, gather, movement,
 )  # fmt: skip
 

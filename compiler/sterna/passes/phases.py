@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir.graph import Array, Graph, Node, Value
+from sterna.ir.integer import Int, as_int
 from sterna.ops import operator
 from sterna.passes.rewriting import Rewriting
 
@@ -154,9 +155,9 @@ class _Interleaved:
         own = _of_phase(self.weights, phase, self.strides)
         starts = [at[d] + self.weights.shape[d] // self.strides[d] - own.shape[d] for d in spatial]
         sizes = [counts[d] + own.shape[d] - 1 for d in spatial]
-        part, shape = x, (x.shape[0], *sizes, x.shape[-1])
+        part, shape = x, (x.shape[0], *map(as_int, sizes), x.shape[-1])
         if shape != x.shape:
-            part = self.add("slice", x, starts=(0, *starts, 0), sizes=shape, steps=(1,) * x.type.rank)
+            part = self.part(x, (0, *starts, 0), shape)
         turned = np.ascontiguousarray(np.flip(own, axis=tuple(spatial)))
         weights = self.rewriting.builder.constant(turned, f"{self.node.output.name}.phase")
         once = (1,) * len(self.strides)
@@ -168,6 +169,17 @@ class _Interleaved:
             y = self.rewriting.builder.add(node.op, *operands, sources=node.sources, **node.attributes)
             before = node.output
         return y
+
+    def part(self, x: Value, starts: Sequence[int], shape: tuple[Int, ...]) -> Value:
+        """A part of the padded input: of the only phase it is padded by less, which other passes understand."""
+        inner = self.rewriting.made_by(x, "pad") if prod(self.strides) == 1 else None
+        if inner is not None:
+            (image,) = inner.operands
+            before = [as_int(n) - start for n, start in zip(inner.attributes["before"], starts, strict=True)]
+            after = [size - n - b for size, n, b in zip(shape, image.shape, before, strict=True)]
+            if all(n.is_const and int(n) >= 0 for n in (*before, *after)):
+                return self.add("pad", image, **{**inner.attributes, "before": tuple(before), "after": tuple(after)})
+        return self.add("slice", x, starts=tuple(starts), sizes=shape, steps=(1,) * x.type.rank)
 
     def add(self, op: str, *operands: Value, **attributes: Any) -> Value:
         return self.rewriting.builder.add(op, *operands, sources=self.node.sources, **attributes)
