@@ -26,6 +26,7 @@ FAMILIES = {
     "cortex-m4": "cortex-m4 (qemu-system-arm)",
     "c99": "C99 (gcc)",
     "opencl": "OpenCL C (PoCL)",
+    "java": "Java (JVM, Android libraries, arm64 JVM)",
     "runtime": "C runtime (gcc, clang, cmake, sanitizers)",
 }
 #: Files whose tests all belong to one family.

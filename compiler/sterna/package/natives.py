@@ -1,0 +1,146 @@
+"""The native library of the Java runtime, `sterna_jni`, built by zig: for desktops with their C library, for Android
+without an NDK (runtime_android/bionic).
+
+`python -m sterna.package.natives FOLDER [PLATFORM ...]` writes `FOLDER/PLATFORM/libsterna_jni.so`, as the jar has them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from sterna.codegen.render import resource
+from sterna.errors import error
+from sterna.runtime.recipe import FLAGS, SOURCES
+from sterna.toolchain.compilers import run
+from sterna.toolchain.zig import zig
+
+NAME = "sterna_jni"
+PAGE = 16384
+"""Bytes of a page on newer Android phones; of older ones it is a multiple."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A system and machine that the library is built for.
+
+    Args:
+        triple: of `zig cc`; flags: what else it needs to know of the machine.
+        android: link against Android's C library.
+    """
+
+    name: str
+    triple: str
+    flags: tuple[str, ...] = ()
+    android: bool = False
+
+    @property
+    def file(self) -> str:
+        """The library's file name."""
+        if "windows" in self.triple:
+            return f"{NAME}.dll"
+        return f"lib{NAME}.dylib" if "macos" in self.triple else f"lib{NAME}.so"
+
+
+_SOFT = ("-mcpu=generic+v7a+neon-soft_float", "-mfloat-abi=softfp")
+ANDROID = (
+    Platform("arm64-v8a", "aarch64-linux-android", android=True),
+    Platform("armeabi-v7a", "arm-linux-androideabi", _SOFT, android=True),
+    Platform("x86_64", "x86_64-linux-android", android=True),
+    Platform("x86", "x86-linux-android", ("-mcpu=i686",), android=True),
+)
+DESKTOPS = (
+    Platform("linux-x86_64", "x86_64-linux-gnu.2.17"),
+    Platform("linux-aarch64", "aarch64-linux-gnu.2.17"),
+)
+PLATFORMS = {platform.name: platform for platform in (*ANDROID, *DESKTOPS)}
+
+
+def java_home() -> Path:
+    """The folder of a Java development kit: JAVA_HOME, or where the program `javac` is.
+
+    Raises:
+        SternaError: E0402, there is none.
+    """
+    given, program = os.environ.get("JAVA_HOME"), shutil.which("javac")
+    for folder in (Path(given) if given else None, Path(program).resolve().parent.parent if program else None):
+        if folder is not None and (folder / "include" / "jni.h").is_file():
+            return folder
+    raise error("E0402", "no Java development kit is installed", fix="install JDK 11 or later, or set JAVA_HOME")
+
+
+def build(platform: Platform, place: Path) -> Path:
+    """Builds the library into a folder; the same sources give the same bytes.
+
+    Raises:
+        SternaError: E0402 no JDK or no zig; E0403 the sources do not compile.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    output = place.resolve() / platform.file
+    with tempfile.TemporaryDirectory(prefix="sterna-jni-") as temporary:
+        scratch = Path(temporary)
+        run(_command(platform, output, scratch), scratch, f"the Java runtime's library for {platform.name}")
+    return output
+
+
+def _command(platform: Platform, output: Path, scratch: Path) -> list[str]:
+    java, native, headers = resource("runtime_android"), resource("runtime_c"), java_home() / "include"
+    flags = [flag for flag in FLAGS if flag not in ("-DSTERNA_SHARED", "-DSTERNA_BUILDING")]
+    machine = next(folder for folder in sorted(headers.iterdir()) if (folder / "jni_md.h").is_file())
+    sources = [*(native / "src" / f"{name}.c" for name in SOURCES), native / "port" / "posix.c"]
+    script = scratch / "exports.map"
+    script.write_text("{ global: JNI_OnLoad; local: *; };\n")
+    command = zig("cc", *flags, "-target", platform.triple, *platform.flags, "-shared", "-fPIC")
+    command += ["-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fomit-frame-pointer"]
+    command += [f"-I{native / 'include'}", f"-I{headers}", f"-I{machine}"]
+    if platform.android:
+        command += ["-ffreestanding", "-nostdlib", "-rtlib=compiler-rt", f"-I{java / 'bionic'}", "-D_GNU_SOURCE"]
+        command += [f"-Wl,-z,max-page-size={PAGE}", "-Wl,-z,relro", "-Wl,-z,now"]
+    command += [str(source) for source in (*sources, java / "jni" / f"{NAME}.c")]
+    command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", f"-Wl,-soname,{platform.file}"]
+    command += [f"-Wl,--version-script,{script}", "-Wl,--build-id=none"]
+    if platform.android:
+        command += [str(stub) for stub in _stubs(platform, scratch)]
+    else:
+        command += ["-lpthread", "-ldl"]
+    return [*command, "-s", "-o", str(output)]
+
+
+def functions() -> dict[str, list[str]]:
+    """What Android's libraries have that may be used: library -> functions (runtime_android/bionic/symbols.txt)."""
+    found: dict[str, list[str]] = {}
+    for line in (resource("runtime_android") / "bionic" / "symbols.txt").read_text().splitlines():
+        library, _, names = line.partition(": ")
+        if not line.startswith("#"):
+            found.setdefault(library, []).extend(names.split())
+    return found
+
+
+def _stubs(platform: Platform, scratch: Path) -> list[Path]:
+    """Empty libraries with the names of Android's, to link against."""
+    made = []
+    for library, names in functions().items():
+        source = scratch / f"{library}.c"
+        source.write_text("".join(f"void {name}(void) {{}}\n" for name in names))
+        made.append(scratch / library)
+        command = zig(
+            "cc", "-target", platform.triple, *platform.flags, "-ffreestanding", "-nostdlib", "-fno-builtin", "-w"
+        )
+        command += ["-shared", "-fPIC", f"-Wl,-soname,{library}", str(source), "-o", str(made[-1])]
+        run(command, scratch, f"a stand-in for {library}")
+    return made
+
+
+def main(arguments: list[str]) -> None:
+    """Builds the libraries of the desktops, or of the platforms that are named."""
+    folder, names = Path(arguments[0]), arguments[1:] or [platform.name for platform in DESKTOPS]
+    for name in names:
+        print(build(PLATFORMS[name], folder / name))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

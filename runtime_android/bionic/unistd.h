@@ -1,0 +1,6 @@
+#ifndef STERNA_BIONIC_UNISTD_H
+#define STERNA_BIONIC_UNISTD_H
+#include <sys/types.h>
+int close(int descriptor);
+long syscall(long number, ...);
+#endif

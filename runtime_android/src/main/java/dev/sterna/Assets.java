@@ -1,0 +1,70 @@
+package dev.sterna;
+
+import android.content.res.AssetFileDescriptor;
+import android.content.res.AssetManager;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import org.jetbrains.annotations.NotNull;
+
+/**
+ * Loads models that are part of an Android app, as {@code sterna package --for android} puts them there: graph and weights are
+ * assets, kernels a library of the app. It is apart from {@link Model} so that programs which know no Android compile against that.
+ */
+public final class Assets {
+  private static final String FOLDER = "sterna/";
+
+  private Assets() {}
+
+  /**
+   * Loads a model. Any thread may call it, best not the one that draws.
+   *
+   * @param assets of the app: {@code context.getAssets()}
+   * @param model its name
+   * @return to be closed
+   * @throws IOException an asset is missing
+   */
+  public static @NotNull Model load(@NotNull AssetManager assets, @NotNull String model) throws IOException {
+    return load(assets, model, new Options());
+  }
+
+  /**
+   * As {@link #load(AssetManager, String)}. Weights are mapped from the app's file where they are stored in it without compression
+   * and on a border of 64 bytes; else they are copied once.
+   *
+   * @param assets of the app
+   * @param model its name
+   * @param options how
+   * @return to be closed
+   * @throws IOException an asset is missing
+   */
+  public static @NotNull Model load(@NotNull AssetManager assets, @NotNull String model, @NotNull Options options)
+      throws IOException {
+    String place = FOLDER + model + "/";
+    ByteBuffer graph = read(assets, place + "graph-" + Natives.abi() + ".json");
+    ByteBuffer strings = Strings.in(Json.object("graph.json", graph)) ? read(assets, place + Strings.FILE) : null;
+    return Model.load(graph, mapped(assets, place + "params.bin"), strings, "lib" + model + ".so", options);
+  }
+
+  private static ByteBuffer read(AssetManager assets, String file) throws IOException {
+    try (InputStream in = assets.open(file)) {
+      return Model.read(in);
+    }
+  }
+
+  private static ByteBuffer mapped(AssetManager assets, String file) throws IOException {
+    AssetFileDescriptor entry;
+    try {
+      entry = assets.openFd(file);
+    } catch (IOException compressed) { // or missing, which the next line says
+      return read(assets, file);
+    }
+    try {
+      return new FileInputStream(entry.getFileDescriptor()).getChannel().map(FileChannel.MapMode.READ_ONLY, entry.getStartOffset(), entry.getLength());
+    } finally {
+      entry.close();
+    }
+  }
+}

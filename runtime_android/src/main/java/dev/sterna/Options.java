@@ -1,0 +1,22 @@
+package dev.sterna;
+
+import org.jetbrains.annotations.NotNull;
+
+/** How a model is loaded. Belongs to the thread that fills it in; {@code load} keeps no reference to it. */
+public final class Options {
+  int threads = 1;
+
+  /** What holds if nothing is said: one thread, the caller's. */
+  public Options() {}
+
+  /**
+   * Lets several threads share every kernel.
+   *
+   * @param threads counts the caller: 1 makes no thread
+   * @return this
+   */
+  public @NotNull Options threads(int threads) {
+    this.threads = threads;
+    return this;
+  }
+}
