@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from sterna.errors import Diagnostic, SternaError
@@ -136,10 +136,10 @@ class Bodies:
     def _resolve(self, body: Expr, values: Mapping[Atom, Int]) -> Expr:
         """The body with axes replaced by their values and loads turned to flat offsets of buffers."""
 
-        def rule(node: Expr) -> Expr | None:
+        def rule(node: Expr, again: Callable[[Expr], Expr]) -> Expr | None:
             if isinstance(node, E.IndexValue):
-                position = rewrite_index(node.index, resolve)
-                return None if position is node.index else replace(node, index=position)
+                position = rewrite_index(node.index, again)
+                return None if position is node.index else node.changed(index=position)
             if not isinstance(node, Load) or isinstance(node.tensor, Buffer):
                 return None
             place = self.places.get(node.tensor.name)
@@ -147,13 +147,10 @@ class Bodies:
                 self.refuse(
                     f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader"
                 )
-            indices = tuple(rewrite_index(i, resolve) for i in node.indices)
-            return replace(node, tensor=place.buffer, indices=(place.offset(indices),))
+            indices = tuple(rewrite_index(i, again) for i in node.indices)
+            return node.changed(tensor=place.buffer, indices=(place.offset(indices),))
 
-        def resolve(expr: Expr) -> Expr:
-            return E.rewrite(expr, rule)
-
-        return resolve(E.substitute_index(body, values))
+        return E.rewrite_within(E.substitute_index(body, values), rule)
 
     # -- names
     def symbol(self, s: StageSchedule, axis: str, extent: Int | int) -> Symbol:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 
 from sterna.schedule.decisions import StageSchedule
 from sterna.te import expr as E
@@ -15,35 +14,32 @@ def inlined(stages: Mapping[str, StageSchedule]) -> dict[str, Expr]:
     """The body of every stage that is left, by name."""
     memo: dict[Expr, Expr] = {}
 
-    def rule(node: Expr) -> Expr | None:
+    def rule(node: Expr, again: Callable[[Expr], Expr]) -> Expr | None:
         if isinstance(node, E.IndexValue):
-            position = rewrite_index(node.index, expand)
-            return None if position is node.index else replace(node, index=position)
+            position = rewrite_index(node.index, again)
+            return None if position is node.index else node.changed(index=position)
         if not isinstance(node, Load):
             return None
-        indices = tuple(rewrite_index(i, expand) for i in node.indices)
+        indices = tuple(rewrite_index(i, again) for i in node.indices)
         s = stages.get(node.tensor.name)
         if s is None or not s.inlined:
-            return replace(node, indices=indices) if indices != node.indices else None
-        return expand(E.substitute_index(s.body, dict(zip(s.tensor.axes, indices, strict=True))))
+            return node.changed(indices=indices) if indices != node.indices else None
+        return again(E.substitute_index(s.body, dict(zip(s.tensor.axes, indices, strict=True))))
 
-    def expand(body: Expr) -> Expr:
-        return E.rewrite(body, rule, memo)
-
-    return {name: expand(s.body) for name, s in stages.items() if not s.inlined}
+    return {name: E.rewrite_within(s.body, rule, memo) for name, s in stages.items() if not s.inlined}
 
 
 def producers_first(bodies: Mapping[str, Expr], sinks: Iterable[str]) -> list[str]:
     """The stages that the sinks need, each after those that it reads."""
     order: list[str] = []
-
-    def visit(name: str) -> None:
-        if name in order or name not in bodies:
-            return
-        for load in E.loads(bodies[name]):
-            visit(load.tensor.name)
-        order.append(name)
-
     for sink in sinks:
-        visit(sink)
+        _add_in_order(sink, bodies, order)
     return order
+
+
+def _add_in_order(name: str, bodies: Mapping[str, Expr], order: list[str]) -> None:
+    if name in order or name not in bodies:
+        return
+    for load in E.loads(bodies[name]):
+        _add_in_order(load.tensor.name, bodies, order)
+    order.append(name)

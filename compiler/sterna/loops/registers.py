@@ -7,7 +7,7 @@ vectors; anything else is refused (E0304), because an array of accumulators that
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from sterna.errors import Diagnostic, SternaError
@@ -43,53 +43,71 @@ def promote_registers(function: P.Function) -> P.Function:
         for a in group:
             variable = variables[buffer][a.start]
             widest[variable] = max(widest.get(variable, 0), a.active)
+    if not accesses:
+        return function
+    return replace(function, body=_Promotion(variables, widest).statement(function.body))
 
-    def load(node: Expr) -> Expr | None:
+
+@dataclass
+class _Promotion:
+    """Statements on variables in the place of buffers.
+
+    Args:
+        variables: by buffer, of every element; widest: the lanes of each that are ever used.
+        done: values that are promoted already.
+    """
+
+    variables: dict[P.Buffer, dict[int, P.Variable]]
+    widest: dict[P.Variable, int]
+    done: dict[Expr, Expr] = field(default_factory=dict)
+
+    def load(self, node: Expr) -> Expr | None:
+        """A load of a variable as its value."""
         if not isinstance(node, E.Load) or not isinstance(node.tensor, P.Buffer) or not node.tensor.scope.is_variables:
             return None
-        start = int(node.indices[0])
-        variable = variables[node.tensor][start]
+        start, cut = int(node.indices[0]), self.variables[node.tensor]
+        variable = cut[start]
         read = _read(variable)
         if node.lanes == variable.lanes:
             return read
-        offset = start - _start(variables[node.tensor], variable)
+        offset = start - _start(cut, variable)
         if node.lanes > 1 and variable.lanes > 1:
             return P.Lane(variable.dtype, a=read, lane=offset, lanes=node.lanes)
         if variable.lanes == 1:
             reach = node.lanes if node.active is None else node.active
-            scalars = [_read(variables[node.tensor][start + n]) for n in range(reach)]
+            scalars = [_read(cut[start + n]) for n in range(reach)]
             zeros = [E.const(0, node.dtype)] * (node.lanes - reach)
             return P.Assemble(node.dtype, elements=(*scalars, *zeros), lanes=node.lanes)
         return P.Lane(variable.dtype, a=read, lane=offset)
 
-    def value_of(expr: Expr) -> Expr:
+    def value(self, expr: Expr) -> Expr:
         """The value from variables, the positions in it that are computed included."""
-        return rewrite_all(expr, load, memo)
+        return rewrite_all(expr, self.load, self.done)
 
-    def place_of(index: Int) -> Int:
-        return rewrite_index(index, value_of)
+    def place(self, index: Int) -> Int:
+        return rewrite_index(index, self.value)
 
-    def visit(s: P.Stmt) -> P.Stmt:
+    def statement(self, s: P.Stmt) -> P.Stmt:
         if isinstance(s, P.Alloc) and s.buffer.scope.is_variables:
-            named = dict.fromkeys(v for _, v in sorted(variables.get(s.buffer, {}).items(), key=lambda item: item[0]))
+            named = dict.fromkeys(
+                v for _, v in sorted(self.variables.get(s.buffer, {}).items(), key=lambda item: item[0])
+            )
             return P.Seq(tuple(P.Declare(v) for v in named))
         if isinstance(s, P.Store):
-            value = value_of(s.value)
+            value = self.value(s.value)
             if not s.buffer.scope.is_variables:
-                return s.changed(value=value, index=place_of(s.index))
-            variable = variables[s.buffer][int(s.index)]
+                return s.changed(value=value, index=self.place(s.index))
+            cut = self.variables[s.buffer]
+            variable = cut[int(s.index)]
             if variable.lanes < value.lanes:
                 lanes = range(value.lanes if s.active is None else s.active)
-                return P.seq(*(P.Assign(variables[s.buffer][int(s.index) + n], _lane(value, n)) for n in lanes))
-            if s.active is not None and s.active < widest[variable]:
+                return P.seq(*(P.Assign(cut[int(s.index) + n], _lane(value, n)) for n in lanes))
+            if s.active is not None and s.active < self.widest[variable]:
                 value = P.Blend(variable.dtype, a=value, b=_read(variable), active=s.active, lanes=variable.lanes)
             return P.Assign(variable, value)
         if (read := P.value_of(s)) is not None:
-            s = P.with_value(s, value_of(read))
-        return P.map_children(s, visit)
-
-    memo: dict[Expr, Expr] = {}
-    return replace(function, body=visit(function.body)) if accesses else function
+            s = P.with_value(s, self.value(read))
+        return P.map_children(s, self.statement)
 
 
 def _read(variable: P.Variable) -> P.Read:

@@ -8,8 +8,8 @@ product would add up less than it can: they lie side by side. The time axis of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
@@ -250,15 +250,15 @@ def _rebuild_stage(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]],
                 runs.append([axis])
         inner = tuple(merged(r, True) for r in runs)
 
-    def rule(node: Expr) -> Expr | None:
+    def rule(node: Expr, again: Callable[[Expr], Expr]) -> Expr | None:
         if isinstance(node, E.IndexValue):
             index = node.index.substitute(values)
-            return E.const(index.const, node.dtype) if index.is_const else replace(node, index=index)
+            return E.const(index.const, node.dtype) if index.is_const else node.changed(index=index)
         if not isinstance(node, Load):
             return None
         source = node.tensor
         assert isinstance(source, Tensor)
-        indices = tuple(rewrite_index(i.substitute(values), lambda e: E.rewrite(e, rule)) for i in node.indices)
+        indices = tuple(rewrite_index(i.substitute(values), again) for i in node.indices)
         flat = []
         for group in groups[source.name]:
             total = ZERO
@@ -267,16 +267,16 @@ def _rebuild_stage(t: Tensor, groups: Mapping[str, tuple[tuple[int, ...], ...]],
             flat.append(total)
         if len(new[source.name].shape) > len(flat):
             flat.append(ZERO)
-        return replace(node, tensor=new[source.name], indices=tuple(flat))
+        return node.changed(tensor=new[source.name], indices=tuple(flat))
 
     if isinstance(body, Reduce):
-        a = E.rewrite(body.a, rule)
-        index = None if body.index is None else E.rewrite(body.index, rule)
+        a = E.rewrite_within(body.a, rule)
+        index = None if body.index is None else E.rewrite_within(body.index, rule)
         # Of a single value it is that value, and its position.
         only = a if index is None else index
         body = Reduce(body.dtype, combiner=body.combiner, a=a, axes=inner, index=index) if inner else only
     else:
-        body = E.rewrite(body, rule)
+        body = E.rewrite_within(body, rule)
     if not axes:
         # A single element keeps one axis, so that a schedule has a place to compute its reductions at.
         return Tensor(t.name, (ONE,), t.dtype, (Axis("i", 1),), body, t.must_hold)

@@ -42,7 +42,7 @@ MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow")
 
 
 #: What a node remembers of itself beside its fields.
-_REMEMBERED = ("_hash", "_nodes", "_loads")
+_REMEMBERED = ("_hash", "_below", "_loads")
 
 
 class Storage(Protocol):

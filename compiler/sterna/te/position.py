@@ -78,17 +78,13 @@ def position(value: Expr, extent: Int | int, from_end: bool = False) -> Int:
 
 def rewrite_all(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
     """`te.expr.rewrite` that also reaches the values inside computed positions."""
-    done: dict[Expr, Expr] = {} if memo is None else memo
 
-    def position_of(index: Int) -> Int:
-        return rewrite_index(index, lambda value: E.rewrite(value, both, done))
-
-    def both(node: Expr) -> Expr | None:
-        moved = E.with_positions(node, position_of)
+    def both(node: Expr, again: Callable[[Expr], Expr]) -> Expr | None:
+        moved = E.with_positions(node, lambda index: rewrite_index(index, again))
         replacement = rule(node if moved is None else moved)
         return moved if replacement is None else replacement
 
-    return E.rewrite(expr, both, done)
+    return E.rewrite_within(expr, both, memo)
 
 
 def rewrite_index(index: Int, function: Callable[[Expr], Expr]) -> Int:

@@ -201,23 +201,24 @@ def _in_order(outputs: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], list[Scan]
     order: list[Tensor] = []
     scans: list[Scan] = []
     seen: set[int] = set()
-
-    def visit(t: Tensor) -> None:
-        if t.scan is not None and t.scan not in scans:
-            scans.append(t.scan)
-            for carry in t.scan.carries:
-                visit(carry.start)
-        if id(t) in seen or t.body is None:
-            return
-        seen.add(id(t))
-        for load in t.reads():
-            assert isinstance(load.tensor, Tensor)
-            visit(load.tensor)
-        order.append(t)
-
     for output in outputs:
-        visit(output)
+        _add_in_order(output, order, scans, seen)
     for scan in scans:
         for carry in scan.carries:
-            visit(carry.next)
+            _add_in_order(carry.next, order, scans, seen)
     return tuple(order), scans
+
+
+def _add_in_order(t: Tensor, order: list[Tensor], scans: list[Scan], seen: set[int]) -> None:
+    """Adds a stage after those that it needs; `seen`: those that are added, or are about to be."""
+    if t.scan is not None and t.scan not in scans:
+        scans.append(t.scan)
+        for carry in t.scan.carries:
+            _add_in_order(carry.start, order, scans, seen)
+    if id(t) in seen or t.body is None:
+        return
+    seen.add(id(t))
+    for load in t.reads():
+        assert isinstance(load.tensor, Tensor)
+        _add_in_order(load.tensor, order, scans, seen)
+    order.append(t)

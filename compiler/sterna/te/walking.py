@@ -6,6 +6,7 @@ No walk looks at a node twice: what stands in several places of a tree is one no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sterna.ir.integer import Int
@@ -14,19 +15,20 @@ from sterna.te.nodes import Expr, IndexValue, Load, const
 
 def walk(expr: Expr) -> tuple[Expr, ...]:
     """Every node, operands first; one that stands in several places of the tree once."""
-    # Nearly every pass over loops asks for those of the same values.
-    known: tuple[Expr, ...] | None = expr.__dict__.get("_nodes")
+    # Nearly every pass over loops asks for those of the same values. A node does not remember itself: nobody but the
+    # garbage collector could let go of it.
+    known: tuple[Expr, ...] | None = expr.__dict__.get("_below")
     if known is None:
-        expr.__dict__["_nodes"] = known = _nodes(expr)
-    return known
+        expr.__dict__["_below"] = known = _below(expr)
+    return (*known, expr)
 
 
-def _nodes(expr: Expr) -> tuple[Expr, ...]:
+def _below(expr: Expr) -> tuple[Expr, ...]:
     if not (operands := expr.children()):
-        return (expr,)
+        return ()
     found: list[Expr] = []
     seen = {id(expr)}
-    pending: list[Expr | None] = [expr, None, *operands[::-1]]
+    pending: list[Expr | None] = [*operands[::-1]]
     while pending:
         node = pending.pop()
         if node is None:  # what is below has its operands done
@@ -44,23 +46,43 @@ def _nodes(expr: Expr) -> tuple[Expr, ...]:
 
 def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
     """Rebuilds the tree from the leaves; `rule` gives a node's replacement (its operands are done already) or None."""
-    done = {} if memo is None else memo
+    return _rewritten(expr, rule, {} if memo is None else memo)
 
-    def visit(node: Expr) -> Expr:
-        if (known := done.get(node)) is not None:
-            return known
-        result = node
-        if children := node.children():
-            new = tuple([visit(child) for child in children])
-            for a, b in zip(new, children):  # noqa: B905 - as many by construction, and in the hottest loop of lowering
-                if a is not b:
-                    result = node.with_children(new)
-                    break
-        replacement = rule(result)
-        done[node] = result = result if replacement is None else replacement
-        return result
 
-    return visit(expr)
+def _rewritten(node: Expr, rule: Callable[[Expr], Expr | None], done: dict[Expr, Expr]) -> Expr:
+    # A function of its own: one within `rewrite` would hold itself, and all nodes until the garbage collector comes.
+    if (known := done.get(node)) is not None:
+        return known
+    result = node
+    if children := node.children():
+        new = tuple([_rewritten(child, rule, done) for child in children])
+        for a, b in zip(new, children):  # noqa: B905 - as many by construction, and in the hottest loop of lowering
+            if a is not b:
+                result = node.with_children(new)
+                break
+    replacement = rule(result)
+    done[node] = result = result if replacement is None else replacement
+    return result
+
+
+def rewrite_within(
+    expr: Expr, rule: Callable[[Expr, Callable[[Expr], Expr]], Expr | None], memo: dict[Expr, Expr] | None = None
+) -> Expr:
+    """`rewrite` by a rule that is also given the way to rewrite what it finds in a node, as in a computed position: a
+    rule that named itself would live, with all that it knows, until the garbage collector comes."""
+    return _Within(rule, {} if memo is None else memo).value(expr)
+
+
+@dataclass(frozen=True)
+class _Within:
+    rule: Callable[[Expr, Callable[[Expr], Expr]], Expr | None]
+    done: dict[Expr, Expr]
+
+    def value(self, expr: Expr) -> Expr:
+        return _rewritten(expr, self.node, self.done)
+
+    def node(self, node: Expr) -> Expr | None:
+        return self.rule(node, self.value)
 
 
 def map_positions(expr: Expr, function: Callable[[Int], Int], memo: dict[Expr, Expr] | None = None) -> Expr:
@@ -97,10 +119,10 @@ def loads(expr: Expr) -> tuple[Load, ...]:
     if known is None:
         found: list[Load] = []
         for node in walk(expr):
-            if isinstance(node, Load):
+            if isinstance(node, Load) and node is not expr:
                 found.append(node)
             for index in positions(node):
                 for value in index.expressions():
                     found += [inner for inner in walk(value) if isinstance(inner, Load)]
         expr.__dict__["_loads"] = known = tuple(found)
-    return known
+    return (expr, *known) if isinstance(expr, Load) else known

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int
@@ -99,19 +99,16 @@ def expanded_loads(s: Schedule, body: Expr, through: bool = False) -> tuple[Load
 def expanded(s: Schedule, body: Expr, through: bool = False) -> Expr:
     """A body after inlining; also `through` stages that are stored but do not reduce."""
 
-    def expand(e: Expr) -> Expr:
-        def rule(node: Expr) -> Expr | None:
-            if not isinstance(node, Load):
-                return None
-            indices = tuple(rewrite_index(i, expand) for i in node.indices)
-            t = s.stages.get(node.tensor.name)
-            if t is None or not (t.inlined or (through and not isinstance(t.body, Reduce))):
-                return replace(node, indices=indices) if indices != node.indices else None
-            return expand(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
+    def rule(node: Expr, again: Callable[[Expr], Expr]) -> Expr | None:
+        if not isinstance(node, Load):
+            return None
+        indices = tuple(rewrite_index(i, again) for i in node.indices)
+        t = s.stages.get(node.tensor.name)
+        if t is None or not (t.inlined or (through and not isinstance(t.body, Reduce))):
+            return node.changed(indices=indices) if indices != node.indices else None
+        return again(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
 
-        return E.rewrite(e, rule)
-
-    return expand(body)
+    return E.rewrite_within(body, rule)
 
 
 def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[Int]]) -> int | None:
