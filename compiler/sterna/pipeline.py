@@ -18,11 +18,10 @@ from sterna.ir.verifier import verify
 from sterna.libraries import build_libraries, write_source
 from sterna.ops import infer
 from sterna.options import WEIGHTS, Options
+from sterna.passes import byte_signs, dumps, group_operands
 from sterna.passes import check_sizes as sizes
-from sterna.passes import dumps, group_operands
 from sterna.passes import halve_weights as halve
 from sterna.passes import narrow_products as narrow
-from sterna.passes import unsigned_activations as unsigned
 from sterna.passes import verify as checks
 from sterna.passes import winograd as minimal_filtering
 from sterna.passes.context import PassContext, context_of
@@ -195,7 +194,11 @@ PIPELINE: tuple[Pass, ...] = (
         "narrow-products", _narrow_products, (("narrow-products", print_graph),), verify_graph, narrow.applies,
         over_graphs=True,
     ),
-    graph_pass("unsigned-activations", unsigned.unsigned_activations, unsigned.applies),
+    Pass(
+        "byte-signs",
+        lambda graph, context: everywhere(lambda each: byte_signs.byte_signs(each, context), graph),
+        (("byte-signs", print_graph),), verify_graph, byte_signs.applies, over_graphs=True,
+    ),
     Pass(
         "group-operands",
         lambda graph, context: everywhere(lambda each: group_operands.group_operands(each, context), graph),

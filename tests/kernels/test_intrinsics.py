@@ -53,7 +53,7 @@ def test_a_lowering_computes_its_behaviour(target: Target, name: str, generator:
     for seed, (m, n, depth) in enumerate([(5, 3 * intrinsic.lanes + 1, 37), (2, 64, 256), (1, 1, 1)]):
         for left in dict.fromkeys((intrinsic.operands[0], "int8", "uint8")):
             kernel = product(m, n, depth, left)
-            feeds = arrays(kernel, seed)
+            feeds = arrays(kernel, seed, intrinsic)
             schedule = tiled(kernel, intrinsic)
             found = run_schedule(
                 schedule, {"x": feeds["x"]}, [feeds[p.name] for p in kernel.params], generator, target=target
@@ -62,12 +62,12 @@ def test_a_lowering_computes_its_behaviour(target: Target, name: str, generator:
 
 
 @pytest.mark.parametrize("generator", ["c", "llvm", "plain"])
-@pytest.mark.parametrize("name", ["vpdpbusd.512", "pmaddwd.128.s8", "usdot.128"])
+@pytest.mark.parametrize("name", ["vpdpbusd.512", "pmaddwd.128.s8", "usdot.128", "smlal.128", "smmla.128x2"])
 def test_a_machine_without_it_computes_the_behaviour(name: str, generator: str) -> None:
     """What a bundle's variants for lesser machines do, and plain C."""
     intrinsic = INTRINSICS[name]
     target = replace(host(), int_dot=(), **({"dialect": "plain", "vector_bits": 0} if generator == "plain" else {}))
-    kernel = product(2, intrinsic.lanes + 1, 7, "int8")
+    kernel = product(3, intrinsic.lanes + 1, 7, "int8")
     feeds = arrays(kernel, 3)
     found = run_schedule(
         tiled(kernel, intrinsic), {"x": feeds["x"]}, [feeds[p.name] for p in kernel.params],

@@ -22,12 +22,14 @@ def product(m: int, n: int, depth: int, left: str, right: str = "int8") -> Kerne
     return Kernel("product", (x,), (w, b), (out,))
 
 
-def arrays(kernel: Kernel, seed: int) -> dict[str, np.ndarray]:
-    """Random elements, the extreme ones as often as all others together."""
+def arrays(kernel: Kernel, seed: int, intrinsic: Intrinsic | None = None) -> dict[str, np.ndarray]:
+    """Random elements, the extreme ones as often as all others together; of weights those that an intrinsic takes."""
     random = np.random.default_rng(seed)
     made = {}
     for t in (*kernel.inputs, *kernel.params):
         low, high = dtypes.limits(t.dtype) if t.dtype != "int32" else (-1000, 1000)
+        if intrinsic is not None and t.name == "w":
+            low, high = intrinsic.bounds.get("b", (low, high))
         shape = [int(n) for n in t.shape]
         values = random.integers(low, high, shape, endpoint=True)
         made[t.name] = np.where(random.random(shape) < 0.5, values, random.choice([low, high], shape)).astype(t.dtype)
@@ -48,9 +50,17 @@ def tiled(kernel: Kernel, intrinsic: Intrinsic, rows: int = 2) -> Schedule:
     s.compute_at("acc", "out", "i.o", "register")
     s.split("acc", "j", intrinsic.lanes)
     s.split("acc", "k", intrinsic.group)
-    s.reorder("acc", "k.o", "i", "j.o", "j.i", "k.i")
-    s.unroll("acc", "i")
+    row, within = "i", ["j.i", "k.i"]
+    if intrinsic.rows > 1:
+        row, first = s.split("acc", "i", intrinsic.rows)
+        within.insert(0, first)
+    s.reorder("acc", "k.o", row, "j.o", *within)
+    s.unroll("acc", row)
     s.unroll("acc", "j.o")
-    s.tensorize("acc", "j.i", "k.i", intrinsic.name)
-    s.pack("w", {1: intrinsic.lanes, 0: intrinsic.group}, [(1, "o"), (0, "o"), (1, "i"), (0, "i")])
+    s.tensorize("acc", *within, intrinsic.name)
+    if intrinsic.adjoining == intrinsic.group:
+        s.pack("w", {1: intrinsic.lanes, 0: intrinsic.group}, [(1, "o"), (0, "o"), (1, "i"), (0, "i")])
+    else:
+        order = [(1, "o"), (0, "o"), (0, "m"), (1, "i"), (0, "i")]
+        s.pack("w", {1: intrinsic.lanes, 0: (intrinsic.group, intrinsic.adjoining)}, order)
     return s

@@ -27,7 +27,7 @@ def made(target: str, name: str, generator: str, folder: Path) -> tuple[Path, li
     """A bundle of a product with every kind of tail, its inputs and what it must give."""
     intrinsic = INTRINSICS[name]
     kernel = product(3, 2 * intrinsic.lanes + 1, 37, intrinsic.operands[0])
-    feeds = arrays(kernel, 5)
+    feeds = arrays(kernel, 5, intrinsic)
     machine = load_target(target)
     assert name in machine.int_dot
     compiled = compiled_schedule(tiled(kernel, intrinsic), [feeds[p.name] for p in kernel.params], generator, machine)
@@ -36,7 +36,14 @@ def made(target: str, name: str, generator: str, folder: Path) -> tuple[Path, li
 
 @pytest.mark.family("arm64")
 @pytest.mark.parametrize("generator", ["c", "llvm"])
-@pytest.mark.parametrize(("target", "name"), [("arm64-dotprod", "sdot.128"), ("arm64-i8mm", "usdot.128")])
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("arm64", "smlal.128"),
+        ("arm64-dotprod", "sdot.128"),
+        *(("arm64-i8mm", n) for n in load_target("arm64-i8mm").int_dot),
+    ],
+)
 def test_arm64(tmp_path: Path, arm64_host: Path, target: str, name: str, generator: str) -> None:
     bundle, inputs, outputs = made(target, name, generator, tmp_path)
     found = machines.run_arm64(arm64_host, bundle, inputs, outputs, tmp_path, cpu="max")

@@ -71,7 +71,9 @@ def test_passes_ask_the_context() -> None:
         return {each.name for each in graph_passes(context(**settings))}
 
     assert names(tiles=(("y", (2, 2)),)) - names() == {"winograd"}
-    assert names(target="x86-64-v4-vnni") - names() == {"unsigned-activations"}
+    assert names(target="x86-64-v4-vnni") - names() == {"byte-signs"}
+    assert "byte-signs" in names(target="arm64-dotprod")
+    assert "byte-signs" not in names(target="arm64-i8mm")
     assert names() - names(target="x86-64-v4-vnni", debug=True) == {"tabulate"}
 
 

@@ -171,7 +171,7 @@ def _emit(text: str, target: Target) -> bytes:
 
 def _intrinsic(intrinsic: Intrinsic, target: Target, declarations: set[str]) -> str:
     """The definition of an intrinsic's function, which is always inlined."""
-    result, kinds = kind(intrinsic.dtype, intrinsic.lanes), operand_kinds(intrinsic)
+    result, kinds = kind(intrinsic.dtype, intrinsic.elements), operand_kinds(intrinsic)
     if intrinsic.template:
         native, types = target.has(intrinsic), {"result": result, "a": kinds[1], "b": kinds[2]}
         body = render_template("intrinsics/llvm.j2", i=intrinsic, t=types, native=native).strip("\n")

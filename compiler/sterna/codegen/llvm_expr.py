@@ -445,7 +445,7 @@ class Values:
         self.intrinsics[intrinsic.name] = intrinsic
         kinds = operand_kinds(intrinsic)
         arguments = ", ".join(f"{k} {value}" for k, value in zip(kinds, operands, strict=True))
-        return self.op(f"call {kind(intrinsic.dtype, intrinsic.lanes)} @{intrinsic.function}({arguments})")
+        return self.op(f"call {kind(intrinsic.dtype, intrinsic.elements)} @{intrinsic.function}({arguments})")
 
     def instruction(self, name: str, parameters: str, text: str) -> str:
         """The name of a function that consists of these instructions, which the module will define."""

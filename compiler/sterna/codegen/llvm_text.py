@@ -83,7 +83,7 @@ def _bfloat16_bits(value: float) -> int:
 def operand_kinds(intrinsic: Intrinsic) -> tuple[str, ...]:
     """The types of the operands of an intrinsic over vectors, its accumulators first, if it adds to them."""
     operands = [kind(t.dtype, most_elements(t.shape)) for t in intrinsic.inputs]
-    return (kind(intrinsic.dtype, intrinsic.lanes), *operands) if intrinsic.accumulates else tuple(operands)
+    return (kind(intrinsic.dtype, intrinsic.elements), *operands) if intrinsic.accumulates else tuple(operands)
 
 
 def declarations_of(text: str, every: bool = False) -> set[str]:

@@ -7,11 +7,13 @@ becomes one scalar statement for each lane.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 from sterna.codegen.dialect import Dialect
 from sterna.codegen.instructions import InstructionOperand
 from sterna.codegen.tiles import TileOperation, refuse_without_tiles, tile_operation
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum
 from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol
@@ -319,20 +321,24 @@ class Printer:
         names = [t.name for t in i.inputs]
         operands = dict(zip(names, e.operands[-len(names) :], strict=True))
         if not isinstance(body, E.Reduce):
-            return self.element(body, operands, lane)
-        texts = [self.element(body.a, operands, n) for n in range(lane * i.group, (lane + 1) * i.group)]
+            return self.element(i, body, operands, (lane,))
+        # The value of every axis, by the element of the result and the term.
+        spatial = list(product(*(range(int(a.extent)) for a in i.behaviour.axes)))[lane]
+        terms = product(*(range(int(a.extent)) for a in i.reduction.axes))
+        texts = [self.element(i, body.a, operands, (*spatial, *term)) for term in terms]
         text = self.lane(e.operands[0], lane) if i.accumulates else texts.pop(0)
         for more in texts:
             text = self.d.binary(COMBINING[body.combiner], e.dtype, text, more, 1)
         return text
 
-    def element(self, e: Expr, operands: Mapping[str, Expr], n: int) -> str:
-        """One element of a behaviour, whose operands are vectors."""
+    def element(self, i: Intrinsic, e: Expr, operands: Mapping[str, Expr], at: Sequence[int]) -> str:
+        """One element of a behaviour, whose operands are vectors, at values of its axes."""
         if isinstance(e, E.Load):
-            return self.lane(operands[e.tensor.name], n)
+            place = i.position(e, dict(zip(i.axes, at, strict=True)))
+            return self.lane(operands[e.tensor.name], place)
         if isinstance(e, E.Const):
             return self.d.const(e.value, e.dtype)
-        return self.operation(e, [self.element(c, operands, n) for c in e.children()], 1, lambda _: 0)
+        return self.operation(e, [self.element(i, c, operands, at) for c in e.children()], 1, lambda _: 0)
 
     # -- masks: vectors of truth values are integer vectors as wide as what was compared
     def mask(self, e: Expr) -> str | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.ir.integer import ZERO, Atom, as_int
 from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
+from sterna.te.layout import dense_strides, most_elements
 from sterna.te.tensor import Tensor
 
 #: (rows, bytes of a row) of a tile register; a register that is not used has none.
@@ -91,10 +94,10 @@ class Intrinsic:
 
     Args:
         name: by which targets and schedules know it.
-        behaviour: the stage that it computes. Of one over vectors the last axis of the stage are the lanes; an operand
-            is a vector of all its elements in order, and the last axis that is reduced is the group of neighbours in
-            the operands. One over tiles has the axes (row, lane), those reduced (word, group): the left operand is
-            (row, word and group), the right one (word, lane, group).
+        behaviour: the stage that it computes. Of one over vectors the last axis of the stage are the lanes, and one
+            before it the rows; result and operands are vectors of all their elements in order, and the axis that is
+            reduced is the group of neighbours in the operands. One over tiles has the axes (row, lane), those reduced
+            (word, group): the left operand is (row, word and group), the right one (word, lane, group).
         accumulates: whether the reduction is added to (or otherwise combined with) what the result was before.
         template: of the package's own over vectors: the macro `<template>(i)` of `intrinsics/c.j2` that defines the C
             function `i.function` (accumulator, operands...), and the one of `intrinsics/llvm.j2` that gives the body of
@@ -103,10 +106,12 @@ class Intrinsic:
             the function `multiply` (accumulators, left, right).
         lowerings: by language ("c", "llvm"), of one that a target's description declares.
         spare: vector registers that the lowering takes beside its operands.
+        bounds: (least, greatest) of what an operand may hold, by name, where that is not all of its type.
         needs: the features of a processor that has it, by the names that targets use; each member is enough.
         shorter: axes of which a use may have fewer positions than the behaviour, as tiles are configured.
         tiles: the registers of one over tiles.
         places: of one over memory, where each operand and the result lie, by name; what is not there is a value.
+        instructions: of the lowering; prepares: that make the left operand, which all vectors of a row share.
         cycles: from one to the next; latency: from one to the next one into the same accumulators.
         exact: of floats, what the instruction computes to the last bit: where it rounds, in which order it adds, what
             becomes of numbers that are too small; None where the behaviour says it all, as of integers.
@@ -119,10 +124,13 @@ class Intrinsic:
     settings: Mapping[str, Any] = field(default_factory=dict)
     lowerings: Mapping[str, Lowering] = field(default_factory=dict)
     spare: int = 0
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     needs: tuple[tuple[str, ...], ...] = ((),)
     shorter: tuple[str, ...] = ()
     tiles: TileUnit | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
+    instructions: float = 1.0
+    prepares: float = 1.0
     cycles: float = 1.0
     latency: float = 0.0
     exact: Rounding | None = None
@@ -155,6 +163,16 @@ class Intrinsic:
         return int(self.behaviour.shape[-1])
 
     @property
+    def rows(self) -> int:
+        """Rows of the result; 1 where it is one vector of lanes."""
+        return int(self.behaviour.shape[0]) if len(self.behaviour.shape) > 1 else 1
+
+    @property
+    def elements(self) -> int:
+        """Of the result."""
+        return self.rows * self.lanes
+
+    @property
     def group(self) -> int:
         """Elements that are added up per lane."""
         return 1 if self.behaviour.reduction is None else int(self.reduction.axes[-1].extent)
@@ -167,7 +185,7 @@ class Intrinsic:
     @property
     def vector_bits(self) -> int:
         """Width of the vector registers that it takes; none of those that have other registers, or no registers."""
-        return self.lanes * dtypes.bits(self.dtype) if self.form is Form.VECTORS else 0
+        return self.elements * dtypes.bits(self.dtype) if self.form is Form.VECTORS else 0
 
     @property
     def reads(self) -> tuple[Load, ...]:
@@ -190,6 +208,43 @@ class Intrinsic:
         return tuple(t.dtype for t in self.inputs)
 
     @property
+    def adjoining(self) -> int:
+        """Elements of the group that lie side by side in the right operand."""
+        read, (r, *_) = self.reads[-1], self.reduction.axes
+        first: dict[Atom, int] = dict.fromkeys(self.axes, 0)
+        places = [self.position(read, {**first, r: n}) for n in range(int(r.extent))]
+        return next((n for n, place in enumerate(places) if place != n), len(places))
+
+    @property
+    def plain(self) -> bool:
+        """Whether it adds up groups side by side, one for each lane: those of the operands lie lane after lane."""
+        return self.form is Form.VECTORS and self.rows == 1 and self.adjoining == self.group
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Elements of the operands."""
+        return tuple(most_elements(t.shape) for t in self.inputs)
+
+    @property
+    def terms(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        """Of a sum of products of two operands, term by term: where every element of the result has its factors."""
+        left, right = self.reads
+        spatial = [list(zip(self.behaviour.axes, at, strict=True)) for at in product(*map(_range, self.behaviour.axes))]
+        found = []
+        for term in product(*map(_range, self.reduction.axes)):
+            inner = list(zip(self.reduction.axes, term, strict=True))
+            places: list[dict[Atom, int]] = [dict([*outer, *inner]) for outer in spatial]
+            first, second = (tuple(self.position(read, at) for at in places) for read in (left, right))
+            found.append((first, second))
+        return tuple(found)
+
+    def position(self, load: Load, at: Mapping[Atom, int]) -> int:
+        """Where in the vector of an operand the element lies that the behaviour reads, by the values of its axes."""
+        strides = dense_strides(load.tensor.shape)  # type: ignore[attr-defined]
+        values = {atom: as_int(n) for atom, n in at.items()}
+        return int(sum((i.substitute(values) * n for i, n in zip(load.indices, strides, strict=True)), ZERO))
+
+    @property
     def function(self) -> str:
         """The name of the function that generated code calls and defines; a user's header may have one of the name that
         a description gives."""
@@ -202,3 +257,7 @@ class Intrinsic:
         names = self.settings[language] if operation == "multiply" else self.tiles.names[language]
         assert isinstance(names, Mapping)
         return str(names[operation])
+
+
+def _range(axis: Axis) -> range:
+    return range(int(axis.extent))

@@ -21,6 +21,32 @@ def dot_product(lanes: int, group: int, left: str, right: str, dtype: str = "int
     return compute("dot", (lanes,), element, axes=("lane",))
 
 
+def paired_dot_product(lanes: int, group: int, left: str, right: str) -> Tensor:
+    """The same with the pairs of a group apart: the first pair of every lane, then the second pair of every lane."""
+    shape = (group // 2, lanes, 2)
+    a, b = placeholder("a", shape, left), placeholder("b", shape, right)
+    r = reduce_axis("r", group)
+
+    def element(lane: Int) -> E.Expr:
+        at = (r.var // 2, lane, r.var % 2)
+        return total(E.cast(a[at], "int32") * E.cast(b[at], "int32"), r)
+
+    return compute("dot", (lanes,), element, axes=("lane",))
+
+
+def small_product(rows: int, lanes: int, group: int, left: str, right: str, part: int) -> Tensor:
+    """sum over r of left[row, r] * right[lane, r], exact in int32 and wrapping where it does not fit; the right operand
+    has so much of the group for every lane, then the next part of it."""
+    a, b = placeholder("a", (rows, group), left), placeholder("b", (group // part, lanes, part), right)
+    r = reduce_axis("r", group)
+
+    def element(row: Int, lane: Int) -> E.Expr:
+        at = (r.var // part, lane, r.var % part)
+        return total(E.cast(a[row, r], "int32") * E.cast(b[at], "int32"), r)
+
+    return compute("dot", (rows, lanes), element, axes=("row", "lane"))
+
+
 #: x86, AVX512_VNNI (512 bits) and AVX512_VNNI with AVX512VL (256 bits), or AVX_VNNI, whose encoding differs.
 _VNNI = tuple(
     Intrinsic(
@@ -58,19 +84,49 @@ _MADD = (
 )
 #: WebAssembly, fixed-width SIMD: i32x4.dot_i16x8_s.
 _WASM = _pairs("i32x4.dot_i16x8_s", 128, "__builtin_wasm_dot_s_i32x4_i16x8", "llvm.wasm.dot", "simd128")
-#: 64-bit ARM: FEAT_DotProd, and FEAT_I8MM for operands of two signednesses.
+#: 64-bit ARM: FEAT_DotProd, and FEAT_I8MM for operands of two signednesses and for products of 2 x 8 by 8 x 2.
 _ARM = tuple(
     Intrinsic(
         f"{instruction}.128",
         dot_product(4, 4, left, "int8"),
         template="arm",
-        settings={"instruction": instruction},
+        settings={"instruction": instruction, "builtin": builtin},
         needs=((feature,),),
+        prepares=0.25,
     )
-    for instruction, left, feature in (("sdot", "int8", "dotprod"), ("usdot", "uint8", "i8mm"))
+    for instruction, builtin, left, feature in (
+        ("sdot", "vdotq_s32", "int8", "dotprod"),
+        ("usdot", "vusdotq_s32", "uint8", "i8mm"),
+    )
+)
+#: 64-bit ARM, FEAT_I8MM: one instruction for each 2 x 8 by 8 x 2, two of them where rows are loaded 16 bytes at a time.
+_MMLA = tuple(
+    Intrinsic(
+        f"{instruction}.128" + (f"x{times}" if times > 1 else ""),
+        small_product(2, 2, 8 * times, left, "int8", 8),
+        template="mmla",
+        settings={"instruction": instruction, "builtin": builtin, "times": times},
+        needs=(("i8mm",),),
+        instructions=times,
+        prepares=2 + times,
+    )
+    for times in (2, 1)
+    for instruction, builtin, left in (("smmla", "vmmlaq_s32", "int8"), ("usmmla", "vusmmlaq_s32", "uint8"))
+)
+#: 64-bit ARM, all of it: two products added up in 16 bits (smull, smlal2), which hold them as none is 2^14, then pairs
+#: of such sums in 32 (sadalp).
+_SMLAL = Intrinsic(
+    "smlal.128",
+    paired_dot_product(4, 4, "int8", "int8"),
+    template="smlal",
+    spare=1,
+    bounds={"b": (-127, 127)},
+    needs=(("neon",),),
+    instructions=3,
+    prepares=2.25,
 )
 
-DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM)
+DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, _SMLAL)
 
 
 def _pairs_of_bfloat16(

@@ -30,15 +30,22 @@ class Place:
     Args:
         least: the indices of the stage's first element there.
         slot: where the storage has one dimension more than the stage, in front: the position in it.
+        blocks: (dimension, size), where the storage lies in blocks: those dimensions count blocks, and the positions
+            in a block come behind them.
     """
 
     buffer: Buffer
     least: tuple[Int, ...]
     slot: Int | None = None
+    blocks: tuple[tuple[int, int], ...] = ()
 
     def offset(self, indices: Sequence[Int]) -> Int:
         """Of an element of the stage, in the buffer."""
         inside = tuple(i - least for i, least in zip(indices, self.least, strict=True))
+        if self.blocks:
+            sizes = dict(self.blocks)
+            within = tuple(inside[d] % size for d, size in self.blocks)
+            return self.buffer.offset((*(i // sizes.get(d, 1) for d, i in enumerate(inside)), *within))
         if self.slot is None:
             return self.buffer.offset(inside)
         # A stage of one element has an axis all the same, which its storage beside the slot has not.

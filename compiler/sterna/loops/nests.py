@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from sterna.abi import aligned
@@ -23,7 +24,7 @@ from sterna.errors import error
 from sterna.intrinsics import Form
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum, maximum, minimum
-from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
+from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, ceil_div, of
 from sterna.ir.memory import REGISTER, SCRATCH, TILE, Memory, Scope
 from sterna.loops import program as P
 from sterna.loops.bodies import Bodies, Place, loop_name
@@ -33,7 +34,14 @@ from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whol
 from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Stmt, most, seq
 from sterna.loops.regions import infer_regions
-from sterna.loops.tensorize import ScatteredOperandError, Uses, memory_statement, tile_statement, vector_statement
+from sterna.loops.tensorize import (
+    ScatteredOperandError,
+    Uses,
+    accumulators_of,
+    memory_statement,
+    tile_statement,
+    vector_statement,
+)
 from sterna.schedule.decisions import RaggedTail, Split, StageSchedule
 from sterna.schedule.matching import match
 from sterna.schedule.schedule import Schedule
@@ -42,7 +50,7 @@ from sterna.te.axis import Axis
 from sterna.te.conditions import cuts, terms_in
 from sterna.te.expr import Reduce
 from sterna.te.layout import dense_strides, most_elements
-from sterna.te.tensor import Tensor
+from sterna.te.tensor import Tensor, identity
 
 STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
 
@@ -331,9 +339,10 @@ class Nests(Bodies):
             s = self.stages[name]
             region = regions[name]
             if s.scope is None or not s.scope.is_allocated:
-                buffer = self._allocated(s, region)
+                blocks = s.blocks
+                buffer = self._allocated(s, region, blocks)
                 parts.append(P.Alloc(buffer))
-                self.places[name] = Place(buffer, region.least)
+                self.places[name] = Place(buffer, region.least, blocks=blocks)
             parts.append(self._sum_within(s, region, nest))
         parts.append(self._level(cursor.inward()))
         self.places, self.taken = saved, taken
@@ -389,6 +398,8 @@ class Nests(Bodies):
         nest, s = cursor.nest, cursor.nest.stage
         assert s.tensorized is not None
         intrinsic = s.tensorized.intrinsic
+        if intrinsic.rows > 1:
+            return self._first_blocks(cursor)
         lane = s.tensorized.axes[len(intrinsic.behaviour.axes) - 1]
         lanes = nest.extent(lane)
         if not lanes.is_const:
@@ -397,6 +408,14 @@ class Nests(Bodies):
         nest.bound[lane] = of(across)
         body = self._level(cursor.inward())
         return P.For(across, lanes, "vectorized", body, intrinsic.lanes if lanes != intrinsic.lanes else None)
+
+    def _first_blocks(self, cursor: Cursor) -> Stmt:
+        """What the accumulators of an intrinsic over rows of vectors begin with, whole blocks."""
+        intrinsic = cursor.nest.stage.tensorized.intrinsic  # type: ignore[union-attr]
+        uses = self._uses(cursor, [int(a.extent) for a in intrinsic.axes])
+        index, _ = accumulators_of(uses)
+        first = identity(intrinsic.reduction.combiner, intrinsic.dtype)
+        return replace(uses.store, index=index, value=replace(first, lanes=intrinsic.elements))
 
     def _first_elements(self, cursor: Cursor) -> Stmt:
         """What the results of an intrinsic over memory begin with: plain loops."""
@@ -440,13 +459,15 @@ class Nests(Bodies):
         return Uses(t.intrinsic, memory, places, tuple(axes))
 
     # -- storage
-    def _allocated(self, s: StageSchedule, region: Region) -> Buffer:
+    def _allocated(self, s: StageSchedule, region: Region, blocks: Sequence[tuple[int, int]]) -> Buffer:
         """The storage of a stage that is placed inside a nest."""
         assert s.scope is not None
-        buffer = self.storage(s.name, s.tensor.dtype, region.extent, s.scope)
+        sizes = dict(blocks)
+        shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(region.extent)]
+        buffer = self.storage(s.name, s.tensor.dtype, (*shape, *(as_int(size) for _, size in blocks)), s.scope)
         if self.shared and buffer.scope.has_offsets:
             self.refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
-        return buffer
+        return replace(buffer, vector=prod(sizes.values())) if blocks else buffer
 
     def storage(self, name: str, dtype: str, shape: Sequence[Int], scope: Scope) -> Buffer:
         """A buffer of the most that dimensions with bounds need; in scratch if it is too large for the stack."""

@@ -6,13 +6,14 @@ vectors; anything else is refused (E0304), because an array of accumulators that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int
 from sterna.loops import program as P
+from sterna.loops.values import joined
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import rewrite_all, rewrite_index
@@ -71,6 +72,9 @@ class _Promotion:
         if node.lanes == variable.lanes:
             return read
         offset = start - _start(cut, variable)
+        if 1 < variable.lanes < node.lanes:
+            firsts = range(start, start + node.lanes, variable.lanes)
+            return joined(*(_read(cut.get(n, variable)) for n in firsts))
         if node.lanes > 1 and variable.lanes > 1:
             return P.Lane(variable.dtype, a=read, lane=offset, lanes=node.lanes)
         if variable.lanes == 1:
@@ -164,7 +168,7 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
     )
     # Parts of what is written as wider vectors are taken out of those.
     wide = [a for a in group - loose if a.lanes > 1 and a.store]
-    group = {a for a in group - loose if a.store or not any(_within(a, w) for w in wide)}
+    group = {a for a in group - loose if a.store or not (any(_within(a, w) for w in wide) or _spans(a, wide))}
     vectors = sorted({(a.start, a.lanes) for a in group if a.lanes > 1})
     reach = {(a.start, a.lanes): a.active for a in group if a.lanes > 1}
     for a in group:
@@ -188,7 +192,16 @@ def _cut(function: P.Function, buffer: P.Buffer, group: set[_Access]) -> dict[in
 def _within(part: _Access, whole: _Access) -> bool:
     """Whether whole lanes of a wider vector are read."""
     inside = whole.start <= part.start and part.start + part.lanes <= whole.start + whole.active
-    return 1 < part.lanes < whole.lanes and part.active == part.lanes and inside
+    return 1 < part.lanes < whole.lanes and inside
+
+
+def _spans(whole: _Access, wide: Sequence[_Access]) -> bool:
+    """Whether what is read are the lanes of several vectors that are written one after another."""
+    sizes = {a.lanes for a in wide if whole.start <= a.start < whole.start + whole.active}
+    if len(sizes) != 1 or (size := sizes.pop()) >= whole.lanes:
+        return False
+    starts = {a.start for a in wide if a.lanes == size}
+    return all(n in starts for n in range(whole.start, whole.start + whole.active, size))
 
 
 def _refuse(function: P.Function, buffer: P.Buffer, why: str) -> NoReturn:

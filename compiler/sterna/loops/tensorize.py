@@ -5,13 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from sterna.intrinsics import Intrinsic
-from sterna.ir.integer import ZERO, Int, Symbol, of
+from sterna.ir import dtypes
+from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.nest import Phase
+from sterna.loops.values import joined
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load
+from sterna.te.layout import most_elements
+
+#: The most bits that a generator repeats as one number.
+WORD = 64
 
 
 class ScatteredOperandError(Exception):
@@ -54,68 +61,122 @@ class Uses:
 
 
 def vector_statement(uses: Uses) -> P.Stmt:
-    """The statement that computes all lanes, of all elements of the group.
+    """The statement that computes all rows and lanes, of all elements of the group.
 
     Raises:
-        ScatteredOperandError: an operand is neither contiguous over lanes and group nor the same for all lanes.
+        ScatteredOperandError: the accumulators are not neighbours, or an operand does not lie in constant steps.
     """
     intrinsic, store = uses.intrinsic, uses.store
-    at = len(intrinsic.behaviour.axes) - 1
-    symbol, lanes = uses.axes[at][0], uses.count(at)
-    if store.index.coefficient(symbol) != 1:
-        raise ScatteredOperandError(f"accumulators of {store.buffer.name} are not neighbours")
-    index = store.index.substitute({symbol: ZERO})
-    active = None if lanes == intrinsic.lanes else lanes
-    lane, group = (symbol, lanes), None
-    if intrinsic.behaviour.reduction is not None:
-        group = (uses.axes[-1][0], uses.count(-1))
+    index, active = accumulators_of(uses)
     operands = [
-        _operand(E.cast(factor, tensor.dtype), intrinsic, lane, group, left=n == 0)
-        for n, (tensor, factor) in enumerate(zip(intrinsic.inputs, uses.factors, strict=True))
+        _operand(E.cast(factor, read.dtype), read, uses, left=n == 0)
+        for n, (read, factor) in enumerate(zip(intrinsic.reads, uses.factors, strict=True))
     ]
+    lanes = intrinsic.elements
     if intrinsic.accumulates:
-        old = E.Load(intrinsic.dtype, tensor=store.buffer, indices=(index,), lanes=intrinsic.lanes, active=active)
+        old = E.Load(intrinsic.dtype, tensor=store.buffer, indices=(index,), lanes=lanes, active=active)
         operands.insert(0, old)
-    value = P.Apply(intrinsic.dtype, intrinsic=intrinsic, operands=tuple(operands), lanes=intrinsic.lanes)
+    value = P.Apply(intrinsic.dtype, intrinsic=intrinsic, operands=tuple(operands), lanes=lanes)
     return replace(store, index=index, value=value, active=active)
 
 
-def _operand(
-    factor: Expr, intrinsic: Intrinsic, lane: tuple[Symbol, int], group: tuple[Symbol, int] | None, left: bool
-) -> Expr:
-    """The vector (lanes, group) of a factor. What the group of a tail does not have is zero in that on the right."""
-    symbol, depth = group or (Symbol("none"), 1)
-    width = intrinsic.lanes * intrinsic.group
+def accumulators_of(uses: Uses) -> tuple[Int, int | None]:
+    """Where the vector of an intrinsic's results begins, and how many of them there are, if they are not all. Results
+    of several rows lie in blocks that are whole.
+
+    Raises:
+        ScatteredOperandError: they are not neighbours.
+    """
+    intrinsic, store = uses.intrinsic, uses.store
+    rank, step = len(intrinsic.behaviour.axes), 1
+    for n in reversed(range(rank)):
+        symbol, extent = uses.axes[n][0], int(intrinsic.axes[n].extent)
+        if store.index.coefficient(symbol) != step and uses.count(n) > 1:
+            raise ScatteredOperandError(f"accumulators of {store.buffer.name} are not neighbours")
+        step *= extent
+    lanes = uses.count(rank - 1)
+    index = store.index.substitute(dict.fromkeys((symbol for symbol, _ in uses.axes[:rank]), ZERO))
+    return index, None if rank > 1 or lanes == intrinsic.lanes else lanes
+
+
+def _operand(factor: Expr, read: Load, uses: Uses, left: bool) -> Expr:
+    """The vector of a factor, as the behaviour reads it. What the group of a tail does not have is zero in that on the
+    right, and anything in that on the left."""
+    intrinsic = uses.intrinsic
+    own = [n for n, a in enumerate(intrinsic.axes) if any(a in i.symbols() for i in read.indices)]
+    symbols = {symbol for symbol, _ in uses.axes}
+    lane = len(intrinsic.behaviour.axes) - 1
+    width = most_elements(read.tensor.shape)  # type: ignore[attr-defined]
+
+    def loaded(e: Load) -> Expr:
+        (index,) = e.indices
+        base = index.substitute(dict.fromkeys(symbols, ZERO))
+        places: list[int | None] = [None] * width
+        missing = set()
+        for at in product(*(range(int(intrinsic.axes[n].extent)) for n in own)):
+            place = intrinsic.position(read, {intrinsic.axes[n]: k for n, k in zip(own, at, strict=True)})
+            apart = index.substitute({uses.axes[n][0]: as_int(k) for n, k in zip(own, at, strict=True)}) - base
+            if not apart.is_const:
+                raise ScatteredOperandError(f"{e.tensor.name}[{index}] does not move in constant steps")
+            places[place] = int(apart)
+            if any(k >= uses.count(n) for n, k in zip(own, at, strict=True)):
+                missing.add(place)
+        across = uses.axes[lane][0] in index.symbols()
+        packed = intrinsic.behaviour.reduction is not None and across and places == list(range(width))
+        if not packed:
+            places = [None if n in missing else place for n, place in enumerate(places)]
+        return _picked(e, base, places, anything=left)
 
     def vector(e: Expr) -> Expr:
         if isinstance(e, E.Load):
-            (index,) = e.indices
-            across, along = index.coefficient(lane[0]), index.coefficient(symbol)
-            first = (index.substitute({lane[0]: ZERO, symbol: ZERO}),)
-            if group is None and across == 1:
-                return replace(e, indices=first, lanes=width, active=None if lane[1] == width else lane[1])
-            if across == intrinsic.group and along == 1:
-                # Packed: what a tail does not have is there, as zeros.
-                return replace(e, indices=first, lanes=width)
-            if across == 0 and depth == 1 and left:
-                # The rest of the group may be anything: the other operand has zeros there.
-                return P.Broadcast(e.dtype, a=replace(e, indices=first), lanes=width)
-            if across == 0 and (along == 1 or depth == 1):
-                short = None if depth == intrinsic.group else depth
-                part = replace(e, indices=first, lanes=intrinsic.group, active=short)
-                return P.Broadcast(e.dtype, a=part, lanes=width)
-            if across == 0 and along == 0 and depth == intrinsic.group:
-                return P.Broadcast(e.dtype, a=e, lanes=width)
-            raise ScatteredOperandError(f"{e.tensor.name}[{index}] has steps of {across} and {along}")
+            return loaded(e)
         if isinstance(e, E.Const):
             return replace(e, lanes=width)
-        if isinstance(e, E.IndexValue) and not {lane[0], symbol} & e.index.symbols():
+        if isinstance(e, E.IndexValue) and not symbols & e.index.symbols():
             return P.Broadcast(e.dtype, a=e, lanes=width)
         if E.positions(e):
             raise ScatteredOperandError(f"a position is multiplied, {e}")
         return e.with_children(tuple(map(vector, e.children())))
 
     return vector(factor)
+
+
+def _picked(load: Load, base: Int, places: Sequence[int | None], anything: bool) -> Expr:
+    """The vector of elements at some distances from a position: a part of memory, one that is repeated, or the two
+    halves of the vector joined.
+
+    Args:
+        anything: whether elements that have no place may be any, and not only zero.
+    """
+    lanes = len(places)
+
+    def same(a: int | None, b: int | None) -> bool:
+        return a == b or (anything and (a is None or b is None))
+
+    known = [n for n, place in enumerate(places) if place is not None]
+    if not known:
+        if anything:
+            raise ScatteredOperandError(f"{load.tensor.name} has no element in place of an operand")
+        return E.Const(load.dtype, value=0, lanes=lanes)
+    if lanes == 1:
+        return replace(load, indices=(base + (places[0] or 0),))
+    for period in (1 << n for n in range((lanes - 1).bit_length())):
+        if all(same(place, places[n % period]) for n, place in enumerate(places)) and places[0] is not None:
+            part = _picked(load, base, places[:period], anything)
+            if part.lanes * dtypes.bits(load.dtype) > WORD:
+                return joined(*[part] * (lanes // period))
+            return P.Broadcast(load.dtype, a=part, lanes=lanes)
+    first = places[0]
+    if first is not None and known == list(range(len(known))) and all(places[n] == first + n for n in known):
+        active = None if len(known) == lanes else len(known)
+        return replace(load, indices=(base + first,), lanes=lanes, active=active)
+    if lanes == 2:
+        raise ScatteredOperandError(f"{load.tensor.name} has steps of {places[1]} where an operand has neighbours")
+    halves = [places[: lanes // 2], places[lanes // 2 :]]
+    if anything:
+        halves = [half if any(place is not None for place in half) else halves[1 - n] for n, half in enumerate(halves)]
+    a, b = (_picked(load, base, half, anything) for half in halves)
+    return joined(a, b)
 
 
 def memory_statement(uses: Uses, unique: Callable[[str], str]) -> P.Stmt:
@@ -223,8 +284,8 @@ def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses) -> P.Stmt:
         _tile(factors[1], (inside, (lane, intrinsic.lanes)), deep, row),
     )
     extents = (int(rows), intrinsic.lanes, int(words), intrinsic.group)
-    product = P.Apply(tiles.dtype, intrinsic=intrinsic, operands=(old, *operands), extents=extents, lanes=count)
-    return P.Store(tiles, index, product, rows=int(rows))
+    sums = P.Apply(tiles.dtype, intrinsic=intrinsic, operands=(old, *operands), extents=extents, lanes=count)
+    return P.Store(tiles, index, sums, rows=int(rows))
 
 
 def _tile(factor: Expr, along: Sequence[tuple[Symbol, int]], down: tuple[Symbol, int], absent: Symbol) -> Expr:

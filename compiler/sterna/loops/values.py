@@ -22,6 +22,7 @@ class Buffer:
         origin: element at which the tensor's first element lies (a tensor inside a padded buffer starts later).
         elements: the most that the whole buffer can have; every access lies in 0 <= index < elements.
         size: elements of the whole buffer as an expression, where it depends on dimensions.
+        vector: elements that always are one vector together; 0 where there is no such thing.
         slot: position in the call record's `in` or `out`, or byte offset in `params`, `scratch` or a memory.
         may_alias: an output may take the memory of this input, or this output that of an input.
     """
@@ -36,6 +37,7 @@ class Buffer:
     slot: int = 0
     may_alias: bool = False
     size: Int | None = None
+    vector: int = 0
 
     def offset(self, indices: tuple[Int, ...]) -> Int:
         """The flat element offset of a logical position."""
@@ -188,3 +190,15 @@ class Shuffle(Expr):
             return self.a, n
         assert self.b is not None
         return self.b, n - self.a.lanes
+
+
+def joined(*parts: Expr) -> Expr:
+    """One vector of several, as many as a power of two, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    a, b = joined(*parts[:half]), joined(*parts[half:])
+    lanes = a.lanes + b.lanes
+    if a == b:
+        return Shuffle(a.dtype, a=a, order=tuple(range(a.lanes)) * 2, lanes=lanes)
+    return Shuffle(a.dtype, a=a, b=b, order=tuple(range(lanes)), lanes=lanes)

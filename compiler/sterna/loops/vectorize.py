@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from sterna.ir.integer import ZERO, Symbol, as_int
+from sterna.ir.integer import ZERO, Int, Symbol, as_int
 from sterna.loops import program as P
 from sterna.loops.unroll import written_out
+from sterna.loops.values import joined
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -127,6 +128,8 @@ class _Vectors:
         apart = [place - places[0] for place in places]
         if load.dtype == "bool" or not all(each.is_const for each in apart):
             raise _NotLinearError
+        if isinstance(load.tensor, P.Buffer) and load.tensor.vector:
+            return self.in_blocks(load, places)
         steps = list(map(int, apart))
         first, span = min(steps), max(steps) - min(steps) + 1
         if steps == list(range(count)):
@@ -143,6 +146,33 @@ class _Vectors:
             return P.Shuffle(load.dtype, a=a, b=b, order=order, lanes=self.lanes)
         vector = part(first, span, max(2, 1 << (span - 1).bit_length()))
         return P.Shuffle(load.dtype, a=vector, order=order, lanes=self.lanes)
+
+    def in_blocks(self, load: E.Load, places: Sequence[Int]) -> Expr:
+        """Lanes of vectors that storage in blocks consists of, each loaded as a whole."""
+        assert isinstance(load.tensor, P.Buffer)
+        size = load.tensor.vector
+        if not all(place.is_const for place in places) or self.lanes % size:
+            raise _NotLinearError
+        known = [int(place) for place in places]
+        wanted = known + [known[-1]] * (self.lanes - len(known))
+        return joined(*(_from_blocks(load, wanted[n : n + size], size) for n in range(0, self.lanes, size)))
+
+
+def _from_blocks(load: E.Load, places: Sequence[int], size: int) -> Expr:
+    """One vector of elements of several."""
+    blocks = sorted({place // size for place in places})
+    vectors = {b: load.changed(indices=(as_int(b * size),), lanes=size, stride=1, active=None) for b in blocks}
+    order = tuple(place % size for place in places)
+    result: Expr = vectors[blocks[0]]
+    if len(blocks) == 1:
+        return result if order == tuple(range(size)) else P.Shuffle(load.dtype, a=result, order=order, lanes=size)
+    for n, block in enumerate(blocks[1:]):
+        order = tuple(
+            size + place % size if place // size == block else (place % size if n == 0 else lane)
+            for lane, place in enumerate(places)
+        )
+        result = P.Shuffle(load.dtype, a=result, b=vectors[block], order=order, lanes=size)
+    return result
 
 
 def _spread(expr: Expr, lanes: int) -> Expr:

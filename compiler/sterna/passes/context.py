@@ -39,11 +39,13 @@ class PassContext:
     ahead: Ahead | None = None
 
     @property
-    def multiplies_unsigned_bytes(self) -> bool:
-        """Whether dot products of bytes take unsigned ones by signed ones, and nothing else."""
+    def multiplied_bytes(self) -> str:
+        """The type of activations that dot products take by signed weights, if they take one alone; else ""."""
         dots = self.target.int_dot
         known = self.target.known_intrinsics if dots else {}
-        return bool(dots) and all(known[name].operands == ("uint8", "int8") for name in dots)
+        taken = {known[name].operands for name in dots}
+        left, right = taken.pop() if len(taken) == 1 else ("", "")
+        return left if right == "int8" else ""
 
 
 def context_of(options: Options, model: str = "model") -> PassContext:

@@ -24,7 +24,7 @@ def applies(context: PassContext) -> bool:
 def group_operands(graph: Graph, context: PassContext) -> Graph:
     """The graph with such products on right operands in the order of dot products."""
     known = [context.target.known_intrinsics[name] for name in context.target.int_dot]
-    found = [each for each in known if each.operands[1] == "int8"]
+    found = [each for each in known if each.operands[1] == "int8" and each.plain]
     chosen = {node for node in graph.nodes if _fits(node)} if found else set()
     if not chosen:
         return graph

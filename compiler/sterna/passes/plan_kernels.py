@@ -49,12 +49,14 @@ def schedule_kernels(outline: Outline, context: PassContext) -> Scheduled:
     schedules: list[Schedule | None] = []
     kernel_of: list[int] = []
     for call in outline.sequence.calls:
-        exact = exact_weights(call, halves)
-        key = (call.key, *exact.items())
+        exact, symmetric = exact_weights(call, halves), symmetric_weights(call, context.target)
+        key = (call.key, *exact.items(), *sorted(symmetric))
         if key not in index:
             index[key] = len(schedules)
             with timed(_name(len(schedules), call)):
-                schedules.append(propose_schedule(call, context.target, context.options.stored_weights, exact))
+                schedules.append(
+                    propose_schedule(call, context.target, context.options.stored_weights, exact, symmetric)
+                )
         kernel_of.append(index[key])
     return Scheduled(**vars(outline), schedules=tuple(schedules), kernel_of=tuple(kernel_of))
 
@@ -100,18 +102,23 @@ def comments_of(calls: Sequence[Call], kernel_of: Sequence[int], kernels: int) -
 
 
 def propose_schedule(
-    call: Call, target: Target, weights: str = "", exact: Mapping[str, str] | None = None
+    call: Call,
+    target: Target,
+    weights: str = "",
+    exact: Mapping[str, str] | None = None,
+    symmetric: Collection[str] = (),
 ) -> Schedule | None:
     """What the strategies propose for a kernel; None for one that is a loop program already.
 
     Args:
         weights: the type that weights are stored in, if not their own.
         exact: of constants that are stored in 16 bits although `weights` does not say so, by name.
+        symmetric: the names of constants of int8 without -128.
     """
     if not isinstance(call.kernel, Kernel):
         return None
     strides = {n: layout.strides for n, layout in call.layouts.items()}
-    return propose(call.kernel, Context(target, strides, weights, exact or {}))
+    return propose(call.kernel, Context(target, strides, weights, exact or {}, frozenset(symmetric)))
 
 
 def exact_weights(call: Call, halves: Collection[str]) -> dict[str, str]:
@@ -120,6 +127,15 @@ def exact_weights(call: Call, halves: Collection[str]) -> dict[str, str]:
         return {}
     found = {p.name: _exact_in(array, halves) for p, array in zip(call.kernel.params, call.constants, strict=True)}
     return {name: dtype for name, dtype in found.items() if dtype}
+
+
+def symmetric_weights(call: Call, target: Target) -> list[str]:
+    """The constants of int8 of a kernel without -128, where the target has an instruction for which that matters."""
+    if not isinstance(call.kernel, Kernel) or not any(target.known_intrinsics[name].bounds for name in target.int_dot):
+        return []
+    low = dtypes.limits("int8")[0]
+    constants = zip(call.kernel.params, call.constants, strict=True)
+    return [p.name for p, array in constants if array.dtype == np.int8 and array.size and array.min() > low]
 
 
 def _exact_in(array: Array, halves: Collection[str]) -> str:

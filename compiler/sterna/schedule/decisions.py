@@ -127,6 +127,18 @@ class StageSchedule:
         reduction = self.body.axes if isinstance(self.body, Reduce) else ()
         return self.tensor.axes + reduction
 
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """(dimension, size) of the blocks that the results of the stage lie in, where an intrinsic gives several rows
+        of them as one vector."""
+        done = self.tensorized
+        if done is None or done.intrinsic.form is not Form.VECTORS or done.intrinsic.rows == 1:
+            return ()
+        parents = {r.inner: r.parent for r in self.relations if isinstance(r, Split)}
+        names = [a.name for a in self.tensor.axes]
+        own = zip(done.axes, done.intrinsic.behaviour.shape, strict=False)
+        return tuple((names.index(parents.get(axis, axis)), int(size)) for axis, size in own)
+
     def split_of(self, outer: str) -> Split | RaggedTail:
         """The split, or the factored reduction, whose outer part an axis is."""
         return next(r for r in self.relations if isinstance(r, (Split, RaggedTail)) and r.outer == outer)
@@ -159,24 +171,23 @@ class StageSchedule:
 class Packing:
     """A constant stored in another order: dimensions are split by a factor (padded with zeros) and permuted.
 
-    `order` lists the dimensions of the packed array: (dimension, "o" | "i" | ""), the letters naming the two parts of
-    a split one.
+    `order` lists the dimensions of the packed array: (dimension, "o" | "m" | "i" | ""), the letters naming the parts
+    of a split one, outer, middle and inner: one of two factors has a middle part.
     """
 
     source: Tensor
     packed: Tensor
-    factors: tuple[tuple[int, int], ...]
+    factors: tuple[tuple[int, tuple[int, ...]], ...]
     order: tuple[tuple[int, str], ...]
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         """The packed array: padded, reshaped and transposed."""
         factors = dict(self.factors)
-        pads = [(0, -n % factors.get(d, 1)) for d, n in enumerate(array.shape)]
+        pads = [(0, -n % factors.get(d, (1,))[0]) for d, n in enumerate(array.shape)]
         shape: list[int] = []
         position: dict[tuple[int, str], int] = {}
         for d, n in enumerate(array.shape):
-            parts = [("o", -(-n // factors[d])), ("i", factors[d])] if d in factors else [("", n)]
-            for part, size in parts:
+            for part, size in parts_of(n, factors.get(d, ())):
                 position[(d, part)] = len(shape)
                 shape.append(size)
         padded = np.pad(array, pads) if any(after for _, after in pads) else array
@@ -184,8 +195,16 @@ class Packing:
 
     def index(self, indices: Sequence[Int]) -> tuple[Int, ...]:
         factors = dict(self.factors)
-        parts = {"o": lambda i, f: i // f, "i": lambda i, f: i % f, "": lambda i, f: i}
-        return tuple(parts[part](indices[d], factors.get(d, 1)) for d, part in self.order)
+        parts = {"o": lambda i, f: i // f[0], "m": lambda i, f: i % f[0] // f[-1], "i": lambda i, f: i % f[-1]}
+        return tuple(parts[part](indices[d], factors[d]) if part else indices[d] for d, part in self.order)
+
+
+def parts_of(size: int, factors: Sequence[int]) -> list[tuple[str, int]]:
+    """The parts of a dimension that a packing splits, and how many positions each has."""
+    if not factors:
+        return [("", size)]
+    middle = [("m", factors[0] // factors[1])] if len(factors) > 1 else []
+    return [("o", -(-size // factors[0])), *middle, ("i", factors[-1])]
 
 
 @dataclass(frozen=True)

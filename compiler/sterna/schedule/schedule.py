@@ -27,7 +27,17 @@ from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, as_int, ceil_div, of
 from sterna.ir.memory import REGISTER, SCRATCH, STACK, STATE, Memory, Scope
-from sterna.schedule.decisions import Derived, Fuse, Packing, RaggedTail, Split, StageSchedule, Step, Tensorized
+from sterna.schedule.decisions import (
+    Derived,
+    Fuse,
+    Packing,
+    RaggedTail,
+    Split,
+    StageSchedule,
+    Step,
+    Tensorized,
+    parts_of,
+)
 from sterna.schedule.matching import match
 from sterna.schedule.products import factors
 from sterna.te import expr as E
@@ -350,21 +360,30 @@ class Schedule:
         s.relations, s.annotations = [], {}
         return partial.name
 
-    def pack(self, tensor: str, factors: dict[int, int], order: Sequence[tuple[int, str]]) -> None:
+    def pack(self, tensor: str, factors: Mapping[int, int | Sequence[int]], order: Sequence[tuple[int, str]]) -> None:
         """Stores a constant in another order, done once at compile time. See `Packing`."""
-        self._step("pack", tensor, [[d, f] for d, f in factors.items()], [list(o) for o in order], known=False)
+        sizes = {d: (f,) if isinstance(f, int) else tuple(f) for d, f in factors.items()}
+        self._step(
+            "pack",
+            tensor,
+            [[d, f[0] if len(f) == 1 else list(f)] for d, f in sizes.items()],
+            [list(o) for o in order],
+            known=False,
+        )
         source = next((p for p in self.kernel.params if p.name == tensor), None)
         if source is None:
             self._illegal(f"{tensor} is not a constant of this kernel", "pack applies to parameters")
         if tensor in self.packings or tensor in self.narrowed:
             self._illegal(f"{tensor} is stored in a form of its own already", "pack a tensor once, before narrow")
-        expected = {(d, p) for d in range(len(source.shape)) for p in (("o", "i") if d in factors else ("",))}
+        if any(len(f) > 2 or f[0] % f[-1] for f in sizes.values()):
+            self._illegal(f"factors {factors} do not divide one another", "one factor, or a multiple and the factor")
+        parts = {(d, p): n for d, size in enumerate(source.shape) for p, n in parts_of(int(size), sizes.get(d, ()))}
+        expected = set(parts)
         if set(order) != expected or len(order) != len(expected):
             self._illegal(f"order {list(order)} does not name every dimension once", f"use each of {sorted(expected)}")
-        sizes = {"o": lambda n, f: -(-n // f), "i": lambda n, f: f, "": lambda n, f: n}
-        shape = tuple(as_int(sizes[p](int(source.shape[d]), factors.get(d, 1))) for d, p in order)
+        shape = tuple(as_int(parts[d, p]) for d, p in order)
         packed = Tensor(f"{tensor}_packed", shape, source.dtype)
-        packing = Packing(source, packed, tuple(factors.items()), tuple((d, p) for d, p in order))
+        packing = Packing(source, packed, tuple(sizes.items()), tuple((d, p) for d, p in order))
         self.packings[tensor] = packing
         for s in self.stages.values():
             s.body = _redirect(

@@ -161,7 +161,7 @@ class VectorC(CFamily):
 
     def operand_types(self, intrinsic: Intrinsic) -> dict[str, str]:
         types = {t.name: self.type(t.dtype, most_elements(t.shape)) for t in intrinsic.inputs}
-        return {"result": self.type(intrinsic.dtype, intrinsic.lanes), **types}
+        return {"result": self.type(intrinsic.dtype, intrinsic.elements), **types}
 
     def function(self, intrinsic: Intrinsic) -> str:
         found = lowering(intrinsic, self.lowerings, self.target)

@@ -31,12 +31,14 @@ class Context:
         strides: of tensors that do not lie densely in memory, by name.
         weights: the type that weights are stored in, if not their own.
         exact: the types of 16 bits that hold a constant as it is, by its name.
+        symmetric: the names of constants of int8 without -128.
     """
 
     target: Target
     strides: Mapping[str, Sequence[Int]] = field(default_factory=dict)
     weights: str = ""
     exact: Mapping[str, str] = field(default_factory=dict)
+    symmetric: frozenset[str] = frozenset()
 
     def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
         """The least number of cycles that these multiply-adds take."""

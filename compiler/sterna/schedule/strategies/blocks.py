@@ -245,6 +245,6 @@ def _fit(
         intrinsic = context.target.known_intrinsics[name]
         left, right = intrinsic.operands
         whole = int(groups[0].extent) % intrinsic.group == 0
-        if whole and fits(weight, left) and fits(value, right):
+        if whole and intrinsic.plain and fits(weight, left) and fits(value, right):
             return _Blocks(products, total, read, groups[0], intrinsic, intrinsic.lanes)
     return _Blocks(products, total, read, groups[0], None, context.target.lanes(32))

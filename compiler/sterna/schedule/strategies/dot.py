@@ -69,22 +69,14 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         s.offset(acc, contraction.left.tensor.name)
     inline_elementwise(s)
     # A step adds up a group.
-    cycles = least_cycles(contraction, lanes * depth * context.target.rate)
-    steps = -(-product([a.extent for a in contraction.inner]) // depth)
-    mr, nv = tile_shape(
-        (size(contraction.rows[-1].extent) if contraction.rows else 1,),
-        -(-size(contraction.columns.extent) // lanes),
-        steps,
-        context.target.vector_registers - intrinsic.spare,
-        context.target.rate,
-        context.target.loads_per_cycle,
-        lanes,
-        largest_tile(contraction, context, lanes, cycles),
-    )
+    cycles = least_cycles(contraction, intrinsic.elements * depth * context.target.rate)
+    mr, nv = _tile(contraction, intrinsic, context, largest_tile(contraction, context, lanes, cycles))
     nr = nv * lanes
     names = {a.name: o.name for a, o in zip(contraction.stage.axes, s.stages[out].tensor.axes, strict=True)}
     column_outer, column_inner = s.split(out, names[contraction.columns.name], nr)
-    column_vector, column_lane = s.split(out, column_inner, lanes)
+    column_vector, column_lane = s.split(
+        out, column_inner, lanes if intrinsic.rows == 1 else min(nr, context.target.lanes(32))
+    )
     rows = [names[r.name] for r in contraction.rows]
     inner: list[str] = []
     if rows:
@@ -102,14 +94,65 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     window = _shared_window(fit, context, mr * nv, nv)
     reduced = [groups if a is fit.group else a.name for a in contraction.inner if a is not window]
     within = [a.name for a in (*contraction.rows, window) if a is not None]
-    s.reorder(acc, *reduced, *within, vector, lane, group)
+    block = [lane]
+    if intrinsic.rows > 1:
+        last = within.index(contraction.rows[-1].name)
+        within[last], row = s.split(acc, within[last], intrinsic.rows)
+        block.insert(0, row)
+    s.reorder(acc, *reduced, *within, vector, *block, group)
     for axis in within:
         s.unroll(acc, axis)
     s.unroll(acc, vector)
-    s.tensorize(acc, lane, group, intrinsic.name)
+    s.tensorize(acc, *block, group, intrinsic.name)
     if not fit.grouped:
-        pack_groups(s, contraction.right, contraction.columns, fit.group, nr, depth)
+        pack_groups(s, contraction.right, contraction.columns, fit.group, (nr, lanes), (depth, intrinsic.adjoining))
     return s
+
+
+def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most: tuple[int, int]) -> tuple[int, int]:
+    """Rows and vectors of the register tile."""
+    target, rows = context.target, size(contraction.rows[-1].extent) if contraction.rows else 1
+    vectors = -(-size(contraction.columns.extent) // intrinsic.lanes)
+    steps = -(-product([a.extent for a in contraction.inner]) // intrinsic.group)
+    if target.by_lane:
+        return _fewest_instructions(intrinsic, rows, vectors, steps, most, target.vector_registers)
+    return tile_shape(
+        (rows,),
+        vectors,
+        steps,
+        target.vector_registers - intrinsic.spare,
+        target.rate,
+        target.loads_per_cycle,
+        intrinsic.lanes,
+        most,
+    )
+
+
+def _fewest_instructions(
+    intrinsic: Intrinsic, rows: int, vectors: int, steps: int, most: tuple[int, int], registers: int
+) -> tuple[int, int]:
+    """The tile of the fewest instructions, which is what counts where they begin two or three at a time: products, what
+    prepares the left operands, loads of the right ones two at a time, and what begins and stores a tile."""
+    high, wide = intrinsic.rows, intrinsic.sizes[1] // 16
+    best: tuple[float, int, int] | None = None
+    for nv in range(1, min(vectors, most[1], registers) + 1):
+        for mr in range(1, min(-(-rows // high) * high, most[0], registers) + 1):
+            m = -(-mr // high)
+            held = m * nv + nv * wide + max(m, intrinsic.prepares) + intrinsic.spare
+            ragged = (mr % high and mr != rows) or (nv * intrinsic.lanes % 4 and nv != vectors)
+            if ragged or (held > registers and m * nv > 1):
+                continue
+            cost = 0.0
+            for a, times in ((mr, rows // mr), (rows % mr, 1)):
+                for b, columns in ((nv, vectors // nv), (vectors % nv, 1)):
+                    if a and b and times and columns:
+                        part = -(-a // high)
+                        step = part * b * intrinsic.instructions + part * intrinsic.prepares + b * wide / 2 + 2
+                        cost += times * columns * (steps * step + 20 + 2 * part * b)
+            if best is None or cost < best[0] * 0.999:
+                best = (cost, mr, nv)
+    assert best is not None
+    return best[1], best[2]
 
 
 def _shared_window(fit: _Fit, context: Context, accumulators: int, vectors: int) -> Axis | None:
@@ -136,7 +179,6 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     if contraction is None or contraction.right.tensor not in kernel.params:
         return None
     found = [i for i in context.target.dot_products if i.dtype == contraction.stage.dtype]
-    found = [i for i in found if contains(i.operands[1], contraction.right.dtype)]
     reduced = [a for a in contraction.inner if stride_of(contraction.left, a, context.strides) == 1]
     if not found or len(reduced) != 1 or any(contraction.columns in i.symbols() for i in contraction.left.indices):
         return None
@@ -146,15 +188,31 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     # Both must be dimensions of the weights as they are, so that they can be packed.
     if any(a.var not in contraction.right.indices for a in (group, contraction.columns)):
         return None
+    found = [i for i in found if _holds(i, contraction, context)]
     as_it_is = [i for i in found if contains(i.operands[0], contraction.left.dtype)]
     otherwise = [i for i in found if {i.operands[0], contraction.left.dtype} == {"int8", "uint8"}]
     fitting = as_it_is or otherwise
     if not fitting:
         return None
-    # The first is the target's best; a narrower one that holds all columns wastes no lanes.
-    enough = [i for i in fitting if i.lanes >= size(contraction.columns.extent)]
-    chosen = min(enough, key=lambda i: i.lanes, default=fitting[0])
+    # Of two that take as long the narrower one, which wastes no lanes.
+    chosen = min(fitting, key=lambda i: (_instructions(i, contraction, group), i.lanes))
     return _Fit(chosen, contraction, group, offset=not as_it_is)
+
+
+def _holds(intrinsic: Intrinsic, contraction: Contraction, context: Context) -> bool:
+    """Whether an intrinsic takes every weight, and enough rows."""
+    right = contraction.right.tensor
+    if not contains(intrinsic.operands[1], right.dtype) or (intrinsic.bounds and right.name not in context.symmetric):
+        return False
+    return intrinsic.rows == 1 or bool(contraction.rows and size(contraction.rows[-1].extent) >= intrinsic.rows)
+
+
+def _instructions(intrinsic: Intrinsic, contraction: Contraction, group: Axis) -> float:
+    """Instructions for the products of all columns with one row."""
+    rows = size(contraction.rows[-1].extent) if contraction.rows else 1
+    whole = -(-rows // intrinsic.rows) / rows
+    columns = -(-size(contraction.columns.extent) // intrinsic.lanes)
+    return whole * columns * -(-size(group.extent) // intrinsic.group) * intrinsic.instructions
 
 
 def _grouped(kernel: Kernel, context: Context) -> _Fit | None:
@@ -169,6 +227,8 @@ def _grouped(kernel: Kernel, context: Context) -> _Fit | None:
             continue
         (k,) = inner
         for intrinsic in (context.target.known_intrinsics[name] for name in context.target.int_dot):
+            if not intrinsic.plain:
+                continue
             depth, (first, second) = intrinsic.group, intrinsic.operands
             lies = (right.indices[-3], right.indices[-1]) == (k.var // depth, k.var % depth)
             room = right.tensor.shape[-2] if isinstance(right.tensor, Tensor) else ZERO
@@ -186,13 +246,20 @@ def _grouped(kernel: Kernel, context: Context) -> _Fit | None:
     return None
 
 
-def pack_groups(s: Schedule, right: Load, column: Axis, depth: Axis, nr: int, group: int) -> None:
-    """Stores the weights in panels of NR columns, in the order in which a tile reads them, groups innermost.
+def pack_groups(
+    s: Schedule, right: Load, column: Axis, depth: Axis, columns: tuple[int, int], group: tuple[int, int]
+) -> None:
+    """Stores the weights in panels of columns, in the order in which a tile reads them, groups innermost.
 
     Args:
-        column, depth: axes that index dimensions of the weights as they are; group: neighbours along `depth`.
+        column, depth: axes that index dimensions of the weights as they are.
+        columns: of a panel and of a vector; group: neighbours along `depth`, and how many of them lie side by side.
     """
     across, along = (right.indices.index(a.var) for a in (column, depth))
     rest = [(d, "") for d in range(len(right.indices)) if d not in (across, along)]
-    order = [(across, "o"), *rest, (along, "o"), (across, "i"), (along, "i")]
-    s.pack(right.tensor.name, {across: nr, along: group}, order)
+    order = [(across, "o"), *rest, (along, "o")]
+    if group[0] == group[1]:
+        s.pack(right.tensor.name, {across: columns[0], along: group[0]}, [*order, (across, "i"), (along, "i")])
+    else:
+        within = [(across, "m"), (along, "m"), (across, "i"), (along, "i")]
+        s.pack(right.tensor.name, {across: columns, along: group}, [*order, *within])

@@ -78,7 +78,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     for axis in (*others, down_outer, across_outer):
         s.unroll(acc, axis)
     s.tensorize(acc, tile_row, lane, word, group, intrinsic.name)
-    pack_groups(s, contraction.right, contraction.columns, plan.depth, nr, intrinsic.group)
+    pack_groups(s, contraction.right, contraction.columns, plan.depth, (nr, lanes), (intrinsic.group,) * 2)
     return s
 
 

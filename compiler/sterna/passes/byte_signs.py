@@ -1,10 +1,10 @@
-"""Activations of int8 become uint8, 128 more, where dot products read them whose instruction takes unsigned bytes.
+"""Activations of bytes get the sign that the target's dot products read, where these read one and not the other.
 
-Such an instruction (vpdpbusd) has no signed form, so that a schedule would flip the highest bit of every group of
-signed activations as it repeats them. Here the layer that makes them adds 128 before it stores them, most often to a
-zero point that it adds anyway, and every reader takes it off again: a product by constant weights off its bias,
-arithmetic off the zero point, while padding, pooling and tables only know other bytes. All results stay what they are,
-to the bit.
+Some such instructions take unsigned bytes alone (x86's vpdpbusd), some signed ones alone (ARM's sdot), so that a
+schedule would flip the highest bit of every group of the other kind as it repeats them. Here the layer that makes them
+adds 128 (takes 128 off) before it stores them, most often to a zero point that it adds anyway, and every reader undoes
+it: a product by constant weights in its bias, arithmetic in the zero point, while padding, pooling and tables only know
+other bytes. All results stay what they are, to the bit.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value, captured
 from sterna.passes.context import PassContext
 from sterna.passes.rewriting import Rewriting, constant_data
 
-_OFFSET = 128
+#: What is added to bytes of one type to make them the other's, by the type that they get.
+_OFFSETS = {"uint8": 128, "int8": -128}
+_OTHER = {"uint8": "int8", "int8": "uint8"}
 #: Whose results are some of the bytes of operand 0, or the greatest of some.
 _MOVES = frozenset(("max_pool", "pad", "reshape", "slice", "transpose"))
 #: Types in which adding 128 and taking it off again is exact.
@@ -27,24 +30,26 @@ _PRODUCTS = frozenset(("conv_integer", "matmul_integer"))
 
 
 def applies(context: PassContext) -> bool:
-    """Whether the target has such instructions and no others. Every tensor of a debug bundle is as the model has it."""
-    return context.multiplies_unsigned_bytes and not context.options.debug
+    """Whether the target has instructions for bytes of one sign and no others. Every tensor of a debug bundle is as the
+    model has it."""
+    return bool(context.multiplied_bytes) and not context.options.debug
 
 
-def unsigned_activations(graph: Graph) -> Graph:
-    """The graph with such activations unsigned."""
-    chosen = _chosen(graph)
-    return _Offset(graph, chosen).run() if chosen else graph
+def byte_signs(graph: Graph, context: PassContext) -> Graph:
+    """The graph with activations of the sign that the target multiplies."""
+    to = context.multiplied_bytes
+    chosen = _chosen(graph, _OTHER[to])
+    return _Offset(graph, chosen, to).run() if chosen else graph
 
 
 # ---------------------------------------------------------------- which
-def _chosen(graph: Graph) -> set[Value]:
-    """The int8 values that are to be unsigned: those that a dot product reads, and what is moved on the way to it."""
+def _chosen(graph: Graph, dtype: str) -> set[Value]:
+    """The values of a type that are to change: those that a dot product reads, and what is moved on the way to it."""
     users, outputs = graph.users(), set(graph.outputs)
     producer = {output: node for node in graph.nodes for output in node.outputs}
     chosen: set[Value] = set()
     for node in graph.nodes:
-        if not _is_rounded(node, producer):
+        if not _is_rounded(node, producer, dtype):
             continue
         family, waiting = set[Value](), [node.output]
         has_dot, is_free = False, True
@@ -64,18 +69,18 @@ def _chosen(graph: Graph) -> set[Value]:
     return chosen
 
 
-def _is_rounded(node: Node, producer: Mapping[Value, Node]) -> bool:
-    """Whether a node makes int8 elements of floats, or of int32 numbers that were clipped to their range."""
+def _is_rounded(node: Node, producer: Mapping[Value, Node], dtype: str) -> bool:
+    """Whether a node makes bytes of that type of floats, or of int32 numbers that were clipped to their range."""
     if node.op == "round_to_integer":
-        return bool(node.attributes["to"] == "int8")
-    if node.op != "cast" or node.attributes["to"] != "int8":
+        return bool(node.attributes["to"] == dtype)
+    if node.op != "cast" or node.attributes["to"] != dtype:
         return False
     assert node.inputs[0] is not None
     made = producer.get(node.inputs[0])
     if made is None or made.op != "clip" or made.output.dtype != "int32":
         return False
-    low, high = made.attributes["min"], made.attributes["max"]
-    return low is not None and high is not None and bool(-_OFFSET <= low <= high < _OFFSET)
+    (least, most), low, high = dtypes.limits(dtype), made.attributes["min"], made.attributes["max"]
+    return low is not None and high is not None and bool(least <= low <= high <= most)
 
 
 def _has_plain_weights(node: Node) -> bool:
@@ -92,10 +97,13 @@ def _is_dense(node: Node) -> bool:
 
 # ---------------------------------------------------------------- how
 class _Offset:
-    def __init__(self, graph: Graph, chosen: set[Value]):
+    """Args: to: the type that the chosen values get."""
+
+    def __init__(self, graph: Graph, chosen: set[Value], to: str):
         self.graph, self.chosen = graph, chosen
+        self.to, self.offset = to, _OFFSETS[to]
         self.rewriting = Rewriting(graph)
-        self.moved: dict[Value, Value] = {}  # by the old value: its unsigned form
+        self.moved: dict[Value, Value] = {}  # by the old value: its form of the other sign
         #: By the old value, a sum or a number: what is there in its place, and how much more that is.
         self.excess: dict[Value, tuple[Value, Array]] = {}
 
@@ -122,7 +130,7 @@ class _Offset:
                 return True
             rest = self.rewriting.operands(node)[1:]
             made = self.add(node, node.op, u, *rest, **node.attributes)
-            self.excess[node.output] = made, _excess(node)
+            self.excess[node.output] = made, _excess(node, self.offset)
             return True
         return node.op in ("add", "sub") and self.absorbed(node)
 
@@ -130,11 +138,11 @@ class _Offset:
         return self.rewriting.builder.add(op, *inputs, sources=node.sources, name=node.name, **attributes)
 
     def stored(self, node: Node) -> Value:
-        """The conversion of numbers that are 128 more than they were."""
+        """The conversion of numbers that are 128 more or less than they were."""
         (clipped,) = self.rewriting.operands(node)
         assert clipped is not None
         if node.op == "round_to_integer":
-            settings = {**node.attributes, "to": "uint8", "zero": node.attributes["zero"] + _OFFSET}
+            settings = {**node.attributes, "to": self.to, "zero": node.attributes["zero"] + self.offset}
             return self.add(node, node.op, clipped, **settings)
         clip = self.rewriting.made_by(clipped, "clip")
         assert clip is not None
@@ -144,20 +152,20 @@ class _Offset:
         constant = None if added is None else constant_data(added.inputs[1])
         builder = self.rewriting.builder
         if added is not None and constant is not None:
-            x, constant = added.inputs[0], np.asarray(constant + np.int32(_OFFSET), np.int32)
+            x, constant = added.inputs[0], np.asarray(constant + np.int32(self.offset), np.int32)
         else:
-            constant = np.array(_OFFSET, np.int32)
+            constant = np.array(self.offset, np.int32)
         if constant.any():
             x = self.add(node, "add", x, builder.constant(constant))
-        bounds = {name: clip.attributes[name] + _OFFSET for name in ("min", "max")}
-        return self.add(node, "cast", self.add(node, "clip", x, **bounds), to="uint8")
+        bounds = {name: clip.attributes[name] + self.offset for name in ("min", "max")}
+        return self.add(node, "cast", self.add(node, "clip", x, **bounds), to=self.to)
 
     def same(self, node: Node) -> Value:
         """What moves the bytes."""
         u = self.moved[node.inputs[0]]  # type: ignore[index]
         attributes = dict(node.attributes)
         if node.op == "pad" and attributes["mode"] == "constant":
-            attributes["value"] += _OFFSET
+            attributes["value"] += self.offset
         return self.add(node, node.op, u, *self.rewriting.operands(node)[1:], **attributes)
 
     def absorbed(self, node: Node) -> bool:
@@ -182,16 +190,16 @@ class _Offset:
                 self.rewriting.substitute(old, self.add(node, "sub", made, self.rewriting.builder.constant(excess)))
 
 
-def _excess(node: Node) -> Array:
-    """The excess in what a reader of unsigned activations computes."""
+def _excess(node: Node, offset: int) -> Array:
+    """The excess in what a reader of such activations computes, which are so much more."""
     if node.op == "cast":
-        return np.array(_OFFSET, node.attributes["to"])
+        return np.array(offset, node.attributes["to"])
     weights = constant_data(node.inputs[1])
     assert weights is not None
     inner = (0,) if node.op == "matmul_integer" else tuple(range(weights.ndim - 1))
-    return np.asarray(_OFFSET * weights.astype(np.int64).sum(inner), np.int32)
+    return np.asarray(offset * weights.astype(np.int64).sum(inner), np.int32)
 
 
 def _is_whole(constant: Array) -> bool:
-    """Whether adding 128 to a constant is exact."""
+    """Whether adding 128 to a constant, or taking it off, is exact."""
     return constant.dtype != np.float32 or bool(np.all((constant == np.rint(constant)) & (np.abs(constant) < 1 << 20)))

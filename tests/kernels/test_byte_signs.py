@@ -1,4 +1,4 @@
-"""Signed activations that become unsigned ones: the same results, whatever reads them."""
+"""Activations of bytes that get the other sign: the same results, whatever reads them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sterna.debug.interpret import interpret
+from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
 from sterna.options import Options
@@ -22,11 +23,12 @@ X = RANDOM.integers(-128, 128, (1, 6, 6, 8)).astype(np.int8)
 WINDOW: dict[str, Any] = {"strides": (1, 1), "dilations": (1, 1), "groups": 1}
 
 
-def bytes_of(b: Builder, total: Value, zero: int = -128) -> Value:
-    """A layer's sums as int8."""
+def bytes_of(b: Builder, total: Value, zero: int = -128, dtype: str = "int8") -> Value:
+    """A layer's sums as bytes."""
     small = b.add("bit_shift", total, b.constant(np.array(6, np.int32)), direction="RIGHT")
     moved = b.add("add", small, b.constant(np.array(zero, np.int32))) if zero else small
-    return b.add("cast", b.add("clip", moved, min=-128, max=127), to="int8")
+    low, high = dtypes.limits(dtype)
+    return b.add("cast", b.add("clip", moved, min=low, max=high), to=dtype)
 
 
 def layer(b: Builder, x: Value, channels: int = 8, bias: bool = True, **changes: Any) -> Value:
@@ -39,11 +41,12 @@ def layer(b: Builder, x: Value, channels: int = 8, bias: bool = True, **changes:
 
 
 def padded(b: Builder, x: Value) -> Value:
-    return b.add("pad", x, before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=-128)
+    return b.add("pad", x, before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=dtypes.limits(x.dtype)[0])
 
 
 def residual(b: Builder, x: Value) -> Value:
-    centered = b.add("sub", b.add("cast", x, to="int32"), b.constant(np.array(-128, np.int32)))
+    zero = np.array(dtypes.limits(x.dtype)[0], np.int32)
+    centered = b.add("sub", b.add("cast", x, to="int32"), b.constant(zero))
     return b.add("add", layer(b, padded(b, x)), centered)
 
 
@@ -81,32 +84,39 @@ def dense(b: Builder, x: Value) -> Value:
 def rounded(b: Builder, x: Value) -> Value:
     """From floats, and read by a convolution of single channels too."""
     real = b.add("mul", b.add("cast", x, to="float32"), b.constant(np.array(0.7, np.float32)))
-    q = b.add("round_to_integer", real, to="int8", zero=-5, halves="even")
+    q = b.add("round_to_integer", real, to=x.dtype, zero=5, halves="even")
     return b.add("add", layer(b, padded(b, q)), layer(b, padded(b, q), groups=8))
 
 
-def both(tail: Callable[[Builder, Value], Value], zero: int = -128, is_output: bool = False) -> tuple[Graph, Graph]:
+#: The targets whose dot products read one sign, by the type of activations before.
+READERS = {"int8": "x86-64-v4-vnni", "uint8": "arm64-dotprod"}
+
+
+def both(
+    tail: Callable[[Builder, Value], Value], zero: int = -128, is_output: bool = False, dtype: str = "int8"
+) -> tuple[Graph, Graph]:
     b = Builder()
     x = input_value(b, X)
-    first = bytes_of(b, layer(b, padded(b, x)), zero)
+    first = bytes_of(b, layer(b, padded(b, x)), zero + (128 if dtype == "uint8" else 0), dtype)
     results = (tail(b, first), *([first] if is_output else []))
     graph = Graph("g", (x,), results, tuple(b.nodes), tuple(f"y{n}" for n in range(len(results))))
-    dots = context_of(Options(load_target("x86-64-v4-vnni")))
+    dots = context_of(Options(load_target(READERS[dtype])))
     return optimize(graph), optimize(graph, dots, check=True)
 
 
-def signed(graph: Graph) -> int:
-    """How many values of int8 are made."""
-    return sum(value.dtype == "int8" for node in graph.nodes for value in node.outputs)
+def made(graph: Graph, dtype: str) -> int:
+    """How many values of a type are made."""
+    return sum(value.dtype == dtype for node in graph.nodes for value in node.outputs)
 
 
+@pytest.mark.parametrize("dtype", READERS)
 @pytest.mark.parametrize("zero", [-128, 0, 7])
 @pytest.mark.parametrize("tail", [residual, symmetric, floats, table, moved, dense, rounded])
-def test_results_are_the_same(tail: Callable[[Builder, Value], Value], zero: int) -> None:
-    plain, unsigned = both(tail, zero)
-    assert any(value.dtype == "uint8" for node in unsigned.nodes for value in node.outputs)
-    assert signed(unsigned) < signed(plain)
-    want, found = (interpret(graph, {"x": X}) for graph in (plain, unsigned))
+def test_results_are_the_same(tail: Callable[[Builder, Value], Value], zero: int, dtype: str) -> None:
+    plain, changed = both(tail, zero, dtype=dtype)
+    assert made(changed, "uint8" if dtype == "int8" else "int8") > 0
+    assert made(changed, dtype) < made(plain, dtype)
+    want, found = (interpret(graph, {"x": X}) for graph in (plain, changed))
     for name, array in want.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
@@ -118,11 +128,11 @@ def test_the_difference_goes_into_constants_that_are_there() -> None:
     assert len(unsigned.nodes) == len(plain.nodes) - 2
 
 
-def test_what_leaves_the_graph_stays_signed() -> None:
+def test_what_leaves_the_graph_stays_as_it_is() -> None:
     _, unsigned = both(residual, is_output=True)
-    assert all(value.dtype != "uint8" for node in unsigned.nodes for value in node.outputs)
+    assert made(unsigned, "uint8") == 0
 
 
-def test_what_no_dot_product_reads_stays_signed() -> None:
+def test_what_no_dot_product_reads_stays_as_it_is() -> None:
     _, unsigned = both(lambda b, x: layer(b, padded(b, x), groups=8))
-    assert all(value.dtype != "uint8" for node in unsigned.nodes for value in node.outputs)
+    assert made(unsigned, "uint8") == 0
