@@ -106,6 +106,7 @@ class Intrinsic:
             the function `multiply` (accumulators, left, right).
         lowerings: by language ("c", "llvm"), of one that a target's description declares.
         spare: vector registers that the lowering takes beside its operands.
+        parts: vector registers that the result takes.
         bounds: (least, greatest) of what an operand may hold, by name, where that is not all of its type.
         needs: the features of a processor that has it, by the names that targets use; each member is enough.
         shorter: axes of which a use may have fewer positions than the behaviour, as tiles are configured.
@@ -124,6 +125,7 @@ class Intrinsic:
     settings: Mapping[str, Any] = field(default_factory=dict)
     lowerings: Mapping[str, Lowering] = field(default_factory=dict)
     spare: int = 0
+    parts: int = 1
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     needs: tuple[tuple[str, ...], ...] = ((),)
     shorter: tuple[str, ...] = ()
@@ -185,7 +187,7 @@ class Intrinsic:
     @property
     def vector_bits(self) -> int:
         """Width of the vector registers that it takes; none of those that have other registers, or no registers."""
-        return self.elements * dtypes.bits(self.dtype) if self.form is Form.VECTORS else 0
+        return self.elements * dtypes.bits(self.dtype) // self.parts if self.form is Form.VECTORS else 0
 
     @property
     def reads(self) -> tuple[Load, ...]:

@@ -21,15 +21,18 @@ def dot_product(lanes: int, group: int, left: str, right: str, dtype: str = "int
     return compute("dot", (lanes,), element, axes=("lane",))
 
 
-def paired_dot_product(lanes: int, group: int, left: str, right: str) -> Tensor:
-    """The same with the pairs of a group apart: the first pair of every lane, then the second pair of every lane."""
-    shape = (group // 2, lanes, 2)
-    a, b = placeholder("a", shape, left), placeholder("b", shape, right)
-    r = reduce_axis("r", group)
+def paired_dot_product(vectors: int, left: str, right: str) -> Tensor:
+    """The same for vectors of four lanes and one group of four for all lanes, whose pairs are apart: the right operand
+    has, vector by vector, the first pair of every lane, then the second one; the left one the first pair eight times,
+    then the second."""
+    a, b = placeholder("a", (2, 8, 2), left), placeholder("b", (vectors, 2, 4, 2), right)
+    r = reduce_axis("r", 4)
 
     def element(lane: Int) -> E.Expr:
-        at = (r.var // 2, lane, r.var % 2)
-        return total(E.cast(a[at], "int32") * E.cast(b[at], "int32"), r)
+        first, second = a[r.var // 2, lane, r.var % 2], b[lane // 4, r.var // 2, lane % 4, r.var % 2]
+        return total(E.cast(first, "int32") * E.cast(second, "int32"), r)
+
+    lanes = 4 * vectors
 
     return compute("dot", (lanes,), element, axes=("lane",))
 
@@ -114,19 +117,24 @@ _MMLA = tuple(
     for instruction, builtin, left in (("smmla", "vmmlaq_s32", "int8"), ("usmmla", "vusmmlaq_s32", "uint8"))
 )
 #: 64-bit ARM, all of it: two products added up in 16 bits (smull, smlal2), which hold them as none is 2^14, then pairs
-#: of such sums in 32 (sadalp).
-_SMLAL = Intrinsic(
-    "smlal.128",
-    paired_dot_product(4, 4, "int8", "int8"),
-    template="smlal",
-    spare=1,
-    bounds={"b": (-127, 127)},
-    needs=(("neon",),),
-    instructions=3,
-    prepares=2.25,
+#: of such sums in 32 (sadalp). Of two vectors side by side no instruction waits for the one before it.
+_SMLAL = tuple(
+    Intrinsic(
+        "smlal.128" + (f"x{vectors}" if vectors > 1 else ""),
+        paired_dot_product(vectors, "int8", "int8"),
+        template="smlal",
+        spare=vectors,
+        parts=vectors,
+        bounds={"b": (-127, 127)},
+        needs=(("neon",),),
+        instructions=3 * vectors,
+        prepares=2.25,
+        latency=4 / vectors,
+    )
+    for vectors in (2, 1)
 )
 
-DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, _SMLAL)
+DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, *_SMLAL)
 
 
 def _pairs_of_bfloat16(

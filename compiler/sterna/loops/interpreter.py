@@ -203,8 +203,9 @@ class Run:
         values, arrays = operands[-len(e.intrinsic.inputs) :], {}
         for load, value in zip(e.intrinsic.reads, values, strict=True):
             assert isinstance(load.tensor, Tensor)
-            have = [int(i.substitute(last)) + 1 for i in load.indices]
-            missing = [(0, int(n) - m) for n, m in zip(load.tensor.shape, have, strict=True)]
+            whole = [int(n) for n in load.tensor.shape]
+            have = [int(i.substitute(last)) + 1 for i in load.indices] if e.extents else whole
+            missing = [(0, n - m) for n, m in zip(whole, have, strict=True)]
             arrays[load.tensor.name] = np.pad(value.reshape(have), missing)
         behaviour = e.intrinsic.behaviour
         kept = tuple(slice(0, int(last[a]) + 1) for a in behaviour.axes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sterna.intrinsics import Intrinsic
+from sterna.ir import dtypes
 from sterna.ir.integer import ZERO
 from sterna.ir.memory import REGISTER
 from sterna.schedule.products import contains
@@ -92,6 +93,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     vector, lane = s.split(acc, contraction.columns.name, lanes)
     groups, group = s.split(acc, fit.group.name, depth)
     window = _shared_window(fit, context, mr * nv, nv)
+    part = _by_lane(fit, context)
+    if part > 1:
+        groups, step = s.split(acc, groups, part)
+        s.by_lane(acc, step, 1 << (part * depth - 1).bit_length())
     reduced = [groups if a is fit.group else a.name for a in contraction.inner if a is not window]
     within = [a.name for a in (*contraction.rows, window) if a is not None]
     block = [lane]
@@ -99,13 +104,25 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         last = within.index(contraction.rows[-1].name)
         within[last], row = s.split(acc, within[last], intrinsic.rows)
         block.insert(0, row)
-    s.reorder(acc, *reduced, *within, vector, *block, group)
+    if context.target.by_lane and intrinsic.rows == 1:
+        # Each vector of weights is there for all rows, one after the other: it takes one register.
+        order = [*([step] if part > 1 else []), vector, *within]
+    else:
+        order = [*within, vector]
+    s.reorder(acc, *reduced, *order, *block, group)
     for axis in within:
         s.unroll(acc, axis)
     s.unroll(acc, vector)
     s.tensorize(acc, *block, group, intrinsic.name)
     if not fit.grouped:
-        pack_groups(s, contraction.right, contraction.columns, fit.group, (nr, lanes), (depth, intrinsic.adjoining))
+        pack_groups(
+            s,
+            contraction.right,
+            contraction.columns,
+            fit.group,
+            (nr, lanes // intrinsic.parts),
+            (depth, intrinsic.adjoining),
+        )
     return s
 
 
@@ -138,7 +155,7 @@ def _fewest_instructions(
     for nv in range(1, min(vectors, most[1], registers) + 1):
         for mr in range(1, min(-(-rows // high) * high, most[0], registers) + 1):
             m = -(-mr // high)
-            held = m * nv + nv * wide + max(m, intrinsic.prepares) + intrinsic.spare
+            held = m * nv * intrinsic.parts + nv * wide + max(m, intrinsic.prepares) + intrinsic.spare
             ragged = (mr % high and mr != rows) or (nv * intrinsic.lanes % 4 and nv != vectors)
             if ragged or (held > registers and m * nv > 1):
                 continue
@@ -153,6 +170,14 @@ def _fewest_instructions(
                 best = (cost, mr, nv)
     assert best is not None
     return best[1], best[2]
+
+
+def _by_lane(fit: _Fit, context: Context) -> int:
+    """Groups of activations that one vector brings, of which each step of the reduction repeats one."""
+    intrinsic, steps = fit.intrinsic, -(-size(fit.group.extent) // fit.intrinsic.group)
+    if not context.target.by_lane or intrinsic.rows > 1:
+        return 1
+    return min(context.target.lanes(dtypes.bits(intrinsic.operands[0])) // intrinsic.group, steps)
 
 
 def _shared_window(fit: _Fit, context: Context, accumulators: int, vectors: int) -> Axis | None:
@@ -194,8 +219,8 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     fitting = as_it_is or otherwise
     if not fitting:
         return None
-    # Of two that take as long the narrower one, which wastes no lanes.
-    chosen = min(fitting, key=lambda i: (_instructions(i, contraction, group), i.lanes))
+    # Of two that take as long the one whose results come sooner, then the narrower one, which wastes no lanes.
+    chosen = min(fitting, key=lambda i: (_instructions(i, contraction, group), i.latency, i.lanes))
     return _Fit(chosen, contraction, group, offset=not as_it_is)
 
 
