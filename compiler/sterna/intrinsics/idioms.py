@@ -98,10 +98,12 @@ def _extrema() -> Iterable[Idiom]:
                 parts=True,
             )  # fmt: skip
         for dtype in ("float32", "float64"):
-            yield Idiom(
-                operation, dtype, 0, (("aarch64",), ("wasm32",)),
-                llvm=(f"r = call {{T}} @llvm.{operation}.{{S}}({{T}} {{a}}, {{T}} {{b}})",),
-            )  # fmt: skip
+            whole = f"__builtin_elementwise_{operation}"
+            for feature, c in (("aarch64", f"{whole}($a, $b)"), ("wasm32", "")):
+                yield Idiom(
+                    operation, dtype, 0, ((feature,),), c=c, c_when=f"__has_builtin({whole})" if c else "",
+                    llvm=(f"r = call {{T}} @llvm.{operation}.{{S}}({{T}} {{a}}, {{T}} {{b}})",),
+                )  # fmt: skip
         for lanes, feature, name, rounding in (
             (4, "sse2", "", ""),
             (8, "avx", "256", ""),

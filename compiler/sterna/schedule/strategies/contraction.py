@@ -47,6 +47,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Tiles that read a panel of weights from which on it is widened for all of them, and not in each.
 TILES_OF_A_PANEL = 4
+#: Vectors that pairs of loads reach from one address: 1 KB with registers of 128 bits.
+PAIRED = 64
 #: Bytes that come from behind L2 in a cycle.
 L3_RATE = 16
 #: Of L2, what a widened panel may take.
@@ -233,7 +235,8 @@ def accumulate(
     s.compute_at(acc, out, place, REGISTER)
     vector, lane = s.split(acc, contraction.columns.name, tile.lanes)
     taken = by_lane(contraction, context)
-    reduced, steps = _reduction_loops(s, acc, contraction, tile, context.target.unrolled_products, taken)
+    most = most_steps(tile.rows, tile.vectors, tile.lanes, context, taken)
+    reduced, steps = _reduction_loops(s, acc, contraction, tile.lanes, most, taken)
     rows = [r.name for r in contraction.rows]
     s.reorder(acc, *reduced, *rows, vector, lane)
     for n, axis in enumerate([*steps, *rows]):
@@ -526,16 +529,15 @@ def by_lane(contraction: Contraction, context: Context) -> bool:
 
 
 def _reduction_loops(
-    s: Schedule, acc: str, contraction: Contraction, tile: RegisterTile, budget: int, taken: bool
+    s: Schedule, acc: str, contraction: Contraction, lanes: int, most: int, taken: bool
 ) -> tuple[list[str], list[str]]:
-    """The reduction loops of a tile, outermost first, and those that are written out: the innermost ones, while the
-    body holds at most `budget` multiply-adds.
+    """The reduction loops of a tile, outermost first, and those that are written out: the innermost ones, of `most`
+    steps at most.
 
     Args:
         taken: whether operands are taken from vectors lane by lane: of a longer loop a part is written out then.
     """
-    loops = [a.name for a in contraction.inner]
-    most, steps = budget // (tile.rows * tile.vectors), 1
+    loops, steps = [a.name for a in contraction.inner], 1
     written: list[str] = []
     for axis in reversed(contraction.inner):
         extent = size(axis.extent)
@@ -543,16 +545,27 @@ def _reduction_loops(
             steps *= extent
             written.insert(0, axis.name)
             continue
-        if taken and not written and tile.lanes > 1:
-            part = _part(extent if axis.extent.is_const else 0, tile.lanes, most)
-            loops[-1:] = s.split(acc, axis.name, part)
+        if taken and not written and lanes > 1:
+            loops[-1:] = s.split(acc, axis.name, part_by_lane(axis, lanes, most))
             written = loops[-1:]
         break
     return loops, written
 
 
-def _part(extent: int, lanes: int, most: int) -> int:
+def most_steps(rows: int, vectors: int, lanes: int, context: Context, taken: bool) -> int:
+    """Steps of a reduction that the body of a tile may hold, of so many rows and vectors: the target says how many
+    multiply-adds. Where each vector of the right operand is used for few of them, it says how many may be loaded.
+
+    Args:
+        taken: whether operands of the left are taken from vectors of so many lanes.
+    """
+    steps = context.target.unrolled_products // (rows * vectors)
+    return min(steps, max(lanes, PAIRED // vectors)) if taken else steps
+
+
+def part_by_lane(axis: Axis, lanes: int, most: int) -> int:
     """How many steps of a long reduction are written out: whole vectors, without a tail if that is not much less."""
+    extent = size(axis.extent) if axis.extent.is_const else 0
     wanted = max(1, most // lanes) if extent else 1
     even = max((n for n in range(1, wanted + 1) if extent % (n * lanes) == 0), default=0)
     return lanes * (even if 2 * even >= wanted else wanted)

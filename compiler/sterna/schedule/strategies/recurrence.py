@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, STATE
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, contraction_operands, expanded_loads, product, size
+from sterna.schedule.strategies.analysis import (
+    Context,
+    contraction_operands,
+    expanded_loads,
+    product,
+    size,
+    stride_of,
+)
+from sterna.schedule.strategies.contraction import PAIRED, most_steps, part_by_lane
 from sterna.schedule.strategies.tasks import L2_RATE, shared
 from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
@@ -127,6 +135,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         mr, nv = _tile(
             size(rows.extent) if rows is not None else 1, vectors, max(gates, 1), context.target.vector_registers,
             context.target.rate, context.target.loads_per_cycle, -(-vectors // panels),
+            lanes if any(_by_lane(t, context) for t in products) else 0,
         )  # fmt: skip
         if not products:
             mr, nv = 1, min(-(-vectors // panels), 4)
@@ -151,7 +160,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
     states = {carry.next.name for carry in _scan(s).carries}
     for t in root.placed:
         s.compute_at(t.name, name, place, STATE if t.name in states else REGISTER)
-        _placed(s, t, columns, lanes)
+        _placed(s, t, columns, lanes, context, nr // lanes)
         if isinstance(t.body, Reduce) and columns is not None:
             _pack(s, t, nr, packed)
 
@@ -179,10 +188,16 @@ def _scan(s: Schedule) -> Scan:
     return s.kernel.scan
 
 
-def _placed(s: Schedule, t: Tensor, columns: Axis | None, lanes: int) -> None:
-    """The nest of a stage within a tile: reduction loops, then rows and gates, then vectors."""
+def _placed(s: Schedule, t: Tensor, columns: Axis | None, lanes: int, context: Context, vectors: int) -> None:
+    """The nest of a stage within a tile of so many vectors: reduction loops, then rows and gates, then vectors."""
     spatial = [a.name for a in t.axes]
     reduced = [a.name for a in t.reduction.axes] if t.reduction is not None else []
+    if reduced and columns is not None and lanes > 1 and _by_lane(t, context):
+        assert t.reduction is not None
+        gates = product([a.extent for a in t.axes]) // size(columns.extent)
+        most = most_steps(1, vectors * gates, lanes, context, taken=True)
+        reduced[-1:] = s.split(t.name, reduced[-1], part_by_lane(t.reduction.axes[-1], lanes, most))
+        s.by_lane(t.name, reduced[-1], lanes)
     if columns is not None and len(spatial) > 1:
         vector, lane = s.split(t.name, spatial[-1], lanes)
         spatial[-1:] = [vector, lane]
@@ -193,19 +208,40 @@ def _placed(s: Schedule, t: Tensor, columns: Axis | None, lanes: int) -> None:
         s.vectorize(t.name, spatial[-1])
 
 
-def _tile(rows: int, vectors: int, gates: int, registers: int, rate: float, loads: float, most: int) -> tuple[int, int]:
-    """(MR, NV): as `contraction.tile_shape`, where every vector of columns has an accumulator per gate."""
+def _by_lane(t: Tensor, context: Context) -> bool:
+    """Whether a product takes its left operand from vectors: neighbouring steps read what lies side by side."""
+    operands = contraction_operands(t)
+    if operands is None or t.reduction is None or not context.target.by_lane:
+        return False
+    last = t.reduction.axes[-1]
+    lefts = [load for load in operands if not any(t.axes[-1] in i.symbols() for i in load.indices)]
+    return len(lefts) == 1 and stride_of(lefts[0], last, context.strides) == 1
+
+
+def _tile(
+    rows: int, vectors: int, gates: int, registers: int, rate: float, loads: float, most: int, by_lane: int = 0
+) -> tuple[int, int]:
+    """(MR, NV): as `contraction.tile_shape`, where every vector of columns has an accumulator per gate.
+
+    Args:
+        by_lane: elements of the left operand that a load brings, 0 where it is repeated in all lanes.
+    """
     best: tuple[float, int, int] | None = None
     for nv in range(1, min(vectors, 8, most) + 1):
         for mr in range(1, min(rows, registers) + 1):
             wide = nv * gates
-            if mr * wide + (wide if mr > 1 else 0) + 1 > registers and mr * nv > 1:
+            operands = mr + (wide if mr > 1 else 2) if by_lane else (wide if mr > 1 else 0) + 1
+            fits = mr * wide + operands <= registers and wide * by_lane <= PAIRED
+            if not fits and mr * nv > 1:
                 break
             cost = 0.0
             for m, many_m in ((mr, rows // mr), (rows % mr, 1)):
                 for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
                     if m and n and many_m and many_n:
-                        cost += many_m * many_n * max(m * n * gates / rate, (m + n * gates) / loads, 4.0)
+                        busy = max(m * n * gates / rate, (m + n * gates) / loads)
+                        if by_lane:
+                            busy = (m * n * gates + m / by_lane + n * gates / 2) / rate
+                        cost += many_m * many_n * max(busy, 4.0)
             if best is None or cost < best[0] * 0.999:
                 best = (cost, mr, nv)
     assert best is not None
@@ -225,6 +261,9 @@ def _pack(s: Schedule, t: Tensor, nr: int, packed: set[str]) -> None:
         # What this product does not vary along comes first.
         fixed = [(d, "") for d, i in enumerate(load.indices) if i.is_const]
         rest = [(d, "") for d, i in enumerate(load.indices) if d != at and not i.is_const]
+        # Then the steps of the reduction, of which each reads all gates.
+        steps = {a.var for a in t.reduction.axes} if t.reduction is not None else set()
+        rest.sort(key=lambda part: load.indices[part[0]] not in steps)
         s.pack(tensor.name, {at: nr}, [*fixed, (at, "o"), *rest, (at, "i")])
         packed.add(tensor.name)
 
