@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sterna.loops import program as P
 from sterna.loops.copies import with_waits
+from sterna.loops.first_terms import first_terms
 from sterna.loops.math import expand_math
 from sterna.loops.quotients import divide_by_floats, is_quotient
 from sterna.loops.races import verify_threads
@@ -37,8 +38,9 @@ def _of_bodies(name: str, run: Body) -> LoopPass:
 
 def finish(function: P.Function) -> P.Function:
     """The loop program that generators render: asynchronous copies waited for, vectors explicit, loops unrolled,
-    scattered loads as shuffles of whole vectors, registers named, tiles placed, math expanded, 16-bit floats computed
-    in 32 bits, integers divided, repeated values shared, every access proved in bounds, and threads proved apart."""
+    scattered loads as shuffles of whole vectors, registers named, sums begun with their first term, tiles placed, math
+    expanded, 16-bit floats computed in 32 bits, integers divided, repeated values shared, every access proved in
+    bounds, and threads proved apart."""
     for each in LOOP_PASSES:
         function = each.run(function)
     return verify_threads(verify(function))
@@ -73,6 +75,7 @@ LOOP_PASSES: tuple[LoopPass, ...] = (
     _of_bodies("unroll", unroll),
     _of_bodies("shuffle-loads", shuffle_loads),
     LoopPass("registers", promote_registers),
+    _of_bodies("first-terms", first_terms),
     LoopPass("tiles", place_tiles),
     _of_bodies("math", lambda body: _expand(body, {})),
     _of_bodies("share", share),
