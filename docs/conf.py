@@ -31,6 +31,8 @@ CONTENTS = {
         "docs/cli",
         "docs/quantize",
         "docs/web",
+        "docs/android",
+        "docs/cpp",
         "runtime_c/README",
         "runtime_js/README",
         "runtime_android/README",
