@@ -3,6 +3,7 @@
     ci/all-models                                   all of it: hours of one core
     ci/all-models --part 3/20                       the pairs whose names' hash leaves 3 when divided by 20
     ci/all-models --match 'int8 browser' --show     those whose "MODEL TARGET GENERATOR" matches
+    ci/all-models --targets arm --show              64-bit ARM of three kinds, armv7 and armv6, beside this machine
     ci/all-models --math fast --show                every model on this machine by fast arithmetic, and its error
     ci/all-models --results all-models.jsonl        notes every outcome; what passed there before is not done again
 
@@ -30,7 +31,7 @@ import pytest
 from children import Children, Ended
 
 from sterna.errors import SternaError
-from support.matrix import Pair, Place, check, pairs
+from support.matrix import GROUPS, Pair, Place, check, pairs
 
 LIMIT = 1200  # seconds of one pair
 #: States that need not be tried again: it computes the reference outputs; it compiles, and nothing here can run it.
@@ -67,9 +68,9 @@ def earlier(results: Path | None) -> dict[str, str]:
     return {row["pair"]: row["state"] for row in rows}
 
 
-def chosen(part: tuple[int, int], match: str, done: dict[str, str], math: str) -> list[Pair]:
+def chosen(part: tuple[int, int], match: str, done: dict[str, str], of: list[Pair]) -> list[Pair]:
     """The pairs that this run is asked for and that are still to do."""
-    of_part = [p for p in pairs(math) if zlib.crc32(str(p).encode()) % part[1] == part[0]]
+    of_part = [p for p in of if zlib.crc32(str(p).encode()) % part[1] == part[0]]
     return [p for p in of_part if re.search(match, str(p)) and done.get(str(p)) not in DONE]
 
 
@@ -79,15 +80,18 @@ def main() -> int:
     )
     parser.add_argument("--part", default="0/1", help="K/N: the pairs whose names' hash leaves K when divided by N")
     parser.add_argument("--match", default="", help='only pairs whose "MODEL TARGET GENERATOR" matches')
+    parser.add_argument("--targets", default="", metavar="A,B", help=f"in place of all; or {', '.join(GROUPS)}")
     parser.add_argument("--math", default="exact", help="fast[=BOUND]: beside exact arithmetic, on the models' inputs")
     parser.add_argument("--results", type=Path, help="a file that outcomes are added to, and taken from")
     parser.add_argument("--jobs", type=int, default=2, help="how many pairs are tried at a time")
     parser.add_argument("--show", action="store_true", help="print every outcome")
     given = parser.parse_args()
-    if not pairs():
+    names = [n for word in given.targets.split(",") if word for n in GROUPS.get(word, (word,))]
+    every = pairs(given.math, names)
+    if not every:
         parser.error("the development models are not here; STERNA_MODELS names their folder")
     first, _, parts = given.part.partition("/")
-    todo = chosen((int(first), int(parts)), given.match, earlier(given.results), given.math)
+    todo = chosen((int(first), int(parts)), given.match, earlier(given.results), every)
     shared = Path(tempfile.mkdtemp(prefix="sterna-models-"))
     outcomes: list[Ended[Pair]] = []
     started = time.monotonic()

@@ -99,6 +99,8 @@ class Compiled:
         libraries: the kernel library, none where the target has none; then those of the variants.
         origin: None for a model that came from no file.
         math: what was measured where accuracy was traded for speed (`sterna.fast`).
+        alternatives: the same model for more capable processors, best first, each with a graph of its own; what they
+            read lies in `params` (`bundle.alternatives`).
     """
 
     graph: Graph
@@ -117,6 +119,7 @@ class Compiled:
     control: tuple[Control, ...] = ()
     origin: Origin | None = None
     math: Measured | None = None
+    alternatives: tuple[Compiled, ...] = ()
 
     @property
     def library(self) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sterna.advice import Advice, Option
+from sterna.bundle.alternatives import together
 from sterna.codegen.ahead import Ahead
 from sterna.codegen.generators import check_generator
 from sterna.compiled import Compiled, Library, Origin
@@ -41,6 +42,10 @@ def compile_graph(
         raise error("E0203", f'weights cannot be stored as "{options.weights}"', fix=f"one of {', '.join(WEIGHTS)}")
     _check_packaging(options)
     _check_names(graph)
+    if options.variants and options.target.own_graphs:
+        each = [compile_graph(graph, model, replace(options, target=v, variants=())) for v in options.variants]
+        base = compile_graph(graph, model, replace(options, variants=()), observe, progress)
+        return together(base, [_renamed(one) for one in each])
 
     def show(stage: Pass, state: Any) -> None:
         if observe is not None:
@@ -56,6 +61,13 @@ def compile_graph(
         compiled = walk(graph, context, watch=show, progress=progress)
     assert isinstance(compiled, Compiled)
     return compiled
+
+
+def _renamed(compiled: Compiled) -> Compiled:
+    """The compilation for a variant, whose library has the variant's name."""
+    (library,) = compiled.libraries
+    stem, _, suffix = library.name.rpartition(".")
+    return replace(compiled, libraries=(replace(library, name=f"{stem}.{library.target.name}.{suffix}"),))
 
 
 def reading(options: Options) -> ReadOptions:

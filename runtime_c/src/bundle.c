@@ -115,16 +115,34 @@ static sterna_status open_library(const char *directory, const graph *graph, ste
   return STERNA_OK;
 }
 
-static sterna_status load(const char *directory, const port_file *text, sterna_model *model, sterna_error *error) {
-  graph graph;
+/* Opens weights and library of a graph, and builds the model. */
+static sterna_status load_graph(const char *directory, const graph *graph, sterna_model *model, sterna_error *error) {
   const sterna_library *library = NULL;
-  sterna_status status = graph_open(&graph, text->data, text->bytes, model, error);
-  if (status == STERNA_OK) status = map(directory, "params.bin", &model->params_file, error);
+  sterna_status status = map(directory, "params.bin", &model->params_file, error);
   if (status != STERNA_OK) return status;
   model->params = model->params_file.data;
   model->params_bytes = model->params_file.bytes;
-  status = open_library(directory, &graph, model, &library, error);
-  return status == STERNA_OK ? finish(&graph, library, model, error) : status;
+  status = open_library(directory, graph, model, &library, error);
+  return status == STERNA_OK ? finish(graph, library, model, error) : status;
+}
+
+/* Loads the bundle by graph.json or, where one of its variants suits this machine better, by that one's. */
+static sterna_status load(const char *directory, const port_file *text, sterna_model *model, sterna_error *error) {
+  graph graph;
+  char name[128];
+  file_entry entry;
+  port_file own;
+  sterna_status status = graph_open(&graph, text->data, text->bytes, model, error);
+  if (status == STERNA_OK) status = graph_choose(&graph, name, &entry, error);
+  if (status != STERNA_OK) return status;
+  if (name[0] == 0) return load_graph(directory, &graph, model, error);
+  status = map(directory, name, &own, error);
+  if (status != STERNA_OK) return status;
+  status = graph_check_file(name, &entry, own.data, own.bytes, error);
+  if (status == STERNA_OK) status = graph_open(&graph, own.data, own.bytes, model, error);
+  if (status == STERNA_OK) status = load_graph(directory, &graph, model, error);
+  port_unmap(&own);
+  return status;
 }
 #endif
 

@@ -281,10 +281,14 @@ typedef struct graph {
   file_entry params, library;
   size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
   size_t symbols_at, states_at, control_at, metadata_at; /* likewise; or JSON_NONE, or something else */
+  size_t files_at, variants_at;                          /* an object; a list, or JSON_NONE, or something else */
 } graph;
 
 /* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */
 sterna_status graph_open(graph *graph, const void *text, size_t bytes, sterna_model *model, sterna_error *error);
+/* The first variant of a bundle that has a graph of its own and whose features this machine has: its file's name and entry.
+ * Without one the name is empty. */
+sterna_status graph_choose(const graph *graph, char name[128], file_entry *entry, sterna_error *error);
 /* Fills in the model's tables; model->params and params_bytes are known. Every number is checked here. */
 sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error);
 /* Compares a file's contents with its entry. */

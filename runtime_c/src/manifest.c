@@ -110,11 +110,41 @@ static sterna_status read_target(graph *graph, size_t target, sterna_error *erro
   return cpu_check(graph->features, "graph.json", error);
 }
 
+/* Whether this machine has every feature of a list of names. */
+static bool has_all(const char *text, size_t features) {
+  if (!json_is_list(text, features)) return false;
+  for (size_t at = json_first(text, features); at != JSON_NONE; at = json_next(text, at)) {
+    char name[32];
+    size_t bytes = json_string_bytes(text, at);
+    if (bytes < 2 || bytes > sizeof name) return false;
+    json_string(text, at, name);
+    if (sterna_cpu_has(name) != 1) return false;
+  }
+  return true;
+}
+
+sterna_status graph_choose(const graph *graph, char name[128], file_entry *entry, sterna_error *error) {
+  const char *text = graph->text;
+  name[0] = 0;
+  if (!json_is_list(text, graph->variants_at)) return STERNA_OK;
+  for (size_t at = json_first(text, graph->variants_at); at != JSON_NONE; at = json_next(text, at)) {
+    size_t member[2];
+    if (!json_members(text, at, "graph\0cpu_features", member, 2) || member[0] == JSON_NONE) continue;
+    if (!has_all(text, member[1])) continue;
+    size_t bytes = json_string_bytes(text, member[0]);
+    if (bytes == 0 || bytes > 128) BAD("the graph of a variant is not a file name");
+    json_string(text, member[0], name);
+    if (!is_file_name(name)) BAD("the graph of a variant is not a file name");
+    return read_file_entry(text, graph->files_at, name, entry, error);
+  }
+  return STERNA_OK;
+}
+
 sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
   static const char keys[] = "abi\0model\0target\0files\0library\0arena\0scratch_bytes\0"
-                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata\0arenas";
+                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata\0arenas\0variants";
   enum {
-    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, ARENAS, N_KEYS
+    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, ARENAS, VARIANTS, N_KEYS
   };
   const char *text = data;
   memset(graph, 0, sizeof *graph);
@@ -168,6 +198,8 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   graph->states_at = member[STATES];
   graph->control_at = member[CONTROL];
   graph->metadata_at = member[METADATA];
+  graph->files_at = member[FILES];
+  graph->variants_at = member[VARIANTS];
   model->name = graph->model_name;
   return STERNA_OK;
 }

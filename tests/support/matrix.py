@@ -31,6 +31,10 @@ FAMILIES = {
     "aarch64": "arm64", "arm64": "arm64", "armv7": "armv7", "armv6": "armv6", "wasm32": "wasm32",
     "thumbv7em": "cortex-m4", "x86_64": "host-c", "": "c99",
 }  # fmt: skip
+#: Targets under one name, for ci/all-models.
+GROUPS = {"arm": ("arm64", "arm64-dotprod", "arm64-i8mm", "armv7", "armv6")}
+#: How far an emulated processor's floats may be from this one's, in parts of the largest of an output.
+NEAR = 1e-5
 X86 = ("x86_64", "AMD64")
 
 
@@ -174,7 +178,29 @@ def _natively(bundle: Path, target: Target, model: Trained, place: Place) -> Ite
 
 def _in_qemu(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
     case, host = model.cases[0], machines.arm_host(target.llvm_triple.split("-")[0], place.shared)
-    yield machines.run_emulated(host, bundle, in_order(bundle, model), case.outputs, place.work, target.runs_on)
+    found = machines.run_emulated(host, bundle, in_order(bundle, model), case.outputs, place.work, target.runs_on)
+    near_this_machine(found, model, place)
+    yield found
+
+
+def near_this_machine(found: Sequence[np.ndarray], model: Trained, place: Place) -> None:
+    """Compares what an emulated processor computes with what this one does: floats within NEAR, unless the reference
+    runtimes are further apart themselves; everything else is compared with the reference bit for bit anyway.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    bundle = place.shared / f"{model.name}-host"
+    if not bundle.is_dir():
+        compile_to(bundle, model.file, "host", shapes=model.shapes(), generator="llvm")
+    with sterna.load(bundle) as loaded:
+        wanted = list(loaded.run(model.cases[0].inputs).values())
+    for number, (have, want) in enumerate(zip(found, wanted, strict=True)):
+        if want.dtype.kind == "f":
+            largest = float(np.abs(want).max(initial=0))
+            error = float(np.abs(have.astype(np.float64) - want).max(initial=0))
+            limit = max(NEAR * largest, model.spread)
+            assert error <= limit, f"output {number}: {error / (largest or 1):.1e} of the largest from this machine's"
 
 
 def _nowhere(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:

@@ -20,6 +20,7 @@ from sterna.passes.kernels import Call
 from sterna.passes.linearize import Choice, Control
 from sterna.passes.stages import call_multiply_adds
 from sterna.runtime import hash64
+from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 from sterna.toolchain.compilers import toolchain
 from sterna.toolchain.wasm import exported_constant
@@ -89,8 +90,8 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
         **({"source": vars(compiled.origin)} if compiled.origin is not None else {}),
         "files": {name: _file(name, data) for name, data in files.items()},
-        **({"library": target.library} if target.library else {}),
-        **({"variants": _variants(compiled)} if compiled.options.variants else {}),
+        **({"library": compiled.libraries[0].name} if compiled.libraries else {}),
+        **({"variants": variants} if (variants := _variants(compiled)) else {}),
         "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
         **({"arenas": _arenas(compiled)} if len(compiled.plan.pools) > 1 else {}),
         "scratch_bytes": aligned(scratch),
@@ -104,6 +105,11 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"control": [_control(c, values) for c in compiled.control]} if compiled.control else {}),
         **({"metadata": graph.metadata} if graph.metadata else {}),
     }
+
+
+def graph_name(target: Target) -> str:
+    """The file of the graph of a variant that has one of its own."""
+    return f"graph.{target.name}.json"
 
 
 def math_json(math: Measured) -> dict[str, Any]:
@@ -140,7 +146,10 @@ def _file(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _variants(compiled: Compiled) -> list[dict[str, Any]]:
-    """Libraries of the bundle and what they need, best first."""
+    """What else the bundle can run as, and what that needs, best first."""
+    if compiled.alternatives:
+        targets = [each.options.target for each in compiled.alternatives]
+        return [{"graph": graph_name(t), "target": t.name, "cpu_features": list(t.cpu_features)} for t in targets]
     of = {each.target.name: each for each in compiled.libraries}
     return [
         {"library": of[v.name].name, "target": v.name, "cpu_features": list(v.cpu_features)}

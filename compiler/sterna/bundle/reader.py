@@ -87,7 +87,8 @@ def damaged_files(graph: dict[str, Any], place: Path) -> list[str]:
     single = not (place / GRAPH).is_file()
     bad = []
     for name in graph["files"]:
-        if (name in AT_COMPILE_TIME and not (place / name).exists()) or (single and name == "params.bin"):
+        source = name in AT_COMPILE_TIME or (name.startswith("kernels.") and name.endswith(".c"))
+        if (source and not (place / name).exists()) or (single and name == "params.bin"):
             continue
         try:
             if single and name == SINGLE:

@@ -50,7 +50,8 @@ def check_graph(graph: Any) -> None:
         "variants": _list_of(_is_variant), "symbols": _list_of(_is_symbol), "metadata": _is_metadata,
         "control": _list_of(_is_named), "states": _list_of(lambda v: isinstance(v, dict)),
     })  # fmt: skip
-    libraries = [*filter(None, [graph.get("library")]), *(v["library"] for v in graph.get("variants", ()))]
+    variants = [v.get("graph") or v["library"] for v in graph.get("variants", ())]
+    libraries = [*filter(None, [graph.get("library")]), *variants]
     for name in ("params.bin", *libraries):
         if name not in graph["files"]:
             raise ValueError(f"files has no {name}")
@@ -111,7 +112,7 @@ def _is_options(options: Any) -> bool:
 def _is_variant(variant: Any) -> bool:
     return (
         isinstance(variant, dict)
-        and is_file_name(variant.get("library"))
+        and is_file_name(variant.get("graph", variant.get("library")))
         and is_text(variant.get("target", ""))
         and _list_of(is_text)(variant.get("cpu_features"))
     )

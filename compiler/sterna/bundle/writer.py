@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sterna.bundle.c_files import model_header, params_source, static_model
 from sterna.bundle.directory import write_files
-from sterna.bundle.graph_json import graph_json
+from sterna.bundle.graph_json import graph_json, graph_name
 from sterna.bundle.ownership import GRAPH, HEADER, in_one_file, with_manifest
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
@@ -44,6 +44,12 @@ def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) 
         return {**files, HEADER: with_manifest(header, files)}
     files[HEADER] = header
     opened = {"params.bin": compiled.params, **{each.name: each.data for each in compiled.libraries}}
+    for each in compiled.alternatives:
+        (library,) = each.libraries
+        name = each.options.target.name
+        own = {"params.bin": each.params, library.name: library.data, f"kernels.{name}.c": each.source.encode()}
+        opened |= {library.name: library.data, graph_name(each.options.target): graph_json(each, own)}
+        files[f"kernels.{name}.c"] = own[f"kernels.{name}.c"]
     graph = graph_json(compiled, {**opened, **files})
     if compiled.options.single_file:
         return {**files, target.library: in_one_file(compiled.library, graph, compiled.params)}

@@ -13,6 +13,7 @@ from typing import Any
 
 from sterna.errors import SternaError, error
 from sterna.runtime.dims import Bounds, Dimension
+from sterna.runtime.library import cpu_has
 
 Shape = tuple["int | Dimension", ...]
 
@@ -43,7 +44,7 @@ class GraphFile:
             computed: those of the dimensions whose sizes the model computes.
         """
         try:
-            graph = self._read()
+            graph = self._chosen()
             rows = graph["values"] if side is None else [graph["values"][index] for index in graph[side]]
             return [
                 tuple(d if isinstance(d, int) else Dimension.of(d, bounds, computed) for d in row["dims"])
@@ -63,10 +64,20 @@ class GraphFile:
     def sources(self) -> list[tuple[str, ...]]:
         """The source model's names of every node; empty where they cannot be read."""
         try:
-            nodes = self._read()["nodes"]
+            nodes = self._chosen()["nodes"]
             return [tuple(str(source) for source in node.get("sources", ())) for node in nodes]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return []
+
+    def _chosen(self) -> Any:
+        """The graph that the runtime runs here: that of the first variant whose features this machine has, if any."""
+        import json  # noqa: PLC0415
+
+        graph = self._read()
+        for variant in graph.get("variants", ()):
+            if "graph" in variant and all(cpu_has(name) is True for name in variant["cpu_features"]):
+                return json.loads(Path(self._directory, variant["graph"]).read_bytes())
+        return graph
 
     def _read(self) -> Any:
         """The whole file; ValueError if another one has been written since."""
