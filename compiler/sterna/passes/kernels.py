@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sterna.abi import aligned
@@ -49,15 +49,28 @@ class Call:
     assigns: bool = False
 
 
-def calls_of(group: Group, views: Views) -> list[Call]:
-    """The kernels of one group."""
+@dataclass(frozen=True, eq=False)
+class Formed:
+    """What equal kernels share: the first call's, with dimensions collapsed."""
+
+    kernel: Kernel
+    layouts: dict[str, Layout]
+    in_place: tuple[int, ...]
+
+
+def calls_of(group: Group, views: Views, known: dict[str, Formed] | None = None) -> list[Call]:
+    """The kernels of one group.
+
+    Args:
+        known: kernels that were formed before, by their keys; this one is added.
+    """
     (first, *_rest) = group.nodes
     try:
         if first in views.written:
             return _storage_calls(first, views)
         if operator(first.op).program is not None:
             return [_program_call(first, views)]
-        return [_compute_call(group, views)]
+        return [_compute_call(group, views, {} if known is None else known)]
     except OpenSizeError as problem:
         names = ", ".join(dict.fromkeys(source for node in group.nodes for source in node.sources))
         title = f"{_kernel_name(group.nodes)} over the open dimension {problem.value} is not supported"
@@ -66,9 +79,10 @@ def calls_of(group: Group, views: Views) -> list[Call]:
 
 @dataclass
 class _Builder:
-    """Collects the operands of one kernel."""
+    """Collects the operands of one kernel; `names`: of every value that it knows so far."""
 
     views: Views
+    names: dict[Value, str] = field(default_factory=dict)
     inputs: list[Value] = field(default_factory=list)
     constants: list[Array] = field(default_factory=list)
     tensors: dict[Value, Tensor] = field(default_factory=dict)
@@ -89,13 +103,14 @@ class _Builder:
             self.inputs.append(value)
             self.input_tensors.append(tensor)
         self.tensors[value] = tensor
+        self.names[value] = tensor.name
         return tensor
 
     def _constant(self, value: Value, data: Array) -> Tensor:
         data, dtype = dtypes.stored(data), dtypes.storage(value.dtype)
         if data.size and (data.size == 1 or not any(data.strides)):
             scalar = data.reshape(-1)[0] if data.size == 1 else data[(0,) * data.ndim]
-            name = f"k{len(self.tensors)}"
+            name = f"k{len(self.names)}"
             self.text.append(f"{name} {value.type} {scalar!r}")
             return compute(name, value.shape, lambda *_: E.const(scalar, dtype))
         tensor = placeholder(f"c{len(self.constants)}", value.shape, dtype)
@@ -105,22 +120,30 @@ class _Builder:
         return tensor
 
 
-def _compute_call(group: Group, views: Views) -> Call:
+def _compute_call(group: Group, views: Views, known: dict[str, Formed]) -> Call:
     b = _Builder(views)
     for n, node in enumerate(group.nodes):
-        operands = [None if v is None else b.operand(v) for v in node.inputs]
-        results = operator(node.op).compute(operands, node.attributes, [v.type for v in node.outputs], f"s{n}")
-        for value, tensor in zip(node.outputs, results, strict=True):
-            b.tensors[value] = tensor
+        names = ", ".join("-" if v is None else b.names.get(v) or b.operand(v).name for v in node.inputs)
+        b.names.update((value, f"s{n}.{m}") for m, value in enumerate(node.outputs))
         attributes = ", ".join(f"{k}={v}" for k, v in sorted(node.attributes.items()))
-        names = ", ".join("-" if t is None else t.name for t in operands)
         b.text.append(f"{node.op}({names}; {attributes}) {[str(v.type) for v in node.outputs]}")
-    outputs = tuple(b.tensors[v] for v in group.outputs)
-    if any(t.body is None for t in outputs):
-        raise AssertionError("an operator gave back its operand")
-    kernel = Kernel(_kernel_name(group.nodes), tuple(b.input_tensors), tuple(b.params), outputs)
+    b.text.append(f"-> {', '.join(b.names[v] for v in group.outputs)}")
+
+    def kernel() -> Kernel:
+        for n, node in enumerate(group.nodes):
+            operands = [None if v is None else b.tensors[v] for v in node.inputs]
+            results = operator(node.op).compute(operands, node.attributes, [v.type for v in node.outputs], f"s{n}")
+            b.tensors.update(zip(node.outputs, results, strict=True))
+        outputs = tuple(b.tensors[v] for v in group.outputs)
+        if any(t.body is None for t in outputs):
+            raise AssertionError("an operator gave back its operand")
+        return Kernel(_kernel_name(group.nodes), tuple(b.input_tensors), tuple(b.params), outputs)
+
     sources = tuple(dict.fromkeys(s for n in group.nodes for s in n.sources))
-    return _call(group.outputs[0].name, sources, kernel, b, group.outputs, [views.storage(v) for v in group.outputs])
+    places = [views.storage(v) for v in group.outputs]
+    return _call(
+        group.outputs[0].name, sources, kernel, b, group.outputs, places, [v.shape for v in group.outputs], known
+    )
 
 
 def _program_call(node: Node, views: Views) -> Call:
@@ -170,22 +193,36 @@ def _buffer(name: str, value: Value, scope: Scope, slot: int, views: Views) -> B
 def _call(
     name: str,
     sources: tuple[str, ...],
-    kernel: Kernel,
+    kernel: Callable[[], Kernel],
     b: _Builder,
     outputs: Sequence[Value],
     places: Sequence[Storage],
+    shapes: Sequence[Sequence[Int]],
+    known: dict[str, Formed],
 ) -> Call:
+    """A kernel, formed unless it is known, applied to values; `shapes`: of what it stores at the places."""
+    stored = [b.views.storage(v) for v in b.inputs]
+    lying = zip((*stored, *places), (*(v.shape for v in b.inputs), *shapes), strict=True)
+    for place, shape in lying:
+        within = f" within {place.root.type.elements}" if _is_part(place, shape) else ""
+        b.text.append(f"at {place.origin} {place.strides}{within}")
+    key = "\n".join(b.text)
+    if (formed := known.get(key)) is None:
+        known[key] = formed = _formed(kernel(), stored, places)
+    constants = tuple(
+        c.reshape([int(n) for n in t.shape]) for c, t in zip(b.constants, formed.kernel.params, strict=True)
+    )
+    return Call(
+        name, sources, formed.kernel, tuple(b.inputs), tuple(outputs), constants, formed.layouts, formed.in_place, key
+    )
+
+
+def _formed(kernel: Kernel, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> Formed:
     """Collapses the kernel's dimensions and fixes where its tensors lie."""
-    where: dict[str, Storage] = {t.name: b.views.storage(v) for t, v in zip(kernel.inputs, b.inputs, strict=True)}
-    for t, place in zip(kernel.outputs, places, strict=True):
-        where[t.name] = place
-        b.text.append(f"{t.name} -> {place.origin} {place.strides}")
-    shapes = {t.name: t.shape for t in (*kernel.inputs, *kernel.outputs)}
-    strides = {
-        n: s.strides
-        for n, s in where.items()
-        if s.origin != 0 or s.strides != dense_strides(shapes[n]) or s.root.shape != shapes[n]
-    }
+    tensors = (*kernel.inputs, *kernel.outputs)
+    where = {t.name: place for t, place in zip(tensors, (*inputs, *outputs), strict=True)}
+    shapes = {t.name: t.shape for t in tensors}
+    strides = {n: s.strides for n, s in where.items() if _is_part(s, shapes[n])}
     reduced = collapse(kernel, strides)
     layouts: dict[str, Layout] = {}
     for n in strides:
@@ -193,14 +230,12 @@ def _call(
         if not kept and reduced.kernel.tensor(n).shape:
             kept = (ONE,)
         layouts[n] = Layout(kept, where[n].origin, where[n].root.type.elements)
-        b.text.append(f"{n} within {layouts[n].size}")
-    constants = tuple(
-        c.reshape([int(n) for n in t.shape]) for c, t in zip(b.constants, reduced.kernel.params, strict=True)
-    )
-    in_place = _in_place(kernel) if len(outputs) == 1 else ()
-    return Call(
-        name, sources, reduced.kernel, tuple(b.inputs), tuple(outputs), constants, layouts, in_place, "\n".join(b.text)
-    )
+    return Formed(reduced.kernel, layouts, _in_place(kernel) if len(outputs) == 1 else ())
+
+
+def _is_part(place: Storage, shape: Sequence[Int]) -> bool:
+    """Whether a tensor of that shape does not just fill a buffer of its own."""
+    return place.origin != 0 or place.strides != dense_strides(shape) or place.root.shape != tuple(shape)
 
 
 def _in_place(kernel: Kernel) -> tuple[int, ...]:
@@ -312,7 +347,7 @@ def _copied(x: Value, y: Value, place: Storage, sources: tuple[str, ...], views:
     b.text.append("copy")
     out = compute("s0", x.shape, lambda *i: source[i])
     kernel = Kernel("copy", tuple(b.input_tensors), tuple(b.params), (out,))
-    return _call(f"{y.name}:{x.name}", sources, kernel, b, (y,), [place])
+    return _call(f"{y.name}:{x.name}", sources, lambda: kernel, b, (y,), [place], [x.shape], {})
 
 
 _Box = tuple[tuple[Int, ...], tuple[Int, ...]]  # start and size
@@ -327,7 +362,9 @@ def _fill(node: Node, y: Value, boxes: Sequence[_Box], views: Views) -> Call:
     outs = tuple(compute(f"s{n}", size, lambda *_: value) for n, (_, size) in enumerate(boxes))
     kernel = Kernel("fill_border", (), (), outs)
     places = [_within(views, y, start) for start, _ in boxes]
-    return _call(f"{y.name}:border", node.sources, kernel, b, (y,) * len(boxes), places)
+    return _call(
+        f"{y.name}:border", node.sources, lambda: kernel, b, (y,) * len(boxes), places, [size for _, size in boxes], {}
+    )
 
 
 def _border(sizes: Sequence[Int], before: Sequence[IntLike], after: Sequence[IntLike]) -> list[_Box]:

@@ -16,7 +16,7 @@ from sterna.escape import terminal
 from sterna.ir.graph import Graph, Names, Node, Value, constant
 from sterna.ops.control import CONDITION, IF, Loop
 from sterna.passes.fuse import Group
-from sterna.passes.kernels import Call, calls_of, copy_call, row_call
+from sterna.passes.kernels import Call, Formed, calls_of, copy_call, row_call
 from sterna.passes.views import Views
 from sterna.te.layout import most_elements
 
@@ -124,6 +124,7 @@ class _Lowering:
     def __init__(self, graph: Graph, views: Views, groups: Mapping[Graph, tuple[Group, ...]]):
         self.views, self.groups = views, groups
         self.calls: list[Call] = []
+        self.formed: dict[str, Formed] = {}
         self.control: list[Control | None] = []
         self.names = Names(_all_names(graph))
 
@@ -131,7 +132,7 @@ class _Lowering:
         for group in self.groups[graph]:
             (node, *_rest) = group.nodes
             if not node.regions:
-                self.calls += calls_of(group, self.views)
+                self.calls += calls_of(group, self.views, self.formed)
             elif node.op == IF:
                 self.choice(node)
             else:
