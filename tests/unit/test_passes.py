@@ -13,6 +13,7 @@ from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
+from sterna.options import Options
 from sterna.passes.crop_taps import crop_taps
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
@@ -27,7 +28,7 @@ from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.separate_pools import separate_pools
 from sterna.passes.views import plan_views
 from sterna.passes.winograd import tile_choices, winograd
-from sterna.pipeline import PIPELINE, STAGES, optimize
+from sterna.pipeline import PIPELINE, STAGES, optimize, outline_of
 from sterna.targets.description import load_target
 from support.networks import mobilenet_v2, resnet18, resnet50
 
@@ -357,6 +358,21 @@ def test_outputs_have_storage_of_their_own() -> None:
     )
     assert ops(graph) == ["relu", "identity", "identity", "identity"]
     assert graph.output_names == ("a", "b", "c", "d")
+
+
+def test_equal_kernels_are_formed_once() -> None:
+    random = np.random.default_rng(0)
+    b, x = start(8, 16)
+    hidden = x
+    for _ in range(3):
+        weights = b.constant(random.standard_normal((16, 16)).astype(np.float32))
+        hidden = b.add("relu", b.add("matmul", hidden, weights))
+    wider = b.add("matmul", hidden, b.constant(random.standard_normal((16, 24)).astype(np.float32)))
+    calls = outline_of(finish(b, x, wider), Options(load_target("c99"))).sequence.calls
+    first, second, third, last = calls
+    assert first.kernel is second.kernel is third.kernel is not last.kernel
+    assert first.key == second.key == third.key != last.key
+    assert len({call.constants[0].tobytes() for call in calls}) == len(calls)
 
 
 def test_stages_have_names_of_their_own() -> None:
