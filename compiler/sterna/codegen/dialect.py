@@ -139,6 +139,10 @@ class Dialect(ABC):
     def cast(self, source: str, dtype: str, a: str, lanes: int, bits: int) -> str:
         """Conversion as `te.expr.Cast` defines it; `bits` are those of a mask."""
 
+    def nearest(self, dtype: str, a: str, zero: int, lanes: int) -> str:
+        """The nearest bytes to a vector of float32, as `te.expr.Nearest` defines them."""
+        raise self._without_vectors()
+
     @abstractmethod
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str: ...
 

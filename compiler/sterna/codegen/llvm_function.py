@@ -238,6 +238,8 @@ class FunctionWriter(Accesses):
             return v.choose(self.value(e.condition), e.dtype, lanes, self.value(e.a), self.value(e.b))
         if isinstance(e, E.Cast):
             return v.cast(e.a.dtype, e.dtype, lanes, self.value(e.a))
+        if isinstance(e, E.Nearest):
+            return v.nearest(e.dtype, lanes, self.value(e.a), e.zero)
         if isinstance(e, E.Bitcast):
             return v.bitcast(e.a.dtype, e.dtype, lanes, self.value(e.a))
         if isinstance(e, E.IndexValue):

@@ -308,6 +308,8 @@ class Printer:
             return d.fma(e.dtype, operands[0], operands[1], operands[2], lanes)
         if isinstance(e, E.Cast):
             return d.cast(e.a.dtype, e.dtype, operands[0], lanes, bits(e.a) if e.a.dtype == "bool" else 0)
+        if isinstance(e, E.Nearest):
+            return d.nearest(e.dtype, operands[0], e.zero, lanes)
         if isinstance(e, E.Bitcast):
             return d.bitcast(e.a.dtype, e.dtype, operands[0], lanes)
         if isinstance(e, P.Lane):

@@ -182,7 +182,7 @@ def _products() -> Iterable[Idiom]:
             mask=0xFFFF,
         )  # fmt: skip
     yield Idiom(
-        "high_product", "int32", 4, (("aarch64",),),
+        "high_product", "int32", 4, (("aarch64",),), parts=True,
         c="$a", c_before=('__asm__("sqrdmulh %0.4s, %1.4s, %2.4s" : "=w"($a) : "w"($a), "w"($b));',),
         llvm=("r = call {T} @llvm.aarch64.neon.sqrdmulh.v4i32({T} {a}, {T} {b})",),
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from sterna.ir import dtypes
 from sterna.loops import program as P
 from sterna.loops.copies import with_waits
 from sterna.loops.first_terms import first_terms
@@ -12,6 +13,7 @@ from sterna.loops.math import expand_math
 from sterna.loops.quotients import divide_by_floats, is_quotient
 from sterna.loops.races import verify_threads
 from sterna.loops.registers import promote_registers
+from sterna.loops.rounding import by_arithmetic
 from sterna.loops.share import share
 from sterna.loops.shuffles import shuffle_loads
 from sterna.loops.small_floats import SMALL, widen_small_floats
@@ -19,7 +21,7 @@ from sterna.loops.tiles import place_tiles
 from sterna.loops.unroll import unroll
 from sterna.loops.vectorize import vectorize
 from sterna.loops.verify import verify
-from sterna.te.expr import MATH, Binary, Expr, Unary, rewrite, walk
+from sterna.te.expr import MATH, Binary, Expr, Nearest, Unary, rewrite, walk
 
 Body = Callable[[P.Stmt], P.Stmt]
 
@@ -36,28 +38,39 @@ def _of_bodies(name: str, run: Body) -> LoopPass:
     return LoopPass(name, lambda function: replace(function, body=run(function.body)))
 
 
-def finish(function: P.Function) -> P.Function:
+def finish(function: P.Function, rounds: bool = False) -> P.Function:
     """The loop program that generators render: asynchronous copies waited for, vectors explicit, loops unrolled,
     scattered loads as shuffles of whole vectors, registers named, sums begun with their first term, tiles placed, math
     expanded, 16-bit floats computed in 32 bits, integers divided, repeated values shared, every access proved in
-    bounds, and threads proved apart."""
-    for each in LOOP_PASSES:
+    bounds, and threads proved apart.
+
+    Args:
+        rounds: whether the target has instructions that round vectors of floats to bytes.
+    """
+    for each in loop_passes(rounds):
         function = each.run(function)
     return verify_threads(verify(function))
 
 
-def _expand(stmt: P.Stmt, memo: dict[Expr, Expr]) -> P.Stmt:
+#: Lanes of the vectors that instructions round to bytes.
+_ROUNDED = (4, 8, 16)
+
+
+def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], rounds: bool) -> P.Stmt:
     if (value := P.value_of(stmt)) is not None:
         if (done := memo.get(value)) is None:
-            memo[value] = done = _arithmetic(value)
+            memo[value] = done = _arithmetic(value, rounds)
         stmt = P.with_value(stmt, done)
-    return P.map_children(stmt, lambda s: _expand(s, memo))
+    return P.map_children(stmt, lambda s: _expand(s, memo, rounds))
 
 
-def _arithmetic(value: Expr) -> Expr:
-    """The value without elementary functions, quotients of vectors of integers and arithmetic in 16 bits; most have
-    none of them."""
+def _arithmetic(value: Expr, rounds: bool) -> Expr:
+    """The value without elementary functions, quotients of vectors of integers, arithmetic in 16 bits and integers that
+    no instruction rounds to; most have none of them."""
     nodes = walk(value)
+    if any(isinstance(node, Nearest) for node in nodes):
+        value = rewrite(value, lambda node: _rounded(node, rounds))
+        nodes = walk(value)
     if any(node.lanes > 1 and is_quotient(node) for node in nodes):
         value = rewrite(value, _divided)
     if any(node.dtype in SMALL for node in nodes):
@@ -69,6 +82,21 @@ def _divided(node: Expr) -> Expr | None:
     return divide_by_floats(node) if node.lanes > 1 and isinstance(node, Binary) and is_quotient(node) else None
 
 
+def _rounded(node: Expr, rounds: bool) -> Expr | None:
+    if not isinstance(node, Nearest):
+        return None
+    done = rounds and node.lanes in _ROUNDED and dtypes.bits(node.dtype) == 8
+    return None if done else by_arithmetic(node)
+
+
+def loop_passes(rounds: bool = False) -> tuple[LoopPass, ...]:
+    """The passes, in order; `rounds` as of `finish`."""
+    if not rounds:
+        return LOOP_PASSES
+    math = _of_bodies("math", lambda body: _expand(body, {}, rounds))
+    return tuple(math if each.name == "math" else each for each in LOOP_PASSES)
+
+
 LOOP_PASSES: tuple[LoopPass, ...] = (
     _of_bodies("waits", with_waits),
     _of_bodies("vectorize", vectorize),
@@ -77,6 +105,6 @@ LOOP_PASSES: tuple[LoopPass, ...] = (
     LoopPass("registers", promote_registers),
     _of_bodies("first-terms", first_terms),
     LoopPass("tiles", place_tiles),
-    _of_bodies("math", lambda body: _expand(body, {})),
+    _of_bodies("math", lambda body: _expand(body, {}, False)),
     _of_bodies("share", share),
 )

@@ -13,13 +13,10 @@ from sterna.ops.formulas import map_elements, round_away
 from sterna.ops.operator import Application, Attribute, Case, Fusion, Operator, Types, case
 from sterna.ops.types import check_dtype, present, single
 from sterna.te import expr as E
-from sterna.te.expr import Expr
+from sterna.te.expr import SHIFTS, Expr
 from sterna.te.tensor import Tensor
 
 FEW_BITS = ("int8", "uint8", "int16", "uint16")
-#: 1.5 * 2**23 (2**52): added to a float of size below 2**22 (2**51), it leaves the nearest integer (halves to even, as
-#: floats are rounded) in the low bits of the sum. And its bits, and the integers that they are.
-_SHIFT = {"float32": (12582912.0, 0x4B400000, "int32"), "float64": (6755399441055744.0, 0x4338000000000000, "int64")}
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.5, 1.5, -0.5, -1.5, 251.5, 252.5, -0.0, 3e38], np.float32)
 
 
@@ -30,17 +27,19 @@ def to_integer(x: Expr, dtype: str, zero: int, halves: str) -> Expr:
     Clamped first, which changes nothing, for the limits are integers; then the sum with a large number rounds, so that
     all of it is a handful of instructions on every machine, vectors or not.
     """
+    if halves == "even" and x.dtype == "float32":
+        return E.Nearest(dtype, a=x, zero=zero)
     low, high = (float(limit - zero) for limit in dtypes.limits(dtype))
     above = E.select(x > low, x, low)
     inside = E.select(above < high, above, high)
-    shift, shift_bits, integer = _SHIFT[x.dtype]
+    shift, shift_bits, integer = SHIFTS[x.dtype]
     bits = E.bitcast((round_away(inside) if halves == "away" else inside) + shift, integer)
     return E.cast(bits + (zero - shift_bits), dtype)
 
 
 def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     (x,) = present(types, 0)
-    check_dtype(x.dtype, tuple(_SHIFT))
+    check_dtype(x.dtype, tuple(SHIFTS))
     return TensorType(attributes["to"], x.shape)
 
 

@@ -85,7 +85,7 @@ def finish_kernels(lowered: Lowered, context: PassContext) -> Finished:
         context.ahead.begin(len(comments))
     for n, (call, schedule, function, above) in enumerate(planned):
         with timed(_name(n, call)), _proved(call, dims):
-            kernels.append(Planned(schedule, finish_call(call, function, _name(n, call), dims)))
+            kernels.append(Planned(schedule, finish_call(call, function, context.target, _name(n, call), dims)))
         if context.ahead is not None:
             context.ahead.add(kernels[-1].function, above)
     outline = {name: getattr(lowered, name) for name in ("graph", "views", "sequence", "plan")}
@@ -158,7 +158,7 @@ def _finite_in(array: Array, kind: np.dtype[Any]) -> bool:
 
 def realize(call: Call, schedule: Schedule | None, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Planned:
     """The loop program that a schedule gives for a kernel; the same steps give the same program."""
-    return Planned(schedule, finish_call(call, lower_call(call, schedule, target), name, dims))
+    return Planned(schedule, finish_call(call, lower_call(call, schedule, target), target, name, dims))
 
 
 def lower_call(call: Call, schedule: Schedule | None, target: Target) -> Function:
@@ -169,7 +169,9 @@ def lower_call(call: Call, schedule: Schedule | None, target: Target) -> Functio
     return lower(schedule, call.layouts)
 
 
-def finish_call(call: Call, lowered: Function, name: str, dims: Sequence[Symbol] = ()) -> Function:
+def finish_call(
+    call: Call, lowered: Function, target: Target, name: str, dims: Sequence[Symbol] = ()
+) -> Function:
     """A kernel's loop program as generators render it.
 
     Args:
@@ -181,7 +183,7 @@ def finish_call(call: Call, lowered: Function, name: str, dims: Sequence[Symbol]
             inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
             outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
         )
-    function = with_checks(finish(lowered), call.kernel)
+    function = with_checks(finish(lowered, target.rounds_bytes), call.kernel)
     used = used_dims(function)
     return replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used))
 

@@ -100,6 +100,11 @@ class Target:
         """Multiply-adds of vectors in a cycle."""
         return self.multiply_adds_per_cycle or (2.0 if self.fma else 1.0)
 
+    @property
+    def rounds_bytes(self) -> bool:
+        """Whether it has instructions that round vectors of floats to integers and saturate those to bytes."""
+        return self.llvm_triple.split("-")[0] in ("aarch64", "arm64") and self.dialect == "vector"
+
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""
         return max(1, self.vector_bits // dtype_bits)

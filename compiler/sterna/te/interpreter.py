@@ -384,9 +384,17 @@ def operation(expr: Expr, operands: list[Array]) -> Any:
         return np.where(*operands)
     if isinstance(expr, E.Cast):
         return cast(operands[0], expr.dtype)
+    if isinstance(expr, E.Nearest):
+        return _nearest(operands[0], expr)
     if isinstance(expr, E.Bitcast):
         return operands[0].view(dtypes.to_numpy(expr.dtype))
     raise internal_error(f"{type(expr).__name__} inside an expression")
+
+
+def _nearest(value: Array, expr: E.Nearest) -> Array:
+    low, high = dtypes.limits(expr.dtype)
+    clipped = np.clip(np.where(np.isnan(value), np.float32(low - expr.zero), value), low - expr.zero, high - expr.zero)
+    return (np.rint(clipped).astype(np.int32) + expr.zero).astype(dtypes.to_numpy(expr.dtype))
 
 
 def cast(value: Array, dtype: str) -> Array:

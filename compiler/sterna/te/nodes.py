@@ -41,6 +41,11 @@ COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")
 MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow")
 
 
+#: 1.5 * 2**23 (2**52): added to a float of size below 2**22 (2**51), it leaves the nearest integer (halves to even, as
+#: floats are rounded) in the low bits of the sum. And its bits, and the integers that they are.
+SHIFTS = {"float32": (12582912.0, 0x4B400000, "int32"), "float64": (6755399441055744.0, 0x4338000000000000, "int64")}
+
+
 #: What a node remembers of itself beside its fields.
 _REMEMBERED = ("_hash", "_below", "_loads")
 
@@ -277,6 +282,20 @@ class Bitcast(Expr):
     """The same bits read as another type of the same width."""
 
     a: Expr = None  # type: ignore[assignment]
+    OPERANDS = ("a",)
+    __hash__ = Expr.__hash__
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+
+@dataclass(frozen=True)
+class Nearest(Expr):
+    """The nearest integer to a float32, halves to even, plus `zero`, saturated to a type of few bits; NaN gives its
+    least."""
+
+    a: Expr = None  # type: ignore[assignment]
+    zero: int = 0
     OPERANDS = ("a",)
     __hash__ = Expr.__hash__
 

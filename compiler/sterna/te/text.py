@@ -60,6 +60,8 @@ def print_expr(e: E.Expr) -> str:
     if isinstance(e, E.Reduce):
         inner = ", ".join(print_expr(c) for c in e.children())
         return f"{e.combiner}({inner} over {', '.join(f'{a.name} < {a.extent}' for a in e.axes)})"
+    if isinstance(e, E.Nearest):
+        return f"nearest_{type_text(e.dtype, e.lanes)}({print_expr(e.a)}, {e.zero})"
     if (own := e.text(print_expr)) is not None:
         return own
     name = e.op if isinstance(e, E.Unary) else type(e).__name__.lower()

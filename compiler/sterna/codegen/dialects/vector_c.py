@@ -113,6 +113,11 @@ class VectorC(CFamily):
             return f"{self.helper(f'to_{short(dtype)}', source, lanes)}({a})"
         return self._convert(a, self.type(dtype, lanes))
 
+    def nearest(self, dtype: str, a: str, zero: int, lanes: int) -> str:
+        for needed, count in (("float32", lanes), (dtype, lanes)):
+            self.type(needed, count)
+        return f"{self.helper('nearest', dtype, lanes)}({a}, {zero})"
+
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
         return super().bitcast(source, dtype, a, 1) if lanes == 1 else f"({self.type(dtype, lanes)}){a}"
 

@@ -75,9 +75,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     nr = nv * lanes
     names = {a.name: o.name for a, o in zip(contraction.stage.axes, s.stages[out].tensor.axes, strict=True)}
     column_outer, column_inner = s.split(out, names[contraction.columns.name], nr)
-    column_vector, column_lane = s.split(
-        out, column_inner, lanes if intrinsic.rows == 1 else min(nr, context.target.lanes(32))
-    )
+    column_vector, column_lane = s.split(out, column_inner, _stored_lanes(s, out, intrinsic, nr, context))
     rows = [names[r.name] for r in contraction.rows]
     inner: list[str] = []
     if rows:
@@ -165,11 +163,22 @@ def _fewest_instructions(
                     if a and b and times and columns:
                         part = -(-a // high)
                         step = part * b * intrinsic.instructions + part * intrinsic.prepares + b * wide / 2 + 2
-                        cost += times * columns * (steps * step + 20 + 2 * part * b)
+                        stored = a * -(-b * intrinsic.lanes // 8)
+                        cost += times * columns * (steps * step + 20 + 16 * stored)
             if best is None or cost < best[0] * 0.999:
                 best = (cost, mr, nv)
     assert best is not None
     return best[1], best[2]
+
+
+def _stored_lanes(s: Schedule, out: str, intrinsic: Intrinsic, columns: int, context: Context) -> int:
+    """Lanes of the vectors of a panel of so many columns that the result is computed in: where instructions narrow two
+    vectors at once, bytes are computed in two."""
+    lanes, target = intrinsic.lanes, context.target
+    if intrinsic.rows > 1:
+        lanes = min(columns, target.lanes(32))
+    twice = target.rounds_bytes and dtypes.bits(s.stages[out].tensor.dtype) == 8
+    return 2 * target.lanes(32) if twice and columns % (2 * target.lanes(32)) == 0 else lanes
 
 
 def _by_lane(fit: _Fit, context: Context) -> int:
