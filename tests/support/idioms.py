@@ -77,6 +77,9 @@ def _operands(idiom: Idiom, count: int, seed: int) -> dict[str, np.ndarray]:
         return {n: random.integers(-(1 << 15), 1 << 15, count).astype(np.int32) for n in "ab"}
     if idiom.operation == "high_product":
         return {n: random.integers(1 - (1 << 31), 1 << 31, count).astype(np.int32) for n in "ab"}
+    if idiom.operation == "round_shift":
+        numbers = random.integers(-(1 << 30), 1 << 30, count).astype(np.int32)
+        return {"a": numbers, "b": random.integers(0, 31, count).astype(np.int32)}
     if dtypes.is_integer(idiom.dtype):
         low, high = dtypes.limits(idiom.dtype)
         return {"a": random.integers(low, high, count, dtype=idiom.dtype, endpoint=True)}

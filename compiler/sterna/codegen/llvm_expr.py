@@ -188,6 +188,10 @@ class Values:
             return self._shift(op, dtype, lanes, a, b)
         if op in ("div", "floor_div", "mod"):
             return self._divide(op, dtype, lanes, a, b)
+        if op == "round_shift":
+            found = self.idiom(op, dtype, lanes, a, b)
+            assert found is not None
+            return found
         if op == "high_product":
             return self.idiom(op, dtype, lanes, a, b) or self._high_product(lanes, a, b)
         if op == "short_product":

@@ -160,9 +160,15 @@ def _conversions() -> Iterable[Idiom]:
     )
 
 
+def _instruction(name: str, second: str) -> str:
+    """An instruction of 64-bit ARM on two vectors of int32, as an expression of C."""
+    text = f'__asm__("{name} %0.4s, %1.4s, %2.4s" : "=w"(done) : "w"($a), "w"({second}));'
+    return f"__extension__({{ $T done; {text} done; }})"
+
+
 def _products() -> Iterable[Idiom]:
     """Products of small integers as pairs of which the upper ones are multiplied by zero (x86's pmaddwd); rounding
-    doubling products of which the upper half is kept (NEON's sqrdmulh)."""
+    doubling products of which the upper half is kept, and shifts that round (NEON's sqrdmulh, srshl)."""
     for lanes, feature, c, llvm in (
         (4, "sse2", "128", "llvm.x86.sse2.pmadd.wd"),
         (8, "avx2", "256", "llvm.x86.avx2.pmadd.wd"),
@@ -182,8 +188,16 @@ def _products() -> Iterable[Idiom]:
             mask=0xFFFF,
         )  # fmt: skip
     yield Idiom(
+        "round_shift", "int32", 4, (("aarch64",),), parts=True,
+        c=_instruction("srshl", "-$b"),
+        llvm=(
+            "count = sub {T} zeroinitializer, {b}",
+            "r = call {T} @llvm.aarch64.neon.srshl.v4i32({T} {a}, {T} {count})",
+        ),
+    )  # fmt: skip
+    yield Idiom(
         "high_product", "int32", 4, (("aarch64",),), parts=True,
-        c="$a", c_before=('__asm__("sqrdmulh %0.4s, %1.4s, %2.4s" : "=w"($a) : "w"($a), "w"($b));',),
+        c=_instruction("sqrdmulh", "$b"),
         llvm=("r = call {T} @llvm.aarch64.neon.sqrdmulh.v4i32({T} {a}, {T} {b})",),
     )  # fmt: skip
 

@@ -52,7 +52,7 @@ def finish(function: P.Function, rounds: bool = False) -> P.Function:
     return verify_threads(verify(function))
 
 
-#: Lanes of the vectors that instructions round to bytes.
+#: Lanes of the vectors that instructions round.
 _ROUNDED = (4, 8, 16)
 
 
@@ -65,10 +65,10 @@ def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], rounds: bool) -> P.Stmt:
 
 
 def _arithmetic(value: Expr, rounds: bool) -> Expr:
-    """The value without elementary functions, quotients of vectors of integers, arithmetic in 16 bits and integers that
-    no instruction rounds to; most have none of them."""
+    """The value without elementary functions, quotients of vectors of integers, arithmetic in 16 bits and what no
+    instruction rounds; most have none of them."""
     nodes = walk(value)
-    if any(isinstance(node, Nearest) for node in nodes):
+    if any(_rounds(node) for node in nodes):
         value = rewrite(value, lambda node: _rounded(node, rounds))
         nodes = walk(value)
     if any(node.lanes > 1 and is_quotient(node) for node in nodes):
@@ -82,10 +82,15 @@ def _divided(node: Expr) -> Expr | None:
     return divide_by_floats(node) if node.lanes > 1 and isinstance(node, Binary) and is_quotient(node) else None
 
 
+def _rounds(node: Expr) -> bool:
+    return isinstance(node, Nearest) or (isinstance(node, Binary) and node.op == "round_shift")
+
+
 def _rounded(node: Expr, rounds: bool) -> Expr | None:
-    if not isinstance(node, Nearest):
+    """The arithmetic of what rounds; None for all else, and where an instruction does it."""
+    if not isinstance(node, (Nearest, Binary)) or not _rounds(node):
         return None
-    done = rounds and node.lanes in _ROUNDED and dtypes.bits(node.dtype) == 8
+    done = rounds and node.lanes in _ROUNDED and (isinstance(node, Binary) or dtypes.bits(node.dtype) == 8)
     return None if done else by_arithmetic(node)
 
 

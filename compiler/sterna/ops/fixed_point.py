@@ -101,11 +101,10 @@ def _multiply(applied: Application) -> Tensor:
         product, count = high_product(value, broadcast_at(multiplier, index)), broadcast_at(right, index)
         if applied["range"] == "any":
             return rounding_shift(product, count)
-        # Nothing leaves 32 bits, so that the half may be added before the shift.
-        half = shifted_left(E.const(1, "int32"), count - 1)
+        # Nothing leaves 32 bits, so that negative numbers may be made one less before the shift.
         if applied["range"] == "small":
-            half = half + E.binary("shift_right", product, 31)
-        return E.binary("shift_right", product + half, count)
+            product = product + E.binary("shift_right", product, 31)
+        return E.binary("round_shift", product, count)
 
     return compute(applied.name, applied.output.shape, body)
 

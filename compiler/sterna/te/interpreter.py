@@ -394,7 +394,8 @@ def operation(expr: Expr, operands: list[Array]) -> Any:
 def _nearest(value: Array, expr: E.Nearest) -> Array:
     low, high = dtypes.limits(expr.dtype)
     clipped = np.clip(np.where(np.isnan(value), np.float32(low - expr.zero), value), low - expr.zero, high - expr.zero)
-    return (np.rint(clipped).astype(np.int32) + expr.zero).astype(dtypes.to_numpy(expr.dtype))
+    result: Array = (np.rint(clipped).astype(np.int32) + expr.zero).astype(dtypes.to_numpy(expr.dtype))
+    return result
 
 
 def cast(value: Array, dtype: str) -> Array:
@@ -496,6 +497,7 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "shift_left": np.left_shift,
     "shift_right": np.right_shift,
     "short_product": np.multiply,
+    "round_shift": lambda a, b: ((a.astype(np.int64) + ((1 << b.astype(np.int64)) >> 1)) >> b).astype(np.int32),
     "high_product": lambda a, b: ((a.astype(np.int64) * b + (1 << 30)) >> 31).astype(np.int32),
 }
 _COMPARE: dict[str, Callable[..., Any]] = {

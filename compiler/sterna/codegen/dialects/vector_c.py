@@ -65,7 +65,7 @@ class VectorC(CFamily):
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
         if lanes == 1:
             return super().binary(op, dtype, a, b, 1)
-        if op in ("high_product", "short_product", "shift_left_any", "shift_right_any"):
+        if op in ("high_product", "round_shift", "short_product", "shift_left_any", "shift_right_any"):
             self.type(dtype, lanes)
             return f"{self.helper(op, dtype, lanes)}({a}, {b})"
         if op in ("mod", "floor_div") or (op == "div" and dtypes.is_integer(dtype)):

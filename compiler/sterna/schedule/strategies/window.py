@@ -49,6 +49,16 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     return _schedule(kernel, stage, context) if channel_steps(stage, context) else None
 
 
+def byte_lanes(stage: Tensor, kernel: Kernel, context: Context) -> int:
+    """Lanes of the vectors of a reduction. Where one instruction widens a register of bytes to two of 16 bits, and two
+    multiply those, sums of bytes are computed in two registers."""
+    lanes = context.lanes(kernel)
+    wide = 2 * lanes
+    reads = stage.reads()
+    bytes_only = all(dtypes.bits(load.dtype) == 8 for load in reads) and dtypes.bits(kernel.outputs[0].dtype) == 8
+    return wide if context.target.rounds_bytes and bytes_only and size(stage.axes[-1].extent) % wide == 0 else lanes
+
+
 def channel_steps(stage: Tensor, context: Context) -> bool:
     """Whether a reduction reads neighbouring channels (its last axis) where they are neighbours in memory, or nearly:
     lanes are picked from whole vectors then; or one for all of them."""
@@ -80,11 +90,12 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     r = stage.reduction
     assert r is not None
     axes = [a.name for a in s.stages[out].tensor.axes]
-    lanes = context.lanes(kernel)
+    lanes = byte_lanes(stage, kernel, context)
     window = product([a.extent for a in r.axes])
     vectors = -(-size(stage.axes[-1].extent) // lanes)
     along = stage.axes[-2] if len(stage.axes) > 1 else None
-    tile = _tile(size(along.extent), window, context.target.vector_registers) if along is not None else 1
+    registers = context.target.vector_registers * context.lanes(kernel) // lanes
+    tile = _tile(size(along.extent), window, registers) if along is not None else 1
     # Without a neighbouring output to share loads with, several vectors hide the latency of the sum.
     wide = 1 if tile > 1 else min(4, vectors)
     sums, summed = (1, "") if tile > 1 else partial_sums(r, context.target.vector_registers, WIDE)
