@@ -100,7 +100,7 @@ class Compiled:
         origin: None for a model that came from no file.
         math: what was measured where accuracy was traded for speed (`sterna.fast`).
         alternatives: the same model for more capable processors, best first, each with a graph of its own; what they
-            read lies in `params` (`bundle.alternatives`).
+            read lies in `params` (`sterna.alternatives`).
     """
 
     graph: Graph

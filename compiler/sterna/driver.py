@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sterna.advice import Advice, Option
-from sterna.bundle.alternatives import together
+from sterna.alternatives import together
 from sterna.codegen.ahead import Ahead
 from sterna.codegen.generators import check_generator
 from sterna.compiled import Compiled, Library, Origin
