@@ -11,8 +11,8 @@ from support.imports import imported, modules
 LAYERS = (
     "abi", "version", "escape", "names", "advice", "error_codes", "errors", "arguments", "private", "cache", "timing",
     "collector", "ir", "te", "intrinsics", "targets", "options", "schedule", "loops", "ops", "frontends", "passes",
-    "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives", "driver", "bundle",
-    "fast", "api", "debug", "package", "quantize", "web", "demo", "cli", "__init__", "__main__",
+    "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives", "driver",
+    "bundle", "fast", "api", "debug", "package", "quantize", "web", "demo", "cli", "__init__", "__main__",
 )  # fmt: skip
 
 
