@@ -21,7 +21,8 @@ from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context
-from sterna.schedule.strategies.contraction import propose, tile_shape
+from sterna.schedule.strategies.contraction import PAIRED, propose, tile_shape
+from sterna.schedule.strategies.recurrence import _tile as recurrent_tile
 from sterna.targets.description import load_target
 from sterna.te import expr as E
 from support.small_kernels import matmul, run
@@ -140,3 +141,23 @@ def test_tiles_by_lane_hold_the_left_operand_in_registers() -> None:
             mr, nv = tile_shape((rows,), vectors, 576, 32, 2.0, 2.0, 4, (64, 16), by_lane=True)
             assert mr * nv + mr + nv <= 32
     assert tile_shape((196,), 128, 512, 32, 2.0, 2.0, 4, (64, 128), by_lane=True) == (7, 3)
+
+
+@pytest.mark.parametrize(("depth", "part"), [(64, 4), (128, 8), (16, 8)])
+def test_steps_of_rows_that_share_pairs_of_loads_take_one_vector_of_each(depth: int, part: int) -> None:
+    """Three rows of 64 lie within the reach of a pair of loads, and seven do not; of 16, all do; of 128, two do."""
+    target = load_target("arm64")
+    schedule = propose(matmul(49, 96, depth, constant=True), Context(target))
+    assert schedule is not None
+    split = next(step for step in schedule.steps if step.primitive == "split" and step.arguments[0] == "k")
+    assert split.arguments[1] == part
+
+
+def test_the_state_of_a_recurrence_is_taken_by_lane() -> None:
+    """Of 4 gates, 4 vectors each: 64 vectors of weights are one step, as far as pairs of loads reach."""
+    assert recurrent_tile(1, 32, 4, 32, 2.0, 2.0, 32, 4) == (1, 4)
+    for rows in range(1, 9):
+        for gates in (1, 3, 4):
+            mr, nv = recurrent_tile(rows, 32, gates, 32, 2.0, 2.0, 32, 4)
+            assert mr * nv * gates + mr + 2 <= 32
+            assert nv * gates * 4 <= PAIRED
