@@ -61,3 +61,13 @@ def test_packed_matrices_and_several_rows_are_computed_in_tiles() -> None:
     for graph in (product((1, 64), (64, 4096), constant=True), product((5, 64), (64, 4096))):
         s = scheduled(graph, "x86-64-v3")
         assert "scratch" not in placed(s)
+
+
+def test_rows_that_overlap_are_no_matrix() -> None:
+    """A depthwise convolution in one dimension reads each element for several taps: these stay in registers."""
+    b = Builder()
+    x = input_value(b, np.zeros((1, 32, 400), np.float32))
+    w = b.constant(np.arange(32 * 9, dtype=np.float32).reshape(1, 9, 32))
+    y = b.add("conv_planes", x, w, strides=(1,), dilations=(1,), groups=32)
+    s = scheduled(Graph("windows", (x,), (y,), tuple(b.nodes)), "x86-64-v4")
+    assert "scratch" not in placed(s)

@@ -176,14 +176,15 @@ def conv(e: _Export, node: Node) -> None:
 def max_pool(e: _Export, node: Node) -> None:
     a = node.attributes
     settings = {"kernel_shape": a["kernel"], "strides": a["strides"], "dilations": a["dilations"]}
-    e.result(node, "MaxPool", [e.channels_first(node.operands[0])], first=True, **settings)
+    (x,) = node.operands
+    e.result(node, "MaxPool", [e.native(x) if a["planes"] else e.channels_first(x)], first=not a["planes"], **settings)
 
 
 def sum_pool(e: _Export, node: Node) -> None:
     """An average times the count."""
     (x,) = node.operands
     a = node.attributes
-    if a["to"] not in (None, x.dtype) or any(d != 1 for d in a["dilations"]):
+    if a["planes"] or a["to"] not in (None, x.dtype) or any(d != 1 for d in a["dilations"]):
         raise SternaError(Diagnostic("E0707", "this sum of windows cannot be written to ONNX", tuple(node.sources)))
     count = int(np.prod(a["kernel"]))
     settings = {"kernel_shape": a["kernel"], "strides": a["strides"]}

@@ -1,9 +1,9 @@
-"""Pooling, channels last, without padding: a `pad` with the neutral element comes before it."""
+"""Pooling, channels last or of planes, without padding: a `pad` with the neutral element comes before it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sterna.ir.graph import TensorType
@@ -22,8 +22,14 @@ def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     check_dtype(x.dtype, NUMBERS)
     spatial_rank(x, attributes, "kernel", "strides", "dilations")
     kernel = [Int({}, int(k)) for k in attributes["kernel"]]
-    sizes = windows(x.shape[1:-1], kernel, attributes["strides"], attributes["dilations"])
-    return TensorType(attributes.get("to") or x.dtype, (x.shape[0], *sizes, x.shape[-1]))
+    places = image(x.shape, attributes)
+    sizes = windows(x.shape[places], kernel, attributes["strides"], attributes["dilations"])
+    return TensorType(attributes.get("to") or x.dtype, (*x.shape[: places.start], *sizes, *x.shape[places.stop :]))
+
+
+def image(shape: Sequence[Int], attributes: Mapping[str, Any]) -> slice:
+    """Where the spatial dimensions stand: before the channels, or behind them where these are planes."""
+    return slice(2, len(shape)) if attributes.get("planes") else slice(1, len(shape) - 1)
 
 
 def _pool(combiner: str) -> Callable[[Application], Tensor]:
@@ -33,14 +39,15 @@ def _pool(combiner: str) -> Callable[[Application], Tensor]:
         kernel = [reduce_axis(f"k{name}", int(size)) for name, size in zip(names, applied["kernel"], strict=True)]
         varying = [axis for axis in kernel if axis.extent != 1]
 
-        def body(n: Int, *rest: Int) -> Expr:
-            *position, c = rest
-            steps = zip(position, kernel, applied["strides"], applied["dilations"], strict=True)
+        places = image(x.shape, applied.attributes)
+
+        def body(*index: Int) -> Expr:
+            steps = zip(index[places], kernel, applied["strides"], applied["dilations"], strict=True)
             source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
-            value = E.cast(at(x, (n, *source, c)), wide(applied.output.dtype))
+            value = E.cast(at(x, (*index[: places.start], *source, *index[places.stop :])), wide(applied.output.dtype))
             return reduce(combiner, value, *varying) if varying else value
 
-        axes = ["n", *names, "c"]
+        axes = ["n", "c", *names] if applied["planes"] else ["n", *names, "c"]
         if applied.output.dtype == wide(applied.output.dtype):
             return compute(applied.name, applied.output.shape, body, axes)
         stage = compute(applied.stage("wide"), applied.output.shape, body, axes)
@@ -76,10 +83,12 @@ def _index(applied: Application) -> Tensor:
 
 
 _ATTRIBUTES = (Attribute("kernel", "ints", "size of the window per spatial dimension"), STRIDES, DILATIONS)
+_PLANES = Attribute("planes", "bool", "whether channels come before the positions", False)
 _CASES = (
     case(("float32", (1, 8, 8, 5)), kernel=(2, 2), strides=(2, 2), dilations=(1, 1)),
     case(("float32", (2, 9, 7, 3)), kernel=(3, 2), strides=(1, 2), dilations=(2, 1)),
     case(("float32", (1, 12, 4)), kernel=(3,), strides=(3,), dilations=(1,)),
+    case(("float32", (2, 3, 8, 21)), kernel=(3, 2), strides=(2, 1), dilations=(1, 2), planes=True),
     case(("int8", (1, 6, 6, 2)), kernel=(3, 3), strides=(1, 1), dilations=(1, 1), low=-9, high=9),
 )
 
@@ -90,7 +99,7 @@ OPERATORS: tuple[Operator, ...] = (
         single(_type),
         _pool("max"),
         Fusion.REDUCTION,
-        _ATTRIBUTES,
+        (*_ATTRIBUTES, _PLANES),
         cases=_CASES,
     ),
     Operator(
@@ -118,7 +127,11 @@ OPERATORS: tuple[Operator, ...] = (
         single(_type),
         _pool("sum"),
         Fusion.REDUCTION,
-        (*_ATTRIBUTES, Attribute("to", "dtype", "the type that is summed in, where it is not the operand's", None)),
+        (
+            *_ATTRIBUTES,
+            _PLANES,
+            Attribute("to", "dtype", "the type that is summed in, where it is not the operand's", None),
+        ),
         cases=(
             *_CASES,
             case(

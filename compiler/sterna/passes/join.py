@@ -13,6 +13,7 @@ from sterna.passes.attention import find_attention
 from sterna.passes.context import PassContext
 from sterna.passes.fuse import Group
 from sterna.passes.padded import find_padded
+from sterna.passes.padded_windows import find_padded_windows
 from sterna.passes.partition import Partition
 from sterna.passes.separable import find_separable
 from sterna.passes.stages import Grouped
@@ -20,8 +21,14 @@ from sterna.targets.target import Target
 
 Chains = tuple[tuple[Node, ...], ...]
 
-#: What finds the nodes of kernels, in order and disjoint, in one graph; those of its regions are asked for apart.
-RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (find_separable, find_attention, find_padded)
+#: What finds the nodes of kernels, in order and disjoint, in one graph; those of its regions are asked for apart. What
+#: one has found is left alone by those after it.
+RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (
+    find_separable,
+    find_attention,
+    find_padded,
+    find_padded_windows,
+)
 
 
 def join(grouped: Grouped, context: PassContext) -> Grouped:
@@ -30,7 +37,10 @@ def join(grouped: Grouped, context: PassContext) -> Grouped:
     computed: set[Node] = set()
     for graph, apart in grouped.groups.items():
         partition = Partition(graph, grouped.views, apart)
-        chains = tuple(chain for find in RECOGNIZERS for chain in find(partition, context.target))
+        chains: Chains = ()
+        for find in RECOGNIZERS:
+            taken = {node for chain in chains for node in chain}
+            chains += tuple(chain for chain in find(partition, context.target) if taken.isdisjoint(chain))
         groups[graph] = partition.joined(chains) if chains else apart
         computed |= {node for chain in chains for node in chain if node in grouped.views.written}
     views = grouped.views.computing(computed) if computed else grouped.views

@@ -241,17 +241,14 @@ class LayoutRewriting:
         return self.emit(node, [base], order, **moved)
 
     def pool(self, node: Node) -> bool:
-        """Pooling where the image lies, channels first: each of its planes is an image of one channel."""
+        """Pooling where the image lies, channels first."""
         base, order = self.hold(node.operands[0])
         if not self.on_planes(node, (base, order)):
             return False
-        batch, channels, *sizes = base.shape
-        planes = self.builder.reshape(base, (batch * channels, *sizes, ONE))
-        pooled = self.builder.add(node.op, planes, sources=node.sources, name=node.name, **node.attributes)
-        shape = (batch, channels, *pooled.shape[1:-1])
         name = self.builder.name(f"{node.output.name}.channels_first")
-        whole = self.builder.add("reshape", pooled, shape=shape, sources=node.sources, result=name)
-        self.held[node.output] = (whole, order)
+        settings = {**node.attributes, "planes": True}
+        pooled = self.builder.add(node.op, base, sources=node.sources, name=node.name, result=name, **settings)
+        self.held[node.output] = (pooled, order)
         return True
 
     def on_planes(self, node: Node, x: Held) -> bool:
@@ -259,7 +256,12 @@ class LayoutRewriting:
         does, rows are long enough for vectors, and neighbouring outputs read neighbouring elements."""
         base, order = x
         rank = len(order)
-        if node.op not in _POOLS or order != channels_first(rank) or moves_nothing(order, base):
+        if (
+            node.op not in _POOLS
+            or node.attributes["planes"]
+            or order != channels_first(rank)
+            or moves_nothing(order, base)
+        ):
             return False
         if node.attributes["strides"][-1] > NEAR or not base.type.is_static or int(node.output.shape[-2]) < _LONG:
             return False

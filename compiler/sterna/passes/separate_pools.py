@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from sterna.ir.graph import Graph, Node
+from sterna.ops.pooling import image
 from sterna.passes.rewriting import Rewriting
 
 #: Comparisons that writing and reading an element of the tensor in between take the time of.
@@ -40,7 +41,8 @@ def separate_pools(graph: Graph) -> Graph:
 
 def _along(node: Node, axis: int) -> dict[str, Any]:
     """The window's attributes along one spatial axis; those of a window of one element along the others."""
-    return {name: tuple(n if i == axis else 1 for i, n in enumerate(node.attributes[name])) for name in _ATTRIBUTES}
+    along = {name: tuple(n if i == axis else 1 for i, n in enumerate(node.attributes[name])) for name in _ATTRIBUTES}
+    return {**node.attributes, **along}
 
 
 def _pays(node: Node) -> bool:
@@ -53,11 +55,13 @@ def _pays(node: Node) -> bool:
         s > 1 for k, s in zip(kernel, node.attributes["strides"], strict=True) if k == 1
     ):
         return False
-    sizes = [int(size) for size in node.operands[0].shape[1:-1]]
-    whole = prod(kernel) * prod(int(size) for size in node.output.shape[1:-1])
+    places = image(node.output.shape, node.attributes)
+    sizes = [int(size) for size in node.operands[0].shape[places]]
+    results = [int(size) for size in node.output.shape[places]]
+    whole = prod(kernel) * prod(results)
     parts = 0
     axes = [axis for axis, size in enumerate(kernel) if size > 1]
     for axis in axes:
-        sizes[axis] = int(node.output.shape[1 + axis])
+        sizes[axis] = results[axis]
         parts += prod(sizes) * (kernel[axis] + (BETWEEN if axis != axes[-1] else 0))
     return bool(parts <= MOST_LEFT * whole)

@@ -52,8 +52,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
 
 
 def _streams(kernel: Kernel, contraction: Contraction, context: Context) -> bool:
-    """Whether every row has a computed matrix of its own, along whose rows vectors lie."""
-    right = contraction.right
+    """Whether every row has a computed matrix of its own, along whose rows vectors lie; a window's rows overlap."""
+    right, own = contraction.right, {contraction.columns, *contraction.inner}
+    if any(len(own.intersection(index.symbols())) > 1 for index in right.indices):
+        return False
     batch = all(any(row in index.symbols() for index in right.indices) for row in contraction.rows)
     known = all(a.extent.is_const for a in contraction.stage.all_axes)
     floats = contraction.stage.dtype == "float32" and not contraction.picked and context.lanes(kernel) > 1
