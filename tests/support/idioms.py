@@ -57,6 +57,8 @@ def _element(idiom: Idiom, tensors: list[Tensor], i: Int) -> E.Expr:
     if idiom.operation == "fma":
         a, b, c = operands
         return E.fma(a, b, c)
+    if idiom.operation == "nearest":
+        return E.Nearest(idiom.dtype, a=operands[0], zero=5 if idiom.lanes == 8 else -7 if idiom.dtype == "int8" else 0)
     if idiom.operation in E.UNARY:
         return E.unary(idiom.operation, operands[0])
     if idiom.operation in E.BINARY:
@@ -77,6 +79,9 @@ def _operands(idiom: Idiom, count: int, seed: int) -> dict[str, np.ndarray]:
         return {n: random.integers(-(1 << 15), 1 << 15, count).astype(np.int32) for n in "ab"}
     if idiom.operation == "high_product":
         return {n: random.integers(1 - (1 << 31), 1 << 31, count).astype(np.int32) for n in "ab"}
+    if idiom.operation == "nearest":
+        near = random.integers(-600, 600, count).astype(np.float32) / 2
+        return {"a": np.where(random.random(count) < 0.2, random.choice(SPECIAL, count), near).astype(np.float32)}
     if idiom.operation == "round_shift":
         numbers = random.integers(-(1 << 30), 1 << 30, count).astype(np.int32)
         return {"a": numbers, "b": random.integers(0, 31, count).astype(np.int32)}

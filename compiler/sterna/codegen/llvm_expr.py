@@ -323,28 +323,11 @@ class Values:
         return self.op(f"{word} {k} {a} to {new}")
 
     def nearest(self, dtype: str, lanes: int, a: str, zero: int) -> str:
-        """The nearest bytes to a vector of float32 on 64-bit ARM: rounded, then saturated step by step."""
-        source, wide, short = kind("float32", 4), kind("int32", 4), kind("int16", 4)
-        low, signed = dtypes.limits(dtype)[0], dtypes.is_signed(dtype)
-        least, halves = constant(float(low - zero), "float32", 4), []
-        for first in range(0, lanes, 4):
-            part = a
-            if lanes > 4:
-                part = self.shuffle("float", lanes, a, "poison", list(range(first, first + 4)))
-            part = self.call("llvm.aarch64.neon.fmaxnm.v4f32", source, (source, part), (source, least))
-            whole = self.call("llvm.aarch64.neon.fcvtns.v4i32.v4f32", wide, (source, part))
-            halves.append(self.call("llvm.aarch64.neon.sqxtn.v4i16", short, (wide, whole)))
-        bytes_ = []
-        for n in range(0, len(halves), 2):
-            # Four numbers take the upper half of the vector along.
-            both = self.shuffle("i16", 4, halves[n], halves[min(n + 1, len(halves) - 1)], list(range(8)))
-            if zero:
-                both = self.intrinsic("sadd.sat", "int16", 8, both, constant(zero, "int16", 8))
-            narrow = "llvm.aarch64.neon.sqxtn.v8i8" if signed else "llvm.aarch64.neon.sqxtun.v8i8"
-            bytes_.append(self.call(narrow, kind(dtype, 8), (kind("int16", 8), both)))
-        if lanes == 16:
-            return self.shuffle("i8", 8, bytes_[0], bytes_[1], list(range(16)))
-        return bytes_[0] if lanes == 8 else self.shuffle("i8", 8, bytes_[0], "poison", list(range(4)))
+        """The nearest bytes to a vector of float32, which targets that round them have an idiom for."""
+        least = constant(float(dtypes.limits(dtype)[0] - zero), "float32", 4)
+        found = self.idiom("nearest", dtype, lanes, a, least, constant(zero, "int16", 8))
+        assert found is not None
+        return found
 
     def _to_integer(self, source: str, dtype: str, lanes: int, a: str) -> str:
         k, bits = kind(source, lanes), dtypes.bits(dtype)

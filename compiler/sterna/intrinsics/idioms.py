@@ -22,9 +22,10 @@ class Idiom:
 
     Args:
         operation: of `te.expr.UNARY` or `BINARY`; "fma"; "to_int32" and the like, conversions of a float that clamp;
-            "widen" and "narrow", between a float of 16 bits and float32; "load_part", the first $b elements of a vector
-            at the address $a, and zeros.
-        dtype: of the operands; of "narrow", of the result.
+            "widen" and "narrow", between a float of 16 bits and float32; "nearest", `te.expr.Nearest`, of a vector $a of
+            float32 and the zero point $b (in LLVM the least float, four times, and c, the zero point, eight times);
+            "load_part", the first $b elements of a vector at the address $a, and zeros.
+        dtype: of the operands; of "narrow" and "nearest", of the result.
         lanes: how many elements it takes, 0 for any number.
         parts: whether vectors of twice as many lanes, four times and so on are done in parts.
         needs: features, by the names of `targets.features`; each member is enough.
@@ -202,6 +203,63 @@ def _products() -> Iterable[Idiom]:
     )  # fmt: skip
 
 
+def _nearest() -> Iterable[Idiom]:
+    """The nearest bytes to floats on 64-bit ARM: rounded, halves to even (fcvtns), then saturated to 16 bits, the zero
+    point added there, and saturated to 8. A NaN is made the least number first (fmaxnm)."""
+
+    def listed(numbers: Iterable[int]) -> str:
+        return ", ".join(map(str, numbers))
+
+    def order(numbers: Iterable[int]) -> str:
+        return ", ".join(f"i32 {k}" for k in numbers)
+
+    vectors = (
+        *(("bytes", "int8_t", 16), ("byte_half", "int8_t", 8), ("floats", "float", 16)),
+        *(("words", "int32_t", 16), ("shorts", "int16_t", 16), ("short_half", "int16_t", 8)),
+    )
+    types = [f"typedef {element} {name} __attribute__((vector_size({size})));" for name, element, size in vectors]
+    for dtype, c_narrow, code, narrow in (("int8", "vqmovn_v", 0, "sqxtn"), ("uint8", "vqmovun_v", 16, "sqxtun")):
+        for lanes in (4, 8, 16):
+            quarters, halves = range(lanes // 4), range((lanes + 4) // 8)
+            low, last = (-128 if dtype == "int8" else 0), len(halves) - 1
+            c, llvm = [], []
+            for n in quarters:
+                lane = range(4 * n, 4 * n + 4)
+                number = f"(bytes)__builtin_neon_vmaxnmq_v((bytes)f{n}, (bytes)least, 41)"
+                c += [
+                    f"const floats f{n} = __builtin_shufflevector($a, $a, {listed(lane)});",
+                    f"const words i{n} = (words)__builtin_neon_vcvtnq_s32_v({number}, 34);",
+                    f"const short_half h{n} = (short_half)__builtin_neon_vqmovn_v((bytes)i{n}, 1);",
+                ]
+                vector = f"<{lanes} x float>"
+                llvm += [
+                    f"f{n} = shufflevector {vector} {{a}}, {vector} poison, <4 x i32> <{order(lane)}>",
+                    f"m{n} = call <4 x float> @llvm.aarch64.neon.fmaxnm.v4f32(<4 x float> {{f{n}}}, <4 x float> {{b}})",
+                    f"i{n} = call <4 x i32> @llvm.aarch64.neon.fcvtns.v4i32.v4f32(<4 x float> {{m{n}}})",
+                    f"h{n} = call <4 x i16> @llvm.aarch64.neon.sqxtn.v4i16(<4 x i32> {{i{n}}})",
+                ]
+            for n in halves:
+                # Of four numbers the upper half of a vector is the lower one again.
+                first, second = 2 * n, min(2 * n + 1, len(quarters) - 1)
+                both = f"(shorts)__builtin_shufflevector(h{first}, h{second}, {listed(range(8))})"
+                c += [
+                    f"const shorts w{n} = __builtin_elementwise_add_sat({both}, (shorts){{0}} + (int16_t)$b);",
+                    f"const byte_half p{n} = (byte_half)__builtin_neon_{c_narrow}((bytes)w{n}, {code});",
+                ]
+                llvm += [
+                    f"j{n} = shufflevector <4 x i16> {{h{first}}}, <4 x i16> {{h{second}}}, <8 x i32> <{order(range(8))}>",
+                    f"w{n} = call <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16> {{j{n}}}, <8 x i16> {{c}})",
+                    f"p{n} = call <8 x i8> @llvm.aarch64.neon.{narrow}.v8i8(<8 x i16> {{w{n}}})",
+                ]
+            joined = order(range(lanes))
+            llvm.append(f"r = shufflevector <8 x i8> {{p0}}, <8 x i8> {{p{last}}}, <{lanes} x i32> <{joined}>")
+            least = f"const floats least = (floats){{0}} + (float)({low} - $b);"
+            yield Idiom(
+                "nearest", dtype, lanes, (("aarch64",),), c_when="defined(__clang__)", c_before=(*types, least, *c),
+                c=f"($T)__builtin_shufflevector(p0, p{last}, {listed(range(lanes))})", llvm=tuple(llvm),
+            )  # fmt: skip
+
+
 def _sign_flips() -> Iterable[Idiom]:
     """A sign bit flipped in a register. Compilers that know the mask apply it to a number before it is repeated: three
     instructions for what a load with a mask of its own does in one, so that the mask is hidden from them."""
@@ -233,7 +291,7 @@ def _partial_loads() -> Iterable[Idiom]:
 
 
 IDIOMS: tuple[Idiom, ...] = (
-    *_fused(), *_extrema(), *_conversions(), *_products(), *_sign_flips(), *_partial_loads(),
+    *_fused(), *_extrema(), *_conversions(), *_products(), *_nearest(), *_sign_flips(), *_partial_loads(),
 )  # fmt: skip
 #: Where a part of a vector is loaded or stored by one instruction with a mask: least bits of an element, and the
 #: features of which each member is enough.
