@@ -59,6 +59,11 @@ def comment(text: str) -> str:
     return f"{text} " if text.endswith(("/", "*", "\\", "?")) else text
 
 
+def java_comment(text: str) -> str:
+    """For a comment of Java, where `\\u` begins a character even there."""
+    return re.sub("[<>&@{}]", "?", comment(text.replace("\\", "?")))
+
+
 def _spelled(found: re.Match[str]) -> str:
     code = ord(found[0])
     if found[0] in _SHORT:

@@ -36,12 +36,13 @@ _HOSTS = {
     "aarch64": ("-target", "aarch64-linux-musl"),
     "armv7": ("-target", "arm-linux-musleabihf", "-mcpu=generic+v7a+neon+vfp4"),
     "armv6": ("-target", "arm-linux-musleabihf", "-mcpu=arm1176jzf_s"),
+    "i686": ("-target", "x86-linux-musl"),
 }
 
 
 @lru_cache
 def arm_host(architecture: str, directory: Path) -> Path:
-    """sterna_run with the C runtime as a static program for ARM that can still open kernel libraries."""
+    """sterna_run with the C runtime as a static program for ARM or x86 that can still open kernel libraries."""
     program = directory / f"sterna_run_{architecture}"
     sources = [RUNTIME / "tools" / "sterna_run.c", *sorted((RUNTIME / "src").glob("*.c")), RUNTIME / "port" / "posix.c"]
     flags = ["-std=c99", "-O2", "-fno-sanitize=all", f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'src'}"]

@@ -19,6 +19,16 @@
 #define TYPE(info) ELF32_R_TYPE(info)
 #endif
 
+#if defined(__x86_64__)
+#define RELATIVE R_X86_64_RELATIVE
+#elif defined(__i386__)
+#define RELATIVE R_386_RELATIVE
+#elif UINTPTR_MAX > 0xffffffffu
+#define RELATIVE R_AARCH64_RELATIVE
+#else
+#define RELATIVE R_ARM_RELATIVE
+#endif
+
 enum { PAGE = 65536 };
 static const char *reason;
 
@@ -57,12 +67,12 @@ void *dlopen(const char *path, int mode) {
   }
 #if UINTPTR_MAX > 0xffffffffu
   for (const Elf64_Rela *r = (const Elf64_Rela *)(base + table); bytes >= sizeof *r; r++, bytes -= sizeof *r) {
-    if (TYPE(r->r_info) != R_AARCH64_RELATIVE) return NULL;
+    if (TYPE(r->r_info) != RELATIVE) return NULL;
     *(uint64_t *)(base + r->r_offset) = (uint64_t)(base + r->r_addend);
   }
 #else
   for (const Elf32_Rel *r = (const Elf32_Rel *)(base + table); bytes >= sizeof *r; r++, bytes -= sizeof *r) {
-    if (TYPE(r->r_info) != R_ARM_RELATIVE) return NULL;
+    if (TYPE(r->r_info) != RELATIVE) return NULL;
     *(uint32_t *)(base + r->r_offset) += (uint32_t)base;
   }
 #endif

@@ -2,34 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from sterna.cli.options import json_option
+from sterna.cli import options
+from sterna.cli.asked import takes_options
 from sterna.cli.output import console, print_json, size
+from sterna.codegen.generators import DEFAULT, GENERATORS
+from sterna.errors import error
 from sterna.escape import rich as escape
+from sterna.options import Options
 from sterna.package.npm import npm_package
+
+_THEN = {
+    "npm": "`npm publish` in it makes it public",
+    "android": "a Maven repository; docs/android.md says how an app uses it",
+}
 
 
 @click.command("package")
-@click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--for", "ecosystem", type=click.Choice(["npm"]), required=True, help="What kind of package.")
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="DIRECTORY",
-              help="Folder for the package. Default: the bundle's name with `-npm` added.")  # fmt: skip
+@click.argument("bundle", type=click.Path(path_type=Path), metavar="BUNDLE|MODEL")
+@click.option("--for", "ecosystem", type=click.Choice(list(_THEN)), required=True, help="What kind of package.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Folder for the package. Default: the bundle's or model's name with the kind added.",
+)
 @click.option("--name", help="The package's name. Default: the model's.")
 @click.option("--package-version", "version", default="1.0.0", show_default=True, metavar="VERSION")
-@json_option
-def command(bundle: Path, ecosystem: str, output: Path | None, name: str | None, version: str, as_json: bool) -> None:
-    """Turn BUNDLE into a package of its own, ready to publish.
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    type=options.shape,
+    metavar="NAME=SIZES",
+    help="android: sizes of an input that the model leaves open, as `compile` takes them.",
+)
+@click.option(
+    "--dim",
+    "dims",
+    multiple=True,
+    type=options.dim,
+    metavar="NAME=SIZE",
+    help="android: size of a named dimension, or NAME=LEAST..GREATEST.",
+)
+@click.option(
+    "--generator",
+    "-g",
+    type=click.Choice(list(GENERATORS)),
+    default=DEFAULT,
+    show_default=True,
+    help="android: how kernels are made.",
+)
+@options.json_option
+@takes_options
+def command(
+    make_options: Callable[[], Options],
+    bundle: Path,
+    ecosystem: str,
+    output: Path | None,
+    name: str | None,
+    version: str,
+    as_json: bool,
+) -> None:
+    """Turn BUNDLE, or for Android a MODEL, into a package of its own, ready to publish.
 
     An npm package contains the bundle, the JavaScript runtime, and a wrapper with types from the signature. It has
     no dependencies and runs nothing when it is installed.
+
+    For Android the model is compiled for four ABIs. What is written is a Maven repository: a library (.aar) with a
+    class of the model's signature, kernels and one set of weights, and one with the runtime, which all models of an
+    app share.
     """
+    asked = make_options()
     named = bundle if bundle.name not in ("", "..") else bundle.resolve()
-    place = npm_package(bundle, output or named.parent / f"{named.name}-{ecosystem}", name, version)
-    total = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
-    if as_json:
-        print_json({"directory": str(place), "for": ecosystem, "bytes": total})
+    place = output or named.parent / f"{named.stem if ecosystem == 'android' else named.name}-{ecosystem}"
+    if ecosystem == "npm":
+        if asked.shapes or asked.dims:
+            fix = "give it to `sterna compile`"
+            raise error("E0203", "an npm package is made of a bundle: --shape and --dim are for the compiler", fix=fix)
+        written = npm_package(bundle, place, name, version)
     else:
-        console().print(f"{escape(str(place))}: {size(total)}; `npm publish` in it makes it public")
+        from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
+
+        written = android_package(bundle, asked, place, name, version)
+    total = sum(path.stat().st_size for path in written.rglob("*") if path.is_file())
+    if as_json:
+        print_json({"directory": str(written), "for": ecosystem, "bytes": total})
+    else:
+        console().print(f"{escape(str(written))}: {size(total)}; {_THEN[ecosystem]}")

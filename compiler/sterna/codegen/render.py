@@ -10,7 +10,7 @@ import jinja2
 
 from sterna import abi
 from sterna.abi import records
-from sterna.escape import comment, javascript
+from sterna.escape import comment, java_comment, javascript
 
 
 def resource(name: str) -> Path:
@@ -30,7 +30,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # every language has an escaper of its own
     )
-    environment.filters.update(comment=comment, javascript=javascript)
+    environment.filters.update(comment=comment, java_comment=java_comment, javascript=javascript)
     environment.globals.update(abi=abi, records=records)
     return environment
 

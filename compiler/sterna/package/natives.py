@@ -13,10 +13,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from sterna import cache as caching
+from sterna.cache import Cache, cache_directory
 from sterna.codegen.render import resource
 from sterna.errors import error
 from sterna.runtime.recipe import FLAGS, SOURCES
-from sterna.toolchain.compilers import run
+from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.zig import zig
 
 NAME = "sterna_jni"
@@ -74,17 +76,36 @@ def java_home() -> Path:
 
 
 def build(platform: Platform, place: Path) -> Path:
-    """Builds the library into a folder; the same sources give the same bytes.
+    """Builds the library into a folder; the same sources give the same bytes, and are compiled once.
 
     Raises:
         SternaError: E0402 no JDK or no zig; E0403 the sources do not compile.
     """
+
+    def make() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="sterna-jni-") as temporary:
+            scratch = Path(temporary)
+            output = scratch / platform.file
+            (scratch / "exports.map").write_text("{ global: JNI_OnLoad; local: *; };\n")
+            if platform.android:
+                _make_stubs(platform, scratch)
+            run(_command(platform, output, scratch), scratch, f"the Java runtime's library for {platform.name}")
+            return output.read_bytes()
+
+    parts = [path.read_bytes() for path in _read()]
+    key = caching.key("jni", compiler_version(zig()[0]), repr((platform, _command(platform, Path(), Path()))), *parts)
     place.mkdir(parents=True, exist_ok=True)
-    output = place.resolve() / platform.file
-    with tempfile.TemporaryDirectory(prefix="sterna-jni-") as temporary:
-        scratch = Path(temporary)
-        run(_command(platform, output, scratch), scratch, f"the Java runtime's library for {platform.name}")
+    output = place / platform.file
+    output.write_bytes(Cache("libraries", cache_directory()).get_or_make(key, make))
     return output
+
+
+def _read() -> list[Path]:
+    """Every file that is compiled, or that such a file includes."""
+    java, native = resource("runtime_android"), resource("runtime_c")
+    folders = (java / "jni", java / "bionic", native / "include", native / "src", native / "port")
+    ours = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in (".c", ".h", ".txt")]
+    return [*ours, java_home() / "include" / "jni.h"]
 
 
 def _command(platform: Platform, output: Path, scratch: Path) -> list[str]:
@@ -93,7 +114,6 @@ def _command(platform: Platform, output: Path, scratch: Path) -> list[str]:
     machine = next(folder for folder in sorted(headers.iterdir()) if (folder / "jni_md.h").is_file())
     sources = [*(native / "src" / f"{name}.c" for name in SOURCES), native / "port" / "posix.c"]
     script = scratch / "exports.map"
-    script.write_text("{ global: JNI_OnLoad; local: *; };\n")
     command = zig("cc", *flags, "-target", platform.triple, *platform.flags, "-shared", "-fPIC")
     command += ["-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fomit-frame-pointer"]
     command += [f"-I{native / 'include'}", f"-I{headers}", f"-I{machine}"]
@@ -104,7 +124,7 @@ def _command(platform: Platform, output: Path, scratch: Path) -> list[str]:
     command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", f"-Wl,-soname,{platform.file}"]
     command += [f"-Wl,--version-script,{script}", "-Wl,--build-id=none"]
     if platform.android:
-        command += [str(stub) for stub in _stubs(platform, scratch)]
+        command += [str(scratch / library) for library in functions()]
     else:
         command += ["-lpthread", "-ldl"]
     return [*command, "-s", "-o", str(output)]
@@ -120,19 +140,14 @@ def functions() -> dict[str, list[str]]:
     return found
 
 
-def _stubs(platform: Platform, scratch: Path) -> list[Path]:
+def _make_stubs(platform: Platform, scratch: Path) -> None:
     """Empty libraries with the names of Android's, to link against."""
-    made = []
     for library, names in functions().items():
         source = scratch / f"{library}.c"
         source.write_text("".join(f"void {name}(void) {{}}\n" for name in names))
-        made.append(scratch / library)
-        command = zig(
-            "cc", "-target", platform.triple, *platform.flags, "-ffreestanding", "-nostdlib", "-fno-builtin", "-w"
-        )
-        command += ["-shared", "-fPIC", f"-Wl,-soname,{library}", str(source), "-o", str(made[-1])]
+        command = zig("cc", "-target", platform.triple, *platform.flags, "-ffreestanding", "-nostdlib", "-fno-builtin")
+        command += ["-w", "-shared", "-fPIC", f"-Wl,-soname,{library}", str(source), "-o", str(scratch / library)]
         run(command, scratch, f"a stand-in for {library}")
-    return made
 
 
 def main(arguments: list[str]) -> None:

@@ -45,7 +45,7 @@ public final class Assets {
     String place = FOLDER + model + "/";
     ByteBuffer graph = read(assets, place + "graph-" + Natives.abi() + ".json");
     ByteBuffer strings = Strings.in(Json.object("graph.json", graph)) ? read(assets, place + Strings.FILE) : null;
-    return Model.load(graph, mapped(assets, place + "params.bin"), strings, "lib" + model + ".so", options);
+    return Model.load(graph, mapped(assets, place + "params.bin.jet"), strings, "lib" + model + ".so", options);
   }
 
   private static ByteBuffer read(AssetManager assets, String file) throws IOException {

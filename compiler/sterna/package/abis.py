@@ -1,0 +1,47 @@
+"""The machines of Android: four ABIs, one schedule.
+
+All libraries of a model run the same loop programs, so that one set of weights and one plan of memory serve them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
+
+PAGE = 16384
+"""Bytes of a page on newer Android phones, a multiple of that of older ones."""
+
+
+@dataclass(frozen=True)
+class Abi:
+    """An ABI by Android's name, and what kernels are generated for it."""
+
+    name: str
+    target: Target
+
+
+def abis() -> tuple[Abi, ...]:
+    """All of them. The first one's schedules are everybody's: nearly every phone has it."""
+    arm64, armv7, x86 = load_target("arm64"), load_target("armv7"), load_target("x86-64-v2")
+    # The ABI promises neither fused multiply-adds on ARM nor anything after SSSE3 on x86.
+    softfp = replace(
+        armv7, triple="arm-linux-androideabi", llvm_triple="armv7-unknown-linux-gnueabi", fma=False,
+        cpu="generic+v7a+neon-soft_float", llvm_features=("+v7", "+neon"), cpu_features=("neon",),
+        c_flags=(*armv7.c_flags, "-mfloat-abi=softfp"),
+    )  # fmt: skip
+    narrow = replace(
+        x86, triple="x86-linux-gnu.2.17", llvm_triple="i686-unknown-linux-gnu", cpu="i686+ssse3", llvm_cpu="i686",
+        llvm_features=("+sse2", "+ssse3"), cpu_features=("ssse3",), pointer_bits=32, vector_registers=8,
+        run_time_functions=True,
+    )  # fmt: skip
+    rows = {"arm64-v8a": arm64, "armeabi-v7a": softfp, "x86_64": x86, "x86": narrow}
+    return tuple(Abi(name, _paged(name, target)) for name, target in rows.items())
+
+
+def _paged(abi: str, target: Target) -> Target:
+    flags = (*target.link_flags, f"-Wl,-z,max-page-size={PAGE}")
+    return replace(
+        target, name=f"android-{abi}", description=f"Android, {abi}", link_flags=flags, runs_on="", variants=()
+    )

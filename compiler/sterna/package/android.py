@@ -1,0 +1,280 @@
+"""A model as a library for Android: a Maven repository with an .aar of the model and one of the runtime.
+
+All models of an app share the runtime.
+An .aar of a model holds kernels for four ABIs, one set of weights, and a class with the names of its signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sterna.advice import Advice, Option
+from sterna.api import compile_with
+from sterna.bundle.graph_json import graph_json
+from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.writer import strings_json
+from sterna.codegen.render import render_template
+from sterna.compiled import Compiled
+from sterna.errors import error
+from sterna.ir import dtypes
+from sterna.names import model_name
+from sterna.options import Options
+from sterna.package import java, natives
+from sterna.package.abis import Abi, abis
+from sterna.runtime.strings import FILE as STRINGS
+from sterna.version import __version__
+
+RUNTIME = "sterna-runtime-android"
+GROUP = "dev.sterna"
+MODELS = "dev.sterna.models"
+#: The extension is one of those that Android's packager stores: else the weights could not be mapped.
+PARAMS = "params.bin.jet"
+
+#: Libraries of Android's, and ours: a model's may not take their place.
+_TAKEN = frozenset(
+    ("c", "m", "dl", "z", "log", "android", "aaudio", "amidi", "camera2ndk", "EGL", "GLESv1_CM", "GLESv2", "GLESv3",
+     "jnigraphics", "mediandk", "nativewindow", "neuralnetworks", "OpenMAXAL", "OpenSLES", "sync", "vulkan",
+     "sterna_jni")
+)  # fmt: skip
+_NAME = re.compile(r"[a-z][a-z0-9._-]{0,99}")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?", re.ASCII)
+_VIEWS = {
+    "float32": ("floats", "FloatBuffer"), "float64": ("doubles", "DoubleBuffer"),
+    "int32": ("ints", "IntBuffer"), "uint32": ("ints", "IntBuffer"),
+    "int64": ("longs", "LongBuffer"), "uint64": ("longs", "LongBuffer"),
+    "int16": ("shorts", "ShortBuffer"), "uint16": ("shorts", "ShortBuffer"),
+    "float16": ("shorts", "ShortBuffer"), "bfloat16": ("shorts", "ShortBuffer"),
+    dtypes.STRING: ("", ""),
+}  # fmt: skip
+_SCORES = ("float32", "float64", "int8", "int16", "int32", "int64")
+
+
+@dataclass(frozen=True)
+class Image:
+    """An input that takes a picture; `last`: colours vary fastest. Without a mean the elements are the bytes."""
+
+    width: int
+    height: int
+    last: bool
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output as the template of the class names it; `scores`: its elements are one row of numbers."""
+
+    side: str
+    number: int
+    name: str
+    method: str
+    dtype: str
+    dims: tuple[str, ...]
+    view: str
+    buffer: str
+    image: Image | None
+    scores: bool
+
+
+def android_package(
+    model: str | os.PathLike[str],
+    options: Options,
+    output: str | os.PathLike[str],
+    name: str | None = None,
+    version: str = "1.0.0",
+) -> Path:
+    """Compiles a model for Android, and writes a Maven repository; other models may have been packaged into it.
+
+    Args:
+        options: of the compilation; their target does not matter.
+        name: of the artifact; by default the model's.
+
+    Raises:
+        SternaError: what compiling the model raises; E0203 the name or the version is none for Maven, or the model is
+            called as a library of Android's; E0402 there is no JDK; E0204 the place is taken or cannot be written.
+    """
+    if not _VERSION.fullmatch(version):
+        raise error("E0203", f'Maven does not take the version "{version}"', fix=Advice(Option("version", "1.0.0")))
+    compiled, graphs = compile_abis(model, options)
+    if compiled.model in _TAKEN:
+        title = f"Android has a library of its own that is called lib{compiled.model}.so"
+        raise error("E0203", title, fix="give the model's file another name")
+    artifact = name or compiled.model.replace("_", "-").lower().lstrip("-")
+    if not _NAME.fullmatch(artifact):
+        raise error("E0203", f'Maven does not take the name "{artifact}"', fix=Advice(Option("name", "my-model")))
+    own = _published(
+        MODELS, artifact, version, model_aar(compiled, graphs), {source_path(compiled): source(compiled)}, RUNTIME
+    )
+    shared = _published(GROUP, RUNTIME, __version__, runtime_aar(), java.sources(), None)
+    place = Path(output)
+    try:
+        for repository in (shared, own):
+            for folder, files in repository.items():
+                _put(place / folder, files)
+    except ClashError as clash:
+        raise error("E0204", f"the output directory has other files of these names: {clash}", str(place)) from None
+    except (OSError, ValueError) as problem:
+        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
+    return place
+
+
+def _put(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes an artifact; the same one may be there."""
+    same = folder.is_dir() and all(
+        (folder / name).is_file() and (folder / name).read_bytes() == files[name] for name in files
+    )
+    if not same:
+        install(folder, Files(files, tuple(name for name in files if name.endswith(".pom"))))
+
+
+def compile_abis(model: str | os.PathLike[str], options: Options) -> tuple[Compiled, dict[str, bytes]]:
+    """The model with a library for every ABI, in their order; and graph.json by the ABI's name."""
+    library = f"lib{model_name(os.fspath(model))}.so"
+    made = [Abi(abi.name, replace(abi.target, library=library)) for abi in abis()]
+    first, *rest = (abi.target for abi in made)
+    compiled = compile_with(model, replace(options, target=first, variants=tuple(rest)))
+    graphs = {}
+    for abi, built in zip(made, compiled.libraries, strict=True):
+        alone = replace(compiled, options=replace(compiled.options, target=abi.target, variants=()), libraries=(built,))
+        files = {"params.bin": compiled.params, library: built.data, **_strings(compiled)}
+        graphs[abi.name] = graph_json(alone, files)
+    return compiled, graphs
+
+
+def _strings(compiled: Compiled) -> dict[str, bytes]:
+    signature = (*compiled.graph.arguments, *compiled.graph.results)
+    return {STRINGS: strings_json(compiled.graph)} if any(v.dtype == dtypes.STRING for v in signature) else {}
+
+
+def model_aar(compiled: Compiled, graphs: Mapping[str, bytes]) -> bytes:
+    """The .aar of a model: its class, kernels for every ABI, one graph for each, one set of weights."""
+    folder = f"assets/sterna/{compiled.model}"
+    files = {
+        "AndroidManifest.xml": _text("AndroidManifest.xml", package=f"{MODELS}.{compiled.model}"),
+        "R.txt": b"",
+        "classes.jar": java.archive(java.classes({source_path(compiled): source(compiled)}, "the model's class")),
+        f"{folder}/{PARAMS}": compiled.params,
+        **{f"{folder}/{file}": data for file, data in _strings(compiled).items()},
+    }
+    for (abi, graph), library in zip(graphs.items(), compiled.libraries, strict=True):
+        files[f"{folder}/graph-{abi}.json"] = graph
+        files[f"jni/{abi}/lib{compiled.model}.so"] = library.data
+    return java.archive(files, frozenset((f"{folder}/{PARAMS}",)))
+
+
+def runtime_aar() -> bytes:
+    """The .aar of the runtime, which all models share."""
+    files = {
+        "AndroidManifest.xml": _text("AndroidManifest.xml", package=GROUP),
+        "R.txt": b"",
+        "proguard.txt": _text("proguard.txt"),
+        "classes.jar": java.archive(java.classes(java.sources(), "the Java runtime")),
+    }
+    with tempfile.TemporaryDirectory(prefix="sterna-android-") as temporary:
+        for platform in natives.ANDROID:
+            built = natives.build(platform, Path(temporary) / platform.name)
+            files[f"jni/{platform.name}/{built.name}"] = built.read_bytes()
+    return java.archive(files)
+
+
+def _published(
+    group: str, artifact: str, version: str, aar: bytes, sources: Mapping[str, bytes], runtime: str | None
+) -> dict[str, dict[str, bytes]]:
+    """An artifact as Maven keeps it: folder -> files with their checksums."""
+    stem = f"{artifact}-{version}"
+    values = {
+        "group": group,
+        "artifact": artifact,
+        "version": version,
+        "runtime": runtime,
+        "runtime_version": __version__,
+    }
+    pom = _text("pom.xml", **values)
+    files = {f"{stem}.aar": aar, f"{stem}.pom": pom, f"{stem}-sources.jar": java.archive(sources)}
+    sums = {
+        f"{name}.{kind}": hashlib.new(kind, data, usedforsecurity=False).hexdigest().encode()
+        for name, data in files.items()
+        for kind in ("md5", "sha1", "sha256")
+    }
+    return {f"{group.replace('.', '/')}/{artifact}/{version}": {**files, **sums}}
+
+
+def _text(template: str, **values: Any) -> bytes:
+    return render_template(f"package/android/{template}.j2", **values).encode()
+
+
+def class_name(model: str) -> str:
+    """`mobilenet_v2` -> `MobilenetV2`."""
+    name = "".join(part[:1].upper() + part[1:] for part in model.split("_") if part)
+    return (
+        name if name and name[0].isalpha() and name not in ("Model", "Options", "Assets", "Tensor") else f"Model{name}"
+    )
+
+
+def source_path(compiled: Compiled) -> str:
+    """Where the source of the model's class lies."""
+    return f"{MODELS.replace('.', '/')}/{class_name(compiled.model)}.java"
+
+
+def source(compiled: Compiled) -> bytes:
+    """The source of the model's class."""
+    graph = compiled.graph
+    signature = [("input", n, v.name, v) for n, v in enumerate(graph.arguments)]
+    signature += [("output", n, graph.result_names[n], v) for n, v in enumerate(graph.results)]
+    tensors: list[Tensor] = []
+    used: set[str] = set()
+    for side, number, name, value in signature:
+        method = _method(side, name, used)
+        used.add(method)
+        tensors.append(_tensor(side, number, name, method, value, graph.metadata))
+    return _text(
+        "Model.java",
+        package=MODELS,
+        model=compiled.model,
+        type=class_name(compiled.model),
+        tensors=tensors,
+        images=any(t.image for t in tensors),
+        buffers=sorted({t.buffer for t in tensors if t.buffer}),
+    )
+
+
+def _method(side: str, name: str, used: set[str]) -> str:
+    """`input`, `image_0:tensor` -> `inputImage0Tensor`; another one where that is taken."""
+    words = re.findall(r"[A-Za-z0-9]+", name)
+    method = side + "".join(word[:1].upper() + word[1:] for word in words)
+    number = 2
+    candidate = method if words else f"{method}1"
+    while candidate in used or f"{candidate}Tensor" in used or candidate.removesuffix("Tensor") in used:
+        candidate, number = f"{method}{number}", number + 1
+    return candidate
+
+
+def _tensor(side: str, number: int, name: str, method: str, value: Any, metadata: Mapping[str, Any]) -> Tensor:
+    sizes = tuple(str(n) for n in value.shape)
+    view, buffer = _VIEWS.get(value.dtype, ("buffer", "ByteBuffer"))
+    fixed = [int(n) for n in sizes] if all(n.isdigit() for n in sizes) else []
+    image = _image(fixed, value.dtype, metadata.get("normalization", {}).get(name)) if side == "input" else None
+    row = [n for n in fixed if n != 1]
+    scores = side == "output" and value.dtype in _SCORES and len(row) == 1
+    return Tensor(side, number, name, method, value.dtype, sizes, view, buffer, image, scores)
+
+
+def _image(sizes: list[int], dtype: str, normalization: Mapping[str, Any] | None) -> Image | None:
+    """Pictures are one by height, width and three colours, in either order. Of floats the model has to say more."""
+    if len(sizes) != 4 or sizes[0] != 1 or 3 not in (sizes[1], sizes[3]):
+        return None
+    last = sizes[3] == 3
+    height, width = sizes[1:3] if last else sizes[2:4]
+    if dtype == "uint8":
+        return Image(width, height, last, (), ())
+    if dtype != "float32" or normalization is None:
+        return None
+    mean, std = (tuple(normalization[key]) * (3 if len(normalization[key]) == 1 else 1) for key in ("mean", "std"))
+    return Image(width, height, last, mean, std) if len(mean) == len(std) == 3 else None

@@ -1,0 +1,270 @@
+"""`sterna package --for android`: what the libraries hold, and that every ABI's kernels compute right."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import xml.etree.ElementTree as ET
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+
+import sterna
+from sterna.api import options_of
+from sterna.cli import program
+from sterna.errors import SternaError
+from sterna.package import android, java, natives
+from sterna.package.abis import PAGE
+from support import elf, machines
+from support.java import RUNTIME, quantized
+from support.tools import need, run
+from support.trained import digits
+
+pytestmark = pytest.mark.family("java")
+
+ABIS = ("arm64-v8a", "armeabi-v7a", "x86_64", "x86")
+MACHINES = {
+    "arm64-v8a": ("aarch64", "qemu-aarch64 -cpu cortex-a53"),
+    "armeabi-v7a": ("armv7", "qemu-arm -cpu cortex-a7"),
+    "x86": ("i686", "qemu-i386"),
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models in one repository."""
+    need("javac", "compiles the classes of packages")
+    place = tmp_path_factory.mktemp("android")
+    (place / "gulls.tflite").write_bytes(quantized())
+    shutil.copy(digits().file, place / "digits.onnx")
+    for model in ("digits.onnx", "gulls.tflite"):
+        done = CliRunner().invoke(
+            program,
+            [
+                "package",
+                str(place / model),
+                "--for",
+                "android",
+                "-g",
+                "llvm",
+                "-o",
+                str(place / "repository"),
+                "--json",
+            ],
+        )
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["for"] == "android"
+    return place / "repository"
+
+
+def aar(repository: Path, artifact: str) -> zipfile.ZipFile:
+    group = "dev/sterna" if artifact.startswith("sterna-runtime") else "dev/sterna/models"
+    (folder,) = (repository / group / artifact).iterdir()
+    return zipfile.ZipFile(folder / f"{artifact}-{folder.name}.aar")
+
+
+def test_the_repository_is_maven_s(repository: Path) -> None:
+    files = [path for path in repository.rglob("*") if path.is_file()]
+    sums = [path for path in files if path.suffix in (".md5", ".sha1", ".sha256")]
+    assert len(sums) == 3 * (len(files) - len(sums)) == 27
+    for path in sums:
+        assert path.read_text() == hashlib.new(path.suffix[1:], path.with_suffix("").read_bytes()).hexdigest()
+    names = {"p": "http://maven.apache.org/POM/4.0.0"}
+    for artifact in ("digits", "gulls"):
+        pom = ET.parse(repository / f"dev/sterna/models/{artifact}/1.0.0/{artifact}-1.0.0.pom")
+        wanted = pom.find("p:dependencies/p:dependency/p:artifactId", names)
+        assert wanted is not None
+        assert wanted.text == android.RUNTIME
+
+
+def test_what_a_model_s_library_holds(repository: Path) -> None:
+    with aar(repository, "digits") as archive:
+        folder = "assets/sterna/digits"
+        assert sorted(archive.namelist()) == sorted(
+            ["AndroidManifest.xml", "R.txt", "classes.jar", f"{folder}/{android.PARAMS}"]
+            + [f"{folder}/graph-{abi}.json" for abi in ABIS]
+            + [f"jni/{abi}/libdigits.so" for abi in ABIS]
+        ), "no runtime, one set of weights"
+        assert archive.getinfo(f"{folder}/{android.PARAMS}").compress_type == zipfile.ZIP_STORED
+        assert {entry.date_time for entry in archive.infolist()} == {(2024, 1, 1, 0, 0, 0)}
+        assert b'minSdkVersion="23"' in archive.read("AndroidManifest.xml")
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_libraries_are_what_android_loads(abi: str, repository: Path) -> None:
+    with aar(repository, "digits") as model, aar(repository, android.RUNTIME) as runtime:
+        kernels = elf.read(model.read(f"jni/{abi}/libdigits.so"))
+        native = elf.read(runtime.read(f"jni/{abi}/libsterna_jni.so"))
+    assert (kernels.soname, kernels.exported) == ("libdigits.so", ["sterna_digits_library"])
+    assert (kernels.needed, kernels.imported) == ([], [])
+    for library in (kernels, native):
+        assert library.machine == elf.MACHINES[abi]
+        assert library.page % PAGE == 0
+        assert not library.writable_code
+        assert not library.hard_float
+    assert native.needed == ["libc.so", "libdl.so"]
+
+
+@pytest.mark.parametrize("model", ["digits", "gulls"])
+@pytest.mark.parametrize("abi", ABIS)
+def test_kernels_compute_what_they_do_here(abi: str, model: str, repository: Path, tmp_path: Path) -> None:
+    bundle = unpacked(repository, model, abi, tmp_path / "bundle")
+    source = repository.parent / {"digits": "digits.onnx", "gulls": "gulls.tflite"}[model]
+    with sterna.compile(source, generator="llvm") as here:
+        random = np.random.default_rng(3)
+        (spec,) = here.inputs
+        x = random.standard_normal(spec.shape) if spec.dtype == np.float32 else random.integers(-128, 128, spec.shape)
+        given = np.asarray(x, spec.dtype)
+        wanted = list(here.run({spec.name: given}).values())
+    if abi == "x86_64":  # this machine's own
+        with sterna.load(bundle) as loaded:
+            got = list(loaded.run({spec.name: given}).values())
+    else:
+        processor, command = MACHINES[abi]
+        host = machines.arm_host(processor, tmp_path)
+        got = machines.run_emulated(host, bundle, [given], wanted, tmp_path, command)
+    for mine, theirs in zip(got, wanted, strict=True):
+        if mine.dtype == np.float32:
+            assert np.abs(mine - theirs).max() <= 1e-5 * np.abs(theirs).max()
+        else:
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def unpacked(repository: Path, model: str, abi: str, place: Path) -> Path:
+    """The bundle that a phone of an ABI sees."""
+    place.mkdir()
+    with aar(repository, model) as archive:
+        folder = f"assets/sterna/{model}"
+        for name, file in (
+            (f"{folder}/graph-{abi}.json", "graph.json"),
+            (f"{folder}/{android.PARAMS}", "params.bin"),
+            (f"jni/{abi}/lib{model}.so", f"lib{model}.so"),
+        ):
+            (place / file).write_bytes(archive.read(name))
+    return place
+
+
+def test_the_same_model_gives_the_same_bytes(repository: Path, tmp_path: Path) -> None:
+    compiled, graphs = android.compile_abis(repository.parent / "digits.onnx", options_of(generator="llvm"))
+    again = android.model_aar(compiled, graphs)
+    assert again == (repository / "dev/sterna/models/digits/1.0.0/digits-1.0.0.aar").read_bytes()
+
+
+def test_the_runtime_keeps_what_its_library_calls(repository: Path) -> None:
+    """R8 removes and renames what no rule names."""
+    native = (RUNTIME / "jni" / "sterna_jni.c").read_text()
+    with aar(repository, android.RUNTIME) as archive:
+        rules = archive.read("proguard.txt").decode()
+        with zipfile.ZipFile(io.BytesIO(archive.read("classes.jar"))) as classes:
+            size = sum(entry.compress_size for entry in classes.infolist())
+    found = {name.replace("/", ".") for name in re.findall(r'"(dev/sterna/\w+)"', native)}
+    assert found == set(re.findall(r"-keep class ([\w.]+)", rules))
+    for method in re.findall(r'GetMethodID\(env, \w+, "(\w+|<init>)"', native):
+        assert method in rules
+    assert size < 25_000
+
+
+def test_the_class_of_a_model_compiles_and_runs(repository: Path, tmp_path: Path) -> None:
+    """On this machine, with the kernels for Android's x86_64."""
+    bundle = unpacked(repository, "digits", "x86_64", tmp_path / "bundle")
+    stubs = java.classes(_stubs(), "the stand-ins for Android's classes")
+    for name, data in stubs.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    for artifact in ("digits", "gulls", android.RUNTIME):
+        with aar(repository, artifact) as archive:
+            (tmp_path / f"{artifact}.jar").write_bytes(archive.read("classes.jar"))
+    library = natives.build(natives.PLATFORMS["linux-x86_64"], tmp_path / "native")
+    main = tmp_path / "Main.java"
+    main.write_text(_MAIN)
+    path = os.pathsep.join(
+        [*(str(tmp_path / f"{name}.jar") for name in ("digits", "gulls", android.RUNTIME)), str(tmp_path)]
+    )
+    run("javac", "--release", "11", "-Xlint:all", "-Werror", "-cp", path, "-d", tmp_path, main)
+    said = run("java", f"-Ddev.sterna.library={library}", "-cp", path, "Main", bundle)
+    assert re.fullmatch(r"best of 10: \d\n", said)
+
+
+_MAIN = """\
+import dev.sterna.Model;
+import dev.sterna.models.Digits;
+import dev.sterna.models.Gulls;
+import java.nio.FloatBuffer;
+import java.nio.file.Path;
+
+class Main {
+  static void unused(Gulls gulls) {
+    gulls.inputT0().put((byte) 1);
+    gulls.outputT1Tensor().labels().get(gulls.outputT1Best());
+  }
+
+  public static void main(String[] arguments) {
+    try (Digits digits = new Digits(Model.load(Path.of(arguments[0])))) {
+      FloatBuffer image = digits.inputImage();
+      while (image.hasRemaining()) image.put(0.5f);
+      digits.run();
+      System.out.println("best of " + digits.outputScores().remaining() + ": " + digits.outputScoresBest());
+    }
+  }
+}
+"""
+
+
+def _stubs() -> dict[str, bytes]:
+    root = RUNTIME / "stubs"
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.java")}
+
+
+def test_names_of_any_kind_become_java() -> None:
+    used: set[str] = set()
+    names = ["x", "x", "x:0", "x/Tensor", "", "***", "class", "Ünïcode", 'a"b\\u002a/']
+    for name in names:
+        used.add(android._method("input", name, used))
+    assert len(used) == len(names)
+    assert all(re.fullmatch(r"input[A-Za-z0-9]+", name) for name in used)
+    assert android.class_name("mobilenet_v2") == "MobilenetV2"
+    assert android.class_name("_1") == "Model1"
+    assert android.class_name("tensor") == "ModelTensor"
+
+
+def test_hostile_names_and_pictures_compile(tmp_path: Path) -> None:
+    need("javac", "compiles the classes of packages")
+    name = '*/ \\u002a/ " & <b> {@link}\n'
+    values: list[Any] = [
+        onnx.helper.make_tensor_value_info(n, onnx.TensorProto.UINT8, [1, 3, 4, 5]) for n in (name, name + "2")
+    ]
+    nodes = [onnx.helper.make_node("Identity", [name], [name + "2"])]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "g", values[:1], values[1:]),
+        opset_imports=[onnx.helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    onnx.save(model, tmp_path / "net.onnx")
+    compiled, _ = android.compile_abis(tmp_path / "net.onnx", options_of(generator="llvm"))
+    text = android.source(compiled)
+    assert b"(@NotNull Bitmap picture)" in text
+    assert b"c * pixels.length + i" in text
+    assert java.classes({android.source_path(compiled): text}, "a class")
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    for arguments in ({"version": "one"}, {"name": "a b"}):
+        with pytest.raises(SternaError, match="Maven does not take") as caught:
+            android.android_package(digits().file, options_of(generator="llvm"), tmp_path / "out", **arguments)
+        assert caught.value.codes == ("E0203",)
+    shutil.copy(digits().file, tmp_path / "log.onnx")
+    with pytest.raises(SternaError, match=r"liblog\.so"):
+        android.android_package(tmp_path / "log.onnx", options_of(generator="llvm"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    done = CliRunner().invoke(program, ["package", str(tmp_path), "--for", "npm", "--dim", "batch=1"])
+    assert done.exit_code != 0
+    assert "--dim" in done.output
