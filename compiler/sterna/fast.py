@@ -30,7 +30,7 @@ from sterna.options import Options
 from sterna.passes.context import context_of
 from sterna.passes.estimate import LEAST_GAIN
 from sterna.passes.halve_weights import reads_half
-from sterna.passes.narrow_products import narrow_choice
+from sterna.passes.narrow_products import narrow_choices
 from sterna.passes.winograd import Tile, products_of, tile_choices
 from sterna.pipeline import walk
 from sterna.runtime import Bundle, load
@@ -51,7 +51,8 @@ ROOM = 0.7
 #: How many times as large the errors of a tile are as those of the next smaller one, measured on random convolutions;
 #: those of factors of 16 bits as those of the smallest tile; those of tiles of such factors as those of the next
 #: smaller ones, whose last transform multiplies what was rounded.
-GROWTH, ROUGHNESS, NARROW_GROWTH = 2.0, 2.0**13, 4.0
+GROWTH, NARROW_GROWTH = 2.0, 4.0
+ROUGHNESS = {"float16": 2.0**10, "bfloat16": 2.0**13}
 
 
 @dataclass(frozen=True)
@@ -142,18 +143,19 @@ def _layers(graph: Graph, options: Options) -> dict[str, _Layer]:
 
 def _layer(node: Node, target: Target) -> _Layer | None:
     """How a node can be faster, but for weights that are read sooner; None if it cannot."""
-    narrow = None if reads_half(node, target) else narrow_choice(node, target)
+    narrow = () if reads_half(node, target) else narrow_choices(node, target)
     choices = tile_choices(node, target)
     ways = [_Way(tile=c.outputs, cycles=c.cycles, rough=GROWTH**n) for n, c in enumerate(choices)]
-    if narrow is not None:
-        ways.append(_Way(narrow=narrow.dtype, cycles=narrow.cycles, rough=ROUGHNESS))
-        for n, c in enumerate(tile_choices(node, target, narrow.group), 1):
-            rough = ROUGHNESS * NARROW_GROWTH**n
-            ways.append(_Way(tile=c.outputs, narrow=narrow.dtype, cycles=c.cycles, rough=rough))
+    for choice in narrow:
+        rough = ROUGHNESS[choice.dtype]
+        ways.append(_Way(narrow=choice.dtype, cycles=choice.cycles, rough=rough))
+        for n, c in enumerate(tile_choices(node, target, choice.group) if choice.many else (), 1):
+            way = _Way(tile=c.outputs, narrow=choice.dtype, cycles=c.cycles, rough=rough * NARROW_GROWTH**n)
+            ways.append(way)
     if not (kept := _worthwhile(ways)):
         return None
     taps = tuple(int(n) for n in node.operands[1].shape[:-2]) if node.op == "conv" else ()
-    return _Layer(_said(node), kept, taps, narrow.exact if narrow is not None else 0.0)
+    return _Layer(_said(node), kept, taps, narrow[0].exact if narrow else 0.0)
 
 
 def _worthwhile(ways: Sequence[_Way]) -> tuple[_Way, ...]:
@@ -226,7 +228,7 @@ class _Search:
         ways = [way for layer in self.layers.values() for way in layer.ways]
         limits = sorted({way.rough for way in ways if way.narrow}, reverse=True)
         beyond: tuple[dict[str, int], float] | None = None
-        for limit in (*limits, ROUGHNESS / 2):
+        for limit in (*limits, min(ROUGHNESS.values()) / 2):
             levels = {name: level for name, layer in self.layers.items() if (level := layer.fastest(limit)) >= 0}
             if beyond is not None and levels == beyond[0]:
                 continue

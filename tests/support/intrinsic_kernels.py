@@ -62,7 +62,8 @@ def feeds_of(kernel: Kernel, seed: int) -> Mapping[str, np.ndarray]:
         shape = [int(n) for n in t.shape]
         if dtypes.is_float(t.dtype):
             # Few digits: sums are exact in any order.
-            feeds[t.name] = random.integers(-64, 64, shape).astype(dtypes.to_numpy(t.dtype))
+            most = 64 if dtypes.bits(kernel.outputs[0].dtype) > 16 else 16
+            feeds[t.name] = random.integers(-most, most, shape).astype(dtypes.to_numpy(t.dtype))
             continue
         low, high = dtypes.limits(t.dtype)
         values = random.integers(low, high, shape, endpoint=True, dtype=dtypes.to_numpy(t.dtype))

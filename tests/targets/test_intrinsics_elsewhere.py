@@ -15,6 +15,8 @@ from sterna.intrinsics import INTRINSICS
 from sterna.ir.graph import Graph
 from sterna.ops import Builder
 from sterna.runtime import load
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context, propose
 from sterna.targets.description import load_target
 from sterna.te.interpreter import run_kernel
 from support import float_products, machines
@@ -53,14 +55,34 @@ def test_arm64(tmp_path: Path, arm64_host: Path, target: str, name: str, generat
 @pytest.mark.family("arm64")
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 @pytest.mark.parametrize("numbers", float_products.RANGES)
-def test_every_bit_of_floats_on_arm64(tmp_path: Path, arm64_host: Path, numbers: str, generator: str) -> None:
-    intrinsic, machine = INTRINSICS["bfdot.128"], load_target("arm64-bf16")
-    kernel = float_products.product(3, 2 * intrinsic.lanes + 1, 37)
+@pytest.mark.parametrize("name", ["bfdot.128", "fmla.128"])
+def test_every_bit_of_floats_on_arm64(
+    tmp_path: Path, arm64_host: Path, name: str, numbers: str, generator: str
+) -> None:
+    intrinsic = INTRINSICS[name]
+    kernel = float_products.product(3, 2 * intrinsic.lanes + 1, 37, intrinsic.operands[0], intrinsic.dtype)
+    every_bit_on_arm64(tmp_path, arm64_host, tiled(kernel, intrinsic), numbers, generator)
+
+
+@pytest.mark.family("arm64")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize(("rows", "columns", "depth", "part"), [(9, 37, 64, 32), (1, 16, 75, 25), (30, 8, 24, 8)])
+def test_every_bit_of_sums_in_parts_on_arm64(
+    tmp_path: Path, arm64_host: Path, rows: int, columns: int, depth: int, part: int, generator: str
+) -> None:
+    kernel = float_products.parts(rows, columns, depth, part)
+    schedule = propose(kernel, Context(load_target("arm64-bf16")))
+    assert [s for s in schedule.steps if s.primitive == "tensorize" and s.arguments[-1] == "fmla.128"]
+    every_bit_on_arm64(tmp_path, arm64_host, schedule, "ordinary", generator)
+
+
+def every_bit_on_arm64(folder: Path, host: Path, schedule: Schedule, numbers: str, generator: str) -> None:
+    """What a processor with arithmetic of 16-bit floats computes is what the loop program says."""
+    kernel, machine = schedule.kernel, load_target("arm64-bf16")
     feeds = float_products.feeds_of(kernel, 6, numbers)
-    schedule = tiled(kernel, intrinsic)
     compiled = compiled_schedule(schedule, [feeds[p.name] for p in kernel.params], generator, machine)
-    bundle, want = write_bundle(compiled, tmp_path / "bundle"), float_products.interpreted(schedule, feeds)
-    (found,) = machines.run_arm64(arm64_host, bundle, [feeds["x"]], [want], tmp_path, cpu="max")
+    bundle, want = write_bundle(compiled, folder / "bundle"), float_products.interpreted(schedule, feeds)
+    (found,) = machines.run_arm64(host, bundle, [feeds["x"]], [want], folder, cpu="max")
     np.testing.assert_array_equal(found, want)
 
 

@@ -452,7 +452,12 @@ class Values:
         return values["r"]
 
     def apply(self, intrinsic: Intrinsic, operands: list[str]) -> str:
-        """A call of an intrinsic's function, which the module will define."""
+        """A call of an intrinsic's function, which the module will define; where the target lacks it and nothing
+        is added up in a lane, the operation itself."""
+        if intrinsic.group == 1 and intrinsic.template and not self.target.has(intrinsic):
+            lanes = intrinsic.lanes
+            c, a, b = (self.cast(intrinsic.dtype, "float32", lanes, x) for x in operands)
+            return self.cast("float32", intrinsic.dtype, lanes, self.fma("float32", lanes, a, b, c))
         self.intrinsics[intrinsic.name] = intrinsic
         kinds = operand_kinds(intrinsic)
         arguments = ", ".join(f"{k} {value}" for k, value in zip(kinds, operands, strict=True))

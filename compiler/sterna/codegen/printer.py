@@ -19,6 +19,7 @@ from sterna.ir.extremum import Extremum
 from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol
 from sterna.loops import program as P
 from sterna.loops.program import Function
+from sterna.loops.small_floats import SMALL, widen_small_floats
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
@@ -323,14 +324,18 @@ class Printer:
         names = [t.name for t in i.inputs]
         operands = dict(zip(names, e.operands[-len(names) :], strict=True))
         if not isinstance(body, E.Reduce):
-            return self.element(i, body, operands, (lane,))
+            return self.element(i, widen_small_floats(body), operands, (lane,))
         # The value of every axis, by the element of the result and the term.
         spatial = list(product(*(range(int(a.extent)) for a in i.behaviour.axes)))[lane]
         terms = product(*(range(int(a.extent)) for a in i.reduction.axes))
-        texts = [self.element(i, body.a, operands, (*spatial, *term)) for term in terms]
+        inner = widen_small_floats(body.a)
+        texts = [self.element(i, inner, operands, (*spatial, *term)) for term in terms]
         text = self.lane(e.operands[0], lane) if i.accumulates else texts.pop(0)
         for more in texts:
-            text = self.d.binary(COMBINING[body.combiner], e.dtype, text, more, 1)
+            wide = "float32" if e.dtype in SMALL else e.dtype
+            a, b = (x if wide == e.dtype else self.d.cast(e.dtype, wide, x, 1, 0) for x in (text, more))
+            text = self.d.binary(COMBINING[body.combiner], wide, a, b, 1)
+            text = text if wide == e.dtype else self.d.cast(wide, e.dtype, text, 1, 0)
         return text
 
     def element(self, i: Intrinsic, e: Expr, operands: Mapping[str, Expr], at: Sequence[int]) -> str:

@@ -4,7 +4,7 @@ float32 ones."""
 from __future__ import annotations
 
 from sterna.intrinsics.declaration import Intrinsic, Rounding
-from sterna.intrinsics.rounding import odd_pairs, two_fused
+from sterna.intrinsics.rounding import half_fused, odd_pairs, two_fused
 from sterna.ir.integer import Int
 from sterna.te import expr as E
 from sterna.te.tensor import Tensor, compute, placeholder, reduce_axis, total
@@ -145,10 +145,18 @@ def _pairs_of_bfloat16(
     return Intrinsic(f"{name}.{bits}", behaviour, template=template, settings=settings, needs=needs, exact=exact)
 
 
+def _fused_halves(name: str, bits: int, feature: str) -> Intrinsic:
+    behaviour = dot_product(bits // 16, 1, "float16", "float16", "float16")
+    return Intrinsic(f"{name}.{bits}", behaviour, template="fused_halves", needs=((feature,),), exact=half_fused)
+
+
 #: x86, AVX512_BF16; 64-bit ARM, FEAT_BF16. Both take numbers that are too small for normal ones for zero, and round in
 #: ways of their own.
 FLOAT_DOT_PRODUCTS: tuple[Intrinsic, ...] = (
     _pairs_of_bfloat16("vdpbf16ps", 512, "vdpbf16ps", two_fused, (("avx512bf16",),), "immintrin.h"),
     _pairs_of_bfloat16("vdpbf16ps", 256, "vdpbf16ps", two_fused, (("avx512bf16", "avx512vl"),), "immintrin.h"),
     _pairs_of_bfloat16("bfdot", 128, "bfdot", odd_pairs, (("bf16",),)),
+    # Fused multiply-adds of float16, of twice as many lanes as those of float32: FEAT_FP16; AVX512_FP16.
+    _fused_halves("fmla", 128, "fullfp16"),
+    _fused_halves("vfmadd231ph", 512, "avx512fp16"),
 )

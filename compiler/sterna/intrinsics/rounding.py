@@ -44,6 +44,18 @@ def odd_pairs(total: Array, a: Array, b: Array) -> Array:
         return _odd(_odd_sum(_wide(total), _wide(pair)))
 
 
+def half_fused(total: Array, a: Array, b: Array) -> Array:
+    """A fused multiply-add of float16: round to nearest, ties to even. Numbers smaller than normal ones are numbers.
+
+    Args:
+        total: float16, (lanes,).
+        a, b: float16, (lanes, 1).
+    """
+    with np.errstate(all="ignore"):
+        product = a[..., 0].astype(np.float64) * b[..., 0].astype(np.float64)  # exact: 11 digits by 11
+        return _odd_sum(total.astype(np.float64), product).astype(np.float16)
+
+
 def _wide(x: Array) -> Array:
     """In float64; zero in place of what is smaller than normal numbers."""
     return _flushed(x.astype(np.float32)).astype(np.float64)

@@ -101,7 +101,7 @@ def accumulators_of(uses: Uses) -> tuple[Int, int | None]:
 
 def _operand(factor: Expr, read: Load, uses: Uses, left: bool) -> Expr:
     """The vector of a factor, as the behaviour reads it. What the group of a tail does not have is zero in that on the
-    right, and anything in that on the left."""
+    right, and anything in that on the left, if they are integers."""
     intrinsic = uses.intrinsic
     own = [n for n, a in enumerate(intrinsic.axes) if any(a in i.symbols() for i in read.indices)]
     symbols = {symbol for symbol, _ in uses.axes}
@@ -125,7 +125,8 @@ def _operand(factor: Expr, read: Load, uses: Uses, left: bool) -> Expr:
         packed = intrinsic.behaviour.reduction is not None and across and places == list(range(width))
         if not packed:
             places = [None if n in missing else place for n, place in enumerate(places)]
-        return _picked(e, base, places, anything=left)
+        # Of floats, zero times what happens to be there may be NaN.
+        return _picked(e, base, places, anything=left and not dtypes.is_float(read.dtype))
 
     def vector(e: Expr) -> Expr:
         if isinstance(e, E.Load):

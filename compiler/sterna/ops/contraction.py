@@ -12,7 +12,7 @@ from typing import Any
 
 from sterna.ir.extremum import minimum
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int, ceil_div
+from sterna.ir.integer import ZERO, Int, as_int, ceil_div
 from sterna.ops.formulas import HALF, at, broadcast_at, rounded, wide, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
@@ -73,6 +73,44 @@ def summed(
     return rounded(name, compute(f"{name}_wide", shape, body, axes), dtype)
 
 
+CHUNK = Attribute(
+    "chunk", "int", "of the channels, how many products are added up in the factors' own type; 0: all in float32", 0
+)
+
+
+def _check_chunk(depth: Int, chunk: int) -> None:
+    if chunk and (chunk < 0 or not depth.is_const or int(depth) % chunk):
+        raise unfit(f"{depth} channels do not fall into parts of {chunk}")
+
+
+def chunked(
+    name: str, shape: Sequence[Int], axes: Sequence[str], element: Any, taps: Sequence[Axis], depth: Axis, chunk: int
+) -> Tensor:
+    """A stage that sums `element(*axes)` over taps and depth: parts of the depth in the type of the factors, those in
+    float32.
+
+    Args:
+        element: of the axes, and what stands for the taps and the depth.
+    """
+    count, inner = depth.extent // chunk, reduce_axis(depth.name, chunk)
+    outer = [axis for axis in (*taps, reduce_axis(f"{depth.name}_parts", count)) if axis.extent != 1]
+    varying = [axis.name for axis in outer]
+
+    def part(*index: Int) -> Expr:
+        places = dict(zip(varying, index, strict=False))
+        at_taps = [places.get(axis.name, ZERO) for axis in taps]
+        at_depth = places.get(f"{depth.name}_parts", ZERO) * chunk + inner.var
+        return reduce("sum", element(index[len(varying) :], at_taps, at_depth), inner)
+
+    parts = compute(f"{name}_parts", [*(a.extent for a in outer), *shape], part, [*(f"p_{n}" for n in varying), *axes])
+
+    def body(*index: Int) -> Expr:
+        value = E.cast(at(parts, (*(axis.var for axis in outer), *index)), "float32")
+        return reduce("sum", value, *outer) if outer else value
+
+    return compute(name, shape, body, axes)
+
+
 # ---------------------------------------------------------------- matrix product
 _FEW_BITS = ("int8", "uint8", "int16", "uint16")
 
@@ -115,6 +153,7 @@ def _matmul_integer_type(types: Types, attributes: Mapping[str, Any]) -> TensorT
 
 
 def _matmul_widening_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    _check_chunk(present(types, 0)[0].shape[-1], attributes["chunk"])
     return _product_type(types, Sum.WIDE)
 
 
@@ -140,6 +179,20 @@ def _matmul(applied: Application) -> Tensor:
     shape = applied.output.shape
     axes = [*(f"b{n}" for n in range(len(shape) - 2)), "i", "j"]
     return summed(applied.name, shape, axes, element, inner=[k], dtype=applied.output.dtype)
+
+
+def _matmul_widening(applied: Application) -> Tensor:
+    if not applied["chunk"]:
+        return _matmul(applied)
+    a, b = applied.input(0), applied.input(1)
+
+    def element(index: Sequence[Int], taps: Sequence[Int], k: Int) -> Expr:
+        *batch, i, j = index
+        return broadcast_at(a, (*batch, i, k)) * broadcast_at(b, (*batch, k, j))
+
+    shape = applied.output.shape
+    axes = [*(f"b{n}" for n in range(len(shape) - 2)), "i", "j"]
+    return chunked(applied.name, shape, axes, element, (), reduce_axis("k", a.shape[-1]), applied["chunk"])
 
 
 # ---------------------------------------------------------------- product with grouped rows
@@ -284,6 +337,7 @@ def _conv_integer_type(types: Types, attributes: Mapping[str, Any]) -> TensorTyp
 
 
 def _conv_widening_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    _check_chunk(present(types, 0, 1)[1].shape[-2], attributes["chunk"])
     return _convolved_type(types, attributes, Sum.WIDE)
 
 
@@ -310,6 +364,23 @@ def _conv(applied: Application) -> Tensor:
 
     dtype = applied.output.dtype
     return summed(applied.name, applied.output.shape, ["n", *names, "co"], element, inner=[*kernel, ci], dtype=dtype)
+
+
+def _conv_widening(applied: Application) -> Tensor:
+    if not applied["chunk"]:
+        return _conv(applied)
+    x, w = applied.input(0), applied.input(1)
+    names = SPATIAL[len(x.shape) - 3]
+    kernel = [reduce_axis(f"k{name}", size) for name, size in zip(names, w.shape, strict=False)]
+
+    def element(index: Sequence[Int], taps: Sequence[Int], ci: Int) -> Expr:
+        n, *position, co = index
+        steps = zip(position, taps, applied["strides"], applied["dilations"], strict=True)
+        source = [p * stride + k * dilation for p, k, stride, dilation in steps]
+        return at(x, (n, *source, _channel(co, ci, w, applied["groups"]))) * at(w, (*taps, ci, co))
+
+    axes, depth = ["n", *names, "co"], reduce_axis("ci", w.shape[-2])
+    return chunked(applied.name, applied.output.shape, axes, element, kernel, depth, applied["chunk"])
 
 
 # ---------------------------------------------------------------- transposed convolution
@@ -460,20 +531,26 @@ OPERATORS: tuple[Operator, ...] = (
         "matmul_widening",
         "The product of matrices of 16-bit floats, added up and given in float32.",
         single(_matmul_widening_type),
-        _matmul,
+        _matmul_widening,
         Fusion.COMPLEX,
-        cases=tuple(case((t, (5, 18)), (t, (18, 37))) for t in HALF),
+        (CHUNK,),
+        cases=(
+            *(case((t, (5, 18)), (t, (18, 37))) for t in HALF),
+            case(("float16", (9, 32)), ("float16", (32, 20)), chunk=8),
+            case(("float16", (2, 3, 8)), ("float16", (2, 8, 20)), chunk=8),
+        ),
     ),
     Operator(
         "conv_widening",
         "The same convolution of 16-bit floats, added up and given in float32.",
         single(_conv_widening_type),
-        _conv,
+        _conv_widening,
         Fusion.COMPLEX,
-        (STRIDES, DILATIONS, GROUPS),
+        (STRIDES, DILATIONS, GROUPS, CHUNK),
         cases=(
             case(("bfloat16", (1, 8, 8, 3)), ("bfloat16", (3, 3, 3, 16)), strides=(1, 1), dilations=(1, 1)),
             case(("float16", (1, 9, 9, 8)), ("float16", (3, 3, 4, 8)), strides=(2, 2), dilations=(1, 1), groups=2),
+            case(("float16", (1, 7, 6, 8)), ("float16", (3, 3, 8, 20)), strides=(1, 1), dilations=(1, 1), chunk=4),
         ),
     ),
     Operator(

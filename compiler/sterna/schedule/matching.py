@@ -121,6 +121,7 @@ class _Unifier:
             self.problem = self.problem or f"what stands for its operand {name} is {found.dtype}, not {dtype}"
             return False
         own = {s.name for index in operand.indices for s in index.symbols()}
+        own |= {a.name for a in self.intrinsic.axes if a.extent == 1}  # They move nothing.
         if stray := sorted(self.moves_along(found) - own):
             self.problem = self.problem or f"what stands for its operand {name} depends on its axis {stray[0]}, too"
             return False

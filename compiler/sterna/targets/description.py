@@ -110,7 +110,7 @@ _OWN = Path(__file__).parent
 _V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 _LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("x86-64-v4-amx", _V4 | {"avx512vnni", "amx-tile", "amx-int8"}),
+    ("x86-64-v4-amx", _V4 | {"avx512vnni", "avx512bf16", "avx512fp16", "amx-tile", "amx-int8"}),
     ("x86-64-v4-bf16", _V4 | {"avx512vnni", "avx512bf16"}),
     ("x86-64-v4-vnni", _V4 | {"avx512vnni"}),
     ("x86-64-v4", _V4),

@@ -30,6 +30,7 @@ _BRINGS: dict[str, tuple[str, ...]] = {
     "avx512vl": ("avx512f",),
     "avx512vnni": ("avx512f",),
     "avx512bf16": ("avx512bw",),
+    "avx512fp16": ("avx512bw", "avx512dq", "avx512vl"),
     "amx-int8": ("amx-tile",),
     "dotprod": ("neon",),
     "bf16": ("neon",),

@@ -157,7 +157,12 @@ class VectorC(CFamily):
         return f"{self.helper('shuffle', dtype, lanes)}({a}, {b}, {', '.join(map(str, order))})"
 
     def apply(self, intrinsic: Intrinsic, operands: Sequence[str]) -> str:
-        """A call of the intrinsic's function, which the file will define."""
+        """A call of the intrinsic's function, which the file will define; where the target does not have it and nothing
+        is added up in a lane, the operation itself."""
+        if intrinsic.group == 1 and intrinsic.template and not self.target.has(intrinsic):
+            lanes = intrinsic.lanes
+            c, a, b = (self.cast(intrinsic.dtype, "float32", x, lanes, 0) for x in operands)
+            return self.cast("float32", intrinsic.dtype, self.fma("float32", a, b, c, lanes), lanes, 0)
         self.intrinsics[intrinsic.name] = intrinsic
         self.operand_types(intrinsic)
         if self.target.has(intrinsic) and (header := intrinsic.settings.get("header")):
