@@ -57,6 +57,13 @@ def test_sums_of_long_rows_lie_in_a_cache() -> None:
     assert scopes == {64: {"register"}, 4096: {"register", "scratch"}}
 
 
+def test_long_parts_of_rows_are_walked_by_themselves() -> None:
+    """Registers of 512 bits hold sums of 256 columns: two parts of a row of 512."""
+    s = scheduled(product((1, 64), (64, 512)), "x86-64-v4")
+    assert placed(s) == {"register"}
+    assert "scratch" in placed(scheduled(product((1, 64), (64, 512)), "x86-64-v3"))
+
+
 def test_packed_matrices_and_several_rows_are_computed_in_tiles() -> None:
     for graph in (product((1, 64), (64, 4096), constant=True), product((5, 64), (64, 4096))):
         s = scheduled(graph, "x86-64-v3")

@@ -1,7 +1,7 @@
 """One row times a computed matrix, which is read once: in the order in which it lies, or memory is what is waited for.
 
-No row of a tile shares what another one loads. A row of the matrix that registers hold is added to sums in registers;
-of a longer one, several are walked side by side, and the sums lie in a cache meanwhile.
+No row of a tile shares what another one loads. A row of the matrix that registers hold, or a long part of it, is added
+to sums in registers; of a longer one, several are walked side by side, and the sums lie in a cache meanwhile.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from sterna.te.tensor import Kernel
 #: Rows of the matrix that are walked side by side: streams that a processor fetches ahead. Rows a power of two apart
 #: share sets of the caches, so that eight are slower than four.
 SIDE_BY_SIDE = 4
+#: Parts of a row, and bytes of one from which on it may as well be walked by itself.
+MOST_PARTS, LONG_PART = 4, 1024
 #: Sums that hide one another's latency.
 SUMS = 8
 #: The share of L1 for the sums of a row; the rows of the matrix pass through the rest.
@@ -35,17 +37,17 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     lanes = context.lanes(kernel)
     *rows, columns = (a.name for a in s.stages[out].tensor.axes)
     vectors = -(-size(contraction.columns.extent) // lanes)
-    whole = vectors <= context.target.vector_registers // 2
-    block, within = s.split(out, columns, lanes * (vectors if whole else _block(vectors, lanes, contraction, context)))
+    held = _held(vectors, lanes, context.target.vector_registers // 2)
+    block, within = s.split(out, columns, lanes * (held or _block(vectors, lanes, contraction, context)))
     vector, lane = s.split(out, within, lanes)
     s.reorder(out, *rows, block, vector, lane)
     cycles = least_cycles(contraction, lanes * context.target.rate)
     place = make_tasks(s, out, [*rows, block], cycles, context, block)
     s.vectorize(out, lane)
     (depth,) = contraction.inner
-    if whole:
+    if held:
         s.unroll(out, vector)
-        _in_registers(s, acc, out, place, depth, vectors, lanes)
+        _in_registers(s, acc, out, place, depth, held, lanes)
     else:
         _in_cache(s, acc, out, place, contraction, lanes)
     return s
@@ -60,6 +62,14 @@ def _streams(kernel: Kernel, contraction: Contraction, context: Context) -> bool
     known = all(a.extent.is_const for a in contraction.stage.all_axes)
     floats = contraction.stage.dtype == "float32" and not contraction.picked and context.lanes(kernel) > 1
     return batch and known and floats and len(contraction.inner) == 1 and right.tensor not in kernel.params
+
+
+def _held(vectors: int, lanes: int, most: int) -> int:
+    """Vectors whose sums are held in registers: a row, or one of a few long parts of it; 0 where that is neither."""
+    parts = -(-vectors // most)
+    if parts > 1 and (parts > MOST_PARTS or most * lanes * dtypes.size("float32") < LONG_PART):
+        return 0
+    return -(-vectors // parts)
 
 
 def _block(vectors: int, lanes: int, contraction: Contraction, context: Context) -> int:
