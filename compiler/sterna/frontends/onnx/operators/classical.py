@@ -8,6 +8,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.onnx.operators import scores as S
+from sterna.frontends.onnx.operators.dictionaries import look_up
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
@@ -250,11 +251,7 @@ def _looked_up(t: Translation, x: Value, keys: Array, values: Array, otherwise: 
     _, first = np.unique(keys, return_index=True)  # NumPy sorts NaN last, and counts all of them once
     if x.dtype == dtypes.STRING:
         x = t.op("bit_cast", x, to="int64")
-    kind = dtypes.from_numpy(values.dtype)
-    y = t.op(
-        "look_up", t.cast(x, dtypes.from_numpy(keys.dtype)), t.constant(keys[first]), t.constant(values[first]),
-        t.constant(otherwise.reshape(-1)[0], kind),
-    )  # fmt: skip
+    y = look_up(t, x, keys[first], values[first], otherwise.reshape(-1)[0].astype(values.dtype))
     return t.op("bit_cast", y, to=dtypes.STRING) if text else y
 
 
