@@ -147,7 +147,9 @@ def run_call(call: Call, inputs: Sequence[Array], before: Sequence[Array]) -> tu
     if not isinstance(call.kernel, Kernel):
         return _run_program(call, call.kernel, inputs, before)
     kernel = call.kernel
-    arrays = {t.name: _operand(array, t, call) for t, array in zip(kernel.inputs, inputs, strict=True)}
+    arrays = {
+        t.name: _operand(_read_as(array, t.dtype), t, call) for t, array in zip(kernel.inputs, inputs, strict=True)
+    }
     arrays |= {t.name: array for t, array in zip(kernel.params, call.constants, strict=True)}
     made = run_kernel(kernel, arrays)
     outputs = [array.copy() for array in before]
@@ -187,7 +189,7 @@ def run_loops(
     outputs = [array.copy() for array in before]
     memory: dict[str, Array] = {}
     for buffers, arrays in ((function.inputs, inputs), (function.outputs, outputs)):
-        memory |= {buffer.name: arrays[buffer.slot] for buffer in buffers}
+        memory |= {buffer.name: _read_as(arrays[buffer.slot], buffer.dtype) for buffer in buffers}
     for buffer, array in zip(function.params, params, strict=True):
         memory[buffer.name] = np.ascontiguousarray(dtypes.stored(array)).reshape(-1)
     if not most:
@@ -210,6 +212,11 @@ class _Limited(Run):
         if self.left < 0:
             raise TooLongError
         super().stmt(s)
+
+
+def _read_as(array: Array, dtype: str) -> Array:
+    """The same memory as elements of a kernel's type: a kernel may take truth values for bytes."""
+    return array.view(dtypes.to_numpy(dtype))
 
 
 def _operand(flat: Array, tensor: Tensor, call: Call) -> Array:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from sterna.abi import aligned
 from sterna.errors import error
 from sterna.ir import dtypes
@@ -21,6 +23,7 @@ from sterna.te import expr as E
 from sterna.te.collapse import collapse
 from sterna.te.expr import Load
 from sterna.te.layout import Layout, dense_strides, most_elements
+from sterna.te.moves import as_bytes
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder
 
 
@@ -209,12 +212,16 @@ def _call(
     key = "\n".join(b.text)
     if (formed := known.get(key)) is None:
         known[key] = formed = _formed(kernel(), stored, places)
-    constants = tuple(
-        c.reshape([int(n) for n in t.shape]) for c, t in zip(b.constants, formed.kernel.params, strict=True)
-    )
+    constants = tuple(_as_param(c, t) for c, t in zip(b.constants, formed.kernel.params, strict=True))
     return Call(
         name, sources, formed.kernel, tuple(b.inputs), tuple(outputs), constants, formed.layouts, formed.in_place, key
     )
+
+
+def _as_param(data: Array, tensor: Tensor) -> Array:
+    """A constant as a kernel takes it, which may move truth values as bytes."""
+    data = data.reshape([int(n) for n in tensor.shape])
+    return data.view(np.uint8) if data.dtype == np.bool_ and tensor.dtype != "bool" else data
 
 
 def _formed(kernel: Kernel, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> Formed:
@@ -230,7 +237,7 @@ def _formed(kernel: Kernel, inputs: Sequence[Storage], outputs: Sequence[Storage
         if not kept and reduced.kernel.tensor(n).shape:
             kept = (ONE,)
         layouts[n] = Layout(kept, where[n].origin, where[n].root.type.elements)
-    return Formed(reduced.kernel, layouts, _in_place(kernel) if len(outputs) == 1 else ())
+    return Formed(as_bytes(reduced.kernel), layouts, _in_place(kernel) if len(outputs) == 1 else ())
 
 
 def _is_part(place: Storage, shape: Sequence[Int]) -> bool:
