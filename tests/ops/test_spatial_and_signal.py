@@ -74,6 +74,18 @@ def test_resize(mode: str, setting: dict[str, int], given: bool) -> None:
     check("Resize", inputs, constants, opset=19, mode=mode, **setting)
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 14), min_size=1, max_size=3), scale=st.sampled_from([0.15, 0.25, 0.4, 0.5, 0.8, 1.7]),
+    mode=st.sampled_from(["linear", "cubic"]),
+)  # fmt: skip
+def test_few_neighbours_weigh(sizes: list[int], scale: float, mode: str) -> None:
+    """Of any size, with edges that count for what lies outside, along the last dimension and others."""
+    scales = np.array([1] + [max(scale, 1 / size) for size in sizes], np.float32)
+    constants = {"roi": np.zeros(0, np.float32), "scales": scales}
+    check("Resize", {"x": f32(2, *sizes)}, constants, opset=19, mode=mode, antialias=1)
+
+
 def test_crop_and_resize() -> None:
     roi = np.array([0.1, 0.4, 0.6, 1.3], np.float32)
     constants = {"roi": roi, "scales": np.zeros(0, np.float32), "sizes": i64(4, 5)}

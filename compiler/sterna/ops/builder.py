@@ -100,6 +100,16 @@ class Builder:
         finally:
             self.nodes, self.scope = outer
 
+    @contextmanager
+    def folding(self, size: int) -> Iterator[None]:
+        """Meanwhile constants of up to so many bytes are computed at once, if any are."""
+        before = self.fold
+        self.fold = max(before, size) if before else 0
+        try:
+            yield
+        finally:
+            self.fold = before
+
     def constant(
         self, data: Array | np.generic | float | int | Sequence[int], name: str = "constant", dtype: str = ""
     ) -> Value:

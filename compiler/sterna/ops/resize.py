@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
 from sterna.ops.formulas import at, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
-from sterna.ops.types import present, single
+from sterna.ops.types import check_dtype, present, same_dtype, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
+from sterna.te.position import position as place
 from sterna.te.tensor import Tensor, compute
 
 TRANSFORMS = (
@@ -188,6 +191,41 @@ def _clamped(index: Int, last: Int) -> Int:
     return maximum(minimum(index, last), 0)
 
 
+# ---------------------------------------------------------------- weighted neighbours
+def _neighbours_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    x, starts, weights = present(types, 0, 1, 2)
+    axis = attributes["axis"]
+    check_dtype(x.dtype, ("float32", "float64"))
+    same_dtype((x, weights))
+    check_dtype(starts.dtype, ("int32", "int64"))
+    fitting = starts.rank == 1 and weights.rank == 2 and weights.shape[0] == starts.shape[0]
+    if not fitting or not 0 <= axis < x.rank or not weights.shape[1].is_const:
+        raise unfit(f"weights {weights} of neighbours from {starts} on for {x}")
+    if not x.shape[axis].is_const or int(weights.shape[1]) > int(x.shape[axis]):
+        raise unfit(f"{weights.shape[1]} neighbours along dimension {axis} of {x}")
+    return TensorType(x.dtype, (*x.shape[:axis], starts.shape[0], *x.shape[axis + 1 :]))
+
+
+def _neighbours(applied: Application) -> Tensor:
+    x, starts, weights = applied.input(0), applied.input(1), applied.input(2)
+    axis, count = applied["axis"], int(weights.shape[1])
+
+    def body(*index: Int) -> Expr:
+        new = index[axis]
+        first = place(at(starts, (new,)), x.shape[axis] - (count - 1))
+
+        def term(k: int) -> tuple[Expr, Expr]:
+            return at(x, (*index[:axis], first + k, *index[axis + 1 :])), at(weights, (new, as_int(k)))
+
+        value, weight = term(0)
+        total = value * weight
+        for k in range(1, count):
+            total = E.fma(*term(k), total)
+        return total
+
+    return compute(applied.name, applied.output.shape, body)
+
+
 _UP, _DOWN = (1, 8, 10, 2), (1, 3, 2, 2)
 OPERATORS: tuple[Operator, ...] = (
     Operator(
@@ -236,6 +274,19 @@ OPERATORS: tuple[Operator, ...] = (
             )
             for rows, columns in ((7, 33), (3, 13))
             for mode in ("linear", "cubic")
+        ),
+    ),
+    Operator(
+        "weigh_neighbours",
+        "Sums of neighbours along an axis: of each new position, those from its entry of the second operand on times "
+        "its row of the third.",
+        single(_neighbours_type),
+        _neighbours,
+        Fusion.OPAQUE,
+        (Attribute("axis", "int", "of the neighbours"),),
+        cases=(
+            case(("float32", (2, 7, 5)), np.array([0, 3, 4, 1], np.int32), ("float32", (4, 3)), axis=1),
+            case(("float64", (6, 3)), np.array([5, 0], np.int64), ("float64", (2, 1)), axis=0),
         ),
     ),
 )

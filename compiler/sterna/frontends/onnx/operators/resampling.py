@@ -17,12 +17,16 @@ from sterna.errors import error
 from sterna.frontends.onnx.operators.runtime import Numbers
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
 from sterna.ir.division import divide_exactly
-from sterna.ir.graph import Value
+from sterna.ir.graph import Array, Value
 from sterna.ir.integer import Int, as_int
 from sterna.ir.limits import check_table
 from sterna.ops.resize import OPEN_TRANSFORMS, simple
 
 WIDE = "float64"
+#: Neighbours that are added up one by one; more are a product with a matrix.
+_MOST_TAPS = 32
+#: Bytes of weights that are computed on the way, to see which are zero.
+_MOST_FOLDED = 1 << 26
 _NAMES = {"upsample": "nearest", "bilinear": "linear", "trilinear": "linear"}
 
 
@@ -158,23 +162,43 @@ class _Sampling:
         reach = 2 + math.ceil(2 / min(least, 1.0)) if self.antialias else 3
         check_table(old + 2 * reach, max(old, new))
         places = np.arange(-reach, old + reach, dtype=np.float64)
-        distance = t.op("abs", t.op("sub", t.constant(places), t.reshape(at, (new, 1))))
-        if self.antialias:
-            distance = t.op("mul", distance, self.do("minimum", axis.scale, 1.0))
-        weights = self.kernel(distance)
-        if self.exclude:
-            inside = t.constant((places >= 0) & (places < old))
-            weights = t.op("where", inside, weights, self.number(0.0))
-        if self.exclude or self.antialias:
-            weights = t.op("div", weights, t.op("reduce_sum", weights, axes=(1,), keep_dims=True))
+        with t.builder.folding(_MOST_FOLDED):
+            weights = self.weights(axis, at, places)
         # Column p of the matrix gathers all places that are clamped to p.
         edges = np.zeros((len(places), old))
         edges[np.arange(len(places)), np.clip(places, 0, old - 1).astype(int)] = 1
+        if weights.data is not None and (taps := _taps(weights.data @ edges)) is not None:
+            return self.summed(x, axis.position, *taps)
         matrix = t.cast(t.op("matmul", weights, t.constant(edges)), x.dtype)
         rank = x.type.rank
         order = [n for n in range(rank) if n != axis.position] + [axis.position]
         y = t.op("matmul", t.transpose(x, order), t.transpose(matrix, (1, 0)))
         return t.transpose(y, [order.index(n) for n in range(rank)])
+
+    def weights(self, axis: _Axis, at: Value, places: Array) -> Value:
+        """What the elements at some places, of which those outside the axis count for its edges, weigh in each new
+        one: (new, places)."""
+        t = self.t
+        distance = t.op("abs", t.op("sub", t.constant(places), t.reshape(at, (axis.new, 1))))
+        if self.antialias:
+            distance = t.op("mul", distance, self.do("minimum", axis.scale, 1.0))
+        weights = self.kernel(distance)
+        if self.exclude:
+            inside = t.constant((places >= 0) & (places < int(axis.old)))
+            weights = t.op("where", inside, weights, self.number(0.0))
+        if self.exclude or self.antialias:
+            weights = t.op("div", weights, t.op("reduce_sum", weights, axes=(1,), keep_dims=True))
+        return weights
+
+    def summed(self, x: Value, axis: int, starts: Array, weights: Array) -> Value:
+        """The weighted sums of a few neighbours, with vectors along another axis."""
+        t, rank = self.t, x.type.rank
+        order = list(range(rank))
+        if axis == rank - 1 and rank > 1:
+            order[-2:] = order[:-3:-1]
+        given = (t.constant(starts, "int32"), t.constant(weights, x.dtype))
+        y = t.op("weigh_neighbours", t.transpose(x, order), *given, axis=order.index(axis))
+        return t.transpose(y, order)
 
     def kernel(self, distance: Value) -> Value:
         if self.mode == "linear":
@@ -208,6 +232,20 @@ class _Sampling:
                 shape = [axis.new if n == axis.position else as_int(1) for n in range(y.type.rank)]
                 y = t.op("where", t.reshape(outside, shape), value, y)
         return t.cast(y, dtype)
+
+
+def _taps(matrix: Array) -> tuple[Array, Array] | None:
+    """Where the weights of every row of a matrix begin, and as many of each as the longest has; None where that is no
+    small part of the matrix."""
+    old = matrix.shape[1]
+    used = matrix != 0
+    first = np.where(used.any(1), used.argmax(1), 0)
+    last = np.where(used.any(1), old - 1 - used[:, ::-1].argmax(1), 0)
+    width = int((last - first).max(initial=0)) + 1
+    if width > _MOST_TAPS or 2 * width > old:
+        return None
+    starts = np.minimum(first, old - width)
+    return starts, np.take_along_axis(matrix, starts[:, None] + np.arange(width), 1)
 
 
 def resize(t: Translation) -> Value:
