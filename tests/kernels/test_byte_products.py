@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import sterna
@@ -77,3 +79,32 @@ def test_small_products_stay_as_they_are() -> None:
     model, _, _ = product((2,), 1, 32, 40, "uint8", "int8", (0, 0))
     made = optimize(read(model), context_of(Options(load_target("x86-64-v4-vnni"))))
     assert not any(node.op == "matmul_grouped" for node in made.nodes)
+
+
+BYTES = st.sampled_from(["uint8", "int8"])
+SIZES = st.integers(1, 40)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    batch=st.lists(st.integers(1, 3), max_size=2), m=SIZES, k=SIZES, n=SIZES, left=BYTES, right=BYTES,
+    zeros=st.tuples(st.integers(0, 127), st.integers(0, 127)), turned=st.booleans(),
+    target=st.sampled_from(["x86-64-v2", "x86-64-v4-vnni", "arm64"]),
+)  # fmt: skip
+def test_products_of_any_size_are_exact(
+    batch: list[int], m: int, k: int, n: int, left: str, right: str, zeros: tuple[int, int], turned: bool, target: str
+) -> None:
+    """What the passes make of them for machines with and without dot products."""
+    model, given_, expected = product(tuple(batch), m, k, n, left, right, zeros, turned)
+    made = optimize(read(model), context_of(Options(load_target(target))))
+    np.testing.assert_array_equal(interpret(made, given_)["y"], expected)
+
+
+@settings(max_examples=6, deadline=None)
+@given(m=SIZES, k=SIZES, n=SIZES, left=BYTES, right=BYTES, zeros=st.tuples(st.integers(0, 127), st.integers(0, 127)))
+def test_compiled_products_of_any_size_are_exact(
+    m: int, k: int, n: int, left: str, right: str, zeros: tuple[int, int]
+) -> None:
+    model, given_, expected = product((2,), m, k, n, left, right, zeros)
+    bundle = sterna.compile(model, generator="llvm")
+    np.testing.assert_array_equal(bundle.run(given_)["y"], expected)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph
 from sterna.ops import Builder
+from sterna.passes.crop_taps import crop_taps
 from sterna.te import expr as E
 from sterna.te.tensor import Kernel
-from support.compiling import compiled, input_value
+from support.compiling import compiled, input_value, run
 
 
 def pyramid(size: int, *rates: int, weight: float = 1.0, value: float = 0.0) -> Graph:
@@ -55,3 +62,43 @@ def test_only_where_enough_is_left_out(size: int, rate: int, padded: bool) -> No
 def test_what_is_not_zero_is_added_up() -> None:
     assert padding(pyramid(9, 8, value=1.0)) == [False]
     assert padding(pyramid(9, 8, weight=float("inf"))) == [False]
+
+
+@st.composite
+def cropped_convolutions(draw: st.DrawFn) -> tuple[Graph, np.ndarray]:
+    """A padded convolution some of whose taps may read padding alone, with odd pads, strides and sizes."""
+    b, random = Builder(), np.random.default_rng(draw(st.integers(0, 99)))
+    height, width = draw(st.integers(2, 9)), draw(st.integers(2, 9))
+    data = random.standard_normal((1, height, width, draw(st.sampled_from([3, 8])))).astype(np.float32)
+    x = input_value(b, data)
+    rates = draw(st.tuples(st.integers(1, 10), st.integers(1, 10)))
+    pads = draw(st.lists(st.integers(0, 10), min_size=4, max_size=4))
+    for d, size in enumerate((height, width)):  # at least one position
+        pads[2 + d] = max(pads[2 + d], 2 * rates[d] + 1 - size - pads[d])
+    strides = draw(st.tuples(st.integers(1, 2), st.integers(1, 2)))
+    padded = b.add("pad", x, before=(0, *pads[:2], 0), after=(0, *pads[2:], 0), mode="constant", value=0.0)
+    w = b.constant(random.standard_normal((3, 3, data.shape[-1], 8)).astype(np.float32))
+    y = b.add("conv", padded, w, strides=strides, dilations=rates, groups=1)
+    return Graph("g", (x,), (y,), tuple(b.nodes)), data
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_cropped_convolutions_are_compiled(generator: str) -> None:
+    cropped = 0
+
+    @settings(max_examples=8, deadline=None)
+    @given(cropped_convolutions())
+    def check(drawn: tuple[Graph, np.ndarray]) -> None:
+        nonlocal cropped
+        graph, data = drawn
+        cropped += not any(
+            node.op == "conv" and node.operands[1].shape[:2] == (3, 3) for node in crop_taps(graph).nodes
+        )
+        feeds = {graph.inputs[0].name: data}
+        (wanted,) = interpret(graph, feeds).values()
+        with TemporaryDirectory() as folder:
+            (found,) = run(graph, feeds, Path(folder), generator).values()
+        assert np.abs(found - wanted).max() <= 1e-5 * max(np.abs(wanted).max(), 1)
+
+    check()
+    assert cropped, "no example had a tap to be left out"

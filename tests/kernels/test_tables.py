@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 import sterna
@@ -96,3 +98,34 @@ def test_what_is_cheap_or_depends_on_more_stays() -> None:
     ):
         m = Model(signed=False)
         assert not any(node.op == "lookup" for node in optimize(read(m.made(make(m)))).nodes)
+
+
+STEPS = ("Sigmoid", "Tanh", "Exp", "Erf", "Gelu", "Neg", "Abs", "Add", "Mul", "round")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    steps=st.lists(st.sampled_from(STEPS), min_size=1, max_size=6),
+    scales=st.lists(st.sampled_from([0.004, 0.02, 0.1]), min_size=8, max_size=8), signed=st.booleans(),
+    zero=st.integers(0, 127),
+)  # fmt: skip
+def test_any_chain_gives_what_its_operators_give(
+    steps: list[str], scales: list[float], signed: bool, zero: int
+) -> None:
+    """Functions one after another, rounded to bytes in between or not, for every byte."""
+    m = Model(signed)
+    x = m.real("x", scales[0], zero)
+    for step, scale in zip(steps, scales[1:], strict=False):
+        if step == "round":
+            x = m.real(m.rounded(x, scale, zero), scale, zero)
+        elif step in ("Add", "Mul"):
+            x = m.add(step, x, m.constant(np.float32(scale * 20)))
+        else:
+            x = m.add(step, x)
+    graph = read(m.made(m.rounded(x, scales[-1], zero)))
+    made = optimize(graph)
+    dear = {"Sigmoid", "Tanh", "Exp", "Erf", "Gelu"}
+    if dear.intersection(steps):
+        assert [node.op for node in made.nodes] == ["lookup"]
+    (expected,), (found,) = (interpret(each, {"x": m.given}).values() for each in (graph, made))
+    np.testing.assert_array_equal(found, expected)

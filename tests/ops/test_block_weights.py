@@ -12,11 +12,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import sterna
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
+from sterna.pipeline import optimize
 
 
 class Weights:
@@ -89,6 +92,41 @@ def test_products_are_as_accurate_as_in_float32(bits: int, block: int, k: int, z
         x = _activations(rows, k)
         found = sterna.compile(weights.model(rows), generator="llvm").run({"x": x})["y"]
         assert _apart(found, x.astype(np.float64) @ weights.wide) < 1e-6
+
+
+def _is_near(found: np.ndarray, x: np.ndarray, weights: Weights) -> bool:
+    """Beside what is added up: sums may cancel, and all numbers may be zero."""
+    size = np.abs(x).astype(np.float64) @ np.abs(weights.wide)
+    return bool((np.abs(found - x.astype(np.float64) @ weights.wide) <= 1e-6 * size).all())
+
+
+@st.composite
+def block_weights(draw: st.DrawFn) -> tuple[Weights, int]:
+    """Weights of any size, the last block maybe cut, and a number of rows."""
+    block = draw(st.sampled_from([16, 32, 64]))
+    n, k, rows = draw(st.integers(1, 50)), draw(st.integers(1, 130)), draw(st.integers(1, 9))
+    bits, zeros = draw(st.sampled_from([2, 4, 8])), draw(st.booleans())
+    return Weights(n, k, block, bits, zeros, seed=draw(st.integers(0, 99))), rows
+
+
+@settings(max_examples=30, deadline=None)
+@given(block_weights())
+def test_products_of_any_size(drawn: tuple[Weights, int]) -> None:
+    """What the graph computes: the digits of the activations and the sums of blocks."""
+    weights, rows = drawn
+    x = _activations(rows, weights.k)
+    found = interpret(optimize(read(weights.model(rows)), check=True), {"x": x})["y"]
+    assert _is_near(found, x, weights)
+
+
+@pytest.mark.family("host-llvm")
+@settings(max_examples=8, deadline=None)
+@given(block_weights())
+def test_compiled_products_of_any_size(drawn: tuple[Weights, int]) -> None:
+    weights, rows = drawn
+    x = _activations(rows, weights.k)
+    found = sterna.compile(weights.model(rows), generator="llvm").run({"x": x})["y"]
+    assert _is_near(found, x, weights)
 
 
 @pytest.mark.family("host-llvm")
