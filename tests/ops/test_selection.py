@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from onnx import helper
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
+from sterna.ir.graph import Graph
+from sterna.ops import Builder
+from support.compiling import build, input_value
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=3)
@@ -180,3 +184,25 @@ def test_more_or_less_than_declared_is_an_error_at_run_time() -> None:
     for x in ([1, 1, 1, 0], [0, 0, 0, 1]):
         with pytest.raises(SternaError):
             interpret(graph, {"x": np.array(x, np.float32)})
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "float16"])
+def test_what_is_one_number_everywhere_is_stored_once(dtype: str, generator: str, tmp_path: Path) -> None:
+    """Elements written to a tensor of zeros, and slices to one of ones: neither is in the bundle."""
+    random, b = np.random.default_rng(4), Builder()
+    updates = input_value(b, random.integers(0, 2, (40, 7)).astype(dtype))
+    rows = b.constant(random.integers(0, 100, (40, 7)))
+    places = b.constant(random.permutation(100)[:40, None])
+    zeros = b.constant(np.broadcast_to(np.zeros((), dtype), (100, 7)))
+    ones = b.constant(np.broadcast_to(np.ones((), dtype), (100, 7)))
+    scattered = b.add("scatter_elements", zeros, rows, updates, axis=0)
+    placed = b.add("scatter_nd", ones, places, updates)
+    graph = Graph("g", (updates,), (scattered, placed), tuple(b.nodes))
+    feeds = {updates.name: random.integers(0, 2, (40, 7)).astype(dtype)}
+    wanted = interpret(graph, feeds)
+    indices = sum(np.asarray(v.data).nbytes for v in (rows, places))
+    with build(graph, tmp_path, generator=generator) as bundle:
+        for name, found in bundle.run(feeds).items():
+            np.testing.assert_array_equal(found, wanted[name])
+    assert (tmp_path / "params.bin").stat().st_size < indices + 100 * 7 * np.dtype(dtype).itemsize

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sterna.loops.quotients import QUOTIENTS, divide_by_floats
+from sterna.loops.quotients import divide_by_floats
+from sterna.schedule.strategies.analysis import Context
+from sterna.targets.description import load_target
 from sterna.te import expr as E
+from sterna.te.division import QUOTIENTS
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder
 
@@ -90,3 +93,24 @@ def _pairs(draw: st.DrawFn) -> tuple[Array, Array]:
 @given(pairs=_pairs(), op=st.sampled_from(QUOTIENTS))
 def test_any_pair(pairs: tuple[Array, Array], op: str) -> None:
     compare(op, *pairs)
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "vectors"),
+    [
+        ("x86-64-v3", "int64", False),
+        ("x86-64-v4", "int64", True),
+        ("arm64", "uint64", False),
+        ("browser", "int32", True),
+    ],
+)
+def test_long_quotients_are_vectors_where_they_can_be_converted(target: str, dtype: str, vectors: bool) -> None:
+    """By a constant, and of fewer bits, they are vectors everywhere."""
+    x, y = (placeholder(name, (64,), dtype) for name in "xy")
+    divided = Kernel("k", (x, y), (), (compute("z", (64,), lambda i: E.binary("div", x[i], y[i])),))
+    seven = compute("seven", (64,), lambda i: E.const(7, dtype))
+    context = Context(load_target(target))
+    assert (context.lanes(divided) > 1) == vectors
+    for by in (lambda i: E.const(7, dtype), lambda i: seven[i]):
+        known = Kernel("k", (x,), (), (compute("z", (64,), lambda i, by=by: E.binary("div", x[i], by(i)), axes=["i"]),))
+        assert context.lanes(known) > 1

@@ -10,7 +10,7 @@ from sterna.loops import program as P
 from sterna.loops.copies import with_waits
 from sterna.loops.first_terms import first_terms
 from sterna.loops.math import expand_math
-from sterna.loops.quotients import divide_by_floats, is_quotient
+from sterna.loops.quotients import divide_by_floats
 from sterna.loops.races import verify_threads
 from sterna.loops.registers import promote_registers
 from sterna.loops.rounding import by_arithmetic
@@ -21,6 +21,7 @@ from sterna.loops.tiles import place_tiles
 from sterna.loops.unroll import unroll
 from sterna.loops.vectorize import vectorize
 from sterna.loops.verify import verify
+from sterna.te.division import is_quotient
 from sterna.te.expr import MATH, Binary, Expr, Nearest, Unary, rewrite, walk
 
 Body = Callable[[P.Stmt], P.Stmt]

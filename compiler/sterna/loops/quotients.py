@@ -18,19 +18,7 @@ from sterna.loops.minimax import FLOAT32, FLOAT64, Format
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
-QUOTIENTS = ("div", "floor_div", "mod")
 _FORMS = {8: FLOAT32, 16: FLOAT32, 32: FLOAT64}
-
-
-def is_quotient(node: Expr) -> bool:
-    """Whether a node is a quotient or remainder of integers whose divisor is not known: by a constant, compilers
-    multiply."""
-    return (
-        isinstance(node, E.Binary)
-        and node.op in QUOTIENTS
-        and dtypes.is_integer(node.dtype)
-        and not isinstance(node.b, E.Const)
-    )
 
 
 def divide_by_floats(node: E.Binary) -> Expr:

@@ -163,10 +163,9 @@ def _program_call(node: Node, views: Views) -> Call:
             operands[value] = _buffer(f"x{len(inputs)}", value, INPUT, len(inputs), views)
             inputs.append(value)
         else:
-            stored = dtypes.storage(value.dtype)
-            operands[value] = b = dense_buffer(f"c{len(constants)}", stored, value.shape, PARAM, offset)
-            offset += aligned(b.elements * dtypes.size(b.dtype))
-            constants.append(dtypes.stored(value.data))
+            operands[value], data = _stored(f"c{len(constants)}", value, value.data, offset)
+            offset += aligned(operands[value].elements * dtypes.size(operands[value].dtype))
+            constants.append(data)
     results = [_buffer(f"y{n}", value, OUTPUT, n, views) for n, value in enumerate(node.outputs)]
     for b in (*operands.values(), *results):
         text.append(f"{b.name}: {b.dtype}{[str(n) for n in b.shape]} {b.origin} {b.strides} {b.elements}")
@@ -185,6 +184,15 @@ def _program_call(node: Node, views: Views) -> Call:
         (),
         "\n".join(text),
     )
+
+
+def _stored(name: str, value: Value, data: Array, offset: int) -> tuple[Buffer, Array]:
+    """A constant operand of a loop program; of what is one number everywhere, only that number."""
+    data, dtype = dtypes.stored(data), dtypes.storage(value.dtype)
+    if data.size < 2 or any(data.strides):
+        return dense_buffer(name, dtype, value.shape, PARAM, offset), data
+    everywhere = tuple(ZERO for _ in value.shape)
+    return Buffer(name, dtype, value.shape, everywhere, 1, PARAM, slot=offset), data[(slice(0, 1),) * data.ndim]
 
 
 def _buffer(name: str, value: Value, scope: Scope, slot: int, views: Views) -> Buffer:

@@ -104,6 +104,11 @@ def converts_halves(target: Target) -> bool:
     return family is not None and _HALVES.get(family) in features(target)
 
 
+def converts_longs(target: Target) -> bool:
+    """Whether a target is known to convert vectors of integers of 64 bits to floats and back, and to multiply them."""
+    return "avx512dq" in features(target)
+
+
 def contradictions(target: Target) -> list[Contradiction]:
     """What does not go together in a target."""
     family = _family(target)

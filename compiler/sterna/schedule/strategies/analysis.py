@@ -9,9 +9,11 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int
 from sterna.schedule.products import factors
 from sterna.schedule.schedule import Schedule
+from sterna.targets.features import converts_longs
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.axis import Axis
+from sterna.te.division import is_quotient
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.layout import dense_strides
 from sterna.te.position import rewrite_index
@@ -45,9 +47,18 @@ class Context:
         return int(multiply_adds / (self.lanes(kernel) * self.target.rate))
 
     def lanes(self, kernel: Kernel) -> int:
-        """Lanes of a vector of the kernel's widest element type."""
+        """Lanes of a vector of the kernel's widest element type; 1 where a processor divides integers of 64 bits faster
+        one by one than as vectors, which `loops.quotients` needs conversions for."""
+        if _divides_longs(kernel) and not converts_longs(self.target):
+            return 1
         widest = max(dtypes.bits(t.dtype) for t in kernel.stages)
         return self.target.lanes(max(widest, 32))
+
+
+def _divides_longs(kernel: Kernel) -> bool:
+    """Whether a stage has a quotient of integers of 64 bits whose divisor is not known."""
+    nodes = (n for t in kernel.stages if t.body is not None for n in E.walk(t.body))
+    return any(dtypes.bits(n.dtype) == 64 and is_quotient(n) for n in nodes)
 
 
 def size(extent: Int) -> int:
