@@ -43,5 +43,11 @@ def abis() -> tuple[Abi, ...]:
 def _paged(abi: str, target: Target) -> Target:
     flags = (*target.link_flags, f"-Wl,-z,max-page-size={PAGE}")
     return replace(
-        target, name=f"android-{abi}", description=f"Android, {abi}", link_flags=flags, runs_on="", variants=()
+        target,
+        name=f"android-{abi}",
+        description=f"Android, {abi}",
+        link_flags=flags,
+        runs_on="",
+        variants=(),
+        own_graphs=False,
     )

@@ -142,7 +142,11 @@ def compile_abis(model: str | os.PathLike[str], options: Options) -> tuple[Compi
     compiled = compile_with(model, replace(options, target=first, variants=tuple(rest)))
     graphs = {}
     for abi, built in zip(made, compiled.libraries, strict=True):
-        alone = replace(compiled, options=replace(compiled.options, target=abi.target, variants=()), libraries=(built,))
+        alone = replace(
+            compiled,
+            options=replace(compiled.options, target=abi.target, variants=()),
+            libraries=(replace(built, name=library),),
+        )
         files = {"params.bin": compiled.params, library: built.data, **_strings(compiled)}
         graphs[abi.name] = graph_json(alone, files)
     return compiled, graphs
