@@ -49,8 +49,8 @@ SETS = 2
 #: Of the bound, what errors that were measured one by one may add up to: the whole has to keep within it.
 ROOM = 0.7
 #: How many times as large the errors of factors of 16 bits may be on other inputs than those that are measured: on
-#: their own ones, those of trained models were up to 4.8 times as large as on random ones. That much of the bound is kept
-#: free.
+#: their own ones, those of trained models were up to 4.8 times as large as on random ones. That much of the bound is
+#: kept free.
 MARGIN = 8.0
 #: How many times as large the errors of a tile are as those of the next smaller one, measured on random convolutions;
 #: those of factors of 16 bits as those of the smallest tile; those of tiles of such factors as those of the next

@@ -22,8 +22,8 @@ class Idiom:
 
     Args:
         operation: of `te.expr.UNARY` or `BINARY`; "fma"; "to_int32" and the like, conversions of a float that clamp;
-            "widen" and "narrow", between a float of 16 bits and float32; "nearest", `te.expr.Nearest`, of a vector $a of
-            float32 and the zero point $b (in LLVM the least float, four times, and c, the zero point, eight times);
+            "widen" and "narrow", between a float of 16 bits and float32; "nearest", `te.expr.Nearest`, of a vector $a
+            of float32 and the zero point $b (in LLVM the least float, four times, and c, the zero point, eight times);
             "load_part", the first $b elements of a vector at the address $a, and zeros.
         dtype: of the operands; of "narrow" and "nearest", of the result.
         lanes: how many elements it takes, 0 for any number.
@@ -246,8 +246,9 @@ def _nearest() -> Iterable[Idiom]:
                     f"const shorts w{n} = __builtin_elementwise_add_sat({both}, (shorts){{0}} + (int16_t)$b);",
                     f"const byte_half p{n} = (byte_half)__builtin_neon_{c_narrow}((bytes)w{n}, {code});",
                 ]
+                whole = order(range(8))
                 llvm += [
-                    f"j{n} = shufflevector <4 x i16> {{h{first}}}, <4 x i16> {{h{second}}}, <8 x i32> <{order(range(8))}>",
+                    f"j{n} = shufflevector <4 x i16> {{h{first}}}, <4 x i16> {{h{second}}}, <8 x i32> <{whole}>",
                     f"w{n} = call <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16> {{j{n}}}, <8 x i16> {{c}})",
                     f"p{n} = call <8 x i8> @llvm.aarch64.neon.{narrow}.v8i8(<8 x i16> {{w{n}}})",
                 ]
