@@ -169,9 +169,7 @@ def lower_call(call: Call, schedule: Schedule | None, target: Target) -> Functio
     return lower(schedule, call.layouts)
 
 
-def finish_call(
-    call: Call, lowered: Function, target: Target, name: str, dims: Sequence[Symbol] = ()
-) -> Function:
+def finish_call(call: Call, lowered: Function, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Function:
     """A kernel's loop program as generators render it.
 
     Args:
