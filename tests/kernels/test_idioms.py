@@ -37,7 +37,8 @@ def test_an_idiom_is_its_operation(name: str, generator: str) -> None:
 def test_declarations_are_whole() -> None:
     """Each is of an operation that there is, has a way for some generator, and names its operands and types right."""
     for idiom in IDIOMS:
-        others = ("fma", "widen", "narrow", "load_part", *(f"to_{d}" for d in ("int32", "int64", "uint32", "uint64")))
+        conversions = (f"to_{d}" for d in ("int32", "int64", "uint32", "uint64"))
+        others = ("fma", "widen", "narrow", "nearest", "load_part", *conversions)
         assert idiom.operation in (*E.UNARY, *E.BINARY, *others)
         assert idiom.c or idiom.llvm
         assert not idiom.llvm or idiom.llvm[-1].startswith("r = ")
