@@ -21,8 +21,9 @@ from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context
-from sterna.schedule.strategies.contraction import PAIRED, propose, tile_shape
+from sterna.schedule.strategies.contraction import propose
 from sterna.schedule.strategies.recurrence import _tile as recurrent_tile
+from sterna.schedule.strategies.register_tile import PAIRED, tile_shape
 from sterna.targets.description import load_target
 from sterna.te import expr as E
 from support.small_kernels import matmul, run

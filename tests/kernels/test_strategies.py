@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Value
 from sterna.passes.widen_halves import widen_halves
-from sterna.schedule.strategies.contraction import tile_shape
+from sterna.schedule.strategies.register_tile import tile_shape
 from sterna.schedule.strategies.tasks import even_group
 from sterna.targets.description import host
 from sterna.targets.target import Target

@@ -14,14 +14,9 @@ from sterna.ir import dtypes
 from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, cheap, inline_elementwise, reductions, size, stored_apart
-from sterna.schedule.strategies.contraction import (
-    Contraction,
-    accumulate,
-    contraction_of,
-    register_tile,
-    split_tiles,
-    write_tiles,
-)
+from sterna.schedule.strategies.contraction import accumulate, split_tiles, write_tiles
+from sterna.schedule.strategies.operands import Contraction, contraction_of
+from sterna.schedule.strategies.register_tile import register_tile
 from sterna.schedule.strategies.rows import place_rows
 from sterna.schedule.strategies.tasks import block_tasks
 from sterna.targets.target import Target

@@ -7,83 +7,35 @@ Matrix Multiplication, 2008, with the micro-kernel written out). The epilogue is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
-from math import gcd
 
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Atom, Int, as_int
 from sterna.ir.memory import REGISTER, SCRATCH
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import (
-    CACHE_LINE,
-    Context,
-    contraction_operands,
-    inline_elementwise,
-    product,
-    reductions,
-    size,
-    stored_apart,
-    stride_of,
+from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart
+from sterna.schedule.strategies.operands import Contraction, analyse, bytes_of, least_cycles
+from sterna.schedule.strategies.register_tile import (
+    RegisterTile,
+    by_lane,
+    crowded,
+    largest_tile,
+    most_steps,
+    part_by_lane,
+    register_tile,
 )
-from sterna.schedule.strategies.tasks import (
-    L2_RATE,
-    even_group,
-    extent_of,
-    make_tasks,
-    shared,
-    wanted_tasks,
-)
+from sterna.schedule.strategies.tasks import even_group, extent_of, make_tasks, shared, wanted_tasks
 from sterna.schedule.strategies.weights import stored_type
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.conditions import cuts
-from sterna.te.expr import Load
-from sterna.te.groups import sizes_of_groups
-from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel, Tensor
 
 #: Tiles that read a panel of weights from which on it is widened for all of them, and not in each.
 TILES_OF_A_PANEL = 4
-#: Vectors that pairs of loads reach from one address: 1 KB with registers of 128 bits.
-PAIRED = 64
-#: Bytes that come from behind L2 in a cycle.
-L3_RATE = 16
 #: Of L2, what a widened panel may take.
 SHARE_OF_L2 = 0.75
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """How the axes of a contraction are used: `columns` by the right operand alone, `rows` by the left one.
-
-    Args:
-        picked: columns of a vector, where small groups of them read elements of the left operand that lie near one
-            another, so that these are picked from one vector; 0 where all columns read the same element.
-    """
-
-    stage: Tensor
-    left: Load
-    right: Load
-    columns: Axis
-    rows: tuple[Axis, ...]
-    inner: tuple[Axis, ...]
-    picked: int = 0
-
-
-@dataclass(frozen=True)
-class RegisterTile:
-    """A tile of `rows` by `vectors`, each of `lanes` columns."""
-
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def columns(self) -> int:
-        return self.vectors * self.lanes
 
 
 @dataclass(frozen=True)
@@ -173,36 +125,6 @@ def part_tasks(
     return loops.rows[-1]
 
 
-def register_tile(
-    contraction: Contraction,
-    lanes: int,
-    context: Context,
-    most: tuple[int, int] | None = None,
-    lengths: Sequence[int] | None = None,
-) -> RegisterTile:
-    """The tile of the least estimated time.
-
-    Args:
-        most: rows and vectors that it may have; as many as caches and registers hold if it is None.
-        lengths: of the parts that the rows are computed in, if they are cut into any.
-    """
-    vectors = -(-size(contraction.columns.extent) // lanes)
-    rows, vectors = tile_shape(
-        tuple(lengths) if lengths else (size(contraction.rows[-1].extent) if contraction.rows else 1,),
-        vectors,
-        product([a.extent for a in contraction.inner]),
-        context.target.vector_registers,
-        context.target.rate,
-        context.target.loads_per_cycle,
-        lanes,
-        most or (rows_in_cache(contraction, context) if contraction.rows else 1, vectors),
-        context.target.l2_bytes if context.target.l1_bytes else 0,
-        context.target.tile_registers,
-        by_lane(contraction, context),
-    )
-    return RegisterTile(rows, vectors, lanes)
-
-
 def split_tiles(s: Schedule, out: str, contraction: Contraction, tile: RegisterTile, row: str = "") -> TileLoops:
     """Splits the axes of the stage that reads a contraction element by element into tiles.
 
@@ -236,7 +158,7 @@ def accumulate(
     vector, lane = s.split(acc, contraction.columns.name, tile.lanes)
     taken = by_lane(contraction, context)
     most = most_steps(tile.rows, tile.vectors, tile.lanes, context, taken)
-    if taken and _crowded(contraction, tile, context):
+    if taken and crowded(contraction, tile, context):
         most = min(most, tile.lanes)
     reduced, steps = _reduction_loops(s, acc, contraction, tile.lanes, most, taken)
     rows = [r.name for r in contraction.rows]
@@ -249,184 +171,6 @@ def accumulate(
     s.unroll(acc, vector)
     s.vectorize(acc, lane)
     _pack(s, contraction, tile.columns)
-
-
-def analyse(kernel: Kernel, context: Context) -> Contraction | None:
-    stage = single_reduction(kernel)
-    return None if stage is None else contraction_of(stage, kernel, context)
-
-
-def single_reduction(kernel: Kernel) -> Tensor | None:
-    """The only stage that reduces, if the only output has its elements."""
-    found = reductions(kernel)
-    if len(found) != 1 or len(kernel.outputs) != 1:
-        return None
-    (stage,) = found
-    if len(kernel.outputs[0].axes) != len(stage.axes) or any(
-        a.extent != b.extent for a, b in zip(stage.axes, kernel.outputs[0].axes, strict=True)
-    ):
-        return None
-    return stage
-
-
-def contraction_of(stage: Tensor, kernel: Kernel, context: Context) -> Contraction | None:
-    """How a stage is a contraction, if the register-tiled core can compute it."""
-    operands = contraction_operands(stage)
-    if operands is None or not stage.axes or stage.axes[-1].extent == 1:
-        return None
-    columns = stage.axes[-1]
-    for left, right in (operands, operands[::-1]):
-        picked = 0
-        if any(columns in i.symbols() for i in left.indices) and not _in_blocks(left, columns, context):
-            picked = _columns_picked(left, columns, context)
-            if not picked:
-                continue
-        if not any(columns in i.symbols() for i in right.indices):
-            continue
-        packable = any(p is right.tensor for p in kernel.params)
-        if not packable and stride_of(right, columns, context.strides) != 1:
-            continue
-        assert stage.reduction is not None
-        rows = stage.axes[:-1]
-        # Of a batch, every product has its own right operand: rows of a tile share theirs.
-        batch = tuple(a for a in rows if any(a in i.symbols() for i in right.indices))
-        shared = tuple(a for a in rows if a not in batch)
-        if batch and not shared and not packable and _is_window(right, batch, stage.reduction.axes):
-            continue
-        return Contraction(stage, left, right, columns, (*batch, *shared), stage.reduction.axes, picked)
-    return None
-
-
-def _is_window(load: Load, axes: Sequence[Axis], reduced: Sequence[Axis]) -> bool:
-    """Whether neighbours along some of the axes read elements in common."""
-    found = ({a for a in (*axes, *reduced) if a in index.symbols()} for index in load.indices)
-    return any(not each.isdisjoint(axes) and not each.isdisjoint(reduced) for each in found)
-
-
-def _in_blocks(left: Load, columns: Axis, context: Context) -> bool:
-    """Whether the left operand reads one channel for a whole vector of columns: the groups of a grouped convolution
-    are as wide as vectors."""
-    lanes = context.target.lanes(32)
-    values: dict[Atom, Int] = {columns: columns.var - columns.var % lanes}
-    return all(
-        columns not in i.symbols() or (size(columns.extent) % lanes == 0 and i.substitute(values) == i)
-        for i in left.indices
-    )
-
-
-def _columns_picked(left: Load, columns: Axis, context: Context) -> int:
-    """How many columns are a vector where groups of them, smaller than it, read elements of the left operand that one
-    vector holds; 0 if there are no such groups."""
-    lanes = context.target.lanes(32)
-    sizes = sizes_of_groups([left], columns)
-    if len(sizes) != 1 or lanes == 1:
-        return 0
-    (size,) = sizes
-    for groups in range(lanes // size, 1, -1):
-        apart = [_apart(left, columns, n * size, context) for n in range(groups)]
-        steps = [each for each in apart if each is not None]
-        if len(steps) == groups and max(steps) - min(steps) < lanes:
-            return groups * size
-    return 0
-
-
-def _apart(left: Load, columns: Axis, column: int, context: Context) -> int | None:
-    """Elements from what column 0 reads to what another one reads; None if that varies."""
-    assert isinstance(left.tensor, Tensor)
-    strides = context.strides.get(left.tensor.name) or dense_strides(left.tensor.shape)
-    total = ZERO
-    for index, stride in zip(left.indices, strides, strict=True):
-        total = total + (index.substitute({columns: as_int(column)}) - index.substitute({columns: ZERO})) * stride
-    return int(total) if total.is_const else None
-
-
-def largest_tile(contraction: Contraction, context: Context, lanes: int, cycles: int) -> tuple[int, int]:
-    """The most rows and vectors of a tile. Where one tile would be all of a kernel that is worth sharing, it is
-    several, side by side.
-
-    Args:
-        lanes: columns of a vector.
-        cycles: of the kernel.
-    """
-    vectors = -(-size(contraction.columns.extent) // lanes)
-    rows, target = product([a.extent for a in contraction.rows]), context.target
-    panels = 1
-    if rows <= target.vector_registers and shared(target, cycles):
-        panels = max(1, min(target.cores, vectors // 2))
-    return rows_in_cache(contraction, context) if contraction.rows else 1, -(-vectors // panels)
-
-
-def rows_in_cache(contraction: Contraction, context: Context) -> int:
-    """How many rows of the left operand can be walked side by side without evicting one another from L1.
-
-    Lines whose addresses differ by a multiple of the size of one way fall into the same set, which holds one line a
-    way. A tile reads one line of every row again and again; rows of 1,024 floats, say, all share a set.
-    """
-    target = context.target
-    if not target.l1_bytes:
-        return 1 << 30
-    stride = stride_of(contraction.left, contraction.rows[-1], context.strides)
-    if stride is None:
-        return 1 << 30
-    way = target.l1_bytes // target.l1_ways
-    apart = abs(stride) * dtypes.size(contraction.left.tensor.dtype)
-    return target.l1_ways * (way // gcd(way, apart)) if apart >= CACHE_LINE else 1 << 30
-
-
-@lru_cache(maxsize=4096)
-def tile_shape(
-    rows: tuple[int, ...],
-    vectors: int,
-    depth: int,
-    registers: int,
-    rate: float,
-    loads: float,
-    lanes: int,
-    most: tuple[int, int],
-    l2_bytes: int = 0,
-    together: int = 0,
-    by_lane: bool = False,
-) -> tuple[int, int]:
-    """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
-    in parts of so many.
-
-    A step of the reduction is bound by its multiply-adds (`rate` per cycle), its loads (`loads` per cycle) or, where a
-    panel of the right operand does not stay in L2 until the next tile, by the rate of what lies behind. A tile costs
-    a few cycles to begin and to store.
-
-    Args:
-        together: registers for accumulators and all operands of a step, 0 where operands need not be there at once.
-        by_lane: whether a load brings as many elements of the left operand as a vector has lanes, which stay in a
-            register for so many steps; vectors of the right operand are loaded two at a time.
-    """
-    vector = lanes * dtypes.size("float32")
-    best: tuple[float, int, int] | None = None
-    for nv in range(1, min(vectors, 8, most[1]) + 1):
-        for mr in range(1, min(max(rows), registers, most[0]) + 1):
-            # One register is left over: compilers load the next operand before the last use of the one before it, and
-            # a sum that lies on the stack meanwhile is waited for in every step.
-            fits = mr * nv + nv + 1 < registers
-            if together or by_lane:
-                fits = mr * nv + nv + mr <= (together or registers)
-            if not fits and mr * nv > 1:
-                break
-            cost = 0.0
-            for m, many_m in ((mr, sum(n // mr for n in rows)), *((n % mr, 1) for n in rows)):
-                for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
-                    if m and n and many_m and many_n:
-                        far = l2_bytes and depth * nv * vector > l2_bytes
-                        # Fewer than eight accumulators leave the pipeline waiting for each sum (latency 4, two ports).
-                        busy = max(m * n / rate, (m + n) / loads)
-                        if by_lane:
-                            # Narrow machines do as many instructions in a cycle as multiply-adds, whatever they do.
-                            busy = (m * n + m / lanes + n / 2) / rate
-                        step = max(busy, 4.0 if lanes > 1 else 1.0)
-                        step = max(step, n * vector / L3_RATE) if far else step
-                        cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
-            if best is None or cost < best[0] * 0.999:
-                best = (cost, mr, nv)
-    assert best is not None
-    return best[1], best[2]
 
 
 def tile_tasks(
@@ -460,7 +204,7 @@ def tile_tasks(
     target = context.target
     known = all(e.is_const for e in extents)
     many = shared(target, cycles) and product(extents) >= 2 * target.cores
-    fits = 2 * _bytes(contraction.right) <= target.l2_bytes
+    fits = 2 * bytes_of(contraction.right) <= target.l2_bytes
     if not known or not many or not (fits or widened):
         return make_tasks(s, out, [column_outer, *rows], cycles, context, rows[-1])
     panels = size(extent_of(s.stages[out], column_outer))
@@ -511,25 +255,6 @@ def _widen_panels(
     s.vectorize(wide, lane)
 
 
-def least_cycles(contraction: Contraction, multiply_adds: float) -> int:
-    """The least cycles of a contraction: for its multiply-adds (in a cycle), or to read the weights from L2."""
-    work = product([a.extent for a in (*contraction.stage.axes, *contraction.inner)]) / multiply_adds
-    return max(int(work), _bytes(contraction.right) // L2_RATE)
-
-
-def _bytes(load: Load) -> int:
-    assert isinstance(load.tensor, Tensor)
-    return product(list(load.tensor.shape)) * dtypes.size(load.tensor.dtype)
-
-
-def by_lane(contraction: Contraction, context: Context) -> bool:
-    """Whether vectors are multiplied by elements of vectors of the left operand: the target does, and elements of
-    neighbouring steps or rows lie side by side."""
-    along = (*contraction.inner[-1:], *contraction.rows[-1:])
-    beside = any(stride_of(contraction.left, axis, context.strides) == 1 for axis in along)
-    return context.target.by_lane and not contraction.picked and beside
-
-
 def _reduction_loops(
     s: Schedule, acc: str, contraction: Contraction, lanes: int, most: int, taken: bool
 ) -> tuple[list[str], list[str]]:
@@ -552,35 +277,6 @@ def _reduction_loops(
             written = loops[-1:]
         break
     return loops, written
-
-
-def most_steps(rows: int, vectors: int, lanes: int, context: Context, taken: bool) -> int:
-    """Steps of a reduction that the body of a tile may hold, of so many rows and vectors: the target says how many
-    multiply-adds. Where each vector of the right operand is used for few of them, it says how many may be loaded.
-
-    Args:
-        taken: whether operands of the left are taken from vectors of so many lanes.
-    """
-    steps = context.target.unrolled_products // (rows * vectors)
-    return min(steps, max(lanes, PAIRED // vectors)) if taken else steps
-
-
-def _crowded(contraction: Contraction, tile: RegisterTile, context: Context) -> bool:
-    """Whether pairs of loads reach several rows of the left operand from one address, but not all: compilers load two
-    neighbouring vectors of these rows at a time then, and move sums where registers are too few for them (3 x 3 of 64
-    channels: 1.33 instructions a multiply-add, 1.20 if a step takes one vector of each row)."""
-    apart = stride_of(contraction.left, contraction.rows[-1], context.strides) if contraction.rows else None
-    if apart is None or tile.rows * (tile.vectors + 2) <= context.target.vector_registers:
-        return False
-    return 3 * abs(apart) <= PAIRED * tile.lanes < (tile.rows - 1) * abs(apart)
-
-
-def part_by_lane(axis: Axis, lanes: int, most: int) -> int:
-    """How many steps of a long reduction are written out: whole vectors, without a tail if that is not much less."""
-    extent = size(axis.extent) if axis.extent.is_const else 0
-    wanted = max(1, most // lanes) if extent else 1
-    even = max((n for n in range(1, wanted + 1) if extent % (n * lanes) == 0), default=0)
-    return lanes * (even if 2 * even >= wanted else wanted)
 
 
 def _pack(s: Schedule, contraction: Contraction, nr: int) -> None:

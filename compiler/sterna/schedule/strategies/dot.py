@@ -25,15 +25,9 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
     stride_of,
 )
-from sterna.schedule.strategies.contraction import (
-    Contraction,
-    analyse,
-    largest_tile,
-    least_cycles,
-    single_reduction,
-    tile_shape,
-    tile_tasks,
-)
+from sterna.schedule.strategies.contraction import tile_tasks
+from sterna.schedule.strategies.operands import Contraction, analyse, least_cycles, single_reduction
+from sterna.schedule.strategies.register_tile import largest_tile, tile_shape
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
 from sterna.te.tensor import Kernel, Tensor

@@ -21,14 +21,9 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
     stride_of,
 )
-from sterna.schedule.strategies.contraction import (
-    Contraction,
-    by_lane,
-    largest_tile,
-    least_cycles,
-    tile_shape,
-    tile_tasks,
-)
+from sterna.schedule.strategies.contraction import tile_tasks
+from sterna.schedule.strategies.operands import Contraction, least_cycles
+from sterna.schedule.strategies.register_tile import by_lane, largest_tile, tile_shape
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Load

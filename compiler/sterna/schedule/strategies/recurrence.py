@@ -13,15 +13,8 @@ from dataclasses import dataclass, field
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, STATE
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import (
-    Context,
-    contraction_operands,
-    expanded_loads,
-    product,
-    size,
-    stride_of,
-)
-from sterna.schedule.strategies.contraction import PAIRED, most_steps, part_by_lane
+from sterna.schedule.strategies.analysis import Context, contraction_operands, expanded_loads, product, size, stride_of
+from sterna.schedule.strategies.register_tile import PAIRED, most_steps, part_by_lane
 from sterna.schedule.strategies.tasks import L2_RATE, shared
 from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce

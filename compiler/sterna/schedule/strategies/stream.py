@@ -10,7 +10,7 @@ from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, results_in_vectors, size, stored_apart
-from sterna.schedule.strategies.contraction import Contraction, analyse, least_cycles
+from sterna.schedule.strategies.operands import Contraction, analyse, least_cycles
 from sterna.schedule.strategies.tasks import make_tasks, shared
 from sterna.te.axis import Axis
 from sterna.te.tensor import Kernel

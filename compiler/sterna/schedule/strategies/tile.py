@@ -14,8 +14,10 @@ from sterna.intrinsics import TILES, Intrinsic, TileUnit
 from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart, stride_of
-from sterna.schedule.strategies.contraction import Contraction, analyse, least_cycles, tile_shape, tile_tasks
+from sterna.schedule.strategies.contraction import tile_tasks
 from sterna.schedule.strategies.dot import pack_groups
+from sterna.schedule.strategies.operands import Contraction, analyse, least_cycles
+from sterna.schedule.strategies.register_tile import tile_shape
 from sterna.te.axis import Axis
 from sterna.te.tensor import Kernel
 
