@@ -8,16 +8,13 @@ from dataclasses import fields, replace
 
 import pytest
 
-from sterna.api import compile_model
 from sterna.collector import collecting_seldom
 from sterna.ir.integer import symbol
 from sterna.ir.memory import INPUT, OUTPUT
 from sterna.loops import program as P
 from sterna.loops.share import share
 from sterna.te import expr as E
-from support.tools import ROOT
 
-DIGITS = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
 X = P.dense_buffer("x", "float32", (symbol("n", 1, 8),), INPUT)
 AT = symbol("i", 0, 3)
 
@@ -96,18 +93,3 @@ def test_the_collector_runs_seldom_while_compiling_and_as_before_after() -> None
     with pytest.raises(ZeroDivisionError), collecting_seldom():
         1 / 0  # noqa: B018
     assert gc.get_threshold() == before
-
-
-def test_what_lowering_makes_goes_without_the_collector() -> None:
-    """References in circles would keep what a model was lowered through: the collector does not come meanwhile."""
-    compile_model(DIGITS, "cortex-m4")  # what is remembered from one model to the next
-    gc.collect()
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        compile_model(DIGITS, "cortex-m4")
-        circles = gc.collect()
-    finally:
-        if was_on:
-            gc.enable()
-    assert circles < 1000, "100,000 when rewriting a value left a function behind that named itself"
