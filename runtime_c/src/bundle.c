@@ -129,13 +129,13 @@ static sterna_status load_graph(const char *directory, const graph *graph, stern
 /* Loads the bundle by graph.json or, where one of its variants suits this machine better, by that one's. */
 static sterna_status load(const char *directory, const port_file *text, sterna_model *model, sterna_error *error) {
   graph graph;
-  char name[128];
+  const char *name = NULL;
   file_entry entry;
   port_file own;
   sterna_status status = graph_open(&graph, text->data, text->bytes, model, error);
-  if (status == STERNA_OK) status = graph_choose(&graph, name, &entry, error);
+  if (status == STERNA_OK) status = graph_choose(&graph, model, &name, &entry, error);
   if (status != STERNA_OK) return status;
-  if (name[0] == 0) return load_graph(directory, &graph, model, error);
+  if (name == NULL) return load_graph(directory, &graph, model, error);
   status = map(directory, name, &own, error);
   if (status != STERNA_OK) return status;
   status = graph_check_file(name, &entry, own.data, own.bytes, error);

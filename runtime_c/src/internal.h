@@ -32,6 +32,7 @@
 #define dims_link sterna_dims_link
 #define dims_compute sterna_dims_compute
 #define dims_forget sterna_dims_forget
+#define graph_choose sterna_graph_choose
 #define graph_open sterna_graph_open
 #define graph_build sterna_graph_build
 #define graph_check_file sterna_graph_check_file
@@ -271,13 +272,15 @@ typedef struct file_entry {
   uint64_t bytes, hash;
 } file_entry;
 
+#define FEATURES_BYTES 512 /* of the names of CPU features that a graph lists */
+
 /* What must be known and checked before anything else is opened. Filled in by graph_open,
  * which is in manifest.c. */
 typedef struct graph {
   const char *text;
   size_t bytes;
   const char *model_name, *library_name; /* no library name: the kernels came as source */
-  char features[512]; /* separated by spaces */
+  char features[FEATURES_BYTES]; /* separated by spaces */
   file_entry params, library;
   size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
   size_t symbols_at, states_at, control_at, metadata_at; /* likewise; or JSON_NONE, or something else */
@@ -286,9 +289,9 @@ typedef struct graph {
 
 /* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */
 sterna_status graph_open(graph *graph, const void *text, size_t bytes, sterna_model *model, sterna_error *error);
-/* The first variant of a bundle that has a graph of its own and whose features this machine has: its file's name and entry.
- * Without one the name is empty. */
-sterna_status graph_choose(const graph *graph, char name[128], file_entry *entry, sterna_error *error);
+/* The first variant of a bundle that has a graph of its own and whose features this machine has: its file's name, which the
+ * model keeps, and entry. Without one the name is NULL. */
+sterna_status graph_choose(const graph *graph, sterna_model *model, const char **name, file_entry *entry, sterna_error *error);
 /* Fills in the model's tables; model->params and params_bytes are known. Every number is checked here. */
 sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error);
 /* Compares a file's contents with its entry. */

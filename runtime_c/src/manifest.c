@@ -79,6 +79,21 @@ static sterna_status read_file_entry(const char *text, size_t files, const char 
   return STERNA_OK;
 }
 
+/* A list of names, as one string in which spaces separate them. */
+static bool read_features(const char *text, size_t list, char features[FEATURES_BYTES]) {
+  size_t used = 0;
+  if (!json_is_list(text, list)) return false;
+  for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at)) {
+    size_t bytes = json_string_bytes(text, at);
+    if (bytes < 2 || used + bytes > FEATURES_BYTES) return false;
+    json_string(text, at, features + used);
+    used += bytes;
+    features[used - 1] = ' ';
+  }
+  features[used > 0 ? used - 1 : 0] = 0;
+  return true;
+}
+
 /* Pointer width, processor family and CPU features. */
 static sterna_status read_target(graph *graph, size_t target, sterna_error *error) {
   const char *text = graph->text;
@@ -97,45 +112,22 @@ static sterna_status read_target(graph *graph, size_t target, sterna_error *erro
   if (bits != sizeof(void *) * CHAR_BIT)
     return fail(error, STERNA_WRONG_MACHINE, "graph.json: compiled for %u-bit pointers; this runtime has %u", (unsigned)bits,
                 (unsigned)(sizeof(void *) * CHAR_BIT));
-  if (!json_is_list(text, member[1])) BAD("target.cpu_features is not a list");
-  size_t used = 0;
-  for (size_t at = json_first(text, member[1]); at != JSON_NONE; at = json_next(text, at)) {
-    size_t bytes = json_string_bytes(text, at);
-    if (bytes < 2 || used + bytes > sizeof graph->features) BAD("target.cpu_features is not a list of names");
-    json_string(text, at, graph->features + used);
-    used += bytes;
-    graph->features[used - 1] = ' ';
-  }
-  graph->features[used > 0 ? used - 1 : 0] = 0;
+  if (!read_features(text, member[1], graph->features)) BAD("target.cpu_features is not a list of names");
   return cpu_check(graph->features, "graph.json", error);
 }
 
-/* Whether this machine has every feature of a list of names. */
-static bool has_all(const char *text, size_t features) {
-  if (!json_is_list(text, features)) return false;
-  for (size_t at = json_first(text, features); at != JSON_NONE; at = json_next(text, at)) {
-    char name[32];
-    size_t bytes = json_string_bytes(text, at);
-    if (bytes < 2 || bytes > sizeof name) return false;
-    json_string(text, at, name);
-    if (sterna_cpu_has(name) != 1) return false;
-  }
-  return true;
-}
-
-sterna_status graph_choose(const graph *graph, char name[128], file_entry *entry, sterna_error *error) {
+sterna_status graph_choose(const graph *graph, sterna_model *model, const char **name, file_entry *entry, sterna_error *error) {
   const char *text = graph->text;
-  name[0] = 0;
+  *name = NULL;
   if (!json_is_list(text, graph->variants_at)) return STERNA_OK;
   for (size_t at = json_first(text, graph->variants_at); at != JSON_NONE; at = json_next(text, at)) {
+    char features[FEATURES_BYTES];
     size_t member[2];
     if (!json_members(text, at, "graph\0cpu_features", member, 2) || member[0] == JSON_NONE) continue;
-    if (!has_all(text, member[1])) continue;
-    size_t bytes = json_string_bytes(text, member[0]);
-    if (bytes == 0 || bytes > 128) BAD("the graph of a variant is not a file name");
-    json_string(text, member[0], name);
-    if (!is_file_name(name)) BAD("the graph of a variant is not a file name");
-    return read_file_entry(text, graph->files_at, name, entry, error);
+    if (!read_features(text, member[1], features) || cpu_check(features, "", NULL) != STERNA_OK) continue;
+    *name = json_take_string(&model->heap, text, member[0]);
+    if (*name == NULL || !is_file_name(*name)) BAD("the graph of a variant is not a file name");
+    return read_file_entry(text, graph->files_at, *name, entry, error);
   }
   return STERNA_OK;
 }
