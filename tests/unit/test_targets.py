@@ -138,6 +138,8 @@ def test_what_a_target_loses_with_its_features(tmp_path: Path) -> None:
         ('extends = "arm64"\nl1_ways = 3\n', ["l1_bytes"]),
         ('extends = "arm64"\nl2_bytes = 16384\n', ["l2_bytes"]),
         ('extends = "arm64"\nline_bytes = 48\n', ["line_bytes"]),
+        ('extends = "arm64"\nline_bytes = 0\n', ["line_bytes"]),
+        ('extends = "arm64"\nl1_ways = 0\nl2_ways = -1\n', ["l1_ways", "l2_ways"]),
         (
             'extends = "c99"\nllvm_triple = "wasm32-unknown-unknown"\npointer_bits = 32\nint_dot = ["sdot.128"]\n',
             ["int_dot"],

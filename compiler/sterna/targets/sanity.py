@@ -61,8 +61,10 @@ def nonsense(target: Target) -> Iterator[Contradiction]:
 
 
 def _caches(target: Target) -> Iterator[Contradiction]:
-    """Whether the caches are made of whole sets of lines."""
+    """Whether the caches are made of whole sets of lines; sizes that no machine has are told of before."""
     line = target.line_bytes
+    if min(line, target.l1_ways, target.l2_ways) < 1:
+        return
     if line & (line - 1):
         yield Contradiction("line_bytes", f"line_bytes is {line}", "a power of two, such as 64")
         return
