@@ -68,6 +68,8 @@ def _run(stmts: Sequence[P.Stmt], width: int) -> list[P.Stmt]:
             groups.setdefault(key, {})[found.value] = found
     taken: dict[Expr, Expr] = {}
     for (_, _, size), group in groups.items():
+        if size >= width:
+            continue  # no vector holds two of them
         for first, lanes, active, members in _vectors(list(group.values()), size, width):
             for each in members:
                 (index,) = each.load.indices
