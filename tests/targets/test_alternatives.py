@@ -106,6 +106,18 @@ def test_a_changed_variant_is_refused(bundle: Path) -> None:
         sterna.load(bundle)
 
 
+@pytest.mark.parametrize("own_graphs", ["true", "false"])
+def test_variants_are_libraries_for_processors_of_one_kind(own_graphs: str, tmp_path: Path) -> None:
+    description = tmp_path / "mixed.toml"
+    description.write_text(
+        f'extends = "arm64"\nvariants = ["c99", "armv7", "arm64-dotprod"]\nown_graphs = {own_graphs}\n'
+    )
+    with pytest.raises(SternaError) as caught:
+        compile_model(digits().file, str(description), generator="llvm", all_variants=True)
+    assert caught.value.codes == ("E0202", "E0202")
+    assert "c99 is no variant of mixed" in caught.value.diagnostics[0].title
+
+
 def test_processors_of_one_board_have_none() -> None:
     for name in ("raspberrypi4", "apple-a12", "arm64-i8mm", "cortex-x2"):
         assert load_target(name).variants == ()
