@@ -122,6 +122,24 @@ def test_results_are_the_same(tail: Callable[[Builder, Value], Value], zero: int
         np.testing.assert_array_equal(found[name], array)
 
 
+@pytest.mark.parametrize("dtype", READERS)
+@pytest.mark.parametrize("zero", [0, 100, -100])
+def test_sums_at_the_ends_of_their_type_stay_clamped(zero: int, dtype: str) -> None:
+    """Those of int32 that were saturated before: 128 more or less of them would wrap."""
+    ends = np.array([-(2**31), 2**31 - 1, -(2**31) + 120, 2**31 - 120], np.int32)
+    sums = np.resize(ends, (1, 6, 6, 8))
+    sums = np.where((sums < 0) == (zero < 0), sums - zero, sums).astype(np.int32)
+    b = Builder()
+    x = input_value(b, sums)
+    low, high = dtypes.limits(dtype)
+    moved = b.add("add", x, b.constant(np.array(zero, np.int32))) if zero else x
+    result = layer(b, b.add("cast", b.add("clip", moved, min=low, max=high), to=dtype))
+    graph = Graph("g", (x,), (result,), tuple(b.nodes), ("y",))
+    changed = optimize(graph, context_of(Options(load_target(READERS[dtype]))), check=True)
+    assert made(changed, "uint8" if dtype == "int8" else "int8") > 0
+    np.testing.assert_array_equal(interpret(changed, {"x": sums})["y"], interpret(graph, {"x": sums})["y"])
+
+
 def test_the_difference_goes_into_constants_that_are_there() -> None:
     plain, unsigned = both(residual)
     # Adding -128 + 128 and taking off -128 + 128 are gone.

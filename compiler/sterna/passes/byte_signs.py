@@ -26,6 +26,8 @@ _OTHER = {"uint8": "int8", "int8": "uint8"}
 _MOVES = frozenset(("max_pool", "pad", "reshape", "slice", "transpose"))
 #: Types in which adding 128 and taking it off again is exact.
 _EXACT = frozenset(("float32", "int32"))
+#: What may be added to a number of 31 bits, and a byte's offset too, within 32.
+_ROOM = 1 << 29
 _PRODUCTS = frozenset(("conv_integer", "matmul_integer"))
 
 
@@ -148,9 +150,12 @@ class _Offset:
         assert clip is not None
         x = clip.inputs[0]
         assert x is not None
+        builder = self.rewriting.builder
+        if not self.has_room(x):
+            more = builder.constant(np.array(self.offset, np.int32))
+            return self.add(node, "cast", self.add(node, "add", clipped, more), to=self.to)
         added = self.rewriting.made_by(x, "add")
         constant = None if added is None else constant_data(added.inputs[1])
-        builder = self.rewriting.builder
         if added is not None and constant is not None:
             x, constant = added.inputs[0], np.asarray(constant + np.int32(self.offset), np.int32)
         else:
@@ -159,6 +164,21 @@ class _Offset:
             x = self.add(node, "add", x, builder.constant(constant))
         bounds = {name: clip.attributes[name] + self.offset for name in ("min", "max")}
         return self.add(node, "cast", self.add(node, "clip", x, **bounds), to=self.to)
+
+    def has_room(self, x: Value) -> bool:
+        """Whether int32 numbers, or what a constant was added to, were halved at least and the constant is small: then
+        128 more or less of them does not wrap. Of others, which may have been saturated, the clamped ones are moved."""
+        added = self.rewriting.made_by(x, "add")
+        constant = None if added is None else constant_data(added.inputs[1])
+        if added is not None and constant is not None:
+            x = added.inputs[0] or x
+            if not np.all(np.abs(constant.astype(np.int64)) < _ROOM):
+                return False
+        made = self.rewriting.made_by(x, "fixed_multiply", "bit_shift")
+        if made is None or made.attributes.get("direction", "RIGHT") != "RIGHT":
+            return False
+        count = constant_data(made.inputs[2 if made.op == "fixed_multiply" else 1])
+        return count is not None and bool(np.all(count >= 1))
 
     def same(self, node: Node) -> Value:
         """What moves the bytes."""
