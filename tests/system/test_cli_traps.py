@@ -233,6 +233,8 @@ def test_other_files_of_every_wrong_kind(command: str, option: str, bundle: Path
         ("vector_registers = 1000000", 2, "vector_registers is 1000000"),
         ("loads_per_cycle = nan", 2, "loads_per_cycle is nan"),
         ("l1_bytes = -1", 2, "l1_bytes is -1"),
+        ("l1_ways = 0", 2, "l1_ways is 0"),
+        ("line_bytes = 0", 2, "line_bytes is 0"),
         ("cores = 0", 2, "cores is 0"),
         ('library = "../model.so"', 2, 'library is "../model.so"'),
         ("vectr_bits = 128", 2, "unknown key vectr_bits"),
