@@ -70,7 +70,7 @@ def _caches(target: Target) -> Iterator[Contradiction]:
         return
     for level in ("l1", "l2"):
         size, ways = getattr(target, f"{level}_bytes"), getattr(target, f"{level}_ways")
-        if size % (ways * line):
+        if size > 0 and size % (ways * line):
             problem = f"{level}_bytes is {size}: no whole number of sets of {ways} lines of {line} bytes"
             yield Contradiction(f"{level}_bytes", problem, f"a multiple of {ways * line}, or another {level}_ways")
     if 0 < target.l2_bytes < target.l1_bytes:
