@@ -22,10 +22,14 @@ final class Elements {
       throw SternaException.argument("\"" + name + "\" has " + to.limit() / type.bytes + " elements; more were given");
     }
     if (!fits)
-      throw SternaException.argument("\"" + name + "\" is " + type + "; a " + values.getClass().getSimpleName() + " was given");
+      throw SternaException.argument("\"" + name + "\" is " + type + "; " + kind(values) + " was given");
     if (to.hasRemaining())
       throw SternaException.argument(
           "\"" + name + "\" has " + to.limit() / type.bytes + " elements; only " + to.position() / type.bytes + " were given");
+  }
+
+  private static String kind(Object values) {
+    return values == null ? "null" : "a " + values.getClass().getSimpleName();
   }
 
   private static boolean isInteger(DType type, int bytes) {

@@ -18,34 +18,39 @@ final class Handle extends PhantomReference<Model> {
     thread.start();
   }
 
-  /** 0 once it is unloaded. Whoever holds the Model holds its lock; nobody does when it is forgotten. */
+  /** 0 once it is unloaded. Only whoever holds the lock reads or writes it. */
   long address;
 
   private final String name;
+  private final Object lock; // a native function may still run when nothing refers to its Model any more
 
   Handle(Model model, long address, String name) {
     super(model, FORGOTTEN);
     this.address = address;
     this.name = name;
+    lock = model.lock;
     OPEN.add(this);
   }
 
+  /** The caller holds the lock. */
+
   void unload() {
-    long last = address;
-    address = 0;
     OPEN.remove(this);
-    if (last != 0) Natives.unload(last);
+    if (address != 0) Natives.unload(address);
+    address = 0;
   }
 
   private static void collect() {
     for (; ; ) {
       try {
         Handle handle = (Handle) FORGOTTEN.remove();
-        if (handle.address != 0)
-          LOGGER.warning("A model was never closed: \"" + handle.name + "\". Its memory is freed now, by chance; call close().");
-        handle.unload();
-      } catch (InterruptedException ignored) {
-        // nobody has this thread to interrupt it for a reason
+        synchronized (handle.lock) {
+          if (handle.address == 0) continue;
+          handle.unload();
+        }
+        LOGGER.warning("A model was never closed: \"" + handle.name + "\". Its memory was freed now, by chance; call close().");
+      } catch (InterruptedException | RuntimeException ignored) {
+        // nobody has a reason to interrupt this thread, and a logger that fails must not end it
       }
     }
   }

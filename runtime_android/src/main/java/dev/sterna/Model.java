@@ -1,12 +1,10 @@
 package dev.sterna;
 
-import java.io.ByteArrayOutputStream;
 import java.io.File;
-import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -32,6 +30,8 @@ import org.jetbrains.annotations.Nullable;
  * {@link #close} that holds for everything but {@link #close}, the lists of inputs and outputs, and what they hold.
  */
 public final class Model implements AutoCloseable {
+  private static final int PART = 1 << 16; // bytes that are read from a stream at a time
+
   final Object lock = new Object();
   private final Handle handle;
   private final String name;
@@ -99,20 +99,28 @@ public final class Model implements AutoCloseable {
    * @return to be closed
    */
   public static @NotNull Model load(@NotNull File directory, @NotNull Options options) {
+    byte[] place = Natives.path(directory.getPath());
+    byte[] text = bytes(directory, "graph.json", SternaException.UNREADABLE);
     Strings strings = null;
-    if (new File(directory, Strings.FILE).exists()) {
-      Map<?, ?> graph = Json.object("graph.json", bytes(directory, "graph.json"));
-      if (Strings.in(graph)) strings = Strings.of(graph, bytes(directory, Strings.FILE));
+    if (Json.text(text).contains("\"" + Strings.FILE + "\"")) { // every bundle passes here: most graphs are not parsed
+      Map<?, ?> graph = Json.object("graph.json", ByteBuffer.wrap(text));
+      if (Strings.in(graph)) {
+        byte[] table = bytes(directory, Strings.FILE, SternaException.DAMAGED);
+        ByteBuffer memory = Tensor.aligned(table.length, Strings.FILE);
+        memory.put(table).flip();
+        strings = Strings.of(graph, memory);
+      }
     }
-    byte[] place = directory.getPath().getBytes(StandardCharsets.UTF_8);
     return new Model(Natives.load(place, options.threads), strings, null);
   }
 
-  private static ByteBuffer bytes(File directory, String file) {
-    try (InputStream in = new FileInputStream(new File(directory, file))) {
-      return read(in);
+  private static byte[] bytes(File directory, String file, int status) {
+    try (RandomAccessFile in = new RandomAccessFile(new File(directory, file), "r")) {
+      byte[] all = new byte[(int) Math.min(in.length(), Integer.MAX_VALUE - 8)];
+      in.readFully(all);
+      return all;
     } catch (IOException problem) {
-      throw SternaException.of(SternaException.UNREADABLE, file + ": cannot be read: " + problem.getMessage());
+      throw SternaException.of(status, file + ": cannot be read: " + problem.getMessage());
     }
   }
 
@@ -134,7 +142,7 @@ public final class Model implements AutoCloseable {
    *
    * @param graph graph.json, direct
    * @param params params.bin, direct
-   * @param strings strings.json, for a model that has one
+   * @param strings strings.json, direct, for a model that has one; not needed afterwards
    * @param library its name or path
    * @param options how
    * @return to be closed
@@ -142,7 +150,8 @@ public final class Model implements AutoCloseable {
   public static @NotNull Model load(
       @NotNull ByteBuffer graph, @NotNull ByteBuffer params, @Nullable ByteBuffer strings, @NotNull String library,
       @NotNull Options options) {
-    if (!graph.isDirect() || !params.isDirect()) throw SternaException.argument("graph and params need direct buffers");
+    if (!graph.isDirect() || !params.isDirect() || strings != null && !strings.isDirect())
+      throw SternaException.argument("graph, params and strings need direct buffers");
     Map<?, ?> facts = Json.object("graph.json", graph);
     Object name = facts.get("model");
     if (!(name instanceof String) || !((String) name).matches("[A-Za-z_][A-Za-z_0-9]{0,126}"))
@@ -152,11 +161,11 @@ public final class Model implements AutoCloseable {
     Strings table = Strings.in(facts) ? Strings.of(facts, strings) : null;
     ByteBuffer weights = params;
     if (Natives.misalignment(params, params.position()) != 0) {
-      weights = Tensor.aligned(params.remaining());
+      weights = Tensor.aligned(params.remaining(), "params");
       weights.put(params.duplicate()).flip();
     }
-    byte[] path = library.getBytes(StandardCharsets.UTF_8);
-    byte[] symbol = ("sterna_" + name + "_library").getBytes(StandardCharsets.UTF_8);
+    byte[] path = Natives.path(library);
+    byte[] symbol = Natives.path("sterna_" + name + "_library");
     long address = Natives.loadTable(
         graph, graph.position(), graph.remaining(), weights, weights.position(), weights.remaining(), path, symbol,
         options.threads);
@@ -165,7 +174,7 @@ public final class Model implements AutoCloseable {
 
   /**
    * As {@link #load(ByteBuffer, ByteBuffer, String)}, from streams, which are read to their ends and stay open. Weights are
-   * copied once.
+   * read to the heap and copied once from there.
    *
    * @param graph graph.json
    * @param params params.bin
@@ -182,12 +191,27 @@ public final class Model implements AutoCloseable {
 
   /** All that follows in a stream, aligned. */
   static ByteBuffer read(InputStream in) throws IOException {
-    ByteArrayOutputStream all = new ByteArrayOutputStream();
-    byte[] part = new byte[1 << 16];
-    for (int n; (n = in.read(part)) >= 0; ) all.write(part, 0, n);
-    ByteBuffer result = Tensor.aligned(all.size());
-    result.put(all.toByteArray()).flip();
+    List<byte[]> parts = new ArrayList<>(); // and not one array that grows: weights are there once, besides the result
+    byte[] part = new byte[PART];
+    int filled = 0;
+    for (int n; (n = in.read(part, filled, PART - filled)) >= 0; ) {
+      filled += n;
+      if (filled < PART) continue;
+      parts.add(part);
+      part = new byte[PART];
+      filled = 0;
+    }
+    ByteBuffer result = Tensor.aligned((long) PART * parts.size() + filled, "a stream");
+    for (byte[] full : parts) result.put(full);
+    result.put(part, 0, filled).flip();
     return result;
+  }
+
+  /** As address, where no run is under way. */
+  private long idle(String what) {
+    long address = address();
+    if (running) throw SternaException.argument("onNode called " + what + " within the run");
+    return address;
   }
 
   /** The caller holds the lock. */
@@ -266,8 +290,7 @@ public final class Model implements AutoCloseable {
    */
   public void run() {
     synchronized (lock) {
-      long address = address();
-      if (running) throw SternaException.argument("onNode called run within the run");
+      long address = idle("run");
       running = true;
       int status;
       try {
@@ -289,8 +312,8 @@ public final class Model implements AutoCloseable {
    */
   public @NotNull Map<String, Object> run(@NotNull Map<String, ?> values) {
     synchronized (lock) {
-      address();
-      if (strings != null) strings.forget();
+      idle("run");
+      if (strings != null && values.keySet().containsAll(strings.inputs)) strings.forget(); // else an input may hold their numbers
       for (Map.Entry<String, ?> entry : values.entrySet()) input(entry.getKey()).set(entry.getValue());
       run();
       Map<String, Object> results = new LinkedHashMap<>();
@@ -340,8 +363,7 @@ public final class Model implements AutoCloseable {
         Dim dim = open.get(i);
         names.add(dim.name);
         before[i] = dim.size;
-        Number size = sizes.get(dim.name);
-        after[i] = size == null ? dim.size : size.longValue();
+        after[i] = sizes.containsKey(dim.name) ? whole(dim.name, sizes.get(dim.name)) : dim.size;
       }
       for (String wanted : sizes.keySet())
         if (!names.contains(wanted))
@@ -356,6 +378,11 @@ public final class Model implements AutoCloseable {
       refresh(address);
       throw SternaException.argument(problem);
     }
+  }
+
+  private static long whole(String name, @Nullable Number size) {
+    if (size == null || size.longValue() != size.doubleValue()) throw SternaException.argument(name + " = " + size + " is no size");
+    return size.longValue();
   }
 
   /**
@@ -391,7 +418,8 @@ public final class Model implements AutoCloseable {
 
   /** Called by the native library. */
   void nodeDone(int node, long nanoseconds) {
-    listener.onNode(node, nodes[node], nanoseconds);
+    OnNode told = listener; // which may have left within this run
+    if (told != null) told.onNode(node, nodes[node], nanoseconds);
   }
 
   /**
@@ -403,8 +431,7 @@ public final class Model implements AutoCloseable {
   public @NotNull List<NodeTime> profile(int runs) {
     if (runs < 1) throw SternaException.argument("profile needs at least 1 run; given: " + runs);
     synchronized (lock) {
-      long address = address();
-      if (running) throw SternaException.argument("onNode called profile within the run");
+      long address = idle("profile");
       long[] totals = new long[nodes.length];
       for (int i = 0; i < runs; i++) {
         int status = Natives.runProfiled(address, totals);

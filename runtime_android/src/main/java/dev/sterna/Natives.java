@@ -1,6 +1,7 @@
 package dev.sterna;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 
 /**
  * The functions of jni/sterna_jni.c, and how its library is found. Strings cross in UTF-8. Unless it is said otherwise a
@@ -17,6 +18,12 @@ final class Natives {
   }
 
   private Natives() {}
+
+  /** A path or name as the functions take it. */
+  static byte[] path(String text) {
+    if (text.indexOf('\0') >= 0) throw SternaException.argument("a path has the character 0 in it, where it would end");
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
 
   static native long load(byte[] directory, int threads);
 

@@ -6,7 +6,7 @@ import org.jetbrains.annotations.NotNull;
 public interface OnNode {
   /**
    * A node is done. Called on the thread that runs the model, between two nodes; what it throws comes out of {@code run}. It may
-   * ask the model for information, and neither run, change nor close it.
+   * ask the model for information and call {@link Model#onNode}, and neither run, change nor close the model.
    *
    * @param node its number, from 0 in the order of execution
    * @param name its name

@@ -51,18 +51,18 @@ public final class Tensor {
     String[] words = new String[facts.length - 4];
     for (int i = 0; i < words.length; i++) words[i] = Json.text((byte[]) facts[4 + i]);
     labels = Collections.unmodifiableList(Arrays.asList(words));
-    if (bytes > Integer.MAX_VALUE - ALIGNMENT)
-      throw SternaException.argument("\"" + name + "\" has " + bytes + " bytes; a ByteBuffer holds less than 2 GiB");
-    own = aligned((int) bytes);
+    own = aligned(bytes, "\"" + name + "\"");
     memory = own;
     Natives.bind(address, kind, index, own, 0);
   }
 
   /** Zeroed memory on a border of 64 bytes. */
-  static ByteBuffer aligned(int bytes) {
-    ByteBuffer room = ByteBuffer.allocateDirect(bytes + ALIGNMENT);
+  static ByteBuffer aligned(long bytes, String what) {
+    if (bytes > Integer.MAX_VALUE - ALIGNMENT)
+      throw SternaException.argument(what + " has " + bytes + " bytes; a ByteBuffer holds less than 2 GiB");
+    ByteBuffer room = ByteBuffer.allocateDirect((int) bytes + ALIGNMENT);
     room.position(-Natives.misalignment(room, 0) & (ALIGNMENT - 1));
-    room.limit(room.position() + bytes);
+    room.limit(room.position() + (int) bytes);
     return room.slice();
   }
 
@@ -232,6 +232,8 @@ public final class Tensor {
 
   /**
    * Copies values into the memory, row by row.
+   *
+   * <p>Strings that the model does not know are remembered until a {@link Model#run(Map)} is given all inputs of strings.
    *
    * @param values an array of the type that {@link DType} names, or a buffer of such elements (or of bytes), whose position moves
    */

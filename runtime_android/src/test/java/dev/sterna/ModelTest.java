@@ -20,6 +20,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -30,6 +31,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -189,6 +191,8 @@ class ModelTest {
       fails("E0501", "not INT32", input::ints);
       fails("E0501", "not 16 bits", input::shorts);
       fails("E0501", "a String[] was given", () -> model.run(Map.of(input.name(), new String[] {"x"})));
+      fails("E0501", "null was given", () -> input.set(null));
+      fails("E0501", "character 0", () -> Model.load(new File(BUNDLES, "digits\0x"), new Options()));
       fails("E0501", "options.threads", () -> Model.load(new File(BUNDLES, "digits"), new Options().threads(0)));
       fails("E0501", "at least 1", () -> model.profile(0));
     }
@@ -210,6 +214,8 @@ class ModelTest {
       SternaException error = fails("E0501", "batch", () -> model.setDim("batch", 9));
       assertEquals(-1, error.getStatus());
       assertEquals(2, input.shape()[0]);
+      fails("E0501", "batch = 1.5", () -> model.setDims(Map.of("batch", 1.5)));
+      fails("E0501", "batch = null", () -> model.setDims(Collections.singletonMap("batch", null)));
       fails("E0509", "there are [batch, seq]", () -> model.setDim("x", 1));
       ByteBuffer small = ByteBuffer.allocateDirect(input.buffer().remaining());
       input.bind(small);
@@ -269,10 +275,19 @@ class ModelTest {
     ByteBuffer params = direct(new File(place, "params.bin"));
     String library = new File(place, "model.so").getPath();
     fails("E0501", "strings.json", () -> Model.load(graph, params, library));
+    ByteBuffer heap = ByteBuffer.wrap(Files.readAllBytes(new File(place, "strings.json").toPath()));
+    fails("E0501", "direct", () -> Model.load(graph, params, heap, library, new Options()));
     ByteBuffer table = direct(new File(place, "strings.json"));
     Model.load(graph, params, table, library, new Options()).close();
     table.put(12, (byte) (table.get(12) + 1));
     fails("E0505", "strings.json", () -> Model.load(graph, params, table, library, new Options()));
+  }
+
+  @Test
+  void aBundleOfStringsNeedsItsTable(@TempDir File place) throws IOException {
+    for (String name : List.of("graph.json", "params.bin", "model.so"))
+      Files.copy(new File(BUNDLES, "labels/" + name).toPath(), new File(place, name).toPath());
+    fails("E0505", "strings.json", () -> Model.load(place, new Options()));
   }
 
   @Test
@@ -314,6 +329,32 @@ class ModelTest {
       assertThrows(IllegalStateException.class, model::run);
       model.onNode(null);
       model.run();
+    }
+  }
+
+  @Test
+  void aListenerMayLeave() {
+    try (Model model = load("digits")) {
+      List<String> heard = new ArrayList<>();
+      model.onNode((node, name, nanoseconds) -> {
+        heard.add(name);
+        model.onNode(null);
+      });
+      model.run();
+      model.run();
+      assertEquals(1, heard.size());
+    }
+  }
+
+  @Test
+  void aRunWithinARunWritesNothing() {
+    try (Model model = load("digits")) {
+      Tensor input = model.inputs().get(0);
+      float[] x = ramp(input.elements());
+      input.set(x);
+      model.onNode((node, name, nanoseconds) -> model.run(Map.of(input.name(), new float[x.length])));
+      fails("E0501", "within the run", model::run);
+      assertArrayEquals(x, (float[]) input.get());
     }
   }
 
@@ -366,6 +407,7 @@ class ModelTest {
     fails("E0501", "closed", model::run);
   }
 
+  /** Whoever holds the lock of a model may be in one of its native functions, although nothing refers to the model any more. */
   @Test
   void forgottenModelsAreLoggedAndFreed() throws InterruptedException {
     CountDownLatch logged = new CountDownLatch(1);
@@ -385,15 +427,28 @@ class ModelTest {
     logger.addHandler(handler);
     logger.setUseParentHandlers(false);
     try {
-      load("digits").run();
-      for (int i = 0; i < 100 && logged.getCount() > 0; i++) {
-        System.gc();
-        logged.await(100, TimeUnit.MILLISECONDS);
+      synchronized (forget()) {
+        collect(logged, 5);
+        assertEquals(1, logged.getCount());
       }
+      collect(logged, 100);
       assertEquals(0, logged.getCount());
     } finally {
       logger.removeHandler(handler);
       logger.setUseParentHandlers(true);
+    }
+  }
+
+  private static Object forget() {
+    Model model = load("digits");
+    model.run();
+    return model.lock;
+  }
+
+  private static void collect(CountDownLatch until, int times) throws InterruptedException {
+    for (int i = 0; i < times && until.getCount() > 0; i++) {
+      System.gc();
+      until.await(100, TimeUnit.MILLISECONDS);
     }
   }
 
