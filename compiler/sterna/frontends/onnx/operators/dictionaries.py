@@ -19,6 +19,8 @@ from sterna.ir.graph import Array, Value
 _SPARSE, _FEW = 8, 1024
 #: Multipliers that are tried.
 _TRIES = 32
+#: Displacements that are tried together at first.
+_AT_FIRST = 64
 _U64 = "uint64"
 
 
@@ -116,24 +118,39 @@ def _parts(product: Array, buckets: int, size: int) -> tuple[Array, Array]:
 
 def _displacements(bucket: Array, place: Array, buckets: int, size: int) -> Array | None:
     """By bucket a number that, combined with the places of its keys, leads to free ones; the fullest first."""
+    if len(np.unique(bucket * size + place)) != len(place):
+        return None
     order = np.argsort(bucket, kind="stable")
     members = np.split(place[order], np.cumsum(np.bincount(bucket, minlength=buckets))[:-1])
     free, found = np.ones(size, bool), np.zeros(buckets, np.int64)
-    every = np.arange(size)
+    alone = []
     for number in sorted(range(buckets), key=lambda n: -len(members[n])):
         mine = members[number]
-        if not len(mine):
-            break
-        if len(np.unique(mine)) != len(mine):
-            return None
-        fits = free[mine[0] ^ every]
-        for one in mine[1:]:
-            fits = fits & free[one ^ every]
-        if not fits.any():
-            return None
-        found[number] = int(fits.argmax())
-        free[mine ^ found[number]] = False
+        if len(mine) == 1:
+            alone.append(number)
+        elif len(mine):
+            fit = _first_fit(mine, free)
+            if fit is None:
+                return None
+            found[number] = fit
+            free[mine ^ fit] = False
+    # One key goes anywhere: there are more places than keys.
+    if alone:
+        found[alone] = np.concatenate([members[n] for n in alone]) ^ np.flatnonzero(free)[: len(alone)]
     return found
+
+
+def _first_fit(mine: Array, free: Array) -> int | None:
+    """The least number that, combined with some places, leads to free ones. Nearly always one of the first does, so
+    that the time does not grow with the number of places."""
+    start, count = 0, _AT_FIRST
+    while start < len(free):
+        tried = np.arange(start, min(start + count, len(free)))
+        fits = free[mine[:, None] ^ tried].all(axis=0)
+        if fits.any():
+            return start + int(fits.argmax())
+        start, count = start + count, 4 * count
+    return None
 
 
 def _by_hash(t: Translation, x: Value, found: _Hash, values: Array, otherwise: Array) -> Value:
