@@ -259,7 +259,8 @@ class _Search:
         """
         least = _largest(errors)
         squares = max((ROOM * self._allowed(beyond)) ** 2 - least**2, 0.0)
-        share = squares / (largest**2 - least**2) if math.isfinite(largest) else 0.0
+        # Where there is room, the rougher ways, which go beyond it, have larger errors than what is within.
+        share = squares / (largest**2 - least**2) if squares and math.isfinite(largest) else 0.0
         saved = {
             name: layer.cycles(levels.get(name, -1)) - layer.cycles(beyond.get(name, -1))
             for name, layer in self.layers.items()

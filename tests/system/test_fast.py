@@ -266,3 +266,17 @@ def test_verify_finds_what_was_not_measured(path: Path, monkeypatch: pytest.Monk
     assert trade.error > trade.bound == 1e-3
     assert trade.first is not None
     assert "first" in trade.first.sources
+
+
+def test_another_output_leaves_no_room_for_rounded_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles have the largest error of one output, whether factors of another are rounded or not."""
+    tiled = fast._Layer("tiled", (fast._Way(tile=(2, 2), cycles=1.0),))
+    rough = fast.ROUGHNESS["bfloat16"]
+    rounded = fast._Layer("rounded", (fast._Way(narrow="bfloat16", cycles=1.0, rough=rough),), exact=2.0)
+    search = fast._Search(read(network()), "net", options_of(math="fast=1e-3"), {"y": tiled, "z": rounded}, lambda words: None)
+
+    def errors(levels: dict[str, int]) -> dict[str, float]:
+        return {"y": 5e-4, "z": 3e-4 if "z" in levels else 0.0}
+
+    monkeypatch.setattr(search, "_errors", errors)
+    assert search._by_roughness() == ({"y": 0}, errors({}))
