@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph
+from sterna.ir.integer import Int
 from sterna.ops import Builder
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.moves import as_bytes
+from sterna.te.position import position
 from sterna.te.tensor import Kernel, compute, placeholder
 from support.compiling import input_value, run
 
@@ -73,4 +75,16 @@ def test_what_asks_keeps_truth_values() -> None:
     chooses = compute("c", (8,), lambda i: E.select(x[i], x[7 - i], E.const(False, "bool")))
     for stage in (asks, compares, chooses):
         kernel = Kernel("k", (y,) if stage is compares else (x,), (), (stage,))
+        assert as_bytes(kernel) is kernel
+
+
+def test_data_decides_nothing_and_what_must_hold_stays() -> None:
+    """A position that is data may be that of another moved value; what must hold is read as a truth value."""
+    x, k = placeholder("x", (8,), "bool"), placeholder("k", (), "int64")
+
+    def before(i: Int) -> E.Expr:
+        return E.select(E.compare("lt", E.index_value(i - position(k[()], 8)), 0), x[i], E.const(False, "bool"))
+
+    for stage, inputs in ((compute("a", (8,), before), (x, k)), (compute("b", (), lambda: x[0], must_hold=True), (x,))):
+        kernel = Kernel("k", inputs, (), (stage,))
         assert as_bytes(kernel) is kernel

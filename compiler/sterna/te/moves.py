@@ -16,7 +16,7 @@ BYTE = "uint8"
 
 def as_bytes(kernel: Kernel) -> Kernel:
     """The kernel over bytes, where every stage only chooses among truth values; else the kernel itself."""
-    if not kernel.stages or not all(t.dtype == "bool" and t.body is not None and _moved(t.body) for t in kernel.stages):
+    if not kernel.stages or not all(_only_moves(t) for t in kernel.stages):
         return kernel
     new: dict[str, Tensor] = {}
     for t in (*kernel.inputs, *kernel.params, *kernel.stages):
@@ -31,12 +31,17 @@ def as_bytes(kernel: Kernel) -> Kernel:
     )
 
 
+def _only_moves(stage: Tensor) -> bool:
+    """Whether a stage chooses among truth values; one that must hold is asked for its own."""
+    return stage.dtype == "bool" and stage.body is not None and not stage.must_hold and _moved(stage.body)
+
+
 def _moved(value: Expr) -> bool:
     """Whether a value is one of some elements and constants, whichever they are."""
+    # Positions that are data would be read from tensors that other loads take for bytes.
     if isinstance(value, E.Select):
         decided = all(isinstance(n, (E.IndexValue, E.Const, E.Compare, E.Binary)) for n in E.walk(value.condition))
-        return decided and _moved(value.a) and _moved(value.b)
-    # Positions that are data would be read from tensors that other loads take for bytes.
+        return decided and not E.loads(value.condition) and _moved(value.a) and _moved(value.b)
     return isinstance(value, E.Const) or (isinstance(value, E.Load) and len(E.loads(value)) == 1)
 
 
