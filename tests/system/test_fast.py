@@ -273,7 +273,8 @@ def test_another_output_leaves_no_room_for_rounded_factors(monkeypatch: pytest.M
     tiled = fast._Layer("tiled", (fast._Way(tile=(2, 2), cycles=1.0),))
     rough = fast.ROUGHNESS["bfloat16"]
     rounded = fast._Layer("rounded", (fast._Way(narrow="bfloat16", cycles=1.0, rough=rough),), exact=2.0)
-    search = fast._Search(read(network()), "net", options_of(math="fast=1e-3"), {"y": tiled, "z": rounded}, lambda words: None)
+    layers, options = {"y": tiled, "z": rounded}, options_of(math="fast=1e-3")
+    search = fast._Search(read(network()), "net", options, layers, lambda words: None)
 
     def errors(levels: dict[str, int]) -> dict[str, float]:
         return {"y": 5e-4, "z": 3e-4 if "z" in levels else 0.0}
