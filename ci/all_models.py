@@ -30,21 +30,24 @@ from pathlib import Path
 import pytest
 from children import Children, Ended
 
+from sterna.cli.interrupts import orderly
 from sterna.errors import SternaError
 from support.matrix import GROUPS, Pair, Place, check, pairs
 
 LIMIT = 1200  # seconds of one pair
+INTERRUPTED = 130  # the exit status, as of a shell
+SHARED = "shared"  # programs that pairs share, in the folder of a run
 #: States that need not be tried again: it computes the reference outputs; it compiles, and nothing here can run it.
 DONE = ("passed", "compiled")
 
 
-def outcome_of(pair: Pair, shared: Path) -> tuple[str, str]:
-    """(state, detail) of a pair that is tried in this process."""
-    work = Path(tempfile.mkdtemp(prefix="sterna-models-"))
+def outcome_of(pair: Pair, folder: Path) -> tuple[str, str]:
+    """(state, detail) of a pair that is tried in this process; everything lies in the folder of the whole run."""
+    work = Path(tempfile.mkdtemp(dir=folder))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            reason = check(pair, Place(work, shared))
+            reason = check(pair, Place(work, folder / SHARED))
     except SternaError as mistake:
         return "refused", str(mistake)[:2000]
     except AssertionError as problem:
@@ -74,11 +77,25 @@ def chosen(part: tuple[int, int], match: str, done: dict[str, str], of: list[Pai
     return [p for p in of_part if re.search(match, str(p)) and done.get(str(p)) not in DONE]
 
 
+def part_of(text: str) -> tuple[int, int]:
+    """K/N, of which K is less. Raises ValueError."""
+    first, _, parts = text.partition("/")
+    if not 0 <= int(first) < int(parts):
+        raise ValueError(text)
+    return int(first), int(parts)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="ci/all-models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--part", default="0/1", help="K/N: the pairs whose names' hash leaves K when divided by N")
+    parser.add_argument(
+        "--part",
+        type=part_of,
+        default="0/1",
+        metavar="K/N",
+        help="the pairs whose names' hash leaves K when divided by N",
+    )
     parser.add_argument("--match", default="", help='only pairs whose "MODEL TARGET GENERATOR" matches')
     parser.add_argument("--targets", default="", metavar="A,B", help=f"in place of all; or {', '.join(GROUPS)}")
     parser.add_argument("--math", default="exact", help="fast[=BOUND]: beside exact arithmetic, on the models' inputs")
@@ -87,12 +104,15 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print every outcome")
     given = parser.parse_args()
     names = [n for word in given.targets.split(",") if word for n in GROUPS.get(word, (word,))]
-    every = pairs(given.math, names)
+    if names and given.math != "exact":
+        parser.error("--math is tried on this machine alone: leave out --targets")
+    try:
+        every = pairs(given.math, names)
+    except SternaError as mistake:
+        parser.error(str(mistake))
     if not every:
         parser.error("the development models are not here; STERNA_MODELS names their folder")
-    first, _, parts = given.part.partition("/")
-    todo = chosen((int(first), int(parts)), given.match, earlier(given.results), every)
-    shared = Path(tempfile.mkdtemp(prefix="sterna-models-"))
+    todo = chosen(given.part, given.match, earlier(given.results), every)
     outcomes: list[Ended[Pair]] = []
     started = time.monotonic()
 
@@ -105,15 +125,15 @@ def main() -> int:
             with given.results.open("a") as file:
                 file.write(json.dumps(row) + "\n")
 
-    try:
-        children = Children(lambda pair: outcome_of(pair, shared), given.jobs, LIMIT)
-        for pair in todo:
-            for end in children.start(pair):
+    with orderly(), tempfile.TemporaryDirectory(prefix="sterna-models-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        (folder / SHARED).mkdir()
+        with Children(lambda pair: outcome_of(pair, folder), given.jobs, LIMIT) as children:
+            for pair in todo:
+                for end in children.start(pair):
+                    keep(end)
+            for end in children.rest():
                 keep(end)
-        for end in children.rest():
-            keep(end)
-    finally:
-        shutil.rmtree(shared, ignore_errors=True)
     count = Counter(end.state for end in outcomes)
     for reason, times in Counter(end.detail for end in outcomes if end.state == "compiled").most_common():
         print(f"{times} compiled only: {reason}")
@@ -124,4 +144,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

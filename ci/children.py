@@ -6,9 +6,10 @@ import contextlib
 import json
 import os
 import signal
+import traceback
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -28,7 +29,7 @@ class Ended(Generic[Item]):
 
 
 class Children(Generic[Item]):
-    """Forked processes, one for each item.
+    """Forked processes, one for each item. As a context it ends those that still run when it is left.
 
     Args:
         check: an item's (state, detail); jobs: how many run at a time; limit: seconds of one.
@@ -38,6 +39,18 @@ class Children(Generic[Item]):
         self.check, self.jobs, self.limit = check, jobs, limit
         self.running: dict[int, tuple[Item, int]] = {}
 
+    def __enter__(self) -> Children[Item]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child, (_item, reading) in self.running.items():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, 0)
+            os.close(reading)
+        self.running = {}
+
     def start(self, item: Item) -> Iterator[Ended[Item]]:
         """Starts an item's check; gives those that had to end before that."""
         while len(self.running) >= self.jobs:
@@ -46,12 +59,24 @@ class Children(Generic[Item]):
         child = os.fork()
         if child == 0:
             os.close(reading)
+            self._try(item, writing)
+        with contextlib.suppress(OSError):  # so that whoever comes first makes the group: there is one from here on
+            os.setpgid(child, child)
+        self.running[child] = (item, reading)
+        os.close(writing)
+
+    def _try(self, item: Item, writing: int) -> NoReturn:
+        """What the forked process does. It never goes on with what its parent does."""
+        status = 1
+        try:
             os.setpgid(0, 0)
             signal.alarm(self.limit)
             os.write(writing, json.dumps(self.check(item)).encode()[:60000])
-            os._exit(0)
-        os.close(writing)
-        self.running[child] = (item, reading)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
 
     def ended(self) -> Ended[Item]:
         """The next one that ends. What it left running is ended with it."""

@@ -36,6 +36,7 @@ from onnx.backend.test.runner import Runner
 
 import sterna
 from sterna.api import compile_to
+from sterna.cli.interrupts import orderly
 
 HERE = Path(__file__).resolve().parent
 EXCLUSIONS, FAILURES = HERE / "onnx-exclusions.txt", HERE / "onnx-failures.txt"
@@ -262,8 +263,6 @@ def run(
     def ended(end: Ended[tuple[str, str]]) -> None:
         keep(Outcome(*end.item, known[end.item][1], end.state, end.detail, end.seconds))
 
-    children = Children(outcome, jobs, LIMIT)
-
     def keep(outcome: Outcome) -> None:
         outcomes[outcome.kind, outcome.name] = outcome
         if show and outcome.failed:
@@ -272,15 +271,16 @@ def run(
             print(f"{len(outcomes)} cases, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
 
     chosen = [(kind, case) for kind, case in suite if in_part(case.name, part) and re.search(match, case.name)]
-    for kind, case in chosen:
-        key = (kind, case.name)
-        if case.name in excluded:
-            keep(Outcome(*key, known[key][1], "excluded", excluded[case.name]))
-            continue
-        for end in children.start(key):
+    with orderly(), Children(outcome, jobs, LIMIT) as children:
+        for kind, case in chosen:
+            key = (kind, case.name)
+            if case.name in excluded:
+                keep(Outcome(*key, known[key][1], "excluded", excluded[case.name]))
+                continue
+            for end in children.start(key):
+                ended(end)
+        for end in children.rest():
             ended(end)
-    for end in children.rest():
-        ended(end)
     return [outcomes[kind, case.name] for kind, case in chosen]
 
 
