@@ -30,7 +30,7 @@ from rich.table import Table
 from arm64.cases import TABLES, Level
 from arm64.counting import Asked, Counted, Interval, Machine
 from arm64.cycles import CORES, estimate
-from arm64.root import make_root, versions
+from arm64.root import emulated, make_root, versions
 from environments import Environments
 from models import Model, Models
 from peers import ENGINES, Task
@@ -75,12 +75,12 @@ class Bench:
         self.problems: list[str] = []
 
     def figures(self, model: Model, target: Target) -> dict[str, Figure]:
-        """By engine; those that failed or were wrong are in `problems`."""
+        """By engine; those that failed or were wrong are in `problems`. Peers have no root for other processors."""
         found: dict[str, Figure] = {}
         with np.load(self.models.arrays(model)) as arrays:
             inputs = {key[3:]: arrays[key] for key in arrays.files if key.startswith("in:")}
             wanted = [arrays[key] for key in arrays.files if key.startswith("out:")]
-        for engine in (*self.generators, *self.peers):
+        for engine in (*self.generators, *(self.peers if emulated(target.runs_on) else ())):
             try:
                 figure = (self._own if engine in self.generators else self._peer)(engine, model, target, inputs, wanted)
             except SternaError as problem:
@@ -137,7 +137,9 @@ class Bench:
         figure = Figure(counted.run, _deviation(counted.outputs, wanted), self._cycles(counted.run))
         if self.asked.caches is None:
             kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps({"versions": versions(self.root), **figure.record}))
+            whole = kept.with_suffix(".new")  # renamed, so that a run that is broken off leaves no half of a file
+            whole.write_text(json.dumps({"versions": versions(self.root), **figure.record}))
+            whole.replace(kept)
         return figure
 
     def _file_for(self, peer: str, model: Model, inputs: Mapping[str, Any]) -> Path | None:
@@ -270,7 +272,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _words(option: str, given: str, known: Sequence[str]) -> list[str]:
     """Raises E0002 for a word that is none of those known."""
-    words = [] if given == "none" else list(dict.fromkeys(given.split(",")))
+    words = list(dict.fromkeys(given.split(",")))
     if wrong := [word for word in words if word not in known]:
         raise SternaError(
             Diagnostic("E0002", f'{option}: there is no "{word}"', fix=f"of {', '.join(known)}") for word in wrong
@@ -295,7 +297,7 @@ def _levels(arguments: argparse.Namespace) -> Iterator[tuple[Level, Sequence[str
 
 def _run(arguments: argparse.Namespace) -> int:
     generators = _words("--generator", arguments.generator, tuple(GENERATORS))
-    peers = _words("--peers", arguments.peers, PEERS)
+    peers = _words("--peers", arguments.peers, PEERS) if arguments.peers != "none" else []
     alone = arguments.nodes or arguments.histogram
     caches = load_target(arguments.caches) if arguments.caches else None
     asked = Asked(arguments.histogram, arguments.cycles, arguments.nodes, caches)

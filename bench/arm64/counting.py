@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from arm64.root import emulated
 from sterna.errors import error
 from sterna.targets.target import Target
 
@@ -27,7 +28,7 @@ _HOSTS = {
     "armv7": (("-target", "arm-linux-musleabihf", "-mcpu=generic+v7a+neon+vfp4"), 64),
     "armv6": (("-target", "arm-linux-musleabihf", "-mcpu=arm1176jzf_s"), 64),
 }
-SECONDS = 3600.0
+SECONDS = 3600.0  # of a program, at most
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def _steady(runs: Sequence[Interval]) -> Interval:
 
 
 class Machine:
-    """The emulator with its plugin, and the programs that run in it; built once into `folder`.
+    """The emulator with its plugin, and the programs that run in it; each is built once into `folder`, anew for every
+    machine, as their sources change.
 
     Raises:
         SternaError: E0004, qemu-user or gcc is not installed.
@@ -120,6 +122,7 @@ class Machine:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.plugin = folder / "counter.so"
+        self.hosts: dict[str, Path] = {}
         gcc = shutil.which("gcc") or shutil.which("cc")
         if gcc is None:
             raise error("E0004", "gcc is not installed: it builds the plugin that counts", fix="apt-get install gcc")
@@ -127,14 +130,15 @@ class Machine:
 
     def host(self, architecture: str) -> Path:
         """The program that runs bundles on that architecture, the first word of LLVM's triples."""
-        program = self.folder / f"runner_{architecture}"
-        if not program.exists():
+        if architecture not in self.hosts:
+            program = self.folder / f"runner_{architecture}"
             sources = [HERE / "runner.c", *sorted((RUNTIME / "src").glob("*.c")), RUNTIME / "port" / "posix.c", STATIC]
             flags = ["-static", "-O2", "-std=c99", "-fno-sanitize=all"]
             flags += [f"-I{RUNTIME / name}" for name in ("include", "src", "port")]
             zig = [sys.executable, "-m", "ziglang", "cc", *_HOSTS[architecture][0]]
             _build([*zig, *flags, *map(str, sources), "-o", str(program)])
-        return program
+            self.hosts[architecture] = program
+        return self.hosts[architecture]
 
     def bundle(
         self, bundle: Path, target: Target, inputs: Sequence[Any], work: Path, runs: int = 2, asked: Asked | None = None
@@ -176,16 +180,19 @@ class Machine:
         runs: int,
         asked: Asked,
     ) -> Counted:
-        """Counts the shortest of some runs of a peer, in a root of `root.make_root`."""
+        """Counts the shortest of some runs of a peer, in a root of `root.make_root`.
+
+        Args:
+            emulator: of one of its processors.
+        """
         work.mkdir(parents=True, exist_ok=True)
         arrays = work / "inputs.npz"
         np.savez(arrays, **{f"x{n}": array for n, array in enumerate(inputs)})
-        words = emulator.split()
-        cpu = words[words.index("-cpu") + 1].split(",")[0]
         python = [str(root / "base" / "usr" / "bin" / "python3.11"), str(HERE / "peer.py"), peer]
         program = [*python, str(model), str(arrays), str(runs), str(work / "out")]
         settings = {"PYTHONPATH": str(root / "site"), "PYTHONDONTWRITEBYTECODE": "1"}
-        intervals, _ = self._run([*words, "-L", str(root / f"root.{cpu}")], program, work, 173, asked, settings)
+        words = [*emulator.split(), "-L", str(root / f"root.{emulated(emulator)}")]
+        intervals, _ = self._run(words, program, work, _HOSTS["aarch64"][1], asked, settings)
         files = sorted(work.glob("out*.npy"), key=lambda file: int(file.stem[3:]))
         return Counted(_steady(intervals), [], [np.load(file) for file in files])
 
@@ -201,7 +208,7 @@ class Machine:
         """The intervals of a program and what it printed.
 
         Raises:
-            SternaError: E0004, with its last words.
+            SternaError: E0004, with its last words; it did not end.
         """
         for old in work.glob("out*"):
             old.unlink()
@@ -210,10 +217,14 @@ class Machine:
         if shutil.which(emulator[0]) is None:
             title = f"{emulator[0]} is not installed: it runs what is counted"
             raise error("E0004", title, fix="apt-get install qemu-user")
-        done = subprocess.run(
-            [*emulator, "-plugin", options, *program], capture_output=True, text=True, check=False, timeout=SECONDS,
-            env={**os.environ, **settings},
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [*emulator, "-plugin", options, *program], capture_output=True, text=True, check=False, timeout=SECONDS,
+                env={**os.environ, **settings},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            title = f"{Path(program[0]).name} under {emulator[0]} did not end in {SECONDS:g} s"
+            raise error("E0004", title) from None
         if done.returncode != 0:
             said = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
             raise error("E0004", f"{Path(program[0]).name} under {emulator[0]}: {said}"[:300])

@@ -10,6 +10,7 @@ XNNPACK knows no core; it takes a path from below -L where it exists there.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -45,6 +46,7 @@ _V8 = "fp asimd evtstrm aes pmull sha1 sha2 crc32"
 _V82 = f"{_V8} atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp ssbs"
 _V84 = f"{_V82} jscvt fcma sha3 sm3 sm4 sha512 asimdfhm dit uscat ilrcpc flagm"
 _V86 = f"{_V84} sb paca pacg dcpodp flagm2 frint i8mm bf16 bti"
+_CPUINFO = "proc/cpuinfo"  # of a root, the last that is made
 PROCESSORS = {
     "cortex-a72": Processor("0xd08", "0x0", "3", f"{_V8} cpuid"),
     "neoverse-n1": Processor("0xd0c", "0x3", "1", _V82),
@@ -53,12 +55,12 @@ PROCESSORS = {
 
 
 def make_root(folder: Path) -> None:
-    """Downloads and unpacks everything, unless it was done before.
+    """Downloads and unpacks everything, unless it was done before; what was broken off is done anew.
 
     Raises:
         SternaError: E0004, with what apt or pip said.
     """
-    if (folder / "complete").exists() or (folder / "root.max").is_dir():
+    if all((folder / f"root.{name}" / _CPUINFO).is_file() for name in PROCESSORS):
         return
     for name in ("apt/state/lists/partial", "apt/cache/archives/partial", "debs", "base", "wheels", "site"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -80,10 +82,18 @@ def make_root(folder: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder / "site")
     for name, processor in PROCESSORS.items():
-        _run(["cp", "-al", "base", f"root.{name}"], folder)
-        (folder / f"root.{name}" / "proc").mkdir()
-        (folder / f"root.{name}" / "proc" / "cpuinfo").write_text("".join(_cpuinfo(n, processor) for n in range(2)))
-    (folder / "complete").touch()
+        root = folder / f"root.{name}"
+        shutil.rmtree(root, ignore_errors=True)
+        _run(["cp", "-al", "base", root.name], folder)
+        (root / _CPUINFO).parent.mkdir()
+        (root / _CPUINFO).write_text("".join(_cpuinfo(n, processor) for n in range(2)))
+
+
+def emulated(runs_on: str) -> str:
+    """The processor of those above that a target's emulator is told to be; empty for another one."""
+    emulator, *words = runs_on.split()
+    cpu = words[words.index("-cpu") + 1].split(",")[0]
+    return cpu if emulator == "qemu-aarch64" and cpu in PROCESSORS else ""
 
 
 def versions(folder: Path) -> str:
