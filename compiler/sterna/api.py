@@ -22,7 +22,7 @@ from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.collector import collecting_seldom
 from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph, reading
-from sterna.errors import SternaError, error
+from sterna.errors import Diagnostic, SternaError, error
 from sterna.fast import decide
 from sterna.frontends.formats import (
     Model,
@@ -131,7 +131,7 @@ def options_of(
         raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
     return Options(
         machine, generator, compiler, threads, debug,
-        variants=tuple(load_target(v) for v in machine.variants) if all_variants else (),
+        variants=_variants(machine) if all_variants else (),
         single_file=single_file,
         weights=weights,
         math=bound,
@@ -140,6 +140,18 @@ def options_of(
         signature=signature,
         max_constant_bytes=max_constant_bytes,
     )  # fmt: skip
+
+
+def _variants(target: Target) -> tuple[Target, ...]:
+    """Those of a target. One that no machine would choose is refused: of another processor, or without a library."""
+    variants = tuple(load_target(name) for name in target.variants)
+    machine = target.llvm_triple.partition("-")[0]
+    strange = [v for v in variants if not v.library or v.static or v.llvm_triple.partition("-")[0] != machine]
+    titles = [f"{v.name} is no variant of {target.name}: it has no library for {machine}" for v in strange]
+    if titles:
+        where = (target.file or target.name,)
+        raise SternaError(Diagnostic("E0202", title, where, "leave it out of variants") for title in titles)
+    return variants
 
 
 @_shows(Settings)

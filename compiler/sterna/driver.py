@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from sterna.ir.sizes import dimensions
 from sterna.options import WEIGHTS, Options
 from sterna.passes.context import context_of
 from sterna.pipeline import STAGES, Pass, outline_of, walk
-from sterna.targets.target import Target
 
 Observe = Callable[[str, str], None]
 Progress = Callable[[str], None]
@@ -81,20 +80,9 @@ def _check_packaging(options: Options) -> None:
     if options.variants and options.single_file:
         title = "a single file cannot hold several variants: each would carry the weights"
         raise error("E0203", title, fix=Advice("leave out ", Option("single_file"), " or ", Option("all_variants")))
-    _check_variants(target, options.variants)
     if options.single_file and not target.is_wasm:
         fix = Advice(Option("target", "browser"), ", or without ", Option("single_file"))
         raise error("E0203", f"the target {target.name} has no single-file form", fix=fix)
-
-
-def _check_variants(target: Target, variants: Sequence[Target]) -> None:
-    """Refuses variants that no machine would choose between: of other processors, or without a library."""
-    machine = target.llvm_triple.partition("-")[0]
-    strange = [v for v in variants if not v.library or v.static or v.llvm_triple.partition("-")[0] != machine]
-    titles = [f"{v.name} is no variant of {target.name}: it has no library for {machine}" for v in strange]
-    if titles:
-        where = (target.file or target.name,)
-        raise SternaError(Diagnostic("E0202", title, where, "leave it out of variants") for title in titles)
 
 
 def _check_names(graph: Graph) -> None:
