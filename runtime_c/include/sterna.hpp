@@ -17,6 +17,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -147,14 +148,14 @@ struct node_time {
 };
 
 /* An input or output: what it is at this moment, and its memory. Valid as long as the model; sizes that change are seen by asking
- * the model again. */
+ * the model again. One that no model has filled in has no name, no elements, and a type that nothing holds. */
 class tensor {
  public:
   const char *name() const noexcept { return info_.name; }
   dtype type() const noexcept { return static_cast<dtype>(info_.dtype_code); }
   span<const std::int64_t> shape() const noexcept { return {info_.dims, info_.rank}; }
   std::size_t bytes() const noexcept { return info_.bytes; }
-  std::size_t size() const noexcept { return info_.bytes / bytes_of(type()); }
+  std::size_t size() const noexcept { return info_.bytes > 0 ? info_.bytes / bytes_of(type()) : 0; }
   /* An integer q stands for scale * (q - zero_point): one of each, or one for every index along axis(); none if unknown. */
   span<const float> scales() const noexcept { return {info_.scales, info_.n_scales}; }
   span<const std::int32_t> zero_points() const noexcept { return {info_.zero_points, info_.n_scales}; }
@@ -202,7 +203,14 @@ class tensor {
   friend class model;
   std::string quoted() const { return std::string("\"") + info_.name + "\""; }
 
-  sterna_tensor info_{};
+  static sterna_tensor no_info() noexcept {
+    sterna_tensor info{};
+    info.name = "";
+    info.dtype = "nothing";
+    return info;
+  }
+
+  sterna_tensor info_ = no_info();
   void *memory_ = nullptr;
 };
 
@@ -265,10 +273,13 @@ class model {
     const std::int32_t index = sterna_find_input(get(), name);
     return index < 0 ? missing("input", name) : try_input(static_cast<std::uint32_t>(index), out);
   }
+  status try_input(const std::string &name, tensor &out) const { return try_input(name.c_str(), out); }
   status try_output(const char *name, tensor &out) const {
     const std::int32_t index = sterna_find_output(get(), name);
     return index < 0 ? missing("output", name) : try_output(static_cast<std::uint32_t>(index), out);
   }
+
+  status try_output(const std::string &name, tensor &out) const { return try_output(name.c_str(), out); }
 
   /* Lets every following run read the caller's memory: aligned to its elements, at least as long as the tensor whatever its sizes
    * become, and alive until the next bind or the model's end. No elements: the runtime's own memory again. */
@@ -276,22 +287,28 @@ class model {
   status try_bind_input(std::uint32_t index, span<const T> memory) {
     tensor info;
     if (status got = try_input(index, info); !got.ok()) return got;
-    if (status got = fits<T>(info, memory.data(), memory.size_bytes()); !got.ok()) return got;
+    if (status got = fits<T>(info, memory.size_bytes()); !got.ok()) return got;
     /* What inputs_ gives out as writable is the caller's own memory, to which they may write or not. */
-    return keep(sterna_bind_input(get(), index, memory.data()), inputs_, index,
-                const_cast<std::remove_cv_t<T> *>(memory.data()));
+    auto *place = memory.empty() ? nullptr : const_cast<std::remove_cv_t<T> *>(memory.data());
+    return keep(sterna_bind_input(get(), index, place), inputs_, index, place);
   }
   /* The same of an output, which is written: it must not overlap any other tensor's memory. */
   template <typename T>
   status try_bind_output(std::uint32_t index, span<T> memory) {
     tensor info;
     if (status got = try_output(index, info); !got.ok()) return got;
-    if (status got = fits<T>(info, memory.data(), memory.size_bytes()); !got.ok()) return got;
-    return keep(sterna_bind_output(get(), index, memory.data()), outputs_, index, memory.data());
+    if (status got = fits<T>(info, memory.size_bytes()); !got.ok()) return got;
+    T *place = memory.empty() ? nullptr : memory.data();
+    return keep(sterna_bind_output(get(), index, place), outputs_, index, place);
   }
 
-  /* Calls `heard` after every node of the following runs, within try_run; what it throws comes out of that. Empty: no more. */
+  /* Calls `heard` after every node of the following runs, within try_run; what it throws comes out of that. Empty: no more. A
+   * listener may replace itself: the other one hears of the next node. */
   void on_node(listener heard) {
+    if (told_ && told_->talking) {
+      told_->next = std::move(heard);
+      return;
+    }
     told_ = heard ? std::make_unique<telling>(telling{std::move(heard)}) : nullptr;
     sterna_set_on_node(get(), told_ ? &model::tell : nullptr, told_.get());
   }
@@ -369,6 +386,8 @@ class model {
   /* At one address, wherever the model is moved to. */
   struct telling {
     listener heard;
+    std::optional<listener> next{}; /* comes in its place, once it has returned */
+    bool talking = false;
 #ifdef STERNA_HAS_EXCEPTIONS
     std::exception_ptr thrown{};
 #endif
@@ -378,6 +397,10 @@ class model {
     auto *told = static_cast<telling *>(user);
 #ifdef STERNA_HAS_EXCEPTIONS
     if (told->thrown) return;
+#endif
+    if (!told->heard) return;
+    told->talking = true;
+#ifdef STERNA_HAS_EXCEPTIONS
     try {
       told->heard(node, name, nanoseconds);
     } catch (...) {
@@ -386,6 +409,8 @@ class model {
 #else
     told->heard(node, name, nanoseconds);
 #endif
+    told->talking = false;
+    if (told->next) told->heard = *std::exchange(told->next, std::nullopt);
   }
   static void add(void *user, std::uint32_t node, const char *, std::uint64_t nanoseconds) {
     static_cast<std::uint64_t *>(user)[node] += nanoseconds;
@@ -401,10 +426,12 @@ class model {
 
   status take(sterna_status result, sterna_model *loaded, const sterna_error &failure) {
     if (result != STERNA_OK) return status(failure);
-    handle_.reset(loaded);
+    std::unique_ptr<sterna_model, unload> fresh(loaded); /* freed if there is no memory for what follows */
+    std::vector<void *> inputs(sterna_input_count(loaded)), outputs(sterna_output_count(loaded));
+    handle_ = std::move(fresh);
+    inputs_ = std::move(inputs);
+    outputs_ = std::move(outputs);
     told_.reset();
-    inputs_.assign(sterna_input_count(loaded), nullptr);
-    outputs_.assign(sterna_output_count(loaded), nullptr);
     return {};
   }
 
@@ -423,8 +450,8 @@ class model {
   }
 
   template <typename T>
-  static status fits(const tensor &info, const void *data, std::size_t bytes) {
-    if (data == nullptr) return {};
+  static status fits(const tensor &info, std::size_t bytes) {
+    if (bytes == 0) return {};
     if (!holds<T>(info.type()))
       return {STERNA_BAD_ARGUMENT, std::string("\"") + info.name() + "\": memory of another type"};
     if (bytes < info.bytes())

@@ -37,6 +37,9 @@ void digits(const std::string &place) {
   EXPECT(model.try_load(place, two).ok());
   EXPECT(model && model.name() == std::string("digits") && model.dims().empty());
   sterna::tensor in, out;
+  sterna::span<float> nothing;
+  EXPECT(in.size() == 0 && in.name() == std::string() && refused(in.try_data(nothing), "E0501", "is nothing"));
+  EXPECT(model.try_input(std::string("y"), in).value() == STERNA_NOT_FOUND);
   EXPECT(model.try_input(0u, in).ok() && model.try_output(0u, out).ok());
   EXPECT(in.type() == sterna::dtype::float32_ && out.size() == 10 && out.bytes() == 40 && in.labels().empty() && in.scales().empty());
   std::int64_t elements = 1;
@@ -67,7 +70,8 @@ void digits(const std::string &place) {
   EXPECT(mine != first);
   EXPECT(refused(model.try_bind_input<float>(0, {x.data(), 3}), "E0501", "the memory has 12"));
   EXPECT(refused(model.try_bind_output<std::int32_t>(0, {reinterpret_cast<std::int32_t *>(mine.data()), 10}), "E0501", "another type"));
-  EXPECT(model.try_bind_input<float>(0, {}).ok() && model.try_run().ok() && model.try_output(0u, out).ok());
+  zeros.clear(); /* no elements, and still a place */
+  EXPECT(model.try_bind_input<float>(0, zeros).ok() && model.try_run().ok() && model.try_output(0u, out).ok());
   EXPECT(out.try_data(scores).ok() && std::equal(first.begin(), first.end(), scores.begin()));
 
   /* The listener and its model may move. */
@@ -81,6 +85,19 @@ void digits(const std::string &place) {
   EXPECT(moved.try_run().ok() && heard.size() == 2 * nodes);
   moved.on_node(nullptr);
   EXPECT(moved.try_run().ok() && heard.size() == 2 * nodes);
+  /* A listener may replace itself, and leave. */
+  const std::string text(100, 'x');
+  std::vector<std::string> said;
+  sterna::model *self = &moved;
+  moved.on_node([self, text, &said](std::uint32_t, const char *, std::uint64_t) {
+    self->on_node([self, text, &said](std::uint32_t, const char *, std::uint64_t) {
+      self->on_node(nullptr);
+      said.push_back("second " + text);
+    });
+    said.push_back("first " + text);
+  });
+  EXPECT(moved.try_run().ok() && moved.try_run().ok());
+  EXPECT(said.size() == 2 && said[0] == "first " + text && said[1] == "second " + text);
   EXPECT(moved.memory().params > 0 && sterna::version() == std::string(STERNA_VERSION));
   EXPECT(moved.try_load(place).ok() && moved.try_run().ok()); /* in place of the other */
   moved = sterna::model();
