@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import sterna
-from sterna.api import options_of
+from sterna.api import compile_model, options_of
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package import android, java, natives
@@ -255,6 +255,31 @@ def test_names_of_any_kind_become_java() -> None:
     assert android.class_name("mobilenet_v2") == "MobilenetV2"
     assert android.class_name("_1") == "Model1"
     assert android.class_name("tensor") == "ModelTensor"
+    output = android._method("output", "scores", used)
+    assert output == "outputScores"
+    for end in ("best", "tensor", "best_best"):
+        name = android._method("output", f"scores_{end}", used | {output})
+        assert not {name, f"{name}Best", f"{name}Tensor"} & {output, f"{output}Best", f"{output}Tensor"}
+
+
+_NAMES = """
+context object string override bitmap float_buffer byte_buffer auto_closeable not_null options float math io byte
+illegal_argument_exception system integer
+"""
+
+
+@pytest.mark.parametrize("name", _NAMES.split())
+def test_a_class_takes_no_name_that_it_uses(name: str, tmp_path: Path) -> None:
+    """Its own outputs' methods are apart too."""
+    need("javac", "compiles the classes of packages")
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> g (uint8[1,3,2,2] x, float[4] y) '
+        "=> (float[4] scores, float[4] scores_best, float[4] scores_tensor, uint8[1,3,2,2] z) "
+        "{ scores = Relu(y) scores_best = Neg(y) scores_tensor = Abs(y) z = Identity(x) }"
+    )
+    onnx.save(onnx.parser.parse_model(text), tmp_path / f"{name}.onnx")
+    compiled = compile_model(tmp_path / f"{name}.onnx", generator="llvm")
+    assert java.classes({android.source_path(compiled): android.source(compiled)}, "a class")
 
 
 def test_hostile_names_and_pictures_compile(tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ _VIEWS = {
     "float16": ("shorts", "ShortBuffer"), "bfloat16": ("shorts", "ShortBuffer"),
     dtypes.STRING: ("", ""),
 }  # fmt: skip
+#: What Model.java.j2 calls by a short name: `java.lang`'s and its imports.
+_USED = frozenset(
+    ("Object", "String", "Override", "AutoCloseable", "IllegalArgumentException", "IOException", "NotNull",
+     "Context", "Bitmap", "Assets", "Model", "Options", "Tensor", "ByteBuffer", *(name for _, name in _VIEWS.values()))
+)  # fmt: skip
+#: What a method's name ends in where there are several of a tensor.
+_METHODS = ("", "Tensor", "Best")
 _SCORES = ("float32", "float64", "int8", "int16", "int32", "int64")
 
 
@@ -160,8 +167,9 @@ def _strings(compiled: Compiled) -> dict[str, bytes]:
 def model_aar(compiled: Compiled, graphs: Mapping[str, bytes]) -> bytes:
     """The .aar of a model: its class, kernels for every ABI, one graph for each, one set of weights."""
     folder = f"assets/sterna/{compiled.model}"
+    package = f"{MODELS}.lib{compiled.model}"  # no part of it is a word of Java's
     files = {
-        "AndroidManifest.xml": _text("AndroidManifest.xml", package=f"{MODELS}.{compiled.model}"),
+        "AndroidManifest.xml": _text("AndroidManifest.xml", package=package),
         "R.txt": b"",
         "classes.jar": java.archive(java.classes({source_path(compiled): source(compiled)}, "the model's class")),
         f"{folder}/{PARAMS}": compiled.params,
@@ -215,11 +223,9 @@ def _text(template: str, **values: Any) -> bytes:
 
 
 def class_name(model: str) -> str:
-    """`mobilenet_v2` -> `MobilenetV2`."""
+    """`mobilenet_v2` -> `MobilenetV2`; a name that the class itself uses for something else gets `Model` in front."""
     name = "".join(part[:1].upper() + part[1:] for part in model.split("_") if part)
-    return (
-        name if name and name[0].isalpha() and name not in ("Model", "Options", "Assets", "Tensor") else f"Model{name}"
-    )
+    return name if name and name[0].isalpha() and name not in _USED else f"Model{name}"
 
 
 def source_path(compiled: Compiled) -> str:
@@ -250,12 +256,13 @@ def source(compiled: Compiled) -> bytes:
 
 
 def _method(side: str, name: str, used: set[str]) -> str:
-    """`input`, `image_0:tensor` -> `inputImage0Tensor`; another one where that is taken."""
+    """`input`, `image_0:tensor` -> `inputImage0Tensor`; another one where that or what ends in _METHODS is taken."""
     words = re.findall(r"[A-Za-z0-9]+", name)
     method = side + "".join(word[:1].upper() + word[1:] for word in words)
     number = 2
     candidate = method if words else f"{method}1"
-    while candidate in used or f"{candidate}Tensor" in used or candidate.removesuffix("Tensor") in used:
+    taken = {name + end for name in used for end in _METHODS}
+    while not taken.isdisjoint(candidate + end for end in _METHODS):
         candidate, number = f"{method}{number}", number + 1
     return candidate
 
