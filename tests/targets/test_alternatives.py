@@ -95,6 +95,41 @@ def test_a_variant_does_not_reach_out_of_the_bundle(bundle: Path) -> None:
             sterna.load(bundle)
 
 
+@pytest.mark.parametrize(
+    ("variants", "said"),
+    [
+        ([{"graph": 7, "cpu_features": []}], "E0504"),
+        ([{"graph": "", "cpu_features": []}], "E0504"),
+        ([{"graph": "x" * 127, "cpu_features": []}], "E0504"),
+        ([{"graph": "x" * 128, "cpu_features": []}], "E0504"),
+        ([{"graph": "a\0.json", "cpu_features": []}], "E0504"),
+        ([{"graph": "graph.json", "cpu_features": []}], "E0504"),
+        ([{"graph": "params.bin", "cpu_features": []}], "E0504"),
+        ([{"graph": "graph.x86-64-v3.json", "cpu_features": ["x" * 31]}], ""),
+        ([{"graph": "graph.x86-64-v3.json", "cpu_features": ["x" * 4096]}], ""),
+        ([{"graph": "graph.x86-64-v3.json", "cpu_features": [""]}], ""),
+        ([{"graph": "graph.x86-64-v3.json", "cpu_features": [7]}], ""),
+        ([{"graph": "graph.x86-64-v3.json", "cpu_features": {}}], ""),
+        ([{"graph": "graph.x86-64-v3.json"}], ""),
+        ([7, "x", [], None, {}], ""),
+        ({}, ""),
+    ],
+)
+def test_variants_that_nobody_wrote(variants: object, said: str, bundle: Path) -> None:
+    """Refused where they would be chosen; without features that this machine has they are passed over."""
+    graph = json.loads((bundle / "graph.json").read_text())
+    members = {key: value for key, value in graph.items() if key not in ("sterna", "hash")}
+    members["variants"] = variants
+    (bundle / "graph.json").write_bytes(graph_text(members, graph["sterna"]))
+    if said:
+        with pytest.raises(SternaError, match=said):
+            sterna.load(bundle)
+        return
+    only(bundle, graph["library"])
+    with sterna.load(bundle) as loaded:
+        assert loaded.run(digits().cases[0].inputs)
+
+
 def test_a_changed_variant_is_refused(bundle: Path) -> None:
     name = read_graph(bundle)["variants"][0]["graph"]
     data = (bundle / name).read_bytes()

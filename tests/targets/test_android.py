@@ -23,7 +23,7 @@ from sterna.api import compile_model, options_of
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package import android, java, natives
-from sterna.package.abis import PAGE
+from sterna.package.natives import PAGE
 from support import elf, machines
 from support.java import RUNTIME, quantized
 from support.tools import ROOT, need, run
@@ -303,14 +303,34 @@ def test_hostile_names_and_pictures_compile(tmp_path: Path) -> None:
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
-    for arguments in ({"version": "one"}, {"name": "a b"}):
-        with pytest.raises(SternaError, match="Maven does not take") as caught:
-            android.android_package(digits().file, options_of(generator="llvm"), tmp_path / "out", **arguments)
-        assert caught.value.codes == ("E0203",)
-    shutil.copy(digits().file, tmp_path / "log.onnx")
-    with pytest.raises(SternaError, match=r"liblog\.so"):
-        android.android_package(tmp_path / "log.onnx", options_of(generator="llvm"), tmp_path / "out")
+    """All at once, and before the model is read."""
+    (tmp_path / "log.onnx").write_text("no model")
+    with pytest.raises(SternaError, match=r"liblog\.so") as caught:
+        android.android_package(tmp_path / "log.onnx", options_of(), tmp_path / "out", "a b", "one")
+    assert caught.value.codes == ("E0203",) * 3
     assert not (tmp_path / "out").exists()
     done = CliRunner().invoke(program, ["package", str(tmp_path), "--for", "npm", "--dim", "batch=1"])
     assert done.exit_code != 0
     assert "--dim" in done.output
+
+
+def test_a_development_kit_is_needed_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "net.onnx").write_text("no model")
+    with pytest.raises(SternaError, match="Java development kit") as caught:
+        android.android_package(tmp_path / "net.onnx", options_of(), tmp_path / "out")
+    assert caught.value.codes == ("E0402",)
+
+
+def test_another_model_of_the_same_name_clashes(repository: Path, tmp_path: Path) -> None:
+    """Maven's versions do not change; the message says what to do."""
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "digits.onnx")
+    before = {path: path.read_bytes() for path in repository.rglob("*") if path.is_file()}
+    with pytest.raises(SternaError, match=r'version="1\.0\.1"') as caught:
+        android.android_package(tmp_path / "digits.onnx", options_of(generator="llvm"), repository)
+    assert caught.value.codes == ("E0204",)
+    assert {path: path.read_bytes() for path in repository.rglob("*") if path.is_file()} == before

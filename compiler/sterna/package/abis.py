@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sterna.package.natives import PAGE
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
-
-PAGE = 16384
-"""Bytes of a page on newer Android phones, a multiple of that of older ones."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from sterna.bundle.install import ClashError, Files, install
 from sterna.bundle.writer import strings_json
 from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
-from sterna.errors import error
+from sterna.errors import Diagnostic, SternaError, error
 from sterna.ir import dtypes
 from sterna.names import model_name
 from sterna.options import Options
@@ -107,15 +107,9 @@ def android_package(
         SternaError: what compiling the model raises; E0203 the name or the version is none for Maven, or the model is
             called as a library of Android's; E0402 there is no JDK; E0204 the place is taken or cannot be written.
     """
-    if not _VERSION.fullmatch(version):
-        raise error("E0203", f'Maven does not take the version "{version}"', fix=Advice(Option("version", "1.0.0")))
+    artifact = _artifact(model_name(os.fspath(model)), name, version)
+    natives.java_home()  # before the model is compiled, which takes longer
     compiled, graphs = compile_abis(model, options)
-    if compiled.model in _TAKEN:
-        title = f"Android has a library of its own that is called lib{compiled.model}.so"
-        raise error("E0203", title, fix="give the model's file another name")
-    artifact = name or compiled.model.replace("_", "-").lower().lstrip("-")
-    if not _NAME.fullmatch(artifact):
-        raise error("E0203", f'Maven does not take the name "{artifact}"', fix=Advice(Option("name", "my-model")))
     own = _published(
         MODELS, artifact, version, model_aar(compiled, graphs), {source_path(compiled): source(compiled)}, RUNTIME
     )
@@ -126,10 +120,30 @@ def android_package(
             for folder, files in repository.items():
                 _put(place / folder, files)
     except ClashError as clash:
-        raise error("E0204", f"the output directory has other files of these names: {clash}", str(place)) from None
+        title = f"the output directory has other files of these names: {clash}"
+        fix = Advice(Option("version", "1.0.1"), ", or name another directory")
+        raise error("E0204", title, str(place), fix=fix) from None
     except (OSError, ValueError) as problem:
         raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
+
+
+def _artifact(model: str, name: str | None, version: str) -> str:
+    """The artifact's name. Raises E0203 for all that is wrong with the names and the version."""
+    artifact = name or model.replace("_", "-")
+    wrong = []
+    if not _VERSION.fullmatch(version):
+        fix = Advice(Option("version", "1.0.0"))
+        wrong.append(Diagnostic("E0203", f'Maven does not take the version "{version}"', (), fix))
+    if not _NAME.fullmatch(artifact):
+        fix = Advice(Option("name", "my-model"))
+        wrong.append(Diagnostic("E0203", f'Maven does not take the name "{artifact}"', (), fix))
+    if model in _TAKEN:
+        title = f"Android has a library of its own that is called lib{model}.so"
+        wrong.append(Diagnostic("E0203", title, (), "give the model's file another name"))
+    if wrong:
+        raise SternaError(wrong)
+    return artifact
 
 
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:

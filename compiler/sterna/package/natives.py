@@ -22,8 +22,9 @@ from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.zig import zig
 
 NAME = "sterna_jni"
+FILE = f"lib{NAME}.so"
 PAGE = 16384
-"""Bytes of a page on newer Android phones; of older ones it is a multiple."""
+"""Bytes of a page on newer Android phones; a multiple of that of older ones."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,6 @@ class Platform:
     triple: str
     flags: tuple[str, ...] = ()
     android: bool = False
-
-    @property
-    def file(self) -> str:
-        """The library's file name."""
-        if "windows" in self.triple:
-            return f"{NAME}.dll"
-        return f"lib{NAME}.dylib" if "macos" in self.triple else f"lib{NAME}.so"
 
 
 _SOFT = ("-mcpu=generic+v7a+neon-soft_float", "-mfloat-abi=softfp")
@@ -85,7 +79,7 @@ def build(platform: Platform, place: Path) -> Path:
     def make() -> bytes:
         with tempfile.TemporaryDirectory(prefix="sterna-jni-") as temporary:
             scratch = Path(temporary)
-            output = scratch / platform.file
+            output = scratch / FILE
             (scratch / "exports.map").write_text("{ global: JNI_OnLoad; local: *; };\n")
             if platform.android:
                 _make_stubs(platform, scratch)
@@ -95,7 +89,7 @@ def build(platform: Platform, place: Path) -> Path:
     parts = [path.read_bytes() for path in _read()]
     key = caching.key("jni", compiler_version(zig()[0]), repr((platform, _command(platform, Path(), Path()))), *parts)
     place.mkdir(parents=True, exist_ok=True)
-    output = place / platform.file
+    output = place / FILE
     output.write_bytes(Cache("libraries", cache_directory()).get_or_make(key, make))
     return output
 
@@ -121,7 +115,7 @@ def _command(platform: Platform, output: Path, scratch: Path) -> list[str]:
         command += ["-ffreestanding", "-nostdlib", "-rtlib=compiler-rt", f"-I{java / 'bionic'}", "-D_GNU_SOURCE"]
         command += [f"-Wl,-z,max-page-size={PAGE}", "-Wl,-z,relro", "-Wl,-z,now"]
     command += [str(source) for source in (*sources, java / "jni" / f"{NAME}.c")]
-    command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", f"-Wl,-soname,{platform.file}"]
+    command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", f"-Wl,-soname,{FILE}"]
     command += [f"-Wl,--version-script,{script}", "-Wl,--build-id=none"]
     if platform.android:
         command += [str(scratch / library) for library in functions()]
