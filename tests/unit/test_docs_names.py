@@ -40,8 +40,10 @@ def _programs() -> dict[str, list[Path]]:
     """Programs of this repository beside `sterna`: scripts in ci/ with the Python that they call, sterna_run."""
     found = {"sterna_run": [ROOT / "runtime_c" / "tools" / "sterna_run.c"]}
     for script in sorted(path for path in (ROOT / "ci").iterdir() if path.is_file() and not path.suffix):
-        words = re.findall(r'"\$python" ([\w./-]+)', script.read_text())
-        called = [ROOT / word if word.endswith(".py") else ROOT / word / "__main__.py" for word in words]
+        text = script.read_text()
+        called = [ROOT / word for word in re.findall(r'"\$python" ([\w./-]+\.py)', text)]
+        called += [ROOT / word / "__main__.py" for word in re.findall(r'"\$python" ([\w/]+)(?= |$)', text)]
+        called += [ROOT / "bench" / word / "__main__.py" for word in re.findall(r'"\$python" -m (\w+)', text)]
         found[f"ci/{script.name}"] = [script, *(path for path in called if path.is_file())]
     return found
 
