@@ -4,6 +4,7 @@
     ci/all-models --part 3/20                       the pairs whose names' hash leaves 3 when divided by 20
     ci/all-models --match 'int8 browser' --show     those whose "MODEL TARGET GENERATOR" matches
     ci/all-models --targets arm --show              64-bit ARM of three kinds, armv7 and armv6, beside this machine
+    ci/all-models --targets boards --show           Raspberry Pis with 64 and 32 bits, and 64-bit RISC-V
     ci/all-models --math fast --show                every model on this machine by fast arithmetic, and its error
     ci/all-models --results all-models.jsonl        notes every outcome; what passed there before is not done again
 

@@ -1,4 +1,4 @@
-"""Writes the table of ARM processors in docs/targets.md from their descriptions.
+"""Writes the table of processors of ARM and RISC-V in docs/targets.md from their descriptions.
 
 python docs/targets.py            # rewrites the page
 python docs/targets.py --check    # fails if it is not up to date
@@ -14,7 +14,7 @@ from sterna.targets.description import load_target, target_names
 from sterna.targets.target import Target
 
 PAGE = Path(__file__).resolve().parent / "targets.md"
-PART = re.compile(r"(<!-- processors of ARM -->\n).*?(<!-- end -->)", re.S)
+PART = re.compile(r"(<!-- processors of ARM and RISC-V -->\n).*?(<!-- end -->)", re.S)
 HEAD = (
     "| target | machine | features | L1, L2 of a core | vectors multiplied, loaded in a cycle |\n"
     "| --- | --- | --- | --- | --- |\n"
@@ -34,7 +34,7 @@ def _row(target: Target) -> str:
 
 def table() -> str:
     targets = [load_target(name) for name in target_names() if name != "host"]
-    return HEAD + "".join(_row(t) for t in targets if t.llvm_triple.startswith(("aarch64", "arm")))
+    return HEAD + "".join(_row(t) for t in targets if t.llvm_triple.startswith(("aarch64", "arm", "riscv")))
 
 
 def main() -> int:

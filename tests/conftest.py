@@ -22,6 +22,7 @@ FAMILIES = {
     "arm64": "arm64 (qemu-aarch64)",
     "armv7": "armv7 (qemu-arm)",
     "armv6": "armv6 (qemu-arm)",
+    "riscv64": "riscv64 (qemu-riscv64)",
     "wasm32": "wasm32 (node, wasmtime)",
     "cortex-m4": "cortex-m4 (qemu-system-arm)",
     "c99": "C99 (gcc)",

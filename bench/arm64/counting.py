@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,19 +14,13 @@ from typing import Any
 import numpy as np
 
 from arm64.root import emulated
+from sterna.emulate.programs import command
 from sterna.errors import error
 from sterna.targets.target import Target
 
 HERE = Path(__file__).resolve().parent
-RUNTIME = HERE.parents[1] / "runtime_c"
-#: Opens kernel libraries in static programs.
-STATIC = HERE.parents[1] / "tests" / "support" / "static_dlopen.c"
-#: By architecture, how zig builds the program that runs bundles, and the number of getppid there.
-_HOSTS = {
-    "aarch64": (("-target", "aarch64-linux-musl"), 173),
-    "armv7": (("-target", "arm-linux-musleabihf", "-mcpu=generic+v7a+neon+vfp4"), 64),
-    "armv6": (("-target", "arm-linux-musleabihf", "-mcpu=arm1176jzf_s"), 64),
-}
+#: By architecture, the number of getppid there.
+_MARKERS = {"aarch64": 173, "armv7": 64, "armv6": 64, "riscv64": 173}
 SECONDS = 3600.0  # of a program, at most
 
 
@@ -132,11 +125,7 @@ class Machine:
         """The program that runs bundles on that architecture, the first word of LLVM's triples."""
         if architecture not in self.hosts:
             program = self.folder / f"runner_{architecture}"
-            sources = [HERE / "runner.c", *sorted((RUNTIME / "src").glob("*.c")), RUNTIME / "port" / "posix.c", STATIC]
-            flags = ["-static", "-O2", "-std=c99", "-fno-sanitize=all"]
-            flags += [f"-I{RUNTIME / name}" for name in ("include", "src", "port")]
-            zig = [sys.executable, "-m", "ziglang", "cc", *_HOSTS[architecture][0]]
-            _build([*zig, *flags, *map(str, sources), "-o", str(program)])
+            _build(command(architecture, [HERE / "runner.c"], program))
             self.hosts[architecture] = program
         return self.hosts[architecture]
 
@@ -158,7 +147,7 @@ class Machine:
         settings = {"COUNT_NODES": "1"} if asked.nodes else {}
         program = [str(self.host(architecture)), str(bundle), str(runs), str(work / "out"), *names]
         emulator = target.runs_on.split()
-        intervals, said = self._run(emulator, program, work, _HOSTS[architecture][1], asked, settings)
+        intervals, said = self._run(emulator, program, work, _MARKERS[architecture], asked, settings)
         files = sorted(work.glob("out*.bin"), key=lambda file: int(file.stem[3:]))
         outputs = [np.fromfile(file, np.uint8) for file in files]
         if not asked.nodes:
@@ -192,7 +181,7 @@ class Machine:
         program = [*python, str(model), str(arrays), str(runs), str(work / "out")]
         settings = {"PYTHONPATH": str(root / "site"), "PYTHONDONTWRITEBYTECODE": "1"}
         words = [*emulator.split(), "-L", str(root / f"root.{emulated(emulator)}")]
-        intervals, _ = self._run(words, program, work, _HOSTS["aarch64"][1], asked, settings)
+        intervals, _ = self._run(words, program, work, _MARKERS["aarch64"], asked, settings)
         files = sorted(work.glob("out*.npy"), key=lambda file: int(file.stem[3:]))
         return Counted(_steady(intervals), [], [np.load(file) for file in files])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sterna.emulate import programs
 from support.tools import ROOT, ZIG, need, run
 
 HERE = ROOT / "tests" / "support"
@@ -31,23 +32,11 @@ def read_outputs(directory: Path, like: Arrays) -> list[np.ndarray]:
     return [np.fromfile(directory / f"out{n}.bin", a.dtype).reshape(a.shape) for n, a in enumerate(like)]
 
 
-#: Processors by the first word of LLVM's triples -> how zig is told to build programs for them.
-_HOSTS = {
-    "aarch64": ("-target", "aarch64-linux-musl"),
-    "armv7": ("-target", "arm-linux-musleabihf", "-mcpu=generic+v7a+neon+vfp4"),
-    "armv6": ("-target", "arm-linux-musleabihf", "-mcpu=arm1176jzf_s"),
-    "i686": ("-target", "x86-linux-musl"),
-}
-
-
 @lru_cache
 def arm_host(architecture: str, directory: Path) -> Path:
-    """sterna_run with the C runtime as a static program for ARM or x86 that can still open kernel libraries."""
+    """sterna_run with the C runtime as a static program for another processor that can still open kernel libraries."""
     program = directory / f"sterna_run_{architecture}"
-    sources = [RUNTIME / "tools" / "sterna_run.c", *sorted((RUNTIME / "src").glob("*.c")), RUNTIME / "port" / "posix.c"]
-    flags = ["-std=c99", "-O2", "-fno-sanitize=all", f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'src'}"]
-    files = [str(s) for s in (*sources, HERE / "static_dlopen.c")]
-    run(*ZIG, "cc", *_HOSTS[architecture], "-static", *flags, *files, "-o", program, cwd=directory)
+    run(*programs.command(architecture, [RUNTIME / "tools" / "sterna_run.c"], program), cwd=directory)
     return program
 
 

@@ -29,10 +29,13 @@ from support.trained import FOLDER, Trained, agree, trained
 GENERATORS = ("c", "llvm")
 FAMILIES = {
     "aarch64": "arm64", "arm64": "arm64", "armv7": "armv7", "armv6": "armv6", "wasm32": "wasm32",
-    "thumbv7em": "cortex-m4", "x86_64": "host-c", "": "c99",
+    "riscv64": "riscv64", "thumbv7em": "cortex-m4", "x86_64": "host-c", "": "c99",
 }  # fmt: skip
 #: Targets under one name, for ci/all-models.
-GROUPS = {"arm": ("arm64", "arm64-dotprod", "arm64-i8mm", "armv7", "armv6")}
+GROUPS = {
+    "arm": ("arm64", "arm64-dotprod", "arm64-i8mm", "armv7", "armv6"),
+    "boards": ("raspberrypi3", "raspberrypi5", "raspberrypi-32", "raspberrypi-zero", "riscv64", "riscv64-v"),
+}
 #: How far an emulated processor's floats may be from this one's, in parts of the largest of an output.
 NEAR = 1e-5
 X86 = ("x86_64", "AMD64")

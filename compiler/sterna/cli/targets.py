@@ -10,7 +10,7 @@ import click
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
 from sterna.escape import rich as escape
-from sterna.targets.description import load_target, target_names
+from sterna.targets.description import MUSL, load_target, target_names
 from sterna.targets.target import Target
 
 
@@ -40,6 +40,7 @@ def command(name: str | None, as_json: bool) -> None:
         rows.add_row(target.name, escape(target.description), vectors, target.library or "source only")
     console().print(rows)
     click.echo("`sterna targets NAME` shows all of one; a path to a .toml file of your own works wherever a name does")
+    click.echo(f"NAME{MUSL} is NAME for Linux with musl (Alpine, OpenWrt): raspberrypi4{MUSL}")
 
 
 def _json(target: Target) -> dict[str, Any]:

@@ -33,7 +33,12 @@ def target_machine(target: Target) -> Any:
         raise internal_error(f"LLVM has no target {triple} for {target.name}", str(problem)) from None
     features = ",".join(target.llvm_features)
     relocation = "static" if static else "pic"
-    return found.create_target_machine(target.llvm_cpu, features, 3, relocation, "default")
+    return found.create_target_machine(target.llvm_cpu, features, 3, relocation, "default", abiname=_abi(target))
+
+
+def _abi(target: Target) -> str:
+    """How functions take floats, where LLVM does not tell from the triple: RISC-V's passes them as integers otherwise."""
+    return "lp64d" if architecture(target) == "riscv64" and "+d" in target.llvm_features else ""
 
 
 def data_layout(target: Target) -> str:

@@ -1,6 +1,8 @@
 """Descriptions of targets: TOML files beside this module, in the directories of `STERNA_TARGETS`, or at a path given in
 place of a name. Keys are the fields of `Target`; `extends` names a description to start from. One that takes features
 away does not keep the capabilities that hung on them.
+
+`NAME-musl` is the target NAME for systems whose C library is musl, of every target whose triple is one of GNU's Linux.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import platform
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -55,6 +58,8 @@ def _load(name: str, above: tuple[Path, ...]) -> Target:
         what = "is a directory" if path.is_dir() else "does not exist"
         fix = "check the path; `sterna targets` lists the targets that need no file"
         raise SternaError(Diagnostic("E0201", f"the target description {name} {what}", (), fix))
+    if path is None and (found := _with_musl(name, above)) is not None:
+        return found
     if path is None or not path.is_file():
         known = target_names()
         close = difflib.get_close_matches(name, known, 1)
@@ -73,6 +78,17 @@ def _load(name: str, above: tuple[Path, ...]) -> Target:
             Diagnostic("E0202", title, (line_of(above[0], "extends"),), "take `extends` out of one of them")
         )
     return _read(path, above)
+
+
+def _with_musl(name: str, above: tuple[Path, ...]) -> Target | None:
+    """The target of a name that ends in MUSL; None where it is none of GNU's Linux, or does not end so."""
+    if not name.endswith(MUSL) or _find(name.removesuffix(MUSL)) is None:
+        return None
+    target = _load(name.removesuffix(MUSL), above)
+    if (found := _GLIBC.fullmatch(target.triple)) is None:
+        return None
+    triples = {"triple": f"{found[1]}musl{found[2]}", "llvm_triple": target.llvm_triple.replace("-gnu", "-musl")}
+    return replace(target, name=name, description=f"{target.description}, with musl (Alpine, OpenWrt)", **triples)
 
 
 def target_names() -> list[str]:
@@ -106,6 +122,10 @@ def host() -> Target:
     return replace(base, cores=os.cpu_count() or 1, runs_on="native")
 
 
+#: What the name of a target for systems with musl ends in.
+MUSL = "-musl"
+#: Of a triple: what stands before the C library's name, and the ABI after it.
+_GLIBC = re.compile(r"(.+-linux-)gnu(|eabihf|eabi)(?:\.[\d.]+)?")
 _OWN = Path(__file__).parent
 _V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}

@@ -43,6 +43,8 @@ _BRINGS: dict[str, tuple[str, ...]] = {
     "sme2": ("sme",),
     "vfp3": ("vfp2",),
     "vfp4": ("vfp3",),
+    "d": ("f",),
+    "v": ("d",),
     "relaxed-simd": ("simd128",),
 }
 #: Those of 64-bit ARM from 2021 on.
@@ -68,20 +70,23 @@ _MODELS: dict[str, dict[str, tuple[str, ...]]] = {
         **dict.fromkeys(("cortex-x2", "cortex-x3", "cortex-x4"), (*_PRODUCTS, "sve2")),
     },
     "arm": {"generic": (), "arm1176jzf-s": ("vfp2",), "cortex-a7": ("neon", "vfp4")},
+    "riscv64": {"generic-rv64": (), "baseline-rv64": ("m", "a", "d", "c")},
     "wasm32": {"generic": (), "mvp": ()},
 }
 #: What every processor of an architecture has; of others nothing is known, and nothing is checked.
 _ALWAYS: dict[str, tuple[str, ...]] = {
-    "x86_64": ("x86_64", "sse2"), "aarch64": ("aarch64", "neon"), "arm": ("arm",), "wasm32": ("wasm32",),
+    "x86_64": ("x86_64", "sse2"), "aarch64": ("aarch64", "neon"), "arm": ("arm",),
+    "riscv64": ("riscv64",), "wasm32": ("wasm32",),
 }  # fmt: skip
 #: The feature behind vector registers of a width, and behind fused multiply-adds.
 _VECTORS: dict[str, dict[int, str]] = {
     "x86_64": {64: "sse2", 128: "sse2", 256: "avx2", 512: "avx512f"},
     "aarch64": {64: "neon", 128: "neon", 256: "sve", 512: "sve"},
     "arm": {64: "neon", 128: "neon"},
+    "riscv64": {64: "v", 128: "v"},
     "wasm32": {64: "simd128", 128: "simd128"},
 }
-_FUSED = {"x86_64": "fma", "aarch64": "neon", "arm": "vfp4", "wasm32": "relaxed-simd"}
+_FUSED = {"x86_64": "fma", "aarch64": "neon", "arm": "vfp4", "riscv64": "f", "wasm32": "relaxed-simd"}
 #: LLVM's names for what the runtime calls otherwise.
 _LLVM_NAMES = {"threads": "atomics"}
 

@@ -169,7 +169,7 @@ def _allowed(name: str, target: Target) -> bool:
         return True
     if not target.library.endswith(".a") and not target.run_time_functions:
         return False
-    hard_float = target.llvm_triple.endswith("hf")
+    hard_float = target.llvm_triple.endswith("hf") or "d" in target.cpu_features
     if hard_float and _SOFT_FLOAT.fullmatch(name):
         return False
     if target.run_time_functions and _ROUNDING.fullmatch(name):

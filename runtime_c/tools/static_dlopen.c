@@ -21,6 +21,8 @@
 
 #if defined(__x86_64__)
 #define RELATIVE R_X86_64_RELATIVE
+#elif defined(__riscv)
+#define RELATIVE R_RISCV_RELATIVE
 #elif defined(__i386__)
 #define RELATIVE R_386_RELATIVE
 #elif UINTPTR_MAX > 0xffffffffu

@@ -1,0 +1,1 @@
+"""Running bundles for other processors on this machine, by emulators."""
