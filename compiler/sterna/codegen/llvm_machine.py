@@ -37,7 +37,7 @@ def target_machine(target: Target) -> Any:
 
 
 def _abi(target: Target) -> str:
-    """How functions take floats, where LLVM does not tell from the triple: RISC-V's passes them as integers otherwise."""
+    """How functions take floats, where the triple does not say it to LLVM: on RISC-V as integers otherwise."""
     return "lp64d" if architecture(target) == "riscv64" and "+d" in target.llvm_features else ""
 
 
