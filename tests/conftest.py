@@ -25,6 +25,7 @@ FAMILIES = {
     "riscv64": "riscv64 (qemu-riscv64)",
     "wasm32": "wasm32 (node, wasmtime)",
     "cortex-m4": "cortex-m4 (qemu-system-arm)",
+    "cortex-m": "other Cortex-M (qemu-system-arm)",
     "c99": "C99 (gcc)",
     "opencl": "OpenCL C (PoCL)",
     "java": "Java (JVM, Android libraries, arm64 JVM)",

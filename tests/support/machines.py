@@ -1,9 +1,8 @@
-"""The foreign machines that bundles are run on: emulated ARM, WebAssembly in Node and wasmtime, Cortex-M4."""
+"""The foreign machines that bundles are run on: emulated ARM, WebAssembly in Node and wasmtime; `boards` has more."""
 
 from __future__ import annotations
 
 import json
-import re
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
@@ -138,99 +137,7 @@ def run_wasmtime(bundle: Path, inputs: Arrays) -> list[np.ndarray]:
     return results
 
 
-MAIN = """#include "board.h"
-#include "model.h"
-
-static _Alignas({MODEL}_ALIGNMENT) uint8_t arena[{MODEL}_ARENA_BYTES];
-{buffers}
-int main(void) {{
-  const {model}_inputs inputs = {{{inputs}}};
-  const {model}_outputs outputs = {{{outputs}}};
-  if ({read}) return 2;
-  for (unsigned i = 0; i < sizeof arena; i++) arena[i] = 0xA5;
-{reset}  board_paint_stack();
-  const int status = {model}_run(&inputs, &outputs, arena, {model}_params);
-  if (status != 0) return 3;
-  if (board_stack_used() > {stack}) return 4;
-  if ({model}_run(&inputs, &outputs, arena + 1, {model}_params) != -1) return 6;
-  /* Once more in the used arena: nothing may be left from the run before, once states are forgotten. */
-{reset}  if ({model}_run(&inputs, &outputs, arena, {model}_params) != 0) return 3;
-  return {write} ? 5 : 0;
-}}
-"""
-
-
-def firmware_main(bundle: Path, stack: int) -> str:
-    """The program around a static bundle, from the names in its header."""
-    header = (bundle / "model.h").read_text()
-    model = re.findall(r"typedef struct (\w+)_inputs", header)[0]
-    given = re.findall(r"^  const (\w+) \*(\w+);", header, re.M)
-    made = re.findall(r"^  (\w+) \*(\w+); /\*", header, re.M)
-    size = {name: f"{model.upper()}_{name.upper()}_ELEMENTS" for _, name in (*given, *made)}
-    files = [(f"in{n}.bin", name) for n, (_, name) in enumerate(given)]
-    results = [(f"out{n}.bin", name) for n, (_, name) in enumerate(made)]
-    return MAIN.format(
-        model=model,
-        MODEL=model.upper(),
-        buffers="".join(f"static {kind} {name}_buffer[{size[name]}];\n" for kind, name in (*given, *made)),
-        inputs=", ".join(f"{name}_buffer" for _, name in given),
-        outputs=", ".join(f"{name}_buffer" for _, name in made),
-        read=" || ".join(f'!board_read("{f}", {len(f)}, {n}_buffer, sizeof {n}_buffer)' for f, n in files),
-        write=" || ".join(f'!board_write("{f}", {len(f)}, {n}_buffer, sizeof {n}_buffer)' for f, n in results),
-        stack=stack,
-        reset=f"  {model}_reset_state(arena, {model}_params);\n" if f" {model}_reset_state(" in header else "",
-    )
-
-
-M4_GCC = ["-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
-CORTEX_M4 = {
-    "zig": [*ZIG, "cc", "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp", "-fno-sanitize=all"],
-    "gcc": ["arm-none-eabi-gcc", *M4_GCC],
-}
-FREESTANDING = ["-std=c99", "-O2", "-g0", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding", "-nostdlib"]
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
-
-
-def build_firmware(compiler: str, bundle: Path, directory: Path, library: bool, stack: int = 2048) -> Path:
-    """A program for the board: the sources of the bundle, or its model.a in place of kernels.c."""
-    board = HERE / "cortex_m"
-    (directory / "main.c").write_text(firmware_main(bundle, stack))
-    command = CORTEX_M4[compiler]
-    if compiler == "gcc":
-        command = [need(command[0], "compiles for Cortex-M"), *command[1:]]
-    kernels = bundle / ("model.a" if library else "kernels.c")
-    sources = [directory / "main.c", board / "startup.c", bundle / "model.c", bundle / "params.c", kernels]
-    image = directory / "firmware.elf"
-    flags = [*FREESTANDING, *STRICT, "-fno-builtin", f"-I{board}", f"-I{bundle}"]
-    link = [f"-Wl,-T,{board / 'mps2_an386.ld'}", *(["-lgcc"] if compiler == "gcc" else []), "-o", image]
-    run(*command, *sources, *flags, *link, cwd=directory)
-    return image
-
-
-def run_cortex_m4(image: Path, inputs: Arrays, outputs: Arrays, directory: Path) -> list[np.ndarray]:
-    """Runs firmware in qemu-system-arm."""
-    qemu = need("qemu-system-arm", "emulates Cortex-M boards")
-    write_inputs(directory, inputs)
-    quiet = ["-nographic", "-monitor", "none", "-serial", "none"]
-    semihosting = ["-semihosting-config", "enable=on,target=native"]
-    run(qemu, "-M", "mps2-an386", *quiet, *semihosting, "-kernel", image, cwd=directory)
-    return read_outputs(directory, outputs)
-
-
-#: Bytes of the board's two memories, less what the program around the model takes.
-BOARD = {"params": (4 << 20) - (256 << 10), "ram": (4 << 20) - (64 << 10)}
-
-
-def too_large_for_the_board(bundle: Path) -> str:
-    """Why a static bundle cannot run on the emulated board; empty if it can."""
-    header = (bundle / "model.h").read_text()
-    sizes = {n.lower(): int(v) for n, v in re.findall(r"#define \w+?_(ARENA_BYTES|PARAMS_BYTES) (\d+)", header)}
-    for name, limit in (("params_bytes", BOARD["params"]), ("arena_bytes", BOARD["ram"])):
-        if sizes[name] > limit:
-            return f"{name} {sizes[name]:,} do not fit the board's {limit:,}"
-    return ""
-
-
 C99_STRICT = [*STRICT, "-std=c99", "-O1", "-ffp-contract=off"]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import sterna
 from sterna.api import compile_to
-from support import machines
+from support import boards, machines
 from support.trained import sample
 
 MODELS = ("digits", "torch_digits_cnn", "mnist_cntk_f32", "mtcnn_rnet_f32")
@@ -87,8 +87,8 @@ def test_cortex_m4(reference: Reference, generator: str, compiler: str, tmp_path
     bundle = reference.compile("cortex-m4", tmp_path, generator)
     assert not (bundle / "graph.json").exists()
     archive = compiler == "archive"
-    image = machines.build_firmware("zig" if archive else compiler, bundle, tmp_path, archive)
-    reference.check(machines.run_cortex_m4(image, reference.inputs, reference.outputs, tmp_path))
+    image = boards.build_firmware("zig" if archive else compiler, bundle, tmp_path, archive)
+    reference.check(boards.run_firmware(image, reference.inputs, reference.outputs, tmp_path))
 
 
 @pytest.mark.family("c99")

@@ -140,6 +140,22 @@ def test_what_a_target_loses_with_its_features(tmp_path: Path) -> None:
         ('extends = "arm64"\nline_bytes = 48\n', ["line_bytes"]),
         ('extends = "arm64"\nline_bytes = 0\n', ["line_bytes"]),
         ('extends = "arm64"\nl1_ways = 0\nl2_ways = -1\n', ["l1_ways", "l2_ways"]),
+        ('extends = "cortex-m4"\ncpu = "cortex_m0plus"\n', ["cpu", "cpu"]),
+        ('extends = "cortex-m4"\nllvm_cpu = "cortex-m0plus"\n', ["llvm_features", "llvm_cpu"]),
+        (
+            'extends = "cortex-m4"\ncpu = "cortex_m55"\nllvm_cpu = "cortex-m55"\n',
+            ["cpu", "cpu_features", "cpu", "llvm_cpu"],
+        ),
+        ('extends = "cortex-m55"\ncpu = "cortex_m55"\n', ["cpu"]),
+        ('extends = "cortex-m55"\ncpu_features = ["dsp"]\n', ["cpu_features", "cpu_features", "triple"]),
+        ('extends = "cortex-m4"\ntriple = "thumb-freestanding-eabi"\n', ["triple"]),
+        (
+            'extends = "cortex-m4-nofpu"\ntriple = "thumb-freestanding-eabihf"\nllvm_triple = "thumbv7em-eabihf"\n',
+            ["triple"],
+        ),
+        ('extends = "cortex-m4-nofpu"\nfma = true\n', ["fma"]),
+        ('extends = "cortex-m4"\nvector_bits = 128\n', ["vector_bits"]),
+        ('extends = "cortex-m3"\ninteger_registers = -1\n', ["integer_registers"]),
         (
             'extends = "c99"\nllvm_triple = "wasm32-unknown-unknown"\npointer_bits = 32\nint_dot = ["sdot.128"]\n',
             ["int_dot"],

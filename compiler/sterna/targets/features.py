@@ -9,7 +9,7 @@ not compile, or stop a machine that the runtime let pass.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -46,6 +46,11 @@ _BRINGS: dict[str, tuple[str, ...]] = {
     "d": ("f",),
     "v": ("d",),
     "relaxed-simd": ("simd128",),
+    "vfp4d16sp": ("vfp2sp",),
+    "fp-armv8d16sp": ("vfp4d16sp",),
+    "fp-armv8d16": ("fp-armv8d16sp",),
+    "mve": ("dsp",),
+    "mve.fp": ("mve", "fp-armv8d16sp"),
 }
 #: Those of 64-bit ARM from 2021 on.
 _PRODUCTS = ("dotprod", "fp16fml", "i8mm", "bf16")
@@ -71,12 +76,33 @@ _MODELS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "arm": {"generic": (), "arm1176jzf-s": ("vfp2",), "cortex-a7": ("neon", "vfp4")},
     "riscv64": {"generic-rv64": (), "baseline-rv64": ("m", "a", "d", "c")},
+    "thumb": {
+        **dict.fromkeys(("cortex-m0", "cortex-m0plus", "cortex-m3"), ()),
+        "cortex-m4": ("dsp", "vfp4d16sp"),
+        "cortex-m7": ("dsp", "fp-armv8d16"),
+        "cortex-m33": ("dsp", "fp-armv8d16sp"),
+        **dict.fromkeys(("cortex-m55", "cortex-m85"), ("mve.fp", "fp-armv8d16")),
+    },
     "wasm32": {"generic": (), "mvp": ()},
+}
+#: Models that mean less to zig than to LLVM: without what a processor may be sold without.
+_ZIG_MODELS: dict[str, dict[str, tuple[str, ...]]] = {
+    "thumb": {
+        **dict.fromkeys(("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"), ("dsp",)),
+    }
+}
+#: Microcontrollers' models, and the architecture that compilers are to be told of.
+_ARCHITECTURES = {
+    **dict.fromkeys(("cortex-m0", "cortex-m0plus"), "thumbv6m"),
+    "cortex-m3": "thumbv7m",
+    **dict.fromkeys(("cortex-m4", "cortex-m7"), "thumbv7em"),
+    "cortex-m33": "thumbv8m.main",
+    **dict.fromkeys(("cortex-m55", "cortex-m85"), "thumbv8.1m.main"),
 }
 #: What every processor of an architecture has; of others nothing is known, and nothing is checked.
 _ALWAYS: dict[str, tuple[str, ...]] = {
     "x86_64": ("x86_64", "sse2"), "aarch64": ("aarch64", "neon"), "arm": ("arm",),
-    "riscv64": ("riscv64",), "wasm32": ("wasm32",),
+    "riscv64": ("riscv64",), "thumb": ("thumb",), "wasm32": ("wasm32",),
 }  # fmt: skip
 #: The feature behind vector registers of a width, and behind fused multiply-adds.
 _VECTORS: dict[str, dict[int, str]] = {
@@ -84,9 +110,12 @@ _VECTORS: dict[str, dict[int, str]] = {
     "aarch64": {64: "neon", 128: "neon", 256: "sve", 512: "sve"},
     "arm": {64: "neon", 128: "neon"},
     "riscv64": {64: "v", 128: "v"},
+    "thumb": {64: "mve", 128: "mve"},
     "wasm32": {64: "simd128", 128: "simd128"},
 }
-_FUSED = {"x86_64": "fma", "aarch64": "neon", "arm": "vfp4", "riscv64": "f", "wasm32": "relaxed-simd"}
+_FUSED = {
+    "x86_64": "fma", "aarch64": "neon", "arm": "vfp4", "riscv64": "f", "thumb": "vfp4d16sp", "wasm32": "relaxed-simd",
+}  # fmt: skip
 #: LLVM's names for what the runtime calls otherwise.
 _LLVM_NAMES = {"threads": "atomics"}
 
@@ -119,7 +148,7 @@ def contradictions(target: Target) -> list[Contradiction]:
     family = _family(target)
     if family is None:
         return []
-    found = [*_processor_contradictions(target, family)]
+    found = [*_processor_contradictions(target, family), *_microcontroller_contradictions(target, family)]
     has = features(target)
     found += _vector_contradictions(target, family, has)
     if target.fma and (needed := _FUSED[family]) not in has:
@@ -164,10 +193,12 @@ def supported(target: Target) -> dict[str, Any]:
     return values
 
 
-def enabled(model: str, changes: Iterable[str], family: str) -> tuple[frozenset[str] | None, frozenset[str]]:
+def enabled(
+    model: str, changes: Iterable[str], models: Mapping[str, tuple[str, ...]], family: str
+) -> tuple[frozenset[str] | None, frozenset[str]]:
     """What a model with changes such as "+avx2" has, None where it is not known; what the changes take away."""
     taken = {plain(c[1:]) for c in changes if c.startswith("-")}
-    base = _MODELS[family].get(plain(model))
+    base = models.get(plain(model))
     if base is None:
         return None, frozenset(taken)
     added = (plain(c[1:]) for c in changes if c.startswith("+"))
@@ -179,8 +210,8 @@ def _processor_contradictions(target: Target, family: str) -> Iterator[Contradic
     wanted = closure(map(plain, target.cpu_features))
     model, changes = _zig_words(target.cpu)
     for key, (has, taken) in (
-        ("cpu", enabled(model, changes, family)),
-        ("llvm_features", enabled(target.llvm_cpu, target.llvm_features, family)),
+        ("cpu", enabled(model, changes, {**_MODELS[family], **_ZIG_MODELS.get(family, {})}, family)),
+        ("llvm_features", enabled(target.llvm_cpu, target.llvm_features, _MODELS[family], family)),
     ):
         if missing := taken & wanted if has is None else wanted - has:
             names = _listed(missing)
@@ -196,6 +227,26 @@ def _processor_contradictions(target: Target, family: str) -> Iterator[Contradic
                 f"cpu_features does not name {names}, which {key} lets kernels use: no runtime would look for it",
                 f"add {names} to cpu_features, or take it out of {key}",
             )
+
+
+def _microcontroller_contradictions(target: Target, family: str) -> Iterator[Contradiction]:
+    """Where models and triples name different architectures or ways to pass floats."""
+    if family != "thumb":
+        return
+    architecture, hard = target.llvm_triple.split("-")[0], target.llvm_triple.endswith("hf")
+    for key, model in (("cpu", _zig_words(target.cpu)[0]), ("llvm_cpu", target.llvm_cpu)):
+        wanted = _ARCHITECTURES.get(plain(model))
+        if wanted is not None and wanted != architecture:
+            problem = f'{key} is "{model}", of the architecture {wanted}; llvm_triple is "{target.llvm_triple}"'
+            yield Contradiction(key, problem, f"begin llvm_triple with {wanted}, or take another {key}")
+    if target.triple.endswith("hf") != hard:
+        problem = f'triple is "{target.triple}" and llvm_triple "{target.llvm_triple}": floats are passed in two ways'
+        yield Contradiction("triple", problem, "end both with eabihf (in registers of the FPU), or both with eabi")
+    elif hard and "vfp2sp" not in features(target):
+        problem = (
+            f'triple is "{target.triple}": floats are passed in registers of an FPU, which cpu_features names none'
+        )
+        yield Contradiction("triple", problem, "end triple and llvm_triple with eabi, or name the FPU in cpu_features")
 
 
 def _listed(features: Iterable[str]) -> str:
@@ -224,7 +275,7 @@ def _lacking(key: str, what: str, needed: Iterable[str]) -> Contradiction:
 
 def _family(target: Target) -> str | None:
     name = target.llvm_triple.split("-")[0].replace("arm64", "aarch64")
-    name = "arm" if name.startswith("armv") else name
+    name = "thumb" if name.startswith("thumbv") else "arm" if name.startswith("armv") else name
     return name if name in _ALWAYS else None
 
 
@@ -237,7 +288,7 @@ def _zig_words(cpu: str) -> tuple[str, list[str]]:
 def plain(name: str) -> str:
     """A feature or model in LLVM's spelling, from the runtime's or zig's."""
     name = _LLVM_NAMES.get(name, name)
-    return name.replace("sse4_", "sse4.").replace("_", "-")
+    return name.replace("sse4_", "sse4.").replace("mve_fp", "mve.fp").replace("_", "-")
 
 
 def closure(features: Iterable[str]) -> frozenset[str]:

@@ -27,6 +27,7 @@ _LIBRARY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(so|dylib|dll|wasm|a)")
 #: Key -> least and greatest number that makes sense.
 _RANGES: dict[str, tuple[float, float]] = {
     "vector_registers": (1, 1024),
+    "integer_registers": (0, 1024),
     "tile_registers": (0, 1024),
     "loads_per_cycle": (0.01, 64),
     "multiply_adds_per_cycle": (0, 64),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sterna.intrinsics import INTRINSICS as PROVIDED
 from sterna.intrinsics import Intrinsic
+from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.targets.intrinsics import IntrinsicDeclaration, declared_intrinsic
 
@@ -18,7 +19,10 @@ class Target:
         triple: in the form of `zig cc -target`; llvm_triple: in LLVM's form.
         cpu: in the form of `zig cc -mcpu`; llvm_cpu, llvm_features: in LLVM's form.
         cpu_features: what the kernels need, in the names of `sterna.h`; the runtime checks them.
-        vector_bits: width of a vector register, 0 for none; vector_registers: how many there are.
+        vector_bits: width of a vector register, 0 for none; vector_registers: how many there are, of single numbers
+            where there are no vectors.
+        integer_registers: how many of the general registers hold the sums and operands of integers, where those are in
+            registers of their own; 0 where they are in vector registers, as floats are.
         tile_registers: how many the accumulators of a tile and all operands of a step of its sums may take together,
             where compilers load the operands first; 0 where they load each when it is multiplied.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
@@ -63,6 +67,7 @@ class Target:
     cpu_features: tuple[str, ...] = ()
     vector_bits: int = 0
     vector_registers: int = 8
+    integer_registers: int = 0
     tile_registers: int = 0
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
@@ -108,6 +113,10 @@ class Target:
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""
         return max(1, self.vector_bits // dtype_bits)
+
+    def registers(self, dtype: str) -> int:
+        """Registers for the sums of a type and what is added to them."""
+        return self.integer_registers if self.integer_registers and dtypes.is_integer(dtype) else self.vector_registers
 
     @property
     def tensor_memories(self) -> tuple[Memory, ...]:

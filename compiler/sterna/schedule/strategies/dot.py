@@ -124,12 +124,12 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
     vectors = -(-size(contraction.columns.extent) // intrinsic.lanes)
     steps = -(-product([a.extent for a in contraction.inner]) // intrinsic.group)
     if target.by_lane:
-        return _fewest_instructions(intrinsic, rows, vectors, steps, most, target.vector_registers)
+        return _fewest_instructions(intrinsic, rows, vectors, steps, most, target.registers(intrinsic.dtype))
     return tile_shape(
         (rows,),
         vectors,
         steps,
-        target.vector_registers - intrinsic.spare,
+        target.registers(intrinsic.dtype) - intrinsic.spare,
         target.rate,
         target.loads_per_cycle,
         intrinsic.lanes,
@@ -197,7 +197,7 @@ def _shared_window(fit: _Fit, context: Context, accumulators: int, vectors: int)
             continue
         places = size(axis.extent)
         needed = accumulators + places * (vectors + 1) + fit.intrinsic.spare + 2
-        if places > 1 and needed <= context.target.vector_registers:
+        if places > 1 and needed <= context.target.registers(contraction.stage.dtype):
             return axis
     return None
 

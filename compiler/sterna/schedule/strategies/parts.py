@@ -64,7 +64,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         (size(contraction.rows[-1].extent) if contraction.rows else 1,),
         -(-size(contraction.columns.extent) // lanes),
         steps,
-        context.target.vector_registers,
+        context.target.registers(found.total.dtype),
         context.target.rate,
         context.target.loads_per_cycle,
         lanes,

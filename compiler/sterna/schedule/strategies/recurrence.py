@@ -126,7 +126,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         vectors = -(-size(columns.extent) // lanes)
         panels = _panels(s, stage, products, vectors, context)
         mr, nv = _tile(
-            size(rows.extent) if rows is not None else 1, vectors, max(gates, 1), context.target.vector_registers,
+            size(rows.extent) if rows is not None else 1, vectors, max(gates, 1), context.target.registers(stage.dtype),
             context.target.rate, context.target.loads_per_cycle, -(-vectors // panels),
             lanes if any(_by_lane(t, context) for t in products) else 0,
         )  # fmt: skip

@@ -50,7 +50,7 @@ def register_tile(
         tuple(lengths) if lengths else (size(contraction.rows[-1].extent) if contraction.rows else 1,),
         vectors,
         product([a.extent for a in contraction.inner]),
-        context.target.vector_registers,
+        context.target.registers(contraction.stage.dtype),
         context.target.rate,
         context.target.loads_per_cycle,
         lanes,
@@ -73,7 +73,7 @@ def largest_tile(contraction: Contraction, context: Context, lanes: int, cycles:
     vectors = -(-size(contraction.columns.extent) // lanes)
     rows, target = product([a.extent for a in contraction.rows]), context.target
     panels = 1
-    if rows <= target.vector_registers and shared(target, cycles):
+    if rows <= target.registers(contraction.stage.dtype) and shared(target, cycles):
         panels = max(1, min(target.cores, vectors // 2))
     return rows_in_cache(contraction, context) if contraction.rows else 1, -(-vectors // panels)
 
@@ -183,6 +183,6 @@ def crowded(contraction: Contraction, tile: RegisterTile, context: Context) -> b
     neighbouring vectors of these rows at a time then, and move sums where registers are too few for them (3 x 3 of 64
     channels: 1.33 instructions a multiply-add, 1.20 if a step takes one vector of each row)."""
     apart = stride_of(contraction.left, contraction.rows[-1], context.strides) if contraction.rows else None
-    if apart is None or tile.rows * (tile.vectors + 2) <= context.target.vector_registers:
+    if apart is None or tile.rows * (tile.vectors + 2) <= context.target.registers(contraction.stage.dtype):
         return False
     return 3 * abs(apart) <= PAIRED * tile.lanes < (tile.rows - 1) * abs(apart)

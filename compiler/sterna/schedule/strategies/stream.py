@@ -37,7 +37,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     lanes = context.lanes(kernel)
     *rows, columns = (a.name for a in s.stages[out].tensor.axes)
     vectors = -(-size(contraction.columns.extent) // lanes)
-    held = _held(vectors, lanes, context.target.vector_registers // 2)
+    held = _held(vectors, lanes, context.target.registers(contraction.stage.dtype) // 2)
     block, within = s.split(out, columns, lanes * (held or _block(vectors, lanes, contraction, context)))
     vector, lane = s.split(out, within, lanes)
     s.reorder(out, *rows, block, vector, lane)

@@ -82,7 +82,9 @@ def store_tiles(s: Schedule, out: str, stage: Tensor, acc: str, lanes: int, cont
     r = stage.reduction
     assert r is not None
     *rows, along, channels = (a.name for a in s.stages[out].tensor.axes)
-    tile = _tile(size(stage.axes[-2].extent), product([a.extent for a in r.axes]), context.target.vector_registers)
+    tile = _tile(
+        size(stage.axes[-2].extent), product([a.extent for a in r.axes]), context.target.registers(stage.dtype)
+    )
     vector, lane = s.split(out, channels, lanes)
     tiles, unrolled = s.split(out, along, tile)
     s.reorder(out, vector, *rows, tiles, unrolled, lane)
@@ -114,14 +116,14 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     window = product([a.extent for a in r.axes])
     vectors = -(-size(stage.axes[-1].extent) // lanes)
     along = stage.axes[-2] if len(stage.axes) > 1 else None
-    registers = context.target.vector_registers * context.lanes(kernel) // lanes
+    registers = context.target.registers(stage.dtype) * context.lanes(kernel) // lanes
     beside = size(along.extent) if along is not None else 1
     if padded is not None and stage.axes[padded.axis] is along:
         beside = padded.rows
     tile = _tile(beside, window, registers)
     # Without a neighbouring output to share loads with, several vectors hide the latency of the sum.
     wide = 1 if tile > 1 else min(4, vectors)
-    sums, summed = (1, "") if tile > 1 else partial_sums(r, context.target.vector_registers, WIDE)
+    sums, summed = (1, "") if tile > 1 else partial_sums(r, context.target.registers(stage.dtype), WIDE)
     if sums > 1:
         wide = min(WIDE, wide)
     before, blocks = axes[:0], ""

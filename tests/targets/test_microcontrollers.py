@@ -1,0 +1,49 @@
+"""Integer models on emulated boards of microcontrollers: bit for bit what the interpreter and TensorFlow Lite give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sterna.api import compile_to
+from sterna.targets.description import load_target, target_names
+from support import boards
+from support.trained import agree, trained
+
+#: A small model for each core, each core with one of the generators; ci/bench-mcu has all of them.
+SAMPLE = (
+    ("cortex-m0plus", "tflm_hello_world_int8", "c"),
+    ("cortex-m3", "mlperf_tiny_ad_int8", "llvm"),
+    ("cortex-m4-nofpu", "mlperf_tiny_kws_int8", "c"),
+    ("cortex-m7", "tflm_mnist_lstm_int8", "llvm"),
+    ("cortex-m33", "tflm_micro_speech_int8", "c"),
+    ("cortex-m55", "mlperf_tiny_kws_int8", "llvm"),
+    ("cortex-m85", "micro_wakeword_okay_nabu_int8", "c"),
+)
+
+
+def test_every_cortex_m_has_a_board() -> None:
+    assert {n for n in target_names() if n.startswith("cortex-m")} == set(boards.BOARDS)
+
+
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize(("name", "model", "generator"), SAMPLE)
+def test_integers_on_a_board(name: str, model: str, generator: str, tmp_path: Path) -> None:
+    found = trained(model)
+    case = found.cases[0]
+    bundle = compile_to(tmp_path / "bundle", found.file, name, shapes=found.shapes(), generator=generator)
+    image = boards.build_firmware("gcc", bundle, tmp_path, library=generator == "llvm", name=name)
+    agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path, name))
+
+
+@pytest.mark.parametrize("name", ["esp32", "esp32s3"])
+def test_source_alone(name: str, tmp_path: Path) -> None:
+    """C99 that a compiler of another vendor takes: gcc for 32 bits stands in for Xtensa's."""
+    found = trained("tflm_hello_world_int8")
+    bundle = compile_to(tmp_path / "bundle", found.file, name, shapes=found.shapes())
+    assert not load_target(name).library
+    board = "cortex-m4"
+    image = boards.build_firmware("gcc", bundle, tmp_path, library=False, name=board)
+    case = found.cases[0]
+    agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path, board))
