@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,20 +110,3 @@ def dims(graph: dict[str, Any], inputs: list[Any], rows: list[Any]) -> Iterator[
         row = next(row for row in rows if row["name"] == value["name"])
         found |= {size[1]: n for size, n in zip(value["dims"], row["dims"], strict=True) if isinstance(size, list)}
     return ((graph["symbols"][symbol]["name"], size) for symbol, size in found.items())
-
-
-def test_the_page_is_followed_as_written(tmp_path: Path) -> None:
-    """docs/cpp.md from an empty folder: its files, its commands."""
-    for tool in ("cmake", "g++"):
-        need(tool, "builds the example of docs/cpp.md")
-    text = (ROOT / "docs" / "cpp.md").read_text()
-    for file, language in (("CMakeLists.txt", "cmake"), ("main.cpp", "cpp")):
-        (found,) = re.findall(rf"```{language}\n(.*?)```", text, re.S)
-        (tmp_path / file).write_text(found)
-    blocks = re.findall(r"((?:^    .+\n)+)", text.partition("## With exceptions")[0], re.M)
-    commands = "".join(blocks).replace("~/sterna", str(tmp_path / "installed"))
-    install, rest = commands.replace("build/runtime", str(tmp_path / "runtime")).split("    sterna compile")
-    shutil.copy(ROOT / "compiler" / "sterna" / "demo" / "digits.onnx", tmp_path)
-    run("bash", "-ec", install, cwd=ROOT)
-    environment = f"export PYTHONPATH={ROOT / 'compiler'}\n{sys.executable} -m sterna compile"
-    assert re.search(r"^class \d of 10$", run("bash", "-ec", environment + rest, cwd=tmp_path), re.M)
