@@ -22,8 +22,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 def _module(root: Path, name: str) -> ModuleType:
-    """A module below compiler/sterna without the package around it: its dependencies are not installed here."""
-    path = root / "compiler" / "sterna" / name
+    """A module below compiler without the package around it: its dependencies are not installed here."""
+    path = root / "compiler" / name
     spec = importlib.util.spec_from_file_location(f"sterna_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise RuntimeError(f"cannot load {path}")
@@ -73,7 +73,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel" or version == "editable":
             return
         root = Path(self.root)
-        recipe = _module(root, "runtime/recipe.py")
+        recipe = _module(root, "sterna_runtime/recipe.py")
         system, machine = _system_and_machine()
         # Not in the checkout: a library left there would hide later changes of the sources.
         self._scratch = tempfile.TemporaryDirectory()
@@ -85,7 +85,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if result.returncode != 0:
             sys.stderr.write(result.stderr)
             raise RuntimeError(f"ziglang could not compile the C runtime for {target}")
-        build_data["force_include"][str(library)] = f"sterna/_lib/{library.name}"
+        build_data["force_include"][str(library)] = f"sterna_runtime/_lib/{library.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{_platform_tag(system, machine)}"
         bill = Path(self._scratch.name) / "sterna.cdx.json"
@@ -94,7 +94,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def _bill(self, root: Path, library: Path) -> str:
         """The software bill of materials: what the wheel holds, and what it needs."""
-        cyclonedx = _module(root, "bundle/cyclonedx.py")
+        cyclonedx = _module(root, "sterna/bundle/cyclonedx.py")
         resources = {name: root / name for name in cyclonedx.VENDORED}
         core = self.metadata.core
         bill = cyclonedx.wheel_document(self.metadata.version, resources, [library], core.dependencies)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sterna.api import compile_model
 from sterna.bundle.writer import write_bundle
-from sterna.runtime.library import load
+from sterna_runtime.library import load
 
 #: Compilations of which the fastest counts.
 ROUNDS = 3

@@ -75,7 +75,7 @@ def _quietly(*command: object) -> None:
 
 def _sterna(task: Task, generator: str, **options: Any) -> Iterator[Any]:
     import sterna
-    from sterna.runtime import library
+    from sterna_runtime import library
 
     # As the other peers' imports do. A checkout first looks whether its sources have changed; a wheel does not.
     library.load()

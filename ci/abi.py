@@ -1,5 +1,5 @@
-"""Writes what compiler/sterna/abi says into the sources of the runtimes: the definitions of its names in the C headers,
-where they stand, and runtime_js/src/abi.js.
+"""Writes what compiler/sterna_runtime/abi says into the sources of the runtimes: the definitions of its names in the
+C headers, where they stand, and runtime_js/src/abi.js.
 
 python ci/abi.py            # rewrites them
 python ci/abi.py --check    # fails if they are not up to date
@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sterna import abi
-from sterna.abi.records import CALL, KERNEL, KERNEL_RECORDS, LIBRARY, RUNTIME_RECORDS, Record
+from sterna_runtime import abi
+from sterna_runtime.abi.records import CALL, KERNEL, KERNEL_RECORDS, LIBRARY, RUNTIME_RECORDS, Record
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 120
@@ -105,7 +105,7 @@ def placed(text: str, definition: str) -> str:
 
 
 # ---------------------------------------------------------------- JavaScript
-JS = """// Written by ci/abi.py from compiler/sterna/abi. It imports nothing: bundlers then write the numbers in place.
+JS = """// Written by ci/abi.py from sterna_runtime/abi. It imports nothing: bundlers then write the numbers in place.
 
 /** Of graph.json, see docs/bundle.md: versions, bytes, and how much of what there may be. */
 export const OLDEST_FORMAT = {oldest}, FORMAT = {format}, MOST_BYTES = {bytes}, MOST_NESTED = {nested};

@@ -30,10 +30,10 @@ import sterna
 from sterna.ir.integer import Symbol, as_int, of
 from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.loops import program as P
-from sterna.runtime import building, hash64, library, recipe
 from sterna.targets.intrinsics import IntrinsicDeclaration, OperandDeclaration, declared_intrinsic
 from sterna.te import expr as E
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from sterna_runtime import building, hash64, library, recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
@@ -160,7 +160,7 @@ def without_ziglang() -> Iterator[None]:
 
 @contextmanager
 def incomplete_installation() -> Iterator[None]:
-    place = Path.cwd() / "site-packages" / "sterna"
+    place = Path.cwd() / "site-packages" / "sterna_runtime"
     with mock.patch.object(library, "_PACKAGE", place), mock.patch.object(building, "_PACKAGE", place):
         yield
 

@@ -3,7 +3,7 @@
 python docs/errors.py            # rewrites the page
 python docs/errors.py --check    # fails if it is not up to date
 
-The codes are declared in compiler/sterna/error_codes.py; the messages come from running `error_examples.py`.
+The codes are declared in compiler/sterna_runtime/error_codes.py; the messages come from running `error_examples.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from error_examples import DIGITS, EXAMPLES, Example
 import sterna
 from sterna.cli import program
 from sterna.codegen import c
-from sterna.error_codes import CODES, GROUPS
 from sterna.errors import SternaError
 from sterna.export.onnx import to_onnx
 from sterna.frontends.formats import read_model
@@ -38,19 +37,20 @@ from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
 from sterna.loops.verify import verify
-from sterna.runtime import building, library
 from sterna.schedule import saved
 from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import load_target
 from sterna.toolchain.compilers import compile_c
 from sterna.toolchain.link import link_library
+from sterna_runtime import building, library
+from sterna_runtime.error_codes import CODES, GROUPS
 
 PAGE = Path(__file__).resolve().parent / "errors.md"
 HEAD = """# Error codes
 
-Written by `docs/errors.py` from the declarations in `compiler/sterna/error_codes.py`; a test holds it to them. The
-messages are real: the test runs every example.
+Written by `docs/errors.py` from the declarations in `compiler/sterna_runtime/error_codes.py`; a test holds it to them.
+The messages are real: the test runs every example.
 
 Every message has a code, says what is wrong and where, and how to fix it where that is known. `sterna explain E0105`
 prints what this page says. In Python, a `sterna.SternaError` has the same facts in `codes` and `diagnostics`; in C,

@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import sterna
-from sterna.runtime.library import hash64
+from sterna_runtime.library import hash64
 from support import handmade_bundle, handmade_dims
 
 ANY_TASKS = 2**32 - 1

@@ -46,9 +46,9 @@ from sterna.frontends.frontend import ReadOptions
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, has_regions
 from sterna.passes.winograd import TILES, filters
-from sterna.runtime import load
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
+from sterna_runtime import load
 
 SECONDS = 10.0  # of processor time that one model may take
 STUCK = 90.0  # seconds without progress after which the process is ended from outside: a native library hangs

@@ -26,11 +26,11 @@ from click.testing import CliRunner
 import sterna
 from frame import Budget, Finding, Fuzzer
 from sterna.bundle.directory import write_files
-from sterna.bundle.ownership import in_one_file, parts_of_one_file
-from sterna.bundle.reader import read_graph
 from sterna.cli import program
 from sterna.errors import SternaError
-from sterna.runtime import hash64
+from sterna_runtime import hash64
+from sterna_runtime.ownership import in_one_file, parts_of_one_file
+from sterna_runtime.reader import read_graph
 from support.hostile import NAMES
 from support.small_models import SmallModel
 from support.string_models import labels

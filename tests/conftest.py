@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sterna.pipeline import VERIFY
-from sterna.private import cache_directory
+from sterna_runtime.private import cache_directory
 
 FAMILIES = {
     "host-c": "host, C generator",

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.runtime import Bundle, NodeTime, TensorSpec, load
 from sterna.version import __version__
+from sterna_runtime import Bundle, NodeTime, TensorSpec, load
 
 if TYPE_CHECKING:
     from sterna import frontends

@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sterna.abi import aligned
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
+from sterna_runtime.abi import aligned
 
 
 def together(base: Compiled, others: Sequence[Compiled]) -> Compiled:

@@ -15,9 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 
-from sterna.abi import MAX_THREADS
-from sterna.advice import Compile, Option
-from sterna.arguments import Arguments, Dims, Shapes
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.collector import collecting_seldom
@@ -35,14 +32,17 @@ from sterna.frontends.formats import (
 )
 from sterna.frontends.source import Source
 from sterna.ir.limits import memory_for
-from sterna.names import model_name
 from sterna.options import WEIGHTS, math_bound
-from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.processor import check_processor
+from sterna_runtime import Bundle, load
+from sterna_runtime.abi import MAX_THREADS
+from sterna_runtime.advice import Compile, Option
+from sterna_runtime.arguments import Arguments, Dims, Shapes
+from sterna_runtime.names import model_name
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from sterna.private import cache_directory, make_private, read_private
+from sterna_runtime.private import cache_directory, make_private, read_private
 
 __all__ = ["Cache", "cache_directory", "key"]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sterna.advice import Advice, Option
 from sterna.alternatives import together
 from sterna.codegen.ahead import Ahead
 from sterna.codegen.generators import check_generator
@@ -19,6 +18,7 @@ from sterna.ir.sizes import dimensions
 from sterna.options import WEIGHTS, Options
 from sterna.passes.context import context_of
 from sterna.pipeline import STAGES, Pass, outline_of, walk
+from sterna_runtime.advice import Advice, Option
 
 Observe = Callable[[str, str], None]
 Progress = Callable[[str], None]

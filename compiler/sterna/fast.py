@@ -33,13 +33,13 @@ from sterna.passes.halve_weights import reads_half
 from sterna.passes.narrow_products import narrow_choices
 from sterna.passes.winograd import Tile, products_of, tile_choices
 from sterna.pipeline import walk
-from sterna.runtime import Bundle, load
-from sterna.runtime.checks import compare
 from sterna.runtime.here import why_not_here
-from sterna.runtime.inputs import Array
-from sterna.runtime.random_inputs import random_inputs
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
+from sterna_runtime import Bundle, load
+from sterna_runtime.checks import compare
+from sterna_runtime.inputs import Array
+from sterna_runtime.random_inputs import random_inputs
 
 Say = Callable[[str], None]
 Runs = Sequence[Mapping[str, Array]]

@@ -1,4 +1,4 @@
-// Written by ci/abi.py from compiler/sterna/abi. It imports nothing: bundlers then write the numbers in place.
+// Written by ci/abi.py from sterna_runtime/abi. It imports nothing: bundlers then write the numbers in place.
 
 /** Of graph.json, see docs/bundle.md: versions, bytes, and how much of what there may be. */
 export const OLDEST_FORMAT = 1, FORMAT = 3, MOST_BYTES = 16777216, MOST_NESTED = 32;

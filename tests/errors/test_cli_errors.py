@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from sterna.cli import program
 from sterna.cli.inputs import ImageOptions, read_inputs
 from sterna.errors import SternaError
-from sterna.runtime.inputs import TensorSpec
+from sterna_runtime.inputs import TensorSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sterna.error_codes import CODES, GROUPS
+from sterna_runtime.error_codes import CODES, GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = [path for path in (ROOT / "compiler" / "sterna").rglob("*.py") if path.name != "error_codes.py"]
+SOURCES = [path for path in (ROOT / "compiler").rglob("*.py") if path.name != "error_codes.py"]
 CODE = re.compile(r"\bE0\d{3}\b")
 
 

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import sterna
-from sterna.bundle.reader import read_graph
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package.npm import npm_package
+from sterna_runtime.reader import read_graph
 from support.handmade_bundle import graph_text
 from support.small_models import SmallModel
 

@@ -27,8 +27,8 @@ from sterna.debug.interpret import interpret
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.runtime import load
 from sterna.targets.description import load_target
+from sterna_runtime import load
 
 node = helper.make_node
 BOOL, I64 = TensorProto.BOOL, TensorProto.INT64

@@ -21,11 +21,11 @@ from sterna.ir.extremum import minimum
 from sterna.ir.graph import Graph
 from sterna.ir.integer import Symbol, of
 from sterna.ops import Builder
-from sterna.runtime import load
 from sterna.targets.description import host, load_target
 from sterna.targets.target import Target
 from sterna.toolchain.check import read_elf
 from sterna.toolchain.compilers import compile_c, compiler_command
+from sterna_runtime import load
 from support.compiling import build, check, compiled, input_value
 from support.every_operator import every_operator
 from support.tools import need, run

@@ -23,8 +23,8 @@ from sterna.ops import Builder, infer
 from sterna.ops.control import CONDITION, NUMBER, branches, loop
 from sterna.passes.linearize import Repeat
 from sterna.pipeline import optimize
-from sterna.runtime import load
 from sterna.targets.description import load_target
+from sterna_runtime import load
 
 MATRIX = tensor_type("float32", (4, 4))
 Values = tuple[Value, ...]

@@ -27,7 +27,6 @@ from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.ops import Builder
-from sterna.runtime import cpu_has
 from sterna.schedule import saved
 from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
@@ -39,6 +38,7 @@ from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from sterna_runtime import cpu_has
 from support.compiling import check, compiled, compiled_schedule, input_value, run_schedule
 from support.dot_products import arrays, product
 from support.tile_emulation import NATIVE, Tiles, emulated_target, emulated_tiles

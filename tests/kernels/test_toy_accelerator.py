@@ -23,13 +23,13 @@ from sterna.loops.races import verify_threads
 from sterna.loops.threads import run_threads
 from sterna.loops.verify import verify
 from sterna.ops import Builder
-from sterna.runtime import load
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel
+from sterna_runtime import load
 from support.compiling import compiled, input_value, run, run_schedule
 from support.dot_products import arrays
 from support.toy_accelerator import NAME, matrix_product, pointwise, staged, toy, turned

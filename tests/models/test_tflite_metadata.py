@@ -16,7 +16,7 @@ from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.frontends import tflite
 from sterna.frontends.tflite.metadata import BUFFER
-from sterna.runtime import load
+from sterna_runtime import load
 from support.tflite_builder import Scale
 from support.tflite_metadata import LABELS, described, means_of_channels, with_labels
 

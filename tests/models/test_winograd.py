@@ -13,8 +13,8 @@ from sterna.debug.interpret import interpret
 from sterna.driver import Options, compile_graph
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
-from sterna.runtime import load
 from sterna.targets.description import host
+from sterna_runtime import load
 from support.compiling import check
 
 

@@ -13,7 +13,7 @@ from sterna.api import compile_to
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
-from sterna.runtime import load
+from sterna_runtime import load
 
 APPENDED = """
     agraph (seq(float[n, 2]) x, float[3, 2] y) => (seq(float[n, 2]) z, float[m, 2] whole, int64 count)

@@ -19,8 +19,8 @@ from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 from sterna.ir.sizes import open_dimensions
 from sterna.pipeline import optimize
-from sterna.runtime import load
 from sterna.targets.description import load_target
+from sterna_runtime import load
 from support.control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHILE, model, numbers
 
 Feeds = Mapping[str, Any]

@@ -20,7 +20,7 @@ from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 from sterna.pipeline import optimize
-from sterna.runtime import load
+from sterna_runtime import load
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 

@@ -18,8 +18,8 @@ from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 from sterna.pipeline import optimize
-from sterna.runtime import Bundle, load
-from sterna.runtime.strings import FILE
+from sterna_runtime import Bundle, load
+from sterna_runtime.strings import FILE
 
 ML = "ai.onnx.ml"
 WORDS = np.array([["tern", "gull"], ["", "Küstenseeschwalbe"]], object)

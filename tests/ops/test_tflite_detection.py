@@ -15,8 +15,8 @@ from sterna.debug.interpret import interpret
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends import tflite
-from sterna.runtime import load
 from sterna.targets.description import load_target
+from sterna_runtime import load
 from support.tflite_builder import ModelWriter, Scale, reference
 
 SETTINGS = {

@@ -22,8 +22,8 @@ from sterna.bundle.writer import write_bundle
 from sterna.debug.interpret import interpret
 from sterna.driver import Options, compile_graph
 from sterna.frontends import tflite
-from sterna.runtime import load
 from sterna.targets.description import load_target
+from sterna_runtime import load
 from support.tflite_builder import RefusedError, reference
 from support.tflite_nodes import MAKERS, model_of
 

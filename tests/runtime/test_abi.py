@@ -1,4 +1,4 @@
-"""The binary interface is written once, in `sterna.abi`: C, JavaScript, Python and the documentation say the same."""
+"""The binary interface is written once, in `sterna_runtime.abi`; C, JavaScript, Python and the pages say the same."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sterna import abi
-from sterna.abi.records import CALL, KERNEL, KERNEL_RECORDS, LIBRARY, RUNTIME_RECORDS, Record
-from sterna.error_codes import CODES
 from sterna.ir import dtypes
-from sterna.runtime import library
+from sterna_runtime import abi, library
+from sterna_runtime.abi.records import CALL, KERNEL, KERNEL_RECORDS, LIBRARY, RUNTIME_RECORDS, Record
+from sterna_runtime.error_codes import CODES
 from support.tools import ROOT, ZIG, need, run
 
 RUNTIME = ROOT / "runtime_c"
@@ -200,7 +199,7 @@ def test_what_is_written_for_people(name: str) -> None:
 
 
 def test_no_other_source_has_the_numbers() -> None:
-    """Alignment, versions and layouts are read from `sterna.abi`, never written again."""
+    """Alignment, versions and layouts are read from `sterna_runtime.abi`, never written again."""
     again = re.compile(r"% 64\b|// 64\) \* 64|\b(ABI|ALIGNMENT|FORMAT|KERNEL_FAILED) = -?\d|\(64\)\)|return -1[1;]")
     sources = [
         *(ROOT / "compiler").rglob("*.py"),

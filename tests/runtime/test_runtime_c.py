@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sterna.runtime import recipe
+from sterna_runtime import recipe
 from support import handmade_bundle, handmade_dims
 
 ROOT = Path(__file__).resolve().parents[2]

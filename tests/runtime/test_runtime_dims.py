@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pytest
 
 from sterna.errors import SternaError
-from sterna.runtime import Bundle, load
-from sterna.runtime.dims import Bounds, Dimension, GivenShape, infer
+from sterna_runtime import Bundle, load
+from sterna_runtime.dims import Bounds, Dimension, GivenShape, infer
 from support import handmade_bundle, handmade_dims
 
 F32 = np.float32

@@ -16,10 +16,11 @@ import onnx.parser
 import pytest
 
 import sterna
-from sterna.bundle.reader import read_graph
-from sterna.errors import CODES, Diagnostic, SternaError, error, internal_error
-from sterna.runtime import Bundle, TensorSpec, building, cpu_has, hash64, library, load
-from sterna.runtime.inputs import dtype_from_name, match_inputs
+from sterna.errors import Diagnostic, SternaError, error, internal_error
+from sterna_runtime import Bundle, TensorSpec, building, cpu_has, hash64, library, load
+from sterna_runtime.error_codes import CODES
+from sterna_runtime.inputs import dtype_from_name, match_inputs
+from sterna_runtime.reader import read_graph
 from support import handmade_bundle
 
 SHAPE = (handmade_bundle.ROWS, handmade_bundle.COLUMNS)

@@ -21,10 +21,10 @@ from sterna.passes.memory_plan import plan_memory
 from sterna.passes.pack import pack_params
 from sterna.passes.plan_kernels import realize
 from sterna.passes.views import Views
-from sterna.runtime import Bundle, load
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
+from sterna_runtime import Bundle, load
 
 Arrays = Mapping[str, np.ndarray]
 

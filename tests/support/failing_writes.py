@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from sterna.bundle.directory import write_files
-from sterna.bundle.ownership import GRAPH, entry, owned
 from sterna.errors import SternaError
-from sterna.runtime import hash64
+from sterna_runtime import hash64
+from sterna_runtime.ownership import GRAPH, entry, owned
 
 OPERATIONS = {
     "open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.scandir", "os.listdir", "fcntl.flock",

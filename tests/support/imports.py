@@ -1,4 +1,4 @@
-"""Which files of the package import which others."""
+"""Which files of the packages import which others."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from pathlib import Path
 from support.tools import ROOT
 
 PACKAGE = ROOT / "compiler" / "sterna"
+RUNTIME = ROOT / "compiler" / "sterna_runtime"
 
 
 @lru_cache(maxsize=1)
 def modules() -> dict[str, Path]:
-    """Every file of the package by the name that it is imported by."""
+    """Every file of both packages by the name that it is imported by."""
     found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted([*PACKAGE.rglob("*.py"), *RUNTIME.rglob("*.py")]):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The files of the package that a file imports: also inside functions, also where only types are checked."""
+    """The files of the packages that a file imports: also inside functions, also where only types are checked."""
     known = modules()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

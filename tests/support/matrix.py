@@ -19,10 +19,10 @@ import numpy as np
 import sterna
 from sterna.api import compile_model, compile_to
 from sterna.bundle.writer import write_bundle
-from sterna.runtime.checks import compare
-from sterna.runtime.library import cpu_has
 from sterna.targets.description import load_target, target_names
 from sterna.targets.target import Target
+from sterna_runtime.checks import compare
+from sterna_runtime.library import cpu_has
 from support import boards, machines
 from support.trained import FOLDER, Trained, agree, trained
 

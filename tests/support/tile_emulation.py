@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from sterna.cache import Cache, cache_directory, key
-from sterna.runtime import cpu_has
 from sterna.targets.description import host, load_target
 from sterna.targets.target import Target
+from sterna_runtime import cpu_has
 from support.tools import ROOT, ZIG, run
 
 SOURCE = ROOT / "tests" / "support" / "tile_emulator.c"

@@ -18,11 +18,12 @@ import sterna
 from sterna.cli import COMMANDS, program
 from sterna.cli.inputs import ImageOptions, read_image, read_inputs
 from sterna.cli.output import bar, duration, size
-from sterna.debug.describe import dimension_text
 from sterna.driver import STAGES
-from sterna.errors import CODES, SternaError
+from sterna.errors import SternaError
 from sterna.pipeline import PIPELINE
-from sterna.runtime.inputs import TensorSpec
+from sterna_runtime.describe import dimension_text
+from sterna_runtime.error_codes import CODES
+from sterna_runtime.inputs import TensorSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"

@@ -24,11 +24,11 @@ from sterna.api import options_of
 from sterna.cli import program
 from sterna.debug.totals import model_facts
 from sterna.debug.verify import verify_model
-from sterna.error_codes import CODES
 from sterna.frontends import Confidence, Extra, Frontend, ReadOptions, Reference, register
 from sterna.frontends import formats as registry
 from sterna.frontends.formats import find, format_of, frontends, read_model, reference_for, references
 from sterna.frontends.source import Source
+from sterna_runtime.error_codes import CODES
 from support.tools import ROOT
 from support.toy_frontend import DenseFrontend, Network
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import sterna
 from sterna.cli import program
 from sterna.errors import SternaError
-from sterna.runtime import hash64
+from sterna_runtime import hash64
 from support.trained import sample
 
 MODEL = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo" / "digits.onnx"

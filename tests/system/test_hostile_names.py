@@ -18,8 +18,8 @@ from rich.console import Console
 import sterna
 from sterna import escape
 from sterna.cli import program
-from sterna.names import identifiers, is_file_name, is_identifier, model_name
 from sterna.package.npm import npm_package
+from sterna_runtime.names import identifiers, is_file_name, is_identifier, model_name
 from support.hostile import NAMES, broken_model, dims, model
 from support.javascript import npm_packages
 from support.tools import need, run

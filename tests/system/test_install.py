@@ -16,13 +16,13 @@ import pytest
 
 from sterna.bundle import install
 from sterna.bundle.directory import write_files
-from sterna.bundle.ownership import owned, with_manifest
 from sterna.bundle.writer import bundle_files
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
-from sterna.runtime import load
 from sterna.targets.description import load_target
+from sterna_runtime import load
+from sterna_runtime.ownership import owned, with_manifest
 from support import failing_writes as faults
 from support.small_models import SmallModel
 

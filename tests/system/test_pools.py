@@ -15,16 +15,16 @@ from click.testing import CliRunner
 
 from sterna.api import compile_model, compile_to
 from sterna.bundle.c_files import static_model
-from sterna.bundle.reader import read_graph
 from sterna.cli import program
 from sterna.driver import Compiled
 from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.memory import Memory
-from sterna.runtime import hash64, load
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
+from sterna_runtime import hash64, load
+from sterna_runtime.reader import read_graph
 from support.tools import need, run
 from support.trained import sample
 

@@ -21,8 +21,8 @@ from sterna.frontends import frontend
 from sterna.passes.context import PassContext
 from sterna.passes.stages import Outline, Packed, Sequenced
 from sterna.pipeline import PIPELINE, graph_pass
-from sterna.runtime.inputs import TensorSpec
-from sterna.runtime.random_inputs import random_inputs
+from sterna_runtime.inputs import TensorSpec
+from sterna_runtime.random_inputs import random_inputs
 from support.planted import plant, put
 
 DEMO = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo"

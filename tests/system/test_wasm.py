@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_to
-from sterna.bundle.ownership import parts_of_one_file
 from sterna.errors import SternaError
-from sterna.runtime import hash64
 from sterna.targets.description import load_target
 from sterna.toolchain.wasm import exported_constant, wasm_imports
+from sterna_runtime import hash64
+from sterna_runtime.ownership import parts_of_one_file
 from support.trained import digits
 
 FAMILY = load_target("browser").variants

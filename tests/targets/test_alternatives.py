@@ -10,10 +10,10 @@ import pytest
 
 import sterna
 from sterna.api import compile_model, compile_to
-from sterna.bundle.reader import damaged_files, read_graph
 from sterna.errors import SternaError
-from sterna.runtime import cpu_has
 from sterna.targets.description import load_target
+from sterna_runtime import cpu_has
+from sterna_runtime.reader import damaged_files, read_graph
 from support import machines
 from support.handmade_bundle import graph_text
 from support.trained import agree, digits, trained

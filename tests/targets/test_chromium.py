@@ -16,7 +16,7 @@ from PIL import Image
 from sterna.api import compile_to
 from sterna.cli import program
 from sterna.frontends.tflite.metadata import BUFFER
-from sterna.runtime import load
+from sterna_runtime import load
 from support.browser_models import TARGETS, TOLERANCE, TRIED, golden_bundle
 from support.javascript import chromium, served
 from support.tflite_builder import Scale

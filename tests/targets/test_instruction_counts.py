@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import sterna.api
-from sterna.runtime import cpu_has
+from sterna_runtime import cpu_has
 from support.counted_kernels import KERNELS, hold, random_input
 from support.tools import ROOT, need, run
 

@@ -14,11 +14,11 @@ from sterna.debug.interpret import interpret
 from sterna.intrinsics import INTRINSICS
 from sterna.ir.graph import Graph
 from sterna.ops import Builder
-from sterna.runtime import load
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.description import load_target
 from sterna.te.interpreter import run_kernel
+from sterna_runtime import load
 from support import float_products, machines
 from support.compiling import compiled, compiled_schedule, input_value
 from support.dot_products import arrays, product, tiled

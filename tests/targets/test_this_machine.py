@@ -12,9 +12,9 @@ import pytest
 
 import sterna
 from sterna.api import compile_model, compile_to
-from sterna.runtime import cpu_has
 from sterna.targets.description import load_target
 from sterna.toolchain.compilers import compiler_command
+from sterna_runtime import cpu_has
 from support.tools import ZIG, need, run
 from support.trained import FOLDER, sample
 

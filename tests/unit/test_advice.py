@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sterna.advice import Advice, Compile, Option, dims, fix_text, shapes
 from sterna.errors import Diagnostic
-from sterna.runtime.axes import axes_fix
-from sterna.runtime.inputs import TensorSpec, as_array
+from sterna_runtime.advice import Advice, Compile, Option, dims, fix_text, shapes
+from sterna_runtime.axes import axes_fix
+from sterna_runtime.inputs import TensorSpec, as_array
 
-PACKAGE = Path(__file__).resolve().parents[2] / "compiler" / "sterna"
+PACKAGE = Path(__file__).resolve().parents[2] / "compiler"
 
 
 @pytest.mark.parametrize(

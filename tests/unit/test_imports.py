@@ -1,4 +1,4 @@
-"""The import picture of the package: files form layers, and so do its folders."""
+"""The import picture of the packages: files form layers, and so do the compiler's folders, above the runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.imports import imported, modules
 
 #: Every module and package, each after all that it may import. The root of the package is for users, not for its parts.
 LAYERS = (
-    "abi", "version", "escape", "names", "advice", "error_codes", "errors", "arguments", "private", "cache", "timing",
+    "sterna_runtime", "version", "escape", "advice", "errors", "cache", "timing",
     "collector", "ir", "te", "intrinsics", "targets", "options", "schedule", "loops", "ops", "frontends", "passes",
     "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives", "driver",
     "bundle", "fast", "api", "debug", "package", "quantize", "web", "demo", "cli", "__init__", "__main__",
@@ -21,7 +21,9 @@ def graph() -> dict[str, set[str]]:
 
 
 def layer(module: str) -> str:
-    """The part of the package that a file belongs to."""
+    """The part of the compiler that a file belongs to; the runtime as a whole."""
+    if module.split(".", maxsplit=1)[0] == "sterna_runtime":
+        return "sterna_runtime"
     return module.split(".")[1] if "." in module else "__init__"
 
 

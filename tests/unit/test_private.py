@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from sterna import private
 from sterna.cache import Cache, key
 from sterna.cli.doctor import command as doctor
-from sterna.runtime import building
 from sterna.targets import self_test
-from sterna.toolchain import zig
+from sterna_runtime import building, private
+from sterna_runtime.building import zig_environment
 from support.tools import ROOT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="owners and modes of POSIX")
@@ -44,7 +43,7 @@ def test_folders_are_the_users_alone(cache: Path, monkeypatch: pytest.MonkeyPatc
     before = os.umask(0)
     try:
         Cache("objects", cache).put(KEY, b"payload")
-        zig.environment(cache)
+        zig_environment(cache)
     finally:
         os.umask(before)
     for path in [cache, *cache.rglob("*")]:
@@ -215,7 +214,7 @@ def test_without_a_cache_the_library_is_built_for_this_process(cache: Path, monk
 def test_a_library_in_the_working_directory_is_not_opened(tmp_path: Path) -> None:
     for name in ("libsterna.so", "sterna.dll", "libsterna.dylib"):
         (tmp_path / name).write_bytes(b"planted")
-    script = "from sterna.runtime import library; library.load(); print(library.find())"
+    script = "from sterna_runtime import library; library.load(); print(library.find())"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
     said = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
@@ -226,7 +225,7 @@ def test_a_library_in_the_working_directory_is_not_opened(tmp_path: Path) -> Non
 def test_scratch_folders_go_with_the_process(tmp_path: Path) -> None:
     """Also where a child was forked, whose end must not take the parent's folder away."""
     script = (
-        "import os, sys; from sterna.private import scratch_directory as s; d = s()\n"
+        "import os, sys; from sterna_runtime.private import scratch_directory as s; d = s()\n"
         "if os.fork() == 0: sys.exit()\n"
         "os.wait(); assert d.is_dir(); print(d)"
     )
@@ -239,7 +238,7 @@ def test_scratch_folders_go_with_the_process(tmp_path: Path) -> None:
 def test_zig_never_uses_a_folder_that_others_could_have_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STERNA_NO_CACHE", "1")
     monkeypatch.delenv("ZIG_GLOBAL_CACHE_DIR", raising=False)
-    place = Path(zig.environment(tmp_path)["ZIG_GLOBAL_CACHE_DIR"])
+    place = Path(zig_environment(tmp_path)["ZIG_GLOBAL_CACHE_DIR"])
     assert private.scratch_directory() in place.parents
     assert private.is_private(place.stat())
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sterna.abi import ALIGNMENT, aligned
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
 from sterna.escape import comment
 from sterna.ir import dtypes
 from sterna.ir.graph import Quantized, Value
-from sterna.names import identifiers
 from sterna.passes.linearize import Choice, Repeat
 from sterna.te.layout import most_elements
+from sterna_runtime.abi import ALIGNMENT, aligned
+from sterna_runtime.names import identifiers
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sterna.bundle.install import ClashError, Files, install
-from sterna.bundle.ownership import MANIFESTS, owned
 from sterna.errors import error
+from sterna_runtime.ownership import MANIFESTS, owned
 
 _log = logging.getLogger("sterna")
 

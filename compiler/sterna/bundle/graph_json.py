@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sterna.abi import ABI, FORMAT_WITH_CONTROL, FORMAT_WITH_MEMORIES, OLDEST_FORMAT, aligned
-from sterna.bundle.ownership import entry
 from sterna.compiled import Compiled, Measured
 from sterna.errors import internal_error
 from sterna.ir import dtypes
@@ -19,12 +17,14 @@ from sterna.ir.sizes import all_definitions, dimensions
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import Choice, Control
 from sterna.passes.stages import call_multiply_adds
-from sterna.runtime import hash64
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 from sterna.toolchain.compilers import toolchain
 from sterna.toolchain.wasm import exported_constant
 from sterna.version import __version__
+from sterna_runtime import hash64
+from sterna_runtime.abi import ABI, FORMAT_WITH_CONTROL, FORMAT_WITH_MEMORIES, OLDEST_FORMAT, aligned
+from sterna_runtime.ownership import entry
 
 
 def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:

@@ -10,11 +10,11 @@ from pathlib import Path
 from sterna.bundle.c_files import model_header, params_source, static_model
 from sterna.bundle.directory import write_files
 from sterna.bundle.graph_json import graph_json, graph_name
-from sterna.bundle.ownership import GRAPH, HEADER, in_one_file, with_manifest
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
-from sterna.runtime.strings import FILE as STRINGS
+from sterna_runtime.ownership import GRAPH, HEADER, in_one_file, with_manifest
+from sterna_runtime.strings import FILE as STRINGS
 
 
 def strings_json(graph: Graph) -> bytes:

@@ -29,9 +29,9 @@ from sterna.errors import SternaError
 from sterna.escape import rich as escape
 from sterna.frontends.formats import titles
 from sterna.ir.graph import Value
-from sterna.names import model_name
 from sterna.options import Options
 from sterna.timing import recording, timed
+from sterna_runtime.names import model_name
 
 _STEPS = 8  # those of api.compile_model, and the last one here
 

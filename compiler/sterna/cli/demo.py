@@ -23,8 +23,8 @@ from sterna.cli.options import json_option
 from sterna.cli.output import bar, console, duration, files, left_alone, print_json, steps
 from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.escape import rich as escape
-from sterna.runtime import Bundle, load
-from sterna.runtime.inputs import Array
+from sterna_runtime import Bundle, load
+from sterna_runtime.inputs import Array
 
 DATA = Path(__file__).resolve().parents[1] / "demo"
 _SHOWN = 6  # pictures, three beside each other in 80 columns

@@ -14,11 +14,11 @@ from sterna.errors import SternaError
 from sterna.escape import rich as escape
 from sterna.frontends.formats import frontends
 from sterna.frontends.frontend import installed_version
-from sterna.private import cache_state
-from sterna.runtime import library
 from sterna.targets.description import load_target
 from sterna.toolchain.doctor import Tool, toolchain_report
 from sterna.version import __version__
+from sterna_runtime import library
+from sterna_runtime.private import cache_state
 
 _NEEDED = ("ziglang", "llvmlite")
 

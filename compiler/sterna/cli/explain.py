@@ -10,8 +10,8 @@ import click
 
 from sterna.cli.options import json_option
 from sterna.cli.output import print_json
-from sterna.error_codes import CODES, GROUPS
 from sterna.errors import error
+from sterna_runtime.error_codes import CODES, GROUPS
 
 _WIDTH = 88
 

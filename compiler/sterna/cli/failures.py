@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from sterna.advice import fix_text
 from sterna.errors import Diagnostic, SternaError
 from sterna.escape import json_text
 from sterna.version import __version__
+from sterna_runtime.advice import fix_text
 
 #: Mistakes in the command line itself.
 USAGE = ("E0001", "E0002")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error
-from sterna.runtime.inputs import Array, TensorSpec, only_input
+from sterna_runtime.inputs import Array, TensorSpec, only_input
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 RAW = (".bin", ".raw")

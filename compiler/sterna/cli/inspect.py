@@ -16,13 +16,13 @@ from sterna.cli.options import json_option, signature_option
 from sterna.cli.output import Signature, console, files, print_json, size, table
 from sterna.cli.output import signature as signature_text
 from sterna.compiled import Measured
-from sterna.debug.describe import BundleFacts, ModelFacts, Totals, bundle_totals, describe_bundle, dimension_text
 from sterna.debug.sbom import bundle_bill, installation_bill
-from sterna.debug.totals import model_facts
+from sterna.debug.totals import ModelFacts, model_facts
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
 from sterna.frontends.formats import find
-from sterna.runtime.meaning import Quantization
+from sterna_runtime.describe import BundleFacts, Totals, bundle_totals, describe_bundle, dimension_text
+from sterna_runtime.meaning import Quantization
 
 _SUPPORT = {
     "yes": "yes",

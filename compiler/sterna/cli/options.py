@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from sterna.abi import MAX_THREADS
 from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
 from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
 from sterna.options import math_bound
+from sterna_runtime.abi import MAX_THREADS
 
 F = TypeVar("F", bound=Callable[..., Any])
 

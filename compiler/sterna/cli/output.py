@@ -17,7 +17,7 @@ from rich.table import Column, Table
 
 from sterna.escape import json_text, terminal_lines
 from sterna.escape import rich as escape
-from sterna.runtime.inputs import TensorSpec
+from sterna_runtime.inputs import TensorSpec
 
 _OTHERS = 8  # that are named
 _PIPE_COLUMNS = 200  # nothing is cut off where nobody looks

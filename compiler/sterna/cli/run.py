@@ -20,9 +20,9 @@ from sterna.cli.inputs import LAYOUTS, ImageOptions, Normalization, read_inputs
 from sterna.cli.output import bar, console, duration, echo, print_json, spec_json, table, type_text
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.escape import rich as escape
-from sterna.runtime import Bundle, NodeTime, load
-from sterna.runtime.inputs import Array, TensorSpec, match_inputs
-from sterna.runtime.random_inputs import random_inputs
+from sterna_runtime import Bundle, NodeTime, load
+from sterna_runtime.inputs import Array, TensorSpec, match_inputs
+from sterna_runtime.random_inputs import random_inputs
 
 _SLOWEST = 15  # nodes in the table by time; the other table has all
 

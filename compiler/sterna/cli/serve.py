@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from sterna.api import compile_model
-from sterna.bundle.reader import bundle_of_browser
 from sterna.bundle.writer import bundle_files
 from sterna.cli.demo import DATA
 from sterna.codegen.render import resource
 from sterna.web.files import Root
 from sterna.web.server import HOST, make_server
+from sterna_runtime.reader import bundle_of_browser
 
 
 @click.command("serve")

@@ -23,9 +23,9 @@ from sterna.errors import Diagnostic, SternaError, error
 from sterna.escape import rich as escape
 from sterna.frontends.formats import AUTO, find, references
 from sterna.options import Options
-from sterna.runtime import load
-from sterna.runtime.golden import ReplayedOutput
-from sterna.runtime.inputs import read_archive
+from sterna_runtime import load
+from sterna_runtime.golden import ReplayedOutput
+from sterna_runtime.inputs import read_archive
 
 _STEPS = 9
 _SHOWN = 4  # outputs that differ

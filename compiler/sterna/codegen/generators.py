@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from sterna.advice import Advice, Fix, Option
 from sterna.errors import error
+from sterna_runtime.advice import Advice, Fix, Option
 
 if TYPE_CHECKING:
     from types import TracebackType

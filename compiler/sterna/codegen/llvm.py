@@ -14,8 +14,6 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from sterna import cache as caching
-from sterna.abi import ABI, KERNEL_NEEDS_BARRIER
-from sterna.abi.records import KERNEL, LIBRARY, Record
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.cut import Cut
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
@@ -32,6 +30,8 @@ from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.link import export_name
 from sterna.toolchain.units import Units, WithUnits
+from sterna_runtime.abi import ABI, KERNEL_NEEDS_BARRIER
+from sterna_runtime.abi.records import KERNEL, LIBRARY, Record
 
 if TYPE_CHECKING:
     from sterna.codegen.source import Printed

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sterna.abi import ALIGNMENT
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
 from sterna.codegen.llvm_expr import Instructions, Values
 from sterna.codegen.llvm_memory import Accesses
@@ -21,6 +20,7 @@ from sterna.loops.program import Function, Stmt, Variable
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
+from sterna_runtime.abi import ALIGNMENT
 
 
 class FunctionWriter(Accesses):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from sterna.abi.records import CALL
 from sterna.codegen.llvm_expr import Values
 from sterna.codegen.llvm_text import constant, kind, memory_kind, shuffle_mask
 from sterna.codegen.machine import has_masked_access
@@ -20,6 +19,7 @@ from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
+from sterna_runtime.abi.records import CALL
 
 #: What the address of a buffer of the call record begins with.
 _MEMBERS = {INPUT: "in", OUTPUT: "out", PARAM: "params"}

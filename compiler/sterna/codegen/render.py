@@ -8,9 +8,9 @@ from typing import Any
 
 import jinja2
 
-from sterna import abi
-from sterna.abi import records
 from sterna.escape import comment, java_comment, javascript
+from sterna_runtime import abi
+from sterna_runtime.abi import records
 
 
 def resource(name: str) -> Path:

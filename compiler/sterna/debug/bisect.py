@@ -38,7 +38,7 @@ from sterna.passes.plan_kernels import round_weights
 from sterna.passes.stages import Lowered, Packed, Sequenced
 from sterna.passes.views import Views
 from sterna.pipeline import graph_passes
-from sterna.runtime import load
+from sterna_runtime import load
 
 Say = Callable[[str], None]
 Tensors = Mapping[str, Array]

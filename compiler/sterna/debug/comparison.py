@@ -10,8 +10,8 @@ import numpy as np
 
 from sterna.ir.graph import Graph, Value
 from sterna.ir.limits import memory_of
-from sterna.runtime.checks import TensorCheck, compare
-from sterna.runtime.inputs import Array
+from sterna_runtime.checks import TensorCheck, compare
+from sterna_runtime.inputs import Array
 
 Inputs = Mapping[str, Array]
 Run = Callable[[Inputs], Mapping[str, Array]]

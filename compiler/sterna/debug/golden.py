@@ -1,6 +1,6 @@
 """Making golden sets: inputs of a model and what it should give for them, in the bundle, for every runtime to replay.
 
-`sterna.runtime.golden` describes the files and reads them.
+`sterna_runtime.golden` describes the files and reads them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from sterna.abi import aligned
 from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Inputs, Run, compare, with_spread
 from sterna.debug.interpret import interpret
@@ -26,11 +25,13 @@ from sterna.frontends.source import Source
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
 from sterna.ir.sizes import dimensions
-from sterna.runtime import load
-from sterna.runtime.golden import STRING, GoldenSet, is_float
-from sterna.runtime.inputs import Array
-from sterna.runtime.random_inputs import random_inputs, specs_of
+from sterna.runtime.signature import specs_of
 from sterna.targets.description import load_target
+from sterna_runtime import load
+from sterna_runtime.abi import aligned
+from sterna_runtime.golden import STRING, GoldenSet, is_float
+from sterna_runtime.inputs import Array
+from sterna_runtime.random_inputs import random_inputs
 
 
 def golden_sets(

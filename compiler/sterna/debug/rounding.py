@@ -8,8 +8,8 @@ from pathlib import Path
 from sterna.bundle.writer import write_bundle
 from sterna.compiled import Compiled
 from sterna.debug.comparison import TensorCheck, compare
-from sterna.runtime import load
-from sterna.runtime.random_inputs import random_inputs
+from sterna_runtime import load
+from sterna_runtime.random_inputs import random_inputs
 
 
 def rounding_errors(narrow: Compiled, wide: Compiled, seed: int = 0) -> tuple[TensorCheck, ...]:

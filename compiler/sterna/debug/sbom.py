@@ -11,10 +11,10 @@ from typing import Any
 
 from sterna.bundle import cyclonedx
 from sterna.codegen.render import resource
-from sterna.debug.describe import BundleFacts, describe_bundle
 from sterna.errors import SternaError, error
-from sterna.runtime import library
 from sterna.version import __version__
+from sterna_runtime import library
+from sterna_runtime.describe import BundleFacts, describe_bundle
 
 #: What a file of a bundle is.
 _FILES = {

@@ -16,9 +16,9 @@ from sterna.bundle.writer import write_bundle
 from sterna.driver import Options, compile_graph
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
-from sterna.runtime import load
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
+from sterna_runtime import load
 
 #: Rows, columns and depth: several blocks of tiles, with some of everything left over.
 SIZES = (57, 41, 192)

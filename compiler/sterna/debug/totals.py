@@ -1,10 +1,9 @@
-"""What a model takes when it is compiled, without compiling its kernels."""
+"""Facts about a model from its front end, and what it takes when it is compiled, without compiling its kernels."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
-from sterna.debug.describe import ModelFacts, Totals
 from sterna.driver import Options, outline_of
 from sterna.errors import SternaError
 from sterna.frontends.description import Description
@@ -12,6 +11,20 @@ from sterna.frontends.formats import Model, describe_model, read_model
 from sterna.frontends.frontend import ReadOptions
 from sterna.frontends.source import Source
 from sterna.targets.description import load_target
+from sterna_runtime.describe import Totals
+
+
+@dataclass(frozen=True)
+class ModelFacts(Description):
+    """What a model file holds.
+
+    Args:
+        file_bytes: of the file, or of all files of a folder, without external data.
+        totals: what it becomes when it is compiled for this machine; None where that cannot be said.
+    """
+
+    file_bytes: int = 0
+    totals: Totals | None = None
 
 
 def model_facts(model: Model, signature: str | None = None) -> ModelFacts:

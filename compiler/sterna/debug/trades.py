@@ -17,8 +17,8 @@ from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Checks, Difference, Inputs, TensorCheck, compare, with_spread, worst
 from sterna.driver import Compiled, Options, compile_graph
 from sterna.ir.graph import Graph
-from sterna.runtime import Bundle, load
-from sterna.runtime.inputs import Array
+from sterna_runtime import Bundle, load
+from sterna_runtime.inputs import Array
 
 
 @dataclass(frozen=True)

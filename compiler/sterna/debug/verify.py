@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from sterna.advice import Advice, Option
 from sterna.api import options_of
 from sterna.bundle.writer import write_bundle
 from sterna.debug.bisect import Bisection, Fault, bisect, first_difference, first_wrong_pass
@@ -33,12 +32,14 @@ from sterna.frontends.source import Source
 from sterna.ir.graph import Graph, Value
 from sterna.ir.integer import Symbol
 from sterna.ir.sizes import open_dimensions
-from sterna.names import model_name
 from sterna.passes.context import context_of
-from sterna.runtime import Bundle, load
 from sterna.runtime.here import why_not_here
-from sterna.runtime.inputs import Array, match_inputs, only_input
-from sterna.runtime.random_inputs import random_inputs, specs_of
+from sterna.runtime.signature import specs_of
+from sterna_runtime import Bundle, load
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.inputs import Array, match_inputs, only_input
+from sterna_runtime.names import model_name
+from sterna_runtime.random_inputs import random_inputs
 
 TOLERANCE = 1e-4  # relative to the tensor's largest magnitude
 

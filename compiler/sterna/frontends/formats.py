@@ -14,14 +14,14 @@ from typing import Any, overload
 
 import numpy as np
 
-from sterna.advice import Advice, Option
-from sterna.advice import dims as dims_given
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends import custom
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Dims, Frontend, ReadOptions, Reference
 from sterna.frontends.source import Source, looks_like
 from sterna.ir.graph import Graph
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.advice import dims as dims_given
 
 #: A path of a file or a folder, an object of Python that a front end reads, or the `Source` made of one.
 Model = object

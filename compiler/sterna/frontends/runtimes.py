@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sterna.advice import Advice, Option
 from sterna.errors import SternaError, error
+from sterna_runtime.advice import Advice, Option
 
 
 def not_installed(distribution: str) -> SternaError:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from sterna.advice import Advice, Option
 from sterna.errors import error
+from sterna_runtime.advice import Advice, Option
 
 #: Bytes that constants may take together, unless the caller says otherwise.
 MOST_CONSTANT_BYTES = 1 << 30

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from sterna.abi import ALIGNMENT
+from sterna_runtime.abi import ALIGNMENT
 
 #: Who sees the same bytes: one thread, the threads that run in lockstep, those of a task, all tasks of the device, or
 #: programs of the host as well. Each sees what those before it see.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sterna.advice import Advice, dims
 from sterna.ir.graph import Graph, Node, Value, captured
 from sterna.ir.integer import ComputedSymbol, Int, Symbol, as_int
+from sterna_runtime.advice import Advice, dims
 
 BIND = "bind_size"  # the operator that defines a size
 

@@ -24,7 +24,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Union
 
-from sterna.abi import aligned
 from sterna.ir import dtypes
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import ZERO, Int, IntLike, Symbol, as_int, of
@@ -34,6 +33,7 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr, ExprLike
 from sterna.te.layout import most_elements
 from sterna.te.position import position
+from sterna_runtime.abi import aligned
 
 STACK_BYTES = 512  # of one array; larger ones lie in scratch memory
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sterna.abi import aligned
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, reserved
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
@@ -15,6 +14,7 @@ from sterna.loops.scan import Recurrence, sinks
 from sterna.schedule.schedule import Schedule
 from sterna.te.layout import Layout, dense_layout, dense_strides, most_elements
 from sterna.te.tensor import Tensor
+from sterna_runtime.abi import aligned
 
 
 def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Function:

@@ -19,7 +19,6 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from sterna.abi import aligned
 from sterna.errors import error
 from sterna.intrinsics import Form
 from sterna.ir import dtypes
@@ -51,6 +50,7 @@ from sterna.te.conditions import cuts, terms_in
 from sterna.te.expr import Reduce
 from sterna.te.layout import dense_strides, most_elements
 from sterna.te.tensor import Tensor, identity
+from sterna_runtime.abi import aligned
 
 STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sterna.abi import status
 from sterna.ir.integer import Int, Symbol
 from sterna.loops.statements import (
     THREADS,
@@ -39,6 +38,7 @@ from sterna.loops.statements import (
 from sterna.loops.values import Apply, Assemble, Blend, Broadcast, Buffer, Lane, Read, Shuffle, Variable, dense_buffer
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
+from sterna_runtime.abi import status
 
 KERNEL_FAILED = status("KERNEL_FAILED")
 """What a kernel returns where a `Require` does not hold."""

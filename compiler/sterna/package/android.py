@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sterna.advice import Advice, Option
 from sterna.api import compile_with
 from sterna.bundle.graph_json import graph_json
 from sterna.bundle.install import ClashError, Files, install
@@ -24,12 +23,13 @@ from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.ir import dtypes
-from sterna.names import model_name
 from sterna.options import Options
 from sterna.package import java, natives
 from sterna.package.abis import Abi, abis
-from sterna.runtime.strings import FILE as STRINGS
 from sterna.version import __version__
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.names import model_name
+from sterna_runtime.strings import FILE as STRINGS
 
 RUNTIME = "sterna-runtime-android"
 GROUP = "dev.sterna"

@@ -17,9 +17,9 @@ from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.render import resource
 from sterna.errors import error
-from sterna.runtime.recipe import FLAGS, SOURCES
 from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.zig import zig
+from sterna_runtime.recipe import FLAGS, SOURCES
 
 NAME = "sterna_jni"
 FILE = f"lib{NAME}.so"

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sterna.advice import Advice, Option
 from sterna.bundle.install import ClashError, Files, install
-from sterna.bundle.ownership import GRAPH
-from sterna.bundle.reader import runtime_files
 from sterna.codegen.render import render_template, resource
 from sterna.errors import error
 from sterna.escape import javascript
 from sterna.package.javascript import one_module
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.ownership import GRAPH
+from sterna_runtime.reader import runtime_files
 
 _ARRAYS = {
     "float32": "Float32Array", "float64": "Float64Array", "float16": "Uint16Array", "bfloat16": "Uint16Array",

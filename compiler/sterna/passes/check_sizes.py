@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sterna.advice import dims
 from sterna.errors import error
 from sterna.ir.graph import Graph
 from sterna.ir.sizes import all_definitions, open_dimensions
 from sterna.passes.context import PassContext
+from sterna_runtime.advice import dims
 
 
 def applies(context: PassContext) -> bool:

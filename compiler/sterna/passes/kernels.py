@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sterna.abi import aligned
 from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Node, Value
@@ -25,6 +24,7 @@ from sterna.te.expr import Load
 from sterna.te.layout import Layout, dense_strides, most_elements
 from sterna.te.moves import as_bytes
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder
+from sterna_runtime.abi import aligned
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sterna.abi import aligned
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ir.memory import Memory
@@ -27,6 +26,7 @@ from sterna.passes.linearize import Choice, Control, Repeat
 from sterna.passes.pools import Life, Place, Pool, lay_out, most_alive
 from sterna.passes.views import Storage, Views
 from sterna.te.layout import most_elements
+from sterna_runtime.abi import aligned
 
 #: Of a loop whose number of iterations is not known.
 _SOME_TRIPS = 16

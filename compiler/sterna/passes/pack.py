@@ -7,8 +7,6 @@ from io import BytesIO
 
 import numpy as np
 
-from sterna.abi import aligned
-from sterna.advice import Advice, Option
 from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph
@@ -17,6 +15,8 @@ from sterna.passes.context import PassContext
 from sterna.passes.kernels import Call
 from sterna.passes.stages import Finished, Packed, Planned
 from sterna.schedule.schedule import Schedule
+from sterna_runtime.abi import aligned
+from sterna_runtime.advice import Advice, Option
 
 
 def pack(finished: Finished, context: PassContext) -> Packed:

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sterna.advice import Advice
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, halves_of
@@ -28,6 +27,7 @@ from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
 from sterna.timing import timed
+from sterna_runtime.advice import Advice
 
 S = TypeVar("S", bound=Sequenced)
 #: Elements of a constant from which on it is looked at whether 16 bits hold it.

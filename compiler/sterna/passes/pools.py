@@ -13,10 +13,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from sterna.abi import ALIGNMENT, aligned
 from sterna.errors import SternaError, error
 from sterna.ir.graph import Value
 from sterna.ir.memory import Memory
+from sterna_runtime.abi import ALIGNMENT, aligned
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sterna.abi import ALIGNMENT
 from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value
@@ -18,6 +17,7 @@ from sterna.passes.linearize import CallSequence, Choice, Repeat
 from sterna.passes.stages import Finished, Grouped, Lowered, Outline, Packed, Scheduled, Sequenced, Viewed
 from sterna.te.layout import most_elements
 from sterna.te.tensor import Kernel
+from sterna_runtime.abi import ALIGNMENT
 
 
 def verify_views(viewed: Viewed, stage: str) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx
 
-from sterna.advice import Advice, Option
 from sterna.errors import error
 from sterna.frontends.formats import Model
 from sterna.frontends.onnx.qdq import MOVING
@@ -27,6 +26,7 @@ from sterna.quantize.rewrite import layer_constants, quantized
 from sterna.quantize.running import Comparison, Difference, Runner, accuracy, classes, compared, tensor_types
 from sterna.quantize.samples import Data, model_inputs, read_samples
 from sterna.quantize.sensitivity import Search, Trial, search
+from sterna_runtime.advice import Advice, Option
 
 Say = Callable[[str], None]
 STEPS = 6  # that `progress` hears of, at most

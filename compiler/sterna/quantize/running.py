@@ -14,7 +14,7 @@ from sterna.frontends.formats import read_model
 from sterna.frontends.frontend import ReadOptions
 from sterna.ir.graph import Array
 from sterna.quantize.model import with_outputs
-from sterna.runtime import Bundle
+from sterna_runtime import Bundle
 
 
 class Runner:

@@ -16,7 +16,7 @@ from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.onnx.file import element_type
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
-from sterna.runtime.inputs import read_archive
+from sterna_runtime.inputs import read_archive
 
 #: A file, a folder of files, or arrays by name.
 Data = Union[str, "os.PathLike[str]", Mapping[str, Array]]

@@ -1,9 +1,5 @@
-"""Running bundles from Python, through the same C library that everyone else uses."""
+"""Running bundles where the compiler is: the names of `sterna_runtime`, and what only models and targets can say."""
 
-from sterna.runtime.bundle import Bundle
-from sterna.runtime.inputs import TensorSpec
-from sterna.runtime.library import cpu_has, hash64
-from sterna.runtime.profile import NodeTime
-from sterna.runtime.strings import load
+from sterna_runtime import Bundle, NodeTime, TensorSpec, cpu_has, hash64, load
 
 __all__ = ["Bundle", "NodeTime", "TensorSpec", "cpu_has", "hash64", "load"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 
-from sterna.runtime.library import cpu_has
 from sterna.targets.description import host_system
 from sterna.targets.target import Target
+from sterna_runtime.library import cpu_has
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 

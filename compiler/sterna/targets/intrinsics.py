@@ -15,8 +15,8 @@ from sterna.errors import Diagnostic
 from sterna.intrinsics import ANY_MEMORY, INTRINSICS, Form, Intrinsic, Lowering, Place
 from sterna.intrinsics.text import MOST_POSITIONS, BehaviourError, parse_behaviour
 from sterna.ir import dtypes
-from sterna.names import is_c_name
 from sterna.targets.tables import Contradiction, entries_of, keys_fix, line_of
+from sterna_runtime.names import is_c_name
 
 TABLE = "intrinsics"
 #: Where an operand is a value, or a vector, and not memory.

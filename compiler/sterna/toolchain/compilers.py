@@ -17,6 +17,7 @@ from sterna.errors import error
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain import zig as zigs
+from sterna_runtime.building import zig_environment
 
 #: What every compiler is told. -ffp-contract=off: a fused multiply-add is written where it is meant. -fno-math-errno:
 #: else sqrt is a call. -fno-stack-protector: else its handler is one.
@@ -154,7 +155,7 @@ def run(command: Sequence[str], directory: Path, subject: str) -> None:
             done = subprocess.run(
                 command,
                 cwd=directory,
-                env=zigs.environment(directory),
+                env=zig_environment(directory),
                 capture_output=True,
                 text=True,
                 errors="replace",

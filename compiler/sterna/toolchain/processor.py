@@ -16,6 +16,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.targets.tables import line_of
 from sterna.targets.target import Target
 from sterna.toolchain import zig as zigs
+from sterna_runtime.building import zig_environment
 
 #: Makes a machine for LLVM, which says on standard error what it does not know, and goes on.
 _ASK_LLVM = """
@@ -58,7 +59,7 @@ def _zig_says(triple: str, cpu: str) -> _Found:
         machine = ["-target", triple, *([f"-mcpu={cpu}"] if cpu else [])]
         done = subprocess.run(
             [*zigs.zig("cc", *machine), "-ffreestanding", "-c", "empty.c", "-o", "empty.o"],
-            cwd=directory, env=zigs.environment(directory), capture_output=True, text=True, errors="replace",
+            cwd=directory, env=zig_environment(directory), capture_output=True, text=True, errors="replace",
             check=False, timeout=_SECONDS,
         )  # fmt: skip
     if done.returncode == 0:

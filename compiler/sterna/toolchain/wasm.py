@@ -1,14 +1,13 @@
-"""What is asked about a linked WebAssembly module, and what is added to one."""
+"""What is asked about a linked WebAssembly module."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
+from sterna_runtime.sections import leb, sections, text_at
+
 T = TypeVar("T")
-#: Bytes of a module before its sections.
-PREAMBLE = 8
 _IMPORT, _GLOBAL, _EXPORT = 2, 6, 7  # sections
 _A_GLOBAL = 3  # kind of an import or export
 _I32_CONST = 0x41
@@ -37,45 +36,9 @@ def exported_constant(data: bytes, name: str) -> int:
     raise ValueError(f"the module exports no constant {name}")
 
 
-def section_header(name: str, size: int) -> bytes:
-    """What stands before the contents of a custom section of so many bytes: 7 bytes and the name, of at most 127."""
-    text = name.encode()
-    inside = 1 + len(text) + size
-    # Every byte but the last says that another follows: a number may be written longer than it needs.
-    number = bytes(inside >> 7 * at & 127 | (128 if at < 4 else 0) for at in range(5))
-    return bytes([0, *number, len(text), *text])
-
-
-@dataclass(frozen=True)
-class CustomSection:
-    """A custom section, and where in the module it, its contents and what follows begin."""
-
-    name: str
-    start: int
-    contents: int
-    end: int
-
-
-def custom_sections(data: bytes) -> Iterator[CustomSection]:
-    """The custom sections of a module, in their order.
-
-    Raises:
-        ValueError: it is not a module, or is damaged.
-    """
-    start = PREAMBLE
-    for kind, at, end in _sections(data):
-        if kind == 0:
-            try:
-                name, contents = _name(data, at)
-            except IndexError:
-                raise ValueError("a damaged WebAssembly module") from None
-            yield CustomSection(name, start, contents, end)
-        start = end
-
-
 def _section(data: bytes, wanted: int, entries: Callable[[bytes, int], Iterator[T]]) -> list[T]:
     """What `entries` reads from the first section of that kind; nothing if there is none."""
-    for kind, at, _ in _sections(data):
+    for kind, at, _ in sections(data):
         if kind == wanted:
             try:
                 return list(entries(data, at))
@@ -84,73 +47,41 @@ def _section(data: bytes, wanted: int, entries: Callable[[bytes, int], Iterator[
     return []
 
 
-def _sections(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Kind, first byte and end of every section."""
-    if data[:8] != b"\0asm\1\0\0\0":
-        raise ValueError("not a WebAssembly module")
-    at = PREAMBLE
-    while at < len(data):
-        kind = data[at]
-        try:
-            size, at = _leb(data, at + 1)
-        except IndexError:
-            raise ValueError("a damaged WebAssembly module") from None
-        yield kind, at, at + size
-        at += size
-
-
 def _imports(data: bytes, at: int) -> Iterator[tuple[str, int]]:
-    count, at = _leb(data, at)
+    count, at = leb(data, at)
     for _ in range(count):
-        module, at = _name(data, at)
-        field, at = _name(data, at)
+        module, at = text_at(data, at)
+        field, at = text_at(data, at)
         kind = data[at]
         at += 1
         if kind == 0:  # a function: its type
-            _, at = _leb(data, at)
+            _, at = leb(data, at)
         elif kind == _A_GLOBAL:  # type and mutability
             at += 2
         else:  # a table has a type before its limits
             at += kind == 1
             limits = data[at]
-            _, at = _leb(data, at + 1)
+            _, at = leb(data, at + 1)
             if limits & 1:
-                _, at = _leb(data, at)
+                _, at = leb(data, at)
         yield f"{module}.{field}", kind
 
 
 def _globals(data: bytes, at: int) -> Iterator[int]:
     """Initial values; all globals of a linked module are i32 constants."""
-    count, at = _leb(data, at)
+    count, at = leb(data, at)
     for _ in range(count):
         if data[at + 2] != _I32_CONST:
             raise ValueError("a global that is not an i32 constant")
-        value, at = _leb(data, at + 3, signed=True)
+        value, at = leb(data, at + 3, signed=True)
         yield value
         at += 1  # end
 
 
 def _exports(data: bytes, at: int) -> Iterator[tuple[str, int, int]]:
-    count, at = _leb(data, at)
+    count, at = leb(data, at)
     for _ in range(count):
-        name, at = _name(data, at)
+        name, at = text_at(data, at)
         kind = data[at]
-        index, at = _leb(data, at + 1)
+        index, at = leb(data, at + 1)
         yield name, kind, index
-
-
-def _name(data: bytes, at: int) -> tuple[str, int]:
-    length, at = _leb(data, at)
-    if at + length > len(data):
-        raise IndexError
-    return data[at : at + length].decode("utf-8", "replace"), at + length
-
-
-def _leb(data: bytes, at: int, signed: bool = False) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value - (1 << shift) if signed and byte & 64 else value, at

@@ -6,14 +6,11 @@ one; its local cache, one object per call, is put among the temporary files of t
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import os
 from functools import lru_cache
 from pathlib import Path
 
 from sterna.errors import error
-from sterna.private import cache_directory, make_private, scratch_directory
 
 
 @lru_cache(maxsize=1)
@@ -42,24 +39,3 @@ def zig(*arguments: str) -> list[str]:
             fix="pip install ziglang, or choose an installed compiler",
         )
     return [str(program), *arguments]
-
-
-def _shared() -> Path:
-    """Where zig keeps the parts of C libraries that it builds: code, so no other user may write there."""
-    shared = (cache_directory() or scratch_directory()) / "zig"
-    with contextlib.suppress(OSError):  # what zig cannot write to, it says itself
-        make_private(shared)
-    return shared
-
-
-def environment(temporary: Path) -> dict[str, str]:
-    """The process environment of a compiler or linker that may write its temporary files to that directory."""
-    return {
-        **os.environ,
-        "ZIG_GLOBAL_CACHE_DIR": os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(_shared()),
-        "ZIG_LOCAL_CACHE_DIR": str(temporary / "zig"),
-        # Messages are parsed and shown: they are wanted in English and without colours.
-        "LC_ALL": "C",
-        "NO_COLOR": "1",
-        "SOURCE_DATE_EPOCH": "0",
-    }

@@ -28,9 +28,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sterna.advice import Advice, Option
 from sterna.errors import error, internal_error
 from sterna.web.files import Root, open_file
+from sterna_runtime.advice import Advice, Option
 
 HOST = "127.0.0.1"
 HEADERS = {

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import onnx
 from onnx import helper
 
-from sterna.advice import Advice
-from sterna.advice import shapes as shapes_given
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.onnx.inputs import Shapes
 from sterna.frontends.onnx.sequences import Operand
 from sterna.ir.graph import Value
+from sterna_runtime.advice import Advice
+from sterna_runtime.advice import shapes as shapes_given
 
 #: Sizes of inputs; None for a sequence or an optional that holds nothing.
 Given = Mapping[str, Sequence[int] | None]

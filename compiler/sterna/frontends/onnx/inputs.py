@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx
 
-from sterna.advice import Advice, Fix
-from sterna.advice import dims as dims_given
-from sterna.advice import shapes as shapes_given
 from sterna.errors import Diagnostic, SternaError
 from sterna.frontends.onnx.file import element_type
 from sterna.ir.graph import TensorType, tensor_type
 from sterna.ir.integer import Int, IntLike, symbol
 from sterna.ops.builder import is_too_large
+from sterna_runtime.advice import Advice, Fix
+from sterna_runtime.advice import dims as dims_given
+from sterna_runtime.advice import shapes as shapes_given
 
 Shapes = Mapping[str, Sequence[int]]
 #: Sizes of named dimensions: one, or the least and the greatest of one that stays open.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sterna.advice import Advice, dims
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.onnx.nodes import Source
@@ -22,6 +21,7 @@ from sterna.ops import Builder
 from sterna.ops.builder import check_size
 from sterna.ops.contents import scalar
 from sterna.ops.control import MOST_ITERATIONS, NUMBER, loop
+from sterna_runtime.advice import Advice, dims
 
 Results = tuple[Value | None, ...]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sterna.advice import Fix
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter, axes_of, is_float
 from sterna.frontends.onnx.nodes import Source
 from sterna.ir.graph import Names, Value
 from sterna.ir.integer import Int, IntLike, as_int
 from sterna.ops import Builder
+from sterna_runtime.advice import Fix
 
 
 @dataclass

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sterna.advice import Fix
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.tflite.fixed_point import away, multipliers, quantize_multiplier
@@ -15,6 +14,7 @@ from sterna.frontends.tflite.schema import OperatorInfo, Quantization, TensorInf
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ops import Builder
+from sterna_runtime.advice import Fix
 
 Translator = Callable[["Translation"], Value | tuple[Value | None, ...]]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sterna.advice import Advice
 from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.extremum import maximum
@@ -16,6 +15,7 @@ from sterna.ir.integer import Int, IntLike, as_int, ceil_div
 from sterna.ir.limits import check_table
 from sterna.ir.sizes import sizes_wanted
 from sterna.ops.formulas import lowest
+from sterna_runtime.advice import Advice
 
 LARGEST_DIMENSION = 1 << 24  # windows; more can only be a mistake, and tables of them are made
 

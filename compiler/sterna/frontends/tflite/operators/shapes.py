@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sterna.advice import Advice, Option
 from sterna.errors import error
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator
@@ -15,6 +14,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
 from sterna.ir.limits import counting
+from sterna_runtime.advice import Advice, Option
 
 _MOST = (1 << 31) - 1
 

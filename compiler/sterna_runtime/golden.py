@@ -20,11 +20,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sterna.advice import Advice, Compile, Option
-from sterna.errors import SternaError, error
-from sterna.runtime.checks import TensorCheck, compare
-from sterna.runtime.inputs import Array, dtype_from_name
-from sterna.runtime.library import hash64
+from sterna_runtime.advice import Advice, Compile, Option
+from sterna_runtime.checks import TensorCheck, compare
+from sterna_runtime.errors import SternaError, error
+from sterna_runtime.inputs import Array, dtype_from_name
+from sterna_runtime.library import hash64
 
 NAMES = ("golden.json", "golden.bin")
 STRING = "string"

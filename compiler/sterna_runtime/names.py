@@ -11,7 +11,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from sterna.abi import MAX_NAME_BYTES
+from sterna_runtime.abi import MAX_NAME_BYTES
 
 _IDENTIFIER = re.compile(rf"\w{{1,{MAX_NAME_BYTES}}}", re.ASCII)
 _FILE = re.compile(rf"\w[\w.-]{{0,{MAX_NAME_BYTES - 1}}}", re.ASCII)

@@ -1,4 +1,4 @@
-"""Facts about a bundle or a model, without compiling or running it; those of a model come from its front end."""
+"""Facts about a bundle, without running it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sterna.advice import Compile
-from sterna.bundle.ownership import GRAPH, SINGLE, listed
-from sterna.bundle.reader import damaged_files, read_graph
-from sterna.errors import error
-from sterna.frontends.description import Description
-from sterna.runtime.dims import Bounds, Dimension
+from sterna_runtime.advice import Compile
+from sterna_runtime.dims import Bounds, Dimension
+from sterna_runtime.errors import error
+from sterna_runtime.ownership import GRAPH, SINGLE, listed
+from sterna_runtime.reader import damaged_files, read_graph
 
 
 @dataclass(frozen=True)
@@ -32,19 +31,6 @@ class Totals:
     live_bytes: int
     multiply_adds: int
     sizes: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ModelFacts(Description):
-    """What a model file holds.
-
-    Args:
-        file_bytes: of the file, or of all files of a folder, without external data.
-        totals: what it becomes when it is compiled for this machine; None where that cannot be said.
-    """
-
-    file_bytes: int = 0
-    totals: Totals | None = None
 
 
 @dataclass(frozen=True)

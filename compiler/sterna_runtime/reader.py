@@ -8,13 +8,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sterna.abi import FORMAT, MAX_GRAPH_BYTES, OLDEST_FORMAT
-from sterna.advice import Advice, Option
-from sterna.bundle.ownership import AT_COMPILE_TIME, GRAPH, SINGLE, entry, parts_of_one_file
-from sterna.bundle.validation import check_graph
-from sterna.errors import SternaError, error
-from sterna.runtime import hash64
-from sterna.runtime.strings import FILE as STRINGS
+from sterna_runtime import hash64
+from sterna_runtime.abi import FORMAT, MAX_GRAPH_BYTES, OLDEST_FORMAT
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.errors import SternaError, error
+from sterna_runtime.ownership import AT_COMPILE_TIME, GRAPH, SINGLE, entry, parts_of_one_file
+from sterna_runtime.strings import FILE as STRINGS
+from sterna_runtime.validation import check_graph
 
 _FIRST_LINE = re.compile(rb'\{"sterna":(\d{1,6}),"hash":"([0-9a-f]{16})",\n')
 

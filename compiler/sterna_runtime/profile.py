@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sterna.runtime import library
-from sterna.runtime.handle import Handle
+from sterna_runtime import library
+from sterna_runtime.handle import Handle
 
 
 @dataclass(frozen=True)

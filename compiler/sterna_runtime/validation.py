@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sterna.abi import ABI, MAX_NESTED, MAX_TERMS
-from sterna.ir import dtypes
-from sterna.names import is_file_name, is_identifier
+from sterna_runtime.abi import ABI, DTYPES, MAX_NESTED, MAX_TERMS
+from sterna_runtime.names import is_file_name, is_identifier
 
 _HASH = re.compile("[0-9a-f]{16}")
+_ELEMENTS = frozenset(name for name, _, _ in DTYPES)
 _CLASSES = ("input", "output", "arena", "param", "state")
 _OPERATORS = ("+", "*", "min", "max")
 _LONGEST = 1 << 16  # of a text: nobody names things so, and messages quote them
@@ -148,7 +148,7 @@ def _check_values(graph: dict[str, Any]) -> None:
         _need(
             what,
             value,
-            {"dtype": lambda v: v in (*dtypes.ALL, *dtypes.NARROW), "dims": _list_of(size), "storage": _is_storage},
+            {"dtype": lambda v: v in _ELEMENTS, "dims": _list_of(size), "storage": _is_storage},
         )
         _may(what, value, {"quantization": _is_quantization, "fleeting": lambda v: isinstance(v, bool)})
         _need(f"storage of {what}", value["storage"], {"strides": _list_of(size), "origin": size})

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sterna.advice import Advice, dims
-from sterna.errors import Diagnostic
+from sterna_runtime.advice import Advice, dims
+from sterna_runtime.errors import Diagnostic
 
 Expression = int | list[Any]
 """As in graph.json: an integer, `["d", k]`, `["+", e, ...]` and so on."""

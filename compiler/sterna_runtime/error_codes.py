@@ -1,7 +1,7 @@
 """Every error code: what it means, what usually causes it, and what to do about it.
 
-This is the one declaration of the codes. `sterna.errors` refuses a code that is not here; `sterna explain CODE` prints
-an entry; `docs/errors.py` writes docs/errors.md from all of them, with a real message for each.
+This is the one declaration of the codes. `sterna_runtime.errors` refuses a code that is not here; `sterna explain CODE`
+prints an entry; `docs/errors.py` writes docs/errors.md from all of them, with a real message for each.
 """
 
 from __future__ import annotations
@@ -380,9 +380,10 @@ CODES: dict[str, Code] = {
         "Load the bundle again, or close it later.",
     ),
     "E0521": Code(
-        "the C runtime library was not found and cannot be built",
-        "The installation is incomplete: the wheel contains the library, and a checkout builds it.",
-        "Install Sterna again with `pip install --force-reinstall`.",
+        "the installation is incomplete or mixed",
+        "The C runtime library was not found and cannot be built: the wheel contains it, and a checkout builds it. Or "
+        "the packages `sterna` and `sterna_runtime` come from wheels of different versions.",
+        "Install again with `pip install --force-reinstall sterna`, on a device without the compiler `sterna-runtime`.",
     ),
     # E06xx inputs at run time
     "E0601": Code(

@@ -8,20 +8,29 @@ used to tell whether the sources have changed.
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 from importlib.util import source_hash
 from pathlib import Path
 
-from sterna.errors import error
-from sterna.private import MODE, cache_directory, close, is_private, make_private, read_private, scratch_directory
-from sterna.runtime.recipe import FLAGS, SOURCES, compile_command, library_name, zig_target
+from sterna_runtime.errors import error
+from sterna_runtime.private import (
+    MODE,
+    cache_directory,
+    close,
+    is_private,
+    make_private,
+    read_private,
+    scratch_directory,
+)
+from sterna_runtime.recipe import FLAGS, SOURCES, compile_command, library_name, zig_target
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parent
 
 
 def runtime_sources() -> Path | None:
-    """The folder runtime_c: in an installed package beside the modules, in a checkout beside compiler/."""
-    for folder in (_PACKAGE / "runtime_c", _PACKAGE.parent.parent / "runtime_c"):
+    """The folder runtime_c: where the compiler is installed among its files, in a checkout beside compiler/."""
+    for folder in (_PACKAGE.parent / "sterna" / "runtime_c", _PACKAGE.parent.parent / "runtime_c"):
         if (folder / "include" / "sterna.h").is_file():
             return folder
     return None
@@ -64,13 +73,11 @@ def build(sources: Path, target: str | None = None) -> Path:
     import subprocess  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
 
-    from sterna.toolchain.zig import environment  # noqa: PLC0415
-
     scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:
         fresh = scratch / "done" / library_name()
         fresh.parent.mkdir(mode=MODE)
-        command, variables = compile_command(sources, fresh, target), environment(scratch)
+        command, variables = compile_command(sources, fresh, target), zig_environment(scratch)
         result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=scratch, env=variables)
         if result.returncode != 0 or not fresh.is_file():
             missing = "No module named" in result.stderr
@@ -90,3 +97,24 @@ def build(sources: Path, target: str | None = None) -> Path:
     if (kept := _kept(folder, key)) is None:
         raise error("E0401", "the C runtime was compiled, and is gone again", str(folder))
     return kept
+
+
+def _shared() -> Path:
+    """Where zig keeps the parts of C libraries that it builds: code, so no other user may write there."""
+    shared = (cache_directory() or scratch_directory()) / "zig"
+    with contextlib.suppress(OSError):  # what zig cannot write to, it says itself
+        make_private(shared)
+    return shared
+
+
+def zig_environment(temporary: Path) -> dict[str, str]:
+    """The process environment of a compiler or linker of zig's that may write its temporary files to that directory."""
+    return {
+        **os.environ,
+        "ZIG_GLOBAL_CACHE_DIR": os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(_shared()),
+        "ZIG_LOCAL_CACHE_DIR": str(temporary / "zig"),
+        # Messages are parsed and shown: they are wanted in English and without colours.
+        "LC_ALL": "C",
+        "NO_COLOR": "1",
+        "SOURCE_DATE_EPOCH": "0",
+    }

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sterna.abi import MAX_GRAPH_BYTES
-from sterna.runtime import hash64
-from sterna.toolchain.wasm import PREAMBLE, custom_sections, section_header
+from sterna_runtime import hash64
+from sterna_runtime.abi import MAX_GRAPH_BYTES
+from sterna_runtime.sections import PREAMBLE, custom_sections, section_header
 
 GRAPH = "graph.json"
 HEADER = "model.h"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
-from sterna.advice import Fix
-from sterna.errors import Diagnostic, SternaError
+from sterna_runtime.advice import Fix
+from sterna_runtime.errors import Diagnostic, SternaError
 
 #: Sizes of inputs by name; None for a sequence or an optional that holds nothing.
 Shapes = Mapping[str, Sequence[int] | None]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sterna.advice import Advice, Fix, shapes
-from sterna.errors import Diagnostic, SternaError, error
-from sterna.runtime.axes import axes_fix
-from sterna.runtime.dims import Bounds, Dimension, GivenShape, bounds_text, infer
+from sterna_runtime.advice import Advice, Fix, shapes
+from sterna_runtime.axes import axes_fix
+from sterna_runtime.dims import Bounds, Dimension, GivenShape, bounds_text, infer
+from sterna_runtime.errors import Diagnostic, SternaError, error
 
 Array = npt.NDArray[Any]
 

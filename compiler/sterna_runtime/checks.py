@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sterna.runtime.inputs import Array
+from sterna_runtime.inputs import Array
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from sterna.arguments import Arguments
-from sterna.errors import SternaError, error
-from sterna.runtime.bundle import Bundle
-from sterna.runtime.inputs import Array, TensorSpec
-from sterna.runtime.library import hash64
+from sterna_runtime.arguments import Arguments
+from sterna_runtime.bundle import Bundle
+from sterna_runtime.errors import SternaError, error
+from sterna_runtime.inputs import Array, TensorSpec
+from sterna_runtime.library import hash64
 
 FILE = "strings.json"
 TEXT = np.dtype(object)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from sterna.advice import Advice, Compile, Fix, Option
-from sterna.errors import SternaError, error
-from sterna.runtime import library
-from sterna.runtime.inputs import Array, TensorSpec
+from sterna_runtime import library
+from sterna_runtime.advice import Advice, Compile, Fix, Option
+from sterna_runtime.errors import SternaError, error
+from sterna_runtime.inputs import Array, TensorSpec
 
 _FIXES: dict[str, Fix] = {
     "E0503": Advice("check the path; `", Compile("MODEL", "DIRECTORY"), "` makes a bundle"),

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
-from sterna.abi import MAX_THREADS
-from sterna.arguments import Arguments, is_integer
-from sterna.errors import Diagnostic, SternaError, error
-from sterna.runtime import library
-from sterna.runtime.dims import Bounds, bounds_text
-from sterna.runtime.graph_file import GraphFile
-from sterna.runtime.handle import Handle, c_error
-from sterna.runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
-from sterna.runtime.meaning import Quantization
-from sterna.runtime.profile import NodeTime, measure
+from sterna_runtime import library
+from sterna_runtime.abi import MAX_THREADS
+from sterna_runtime.arguments import Arguments, is_integer
+from sterna_runtime.dims import Bounds, bounds_text
+from sterna_runtime.errors import Diagnostic, SternaError, error
+from sterna_runtime.graph_file import GraphFile
+from sterna_runtime.handle import Handle, c_error
+from sterna_runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
+from sterna_runtime.meaning import Quantization
+from sterna_runtime.profile import NodeTime, measure
 
 if TYPE_CHECKING:
-    from sterna.runtime.golden import Replay
+    from sterna_runtime.golden import Replay
 
 
 class Bundle:
@@ -294,7 +294,7 @@ class Bundle:
 
         Raises E0503 if there are none, E0504 or E0505 if they are malformed or damaged.
         """
-        from sterna.runtime.golden import replay  # noqa: PLC0415 (most programs never need it)
+        from sterna_runtime.golden import replay  # noqa: PLC0415 (most programs never need it)
 
         return replay(self, tolerance)
 

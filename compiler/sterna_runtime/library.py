@@ -8,12 +8,12 @@ from ctypes import POINTER, c_char, c_char_p, c_float, c_int, c_int32, c_int64, 
 from pathlib import Path
 from typing import Any
 
-from sterna.abi import MESSAGE_BYTES, records
-from sterna.abi.records import Record
-from sterna.errors import error
-from sterna.runtime.recipe import library_name
+from sterna_runtime.abi import MESSAGE_BYTES, records
+from sterna_runtime.abi.records import Record
+from sterna_runtime.errors import error
+from sterna_runtime.recipe import library_name
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parent
 
 
 #: Kind of a member (`abi.records`) -> its type here.
@@ -108,7 +108,7 @@ def find() -> Path:
     installed = _PACKAGE / "_lib" / library_name()
     if installed.is_file():
         return installed
-    from sterna.runtime.building import build, runtime_sources  # noqa: PLC0415 (an installed package never needs it)
+    from sterna_runtime.building import build, runtime_sources  # noqa: PLC0415 (an installed package never needs it)
 
     sources = runtime_sources()
     if sources is None:
@@ -116,9 +116,14 @@ def find() -> Path:
             "E0521",
             "the C runtime is missing from this installation",
             str(installed),
-            fix="pip install --force-reinstall sterna",
+            fix=f"pip install --force-reinstall {_wheel()}",
         )
     return build(sources)
+
+
+def _wheel() -> str:
+    """The wheel that this package came with: the compiler's brings it along."""
+    return "sterna" if (_PACKAGE.parent / "sterna").is_dir() else "sterna-runtime"
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sterna.abi import ALIGNMENT, LABELLED_OUTPUTS, MESSAGE_BYTES
+from sterna_runtime.abi import ALIGNMENT, LABELLED_OUTPUTS, MESSAGE_BYTES
 
 #: Kind of a member -> (how C declares it, bytes; 0: those of a pointer).
 KINDS = {

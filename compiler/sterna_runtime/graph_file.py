@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sterna.errors import SternaError, error
-from sterna.runtime.dims import Bounds, Dimension
-from sterna.runtime.library import cpu_has
+from sterna_runtime.dims import Bounds, Dimension
+from sterna_runtime.errors import SternaError, error
+from sterna_runtime.library import cpu_has
 
 Shape = tuple["int | Dimension", ...]
 
