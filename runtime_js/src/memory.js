@@ -52,7 +52,7 @@ export function addressOf(graph, layout, index) {
 
 /**
  * Writes every call record, once for each worker. That its words, and those of the library's records below, stand as
- * compiler/sterna/abi/records.py has them is what tests/runtime/test_abi.py tests.
+ * compiler/sterna_runtime/abi/records.py has them is what tests/runtime/test_abi.py tests.
  *
  * @param {ArrayBufferLike} buffer
  * @param {Graph} graph

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sterna.emulate import programs
-from support.tools import ROOT, ZIG, need, run
+from support.tools import ROOT, need, run
 
 HERE = ROOT / "tests" / "support"
 RUNTIME = ROOT / "runtime_c"

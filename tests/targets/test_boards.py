@@ -10,8 +10,8 @@ import pytest
 import sterna
 from sterna.api import compile_to
 from sterna.errors import SternaError
-from sterna.runtime.random_inputs import random_inputs
 from sterna.targets.description import load_target
+from sterna_runtime.random_inputs import random_inputs
 from support import machines
 from support.matrix import family
 from support.tools import need
