@@ -20,7 +20,7 @@ from sterna.te.tensor import Tensor, combine, compute, identity, reduce, reduce_
 
 AXES = Attribute("axes", "ints", "the dimensions that disappear, rising")
 KEEP = Attribute("keep_dims", "bool", "whether they stay, with size 1", True)
-LONG_ROW = 64  # elements, from which on two passes in vectors are faster than one without
+LONG_ROW = 16  # elements, from which on two passes in vectors are faster than one without
 BESIDE = 4  # rows that lie side by side, the same
 AXIS = Attribute("axis", "int", "the dimension; negative counts from the end", -1)
 

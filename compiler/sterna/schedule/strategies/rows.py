@@ -30,6 +30,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Elements of a row that is kept on the stack, at most.
 _STACKED = 256
+#: Lanes of the narrowest vectors that a short row is reduced in, unless the target has only narrower ones.
+_LEAST_LANES = 4
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule:
@@ -187,6 +189,9 @@ def _place(
         if last is not None
         else []
     )
+    # A short row is reduced in narrower vectors: one element after the other, each would wait for the one before it.
+    while last is not None and lanes > _LEAST_LANES and size(last.extent) < 2 * lanes:
+        lanes //= 2
     if (
         last is not None
         and lanes > 1

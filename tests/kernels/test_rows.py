@@ -1,0 +1,68 @@
+"""Reductions of short rows, in vectors narrower than the machine's: how they are scheduled, and what they find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterna.ir.graph import Graph, Value
+from sterna.ops import Builder
+from sterna.options import Options
+from sterna.pipeline import outline_of
+from sterna.schedule.decisions import Split
+from sterna.schedule.strategies import Context, propose
+from sterna.targets.description import host, load_target
+from sterna.te.tensor import Kernel
+from support.compiling import build, input_value
+
+
+def reduced(op: str, columns: int) -> Graph:
+    b = Builder()
+    x = input_value(b, np.zeros((100, columns), np.float32))
+    y = b.add(op, x, axes=(1,), keep_dims=False)
+    return Graph("rows", (x,), (y,), tuple(b.nodes))
+
+
+@pytest.mark.parametrize(("columns", "lanes"), [(40, 16), (31, 8), (16, 8), (15, 4), (8, 4), (7, 1)])
+def test_rows_are_reduced_in_vectors_of_at_most_half_their_elements(columns: int, lanes: int) -> None:
+    target = load_target("x86-64-v4")
+    (call,) = outline_of(reduced("reduce_max", columns), Options(target)).sequence.calls
+    assert isinstance(call.kernel, Kernel)
+    s = propose(call.kernel, Context(target))
+    vectors = [
+        split.factor
+        for state in s.stages.values()
+        for split in state.relations
+        if isinstance(split, Split) and state.annotations.get(split.inner) == "vectorized"
+    ]
+    assert max(vectors, default=1) == lanes
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@settings(max_examples=4, deadline=None, derandomize=True, database=None)
+@given(st.data())
+def test_short_rows_are_reduced_as_by_numpy(
+    generator: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Sums, and extremes with NaN among the elements; positions are those of the first extreme."""
+    b, inputs, results = Builder(), list[Value](), list[Value]()
+    feeds, expected = {}, {}
+    for columns in data.draw(st.lists(st.integers(2, 40), min_size=4, max_size=4, unique=True)):
+        x = np.random.default_rng(columns).integers(-9, 9, (5, columns)).astype(np.float32)
+        x[2, data.draw(st.integers(0, columns - 1))] = np.nan
+        given_value = input_value(b, x, f"x{columns}")
+        inputs.append(given_value)
+        feeds[given_value.name] = x
+        for op, find in (("reduce_sum", np.sum), ("reduce_max", np.max), ("reduce_min", np.min)):
+            results.append(b.add(op, given_value, axes=(1,), keep_dims=False))
+            expected[results[-1].name] = find(x, axis=1)
+        for op, find in (("arg_max", np.argmax), ("arg_min", np.argmin)):
+            results.append(b.add(op, given_value, axis=1, keep_dims=False, last=False))
+            expected[results[-1].name] = find(x, axis=1)
+    graph = Graph("rows", tuple(inputs), tuple(results), tuple(b.nodes))
+    with build(graph, tmp_path_factory.mktemp("rows") / "bundle", host(), generator) as bundle:
+        found = bundle.run(feeds)
+    for name, want in expected.items():
+        np.testing.assert_array_equal(found[name], want, err_msg=name)
