@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -43,7 +44,7 @@ def compile_graph(
     _check_packaging(options)
     _check_names(graph)
     if options.variants and options.target.own_graphs:
-        each = [compile_graph(graph, model, replace(options, target=v, variants=())) for v in options.variants]
+        each = [_variant(graph, model, replace(options, target=v, variants=())) for v in options.variants]
         base = compile_graph(graph, model, replace(options, variants=()), observe, progress)
         return together(base, [_renamed(one) for one in each])
 
@@ -61,6 +62,16 @@ def compile_graph(
         compiled = walk(graph, context, watch=show, progress=progress)
     assert isinstance(compiled, Compiled)
     return compiled
+
+
+def _variant(graph: Graph, model: str, options: Options) -> Compiled:
+    """The compilation for a variant. Archives end up in one program, where each needs symbols of its own."""
+    target = options.target
+    if not target.library.endswith(".a"):
+        return compile_graph(graph, model, options)
+    own = f"{model}_{re.sub('[^A-Za-z0-9]', '_', target.name)}"
+    compiled = compile_graph(graph, own, options)
+    return replace(compiled, model=model, source=compiled.source.replace(own, model))
 
 
 def _renamed(compiled: Compiled) -> Compiled:

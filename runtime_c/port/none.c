@@ -6,24 +6,8 @@
 #include "port.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static void refuse(char *message, size_t message_bytes) {
-  static const char reason[] = "this build of the runtime has no files or libraries";
-  size_t bytes = sizeof reason < message_bytes ? sizeof reason : message_bytes;
-  if (bytes == 0) return;
-  memcpy(message, reason, bytes);
-  message[bytes - 1] = 0;
-}
-
-bool port_map(const char *path, port_file *file, char *message, size_t message_bytes) {
-  (void)path;
-  memset(file, 0, sizeof *file);
-  refuse(message, message_bytes);
-  return false;
-}
-
-void port_unmap(port_file *file) { (void)file; }
+#include "no_files.h"
 
 void *port_pages(size_t bytes) {
   return calloc(1, bytes);
@@ -32,22 +16,6 @@ void *port_pages(size_t bytes) {
 void port_release_pages(void *memory, size_t bytes) {
   (void)bytes;
   free(memory);
-}
-
-void *port_open_library(const char *directory, const char *name, uint64_t hash, char *message, size_t message_bytes) {
-  (void)directory;
-  (void)name;
-  (void)hash;
-  refuse(message, message_bytes);
-  return NULL;
-}
-
-void port_close_library(void *library) { (void)library; }
-
-port_function port_symbol(void *library, const char *name) {
-  (void)library;
-  (void)name;
-  return NULL;
 }
 
 uint64_t port_now(void) { return 0; }

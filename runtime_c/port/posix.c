@@ -7,16 +7,20 @@
 
 #include "port.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
+
+#ifdef STERNA_NO_FILES /* for apps whose models are linked in, and whose runtime then touches no file */
+#include "no_files.h"
+#else
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool port_map(const char *path, port_file *file, char *message, size_t message_bytes) {
@@ -51,38 +55,6 @@ void port_unmap(port_file *file) {
   file->data = NULL;
   file->bytes = 0;
 }
-
-#ifdef MADV_HUGEPAGE
-#define LARGE_PAGE ((size_t)2 << 20)
-
-static size_t whole(size_t bytes) { return (bytes + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1); }
-
-/* The first touch of a page is a fault of about a microsecond: with small pages a third of the first run of a vision
- * model. A large page takes as long as some 150 small ones, so a last one of which less than a quarter is wanted is left
- * to those. Linux gives a block of so many bytes a place on the border of a large page. */
-void *port_pages(size_t bytes) {
-  if (bytes < LARGE_PAGE / 2) return calloc(1, bytes);
-  void *pages = mmap(NULL, whole(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return NULL;
-  (void)madvise(pages, whole(bytes - LARGE_PAGE / 4), MADV_HUGEPAGE); /* where it is refused, pages stay small */
-  return pages;
-}
-
-void port_release_pages(void *memory, size_t bytes) {
-  if (bytes < LARGE_PAGE / 2)
-    free(memory);
-  else
-    (void)munmap(memory, whole(bytes));
-}
-#else
-void *port_pages(size_t bytes) {
-  return calloc(1, bytes);
-}
-void port_release_pages(void *memory, size_t bytes) {
-  (void)bytes;
-  free(memory);
-}
-#endif
 
 /* glibc takes a path that it has seen before for the library that it has open already, even if the file has been
  * replaced since (a model compiled again while the old one is loaded). So the path spells the hash, as a run of "./" and "/":
@@ -119,6 +91,40 @@ port_function port_symbol(void *library, const char *name) {
   memcpy(&function, &symbol, sizeof function);
   return function;
 }
+
+#endif
+
+#ifdef MADV_HUGEPAGE
+#define LARGE_PAGE ((size_t)2 << 20)
+
+static size_t whole(size_t bytes) { return (bytes + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1); }
+
+/* The first touch of a page is a fault of about a microsecond: with small pages a third of the first run of a vision
+ * model. A large page takes as long as some 150 small ones, so a last one of which less than a quarter is wanted is left
+ * to those. Linux gives a block of so many bytes a place on the border of a large page. */
+void *port_pages(size_t bytes) {
+  if (bytes < LARGE_PAGE / 2) return calloc(1, bytes);
+  void *pages = mmap(NULL, whole(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return NULL;
+  (void)madvise(pages, whole(bytes - LARGE_PAGE / 4), MADV_HUGEPAGE); /* where it is refused, pages stay small */
+  return pages;
+}
+
+void port_release_pages(void *memory, size_t bytes) {
+  if (bytes < LARGE_PAGE / 2)
+    free(memory);
+  else
+    (void)munmap(memory, whole(bytes));
+}
+#else
+void *port_pages(size_t bytes) {
+  return calloc(1, bytes);
+}
+void port_release_pages(void *memory, size_t bytes) {
+  (void)bytes;
+  free(memory);
+}
+#endif
 
 uint64_t port_now(void) {
   struct timespec now;

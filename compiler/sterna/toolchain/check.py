@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.targets.target import Target
+from sterna.toolchain.binary import Binary, Symbol, text_at
+from sterna.toolchain.mach_o import MAGIC, read_mach_o
 from sterna.toolchain.wasm import wasm_imports
 
 #: What firmware always has: a freestanding C compiler may call these, and its own library holds the rest.
@@ -26,6 +28,8 @@ _SOFT_FLOAT = re.compile(
 )
 #: What such a library may have besides: rounding, where the processor has no instruction for it.
 _ROUNDING = re.compile(r"(trunc|floor|ceil|rint|round|roundeven|fma|sqrt)f?")
+#: What every library of Apple's systems is linked with; nothing of it is used.
+_APPLE = "/usr/lib/libSystem.B.dylib"
 _SHT_SYMTAB, _SHT_DYNAMIC, _SHT_DYNSYM = 2, 6, 11
 _GLOBAL_OFFSETS = "_GLOBAL_OFFSET_TABLE_"
 _SHF_WRITE, _SHF_ALLOC = 1, 2
@@ -33,33 +37,13 @@ _DT_NEEDED, _DT_SONAME = 1, 14
 
 
 @dataclass(frozen=True)
-class ElfSymbol:
-    """`defined`: not left to another file; `exported`: visible to the dynamic linker or to other objects."""
-
-    name: str
-    defined: bool
-    exported: bool
-
-
-@dataclass(frozen=True)
-class Elf:
-    """What is asked about an ELF file. `writable` names its sections that hold initialized or zeroed variables."""
+class Elf(Binary):
+    """What is asked about an ELF file."""
 
     bits: int
     machine: int
     relocatable: bool
-    symbols: tuple[ElfSymbol, ...]
-    needed: tuple[str, ...]
     soname: str
-    writable: tuple[str, ...]
-
-    @property
-    def undefined(self) -> tuple[str, ...]:
-        return tuple(s.name for s in self.symbols if not s.defined)
-
-    @property
-    def exported(self) -> tuple[str, ...]:
-        return tuple(s.name for s in self.symbols if s.defined and s.exported)
 
 
 def read_elf(data: bytes) -> Elf:
@@ -78,51 +62,53 @@ def read_elf(data: bytes) -> Elf:
         layout = "<IIQQQQIIQQ" if wide else "<IIIIIIIIII"
         headers = [struct.unpack_from(layout, data, table + n * entry) for n in range(count)]
         section_names = headers[names_at][4] if count else 0
-        symbols: list[ElfSymbol] = []
+        symbols: list[Symbol] = []
         needed: list[str] = []
         writable: list[str] = []
         soname = ""
         for name, section_type, flags, _, offset, size, linked, _, _, each in headers:
             if flags & _SHF_WRITE and flags & _SHF_ALLOC and size:
-                writable.append(_string(data, section_names + name))
+                writable.append(text_at(data, section_names + name))
             if section_type == (_SHT_SYMTAB if kind == 1 else _SHT_DYNSYM):
                 symbols += _symbols(data, wide, offset, size // each, headers[linked][4])
             if section_type == _SHT_DYNAMIC:
                 for n in range(size // (16 if wide else 8)):
                     tag, value = struct.unpack_from("<qQ" if wide else "<iI", data, offset + n * (16 if wide else 8))
                     if tag == _DT_NEEDED:
-                        needed.append(_string(data, headers[linked][4] + value))
+                        needed.append(text_at(data, headers[linked][4] + value))
                     elif tag == _DT_SONAME:
-                        soname = _string(data, headers[linked][4] + value)
+                        soname = text_at(data, headers[linked][4] + value)
     except (struct.error, IndexError, ZeroDivisionError, OverflowError) as problem:
         raise ValueError(f"a damaged ELF file: {problem}") from None
-    return Elf(64 if wide else 32, machine, kind == 1, tuple(symbols), tuple(needed), soname, tuple(writable))
+    return Elf(tuple(symbols), tuple(needed), tuple(writable), 64 if wide else 32, machine, kind == 1, soname)
 
 
-def _symbols(data: bytes, wide: bool, offset: int, count: int, strings: int) -> Iterator[ElfSymbol]:
+def _symbols(data: bytes, wide: bool, offset: int, count: int, strings: int) -> Iterator[Symbol]:
     for n in range(1, count):
         if wide:
             name, info, other, section, _, _ = struct.unpack_from("<IBBHQQ", data, offset + n * 24)
         else:
             name, _, _, info, other, section = struct.unpack_from("<IIIBBH", data, offset + n * 16)
-        if info & 15 not in (3, 4) and (text := _string(data, strings + name)):  # not of a section or a file
-            yield ElfSymbol(text, section != 0, info >> 4 != 0 and other & 3 in (0, 3))
+        if info & 15 not in (3, 4) and (text := text_at(data, strings + name)):  # not of a section or a file
+            yield Symbol(text, section != 0, info >> 4 != 0 and other & 3 in (0, 3))
 
 
-def _string(data: bytes, offset: int) -> str:
-    return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
+def _read(objects: Sequence[bytes]) -> list[Binary]:
+    """Those that are ELF or Mach-O; others are left to their linker."""
+    readers: dict[bytes, Callable[[bytes], Binary]] = {b"\x7fELF": read_elf, MAGIC: read_mach_o}
+    return [readers[data[:4]](data) for data in objects if data[:4] in readers]
 
 
 def check_objects(objects: Sequence[bytes], target: Target) -> None:
-    """Checks that objects use only symbols of each other. Formats other than ELF are left to their linker.
+    """Checks that objects use only symbols of each other. WebAssembly and Windows leave that to their linkers.
 
     Raises:
         SternaError: E0404, naming every symbol.
     """
-    read = [read_elf(data) for data in objects if data[:4] == b"\x7fELF"]
+    read = _read(objects)
     wanted = undefined_symbols(read)
     _refuse([w for w in wanted if not _allowed(w, target)], f"the kernels of target {target.name}", target)
-    variables = sorted({name for elf in read for name in elf.writable if not name.startswith(".data.rel.ro")})
+    variables = sorted({name for each in read for name in each.writable if not name.startswith(".data.rel.ro")})
     if variables:
         raise SternaError(
             Diagnostic(
@@ -134,16 +120,15 @@ def check_objects(objects: Sequence[bytes], target: Target) -> None:
         )
 
 
-def undefined_symbols(objects: Sequence[Elf]) -> list[str]:
+def undefined_symbols(objects: Sequence[Binary]) -> list[str]:
     """What objects use and none of them defines."""
-    defined = {s.name for elf in objects for s in elf.symbols if s.defined}
-    return sorted({name for elf in objects for name in elf.undefined} - defined)
+    defined = {s.name for each in objects for s in each.symbols if s.defined}
+    return sorted({name for each in objects for name in each.undefined} - defined)
 
 
 def wants_functions(objects: Sequence[bytes]) -> bool:
     """Whether objects call functions that a compiler's run-time library has to bring."""
-    read = [read_elf(data) for data in objects if data[:4] == b"\x7fELF"]
-    return any(name != _GLOBAL_OFFSETS for name in undefined_symbols(read))
+    return any(name != _GLOBAL_OFFSETS for name in undefined_symbols(_read(objects)))
 
 
 def check_library(library: bytes, target: Target, export: str) -> None:
@@ -153,14 +138,14 @@ def check_library(library: bytes, target: Target, export: str) -> None:
         SternaError: E0404.
     """
     subject = f"the kernel library of target {target.name}"
-    if library[:4] == b"\x7fELF":
-        elf = read_elf(library)
-        _refuse([*elf.undefined, *(f"{name} (a library)" for name in elf.needed)], subject, target)
-        if elf.exported != (export,):
+    for read in _read([library]):
+        needed = [name for name in read.needed if name != _APPLE]
+        _refuse([*read.undefined, *(f"{name} (a library)" for name in needed)], subject, target)
+        if read.exported != (export,):
             raise SternaError(
-                Diagnostic("E0404", f"{subject} exports {', '.join(elf.exported) or 'nothing'}, not {export} alone")
+                Diagnostic("E0404", f"{subject} exports {', '.join(read.exported) or 'nothing'}, not {export} alone")
             )
-    elif library[:4] == b"\0asm":
+    if library[:4] == b"\0asm":
         _refuse([name for name in wasm_imports(library) if name != "env.memory"], subject, target)
 
 
