@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+from collections.abc import Iterator
+from contextvars import ContextVar
 from ctypes import POINTER, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -126,9 +129,27 @@ def _wheel() -> str:
     return "sterna" if (_PACKAGE.parent / "sterna").is_dir() else "sterna-runtime"
 
 
+_replaced: ContextVar[Any] = ContextVar("sterna_functions", default=None)
+
+
+@contextlib.contextmanager
+def replaced_by(functions: Any) -> Iterator[None]:
+    """Within it, `load` returns these functions: bundles that are loaded then run elsewhere, such as in an emulator."""
+    token = _replaced.set(functions)
+    try:
+        yield
+    finally:
+        _replaced.reset(token)
+
+
+def load() -> Any:
+    """The runtime's functions, with their types set."""
+    return _replaced.get() or here()
+
+
 @functools.cache
-def load() -> ctypes.CDLL:
-    """The runtime's functions, with their types set. Loaded once."""
+def here() -> ctypes.CDLL:
+    """The functions of the runtime in this process. Loaded once."""
     path = find()
     try:
         library = ctypes.CDLL(str(path))

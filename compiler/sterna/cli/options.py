@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -12,6 +14,7 @@ from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
 from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
 from sterna.options import math_bound
+from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -142,6 +145,25 @@ class Number(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
+
+
+on_option = click.option(
+    "--on", metavar="qemu:TARGET",
+    help="Run it in an emulator of that target here, for results; times are the emulator's.",
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def opened(bundle: Path, threads: int, on: str | None) -> Iterator[Bundle]:
+    """A bundle that is loaded here, or into the emulator that --on names."""
+    if on is None:
+        with load(bundle, threads) as loaded:
+            yield loaded
+        return
+    from sterna.emulate.machines import elsewhere, machine  # noqa: PLC0415 (brings the compiler)
+
+    with elsewhere(machine(on)), load(bundle, threads) as loaded:
+        yield loaded
 
 
 signature_option = click.option(

@@ -20,7 +20,7 @@ from sterna.cli.inputs import LAYOUTS, ImageOptions, Normalization, read_inputs
 from sterna.cli.output import bar, console, duration, echo, print_json, spec_json, table, type_text
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.escape import rich as escape
-from sterna_runtime import Bundle, NodeTime, load
+from sterna_runtime import Bundle, NodeTime
 from sterna_runtime.inputs import Array, TensorSpec, match_inputs
 from sterna_runtime.random_inputs import random_inputs
 
@@ -63,6 +63,7 @@ _SLOWEST = 15  # nodes in the table by time; the other table has all
     metavar="N",
     help="Number of runs to time.",
 )
+@options.on_option
 @options.threads_option("Threads to run on, the calling one included.")
 @click.option("--profile", is_flag=True, help="Time every node.")
 @click.option("--top", type=click.IntRange(min=1), metavar="K", help="Show the K largest elements of every output.")
@@ -80,6 +81,7 @@ def command(
     scale: tuple[float, ...] | None,
     layout: str,
     repeat: int,
+    on: str | None,
     threads: int,
     profile: bool,
     top: int | None,
@@ -90,7 +92,7 @@ def command(
     if bundle.is_file():
         fix = f"sterna compile {bundle}, then sterna run {bundle.stem}"
         raise error("E0006", f"{bundle} is a file, not a bundle", fix=fix)
-    with load(bundle, threads) as model:
+    with options.opened(bundle, threads, on) as model:
         _check_output(output, model.outputs)
         sizes = _open_sizes(model, options.unique(dims, "--dim"))
         if sizes:
@@ -110,7 +112,7 @@ def command(
         if as_json:
             print_json(_json(model, results, times, nodes, threads, top))
         else:
-            _print(model, results, times, nodes, threads, top)
+            _print(model, results, times, nodes, _workers(threads, on), top)
             if output is not None:
                 click.echo(f"outputs in {output}")
 
@@ -208,8 +210,14 @@ def largest(array: Array, count: int) -> list[tuple[int, Any]]:
     return [(int(i), flat[i].item()) for i in order]
 
 
+def _workers(threads: int, on: str | None) -> str:
+    """Where the times come from."""
+    workers = "1 thread" if threads == 1 else f"{threads} threads"
+    return workers if on is None else f"{workers} of an emulator, which says nothing about the machine"
+
+
 def _print(
-    model: Bundle, results: dict[str, Array], times: list[float], nodes: list[NodeTime], threads: int, top: int | None
+    model: Bundle, results: dict[str, Array], times: list[float], nodes: list[NodeTime], workers: str, top: int | None
 ) -> None:
     out = console()
     for spec in model.outputs:
@@ -222,7 +230,6 @@ def _print(
                 array, precision=5, threshold=20, edgeitems=3, max_line_width=76, suppress_small=True
             )
             echo("\n".join(f"  {line}" for line in text.splitlines()[:12]))
-    workers = "1 thread" if threads == 1 else f"{threads} threads"
     median = duration(statistics.median(times))
     if len(times) == 1:
         click.echo(f"\n{median} in the first run on {workers}; --repeat 100 measures")

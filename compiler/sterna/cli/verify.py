@@ -23,7 +23,6 @@ from sterna.errors import Diagnostic, SternaError, error
 from sterna.escape import rich as escape
 from sterna.frontends.formats import AUTO, find, references
 from sterna.options import Options
-from sterna_runtime import load
 from sterna_runtime.golden import ReplayedOutput
 from sterna_runtime.inputs import read_archive
 
@@ -62,6 +61,7 @@ class _Reference(click.Choice[str]):
     "--bisect", is_flag=True, help="Look for the first pass, kernel or code generator that makes an output wrong."
 )
 @click.option("--golden", is_flag=True, help="Replay the golden sets of a bundle, which stands in place of MODEL.")
+@options.on_option
 @options.json_option
 @click.pass_context
 @takes_options
@@ -75,14 +75,19 @@ def command(
     against: str,
     bisect: bool,
     golden: bool,
+    on: str | None,
     as_json: bool,
 ) -> int:
     """Compile a MODEL, run it here and compare every output with a reference: the runtime of its own format.
 
+    What is compiled for another processor runs in qemu-user, where that is installed.
     If an output differs, the message names the first tensor that does, and the exit status is 1.
     """
     if golden:
-        return _replayed(model, _golden_options(context, tolerance), context.params["threads"], as_json)
+        return _replayed(model, _golden_options(context, tolerance), context.params["threads"], on, as_json)
+    if on is not None:
+        fix = "leave it out: --target says what to compile for, and where that is run"
+        raise error("E0002", "--on is of use with --golden, for a bundle", fix=fix)
     if model.is_dir() and find(model) is None:
         fix = f"sterna verify {model} --golden, for a bundle compiled with --golden N; or give the model's file"
         raise error("E0006", f"{model} is a directory, not a model", fix=fix)
@@ -111,7 +116,7 @@ def _golden_options(context: click.Context, tolerance: float) -> float | None:
     Raises:
         SternaError: E0002, an option is given that says how to compile a model.
     """
-    taken = {"model", "golden", "tolerance", "threads", "as_json"}
+    taken = {"model", "golden", "tolerance", "threads", "on", "as_json"}
     given = context.get_parameter_source
     names = {parameter.name: parameter.opts[0] for parameter in context.command.params if parameter.name is not None}
     others = [flag for name, flag in names.items() if name not in taken and given(name) is ParameterSource.COMMANDLINE]
@@ -121,11 +126,11 @@ def _golden_options(context: click.Context, tolerance: float) -> float | None:
     return tolerance if given("tolerance") is ParameterSource.COMMANDLINE else None
 
 
-def _replayed(place: Path, tolerance: float | None, threads: int, as_json: bool) -> int:
+def _replayed(place: Path, tolerance: float | None, threads: int, on: str | None, as_json: bool) -> int:
     """Replays a bundle's golden sets; returns the exit status."""
     if place.is_file():
         raise error("E0006", f"{place} is a file; --golden replays a bundle", fix=f"sterna verify {place}")
-    with load(place, threads) as bundle:
+    with options.opened(place, threads, on) as bundle:
         result = bundle.verify_golden(tolerance)
     wrong = [output for output in result.outputs if not output.ok]
     names = ", ".join(dict.fromkeys(f"{output.check.name} of set {output.number}" for output in wrong[:_SHOWN]))

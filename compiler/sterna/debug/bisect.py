@@ -25,6 +25,7 @@ from sterna.compiled import Compiled
 from sterna.debug.comparison import Inputs, Run, TensorCheck, compare, nearby, with_spread
 from sterna.debug.interpret import Strings, interpret
 from sterna.debug.simulate import Executed, Simulation, TooLongError, run_call, run_loops, unwritten
+from sterna.emulate.machines import load_for
 from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Value, tensor_type
@@ -38,7 +39,6 @@ from sterna.passes.plan_kernels import round_weights
 from sterna.passes.stages import Lowered, Packed, Sequenced
 from sterna.passes.views import Views
 from sterna.pipeline import graph_passes
-from sterna_runtime import load
 
 Say = Callable[[str], None]
 Tensors = Mapping[str, Array]
@@ -464,8 +464,9 @@ def said(mistake: Exception) -> str:
 
 def run_bundle(compiled: Compiled, inputs: Inputs) -> dict[str, Array]:
     """What a bundle gives, from its first state."""
+    target = compiled.options.target
     with (
         tempfile.TemporaryDirectory(prefix="sterna-bisect-", ignore_cleanup_errors=True) as directory,
-        load(write_bundle(compiled, Path(directory) / "bundle"), compiled.options.threads) as bundle,
+        load_for(write_bundle(compiled, Path(directory) / "bundle"), target, compiled.options.threads) as bundle,
     ):
         return bundle.run(dict(inputs))

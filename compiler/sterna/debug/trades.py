@@ -16,8 +16,9 @@ from pathlib import Path
 from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Checks, Difference, Inputs, TensorCheck, compare, with_spread, worst
 from sterna.driver import Compiled, Options, compile_graph
+from sterna.emulate.machines import load_for
 from sterna.ir.graph import Graph
-from sterna_runtime import Bundle, load
+from sterna_runtime import Bundle
 from sterna_runtime.inputs import Array
 
 
@@ -109,7 +110,7 @@ class _Runs:
 
     def __init__(self, graph: Graph, name: str, options: Options, directory: Path):
         self.compiled: Compiled = compile_graph(graph, name, options)
-        self.bundle: Bundle = load(write_bundle(self.compiled, directory), options.threads)
+        self.bundle: Bundle = load_for(write_bundle(self.compiled, directory), options.target, options.threads)
 
     def __call__(self, inputs: Inputs) -> dict[str, Array]:
         self.bundle.reset_state()

@@ -23,6 +23,7 @@ from sterna.debug.comparison import Checks, Difference, Inputs, Run, TensorCheck
 from sterna.debug.interpret import interpret
 from sterna.debug.trades import Trade, judge_trades
 from sterna.driver import Compiled, Options, compile_graph, reading
+from sterna.emulate.machines import load_for, why_not_emulated
 from sterna.errors import error
 from sterna.fast import decide
 from sterna.frontends import frontend
@@ -35,7 +36,7 @@ from sterna.ir.sizes import open_dimensions
 from sterna.passes.context import context_of
 from sterna.runtime.here import why_not_here
 from sterna.runtime.signature import specs_of
-from sterna_runtime import Bundle, load
+from sterna_runtime import Bundle
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.inputs import Array, match_inputs, only_input
 from sterna_runtime.names import model_name
@@ -88,7 +89,7 @@ def verify_model(
     """Compiles a model, runs it here and compares every output.
 
     Args:
-        options: for a target that this machine can run (`api.options_of`); None: the usual ones.
+        options: for a target that this machine or an emulator here can run (`api.options_of`); None: the usual ones.
         inputs: arrays by name; without them random ones, made from `seed`. Where dimensions stay open, the model is
             compiled once and tried at several sizes.
         tolerance: of the largest difference, relative to the output's largest magnitude.
@@ -180,9 +181,10 @@ def _read(
     """
     if against not in references():
         raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(references())}")
-    if (reason := why_not_here(options.target)) is not None:
+    if (reason := why_not_here(options.target)) is not None and (emulated := why_not_emulated(options.target)):
         fix = Advice("verify with ", Option("target", "host"))
-        raise error("E0507", f"the target {options.target.name} cannot be run here: {reason}", fix=fix)
+        title = f"the target {options.target.name} cannot be run here: {reason}, and {emulated}"
+        raise error("E0507", title, fix=fix)
     source, read_as = Source.of(model), reading(options)
     reference = reference_for(source, against, read_as)
 
@@ -279,7 +281,7 @@ def _outputs(run: frontend.Run, inputs: Inputs) -> dict[str, Array]:
 
 
 def _bundle(compiled: Compiled, directory: Path) -> Bundle:
-    return load(write_bundle(compiled, directory), compiled.options.threads)
+    return load_for(write_bundle(compiled, directory), compiled.options.target, compiled.options.threads)
 
 
 class _Found(Exception):  # noqa: N818  it ends a walk, it is no error

@@ -17,6 +17,7 @@ MACHINES: dict[str, tuple[str, ...]] = {
     "i686": ("-target", "x86-linux-musl"),
     "riscv64": ("-target", "riscv64-linux-musl"),
 }
+_FOLDERS = ("include", "src", "port")
 _FLAGS = ("-std=c99", "-O2", "-fno-sanitize=all", "-g0")
 
 
@@ -35,6 +36,13 @@ def command(architecture: str, sources: Sequence[Path], output: Path) -> list[st
         raise error("E0507", f"no emulator is known for {architecture or 'source code'}", fix=f"one for {known}")
     root = resource("runtime_c")
     runtime = [*sorted((root / "src").glob("*.c")), root / "port" / "posix.c", root / "tools" / "static_dlopen.c"]
-    folders = [f"-I{root / name}" for name in ("include", "src", "port")]
+    folders = [f"-I{root / name}" for name in _FOLDERS]
     files = [str(path) for path in (*sources, *runtime)]
     return [*zig("cc", *MACHINES[architecture]), "-static", *_FLAGS, *folders, *files, "-o", str(output)]
+
+
+def sources(own: Sequence[Path]) -> list[Path]:
+    """All files that such a program is made of."""
+    root = resource("runtime_c")
+    runtime = [path for name in (*_FOLDERS, "tools") for path in sorted((root / name).glob("*.[ch]"))]
+    return [*own, *runtime]

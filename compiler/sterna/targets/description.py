@@ -87,8 +87,13 @@ def _with_musl(name: str, above: tuple[Path, ...]) -> Target | None:
     target = _load(name.removesuffix(MUSL), above)
     if (found := _GLIBC.fullmatch(target.triple)) is None:
         return None
-    triples = {"triple": f"{found[1]}musl{found[2]}", "llvm_triple": target.llvm_triple.replace("-gnu", "-musl")}
-    return replace(target, name=name, description=f"{target.description}, with musl (Alpine, OpenWrt)", **triples)
+    return replace(
+        target,
+        name=name,
+        description=f"{target.description}, with musl (Alpine, OpenWrt)",
+        triple=f"{found[1]}musl{found[2]}",
+        llvm_triple=target.llvm_triple.replace("-gnu", "-musl"),
+    )
 
 
 def target_names() -> list[str]:

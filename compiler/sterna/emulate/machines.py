@@ -1,0 +1,116 @@
+"""The emulators of this machine: which one runs a target's bundles, and loading bundles into it.
+
+with elsewhere(machine("qemu:raspberrypi4")):
+    bundle = load("model")     # a `Bundle` as any other, whose kernels run in qemu-aarch64
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from sterna import cache as caching
+from sterna.cache import Cache, cache_directory
+from sterna.codegen.render import resource
+from sterna.emulate import programs
+from sterna.emulate.remote import Functions
+from sterna.errors import error
+from sterna.runtime.here import why_not_here
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
+from sterna.toolchain.compilers import compiler_version, run
+from sterna.toolchain.zig import zig
+from sterna_runtime import Bundle, library, load
+from sterna_runtime.private import MODE, close, make_private, scratch_directory
+
+_KIND = "qemu"
+_TOOL = "sterna_remote"
+
+
+def machine(text: str) -> Target:
+    """The target of `qemu:TARGET`.
+
+    Raises:
+        SternaError: E0002, it is not of that form; E0201 and E0202 as of `load_target`.
+    """
+    kind, colon, name = text.partition(":")
+    if kind != _KIND or not colon or not name:
+        raise error("E0002", f'--on "{text}" names no machine', fix=f"--on {_KIND}:raspberrypi4; any target of Linux")
+    return load_target(name)
+
+
+def why_not_emulated(target: Target) -> str | None:
+    """Why no emulator of this machine runs the target's bundles; None where one does."""
+    words = target.runs_on.split()
+    if not words or not words[0].startswith(f"{_KIND}-") or target.static:
+        return "nothing here emulates it"
+    if _architecture(target) not in programs.MACHINES:
+        return f"there is no runtime for {_architecture(target)} in an emulator"
+    return None if shutil.which(words[0]) else f"{words[0]} is not installed"
+
+
+def load_for(directory: str | os.PathLike[str], target: Target, threads: int = 1) -> Bundle:
+    """Loads a bundle of a target: into this process, or where that cannot be, into an emulator."""
+    if why_not_here(target) is None:
+        return load(directory, threads)
+    with elsewhere(target):
+        return load(directory, threads)
+
+
+@contextlib.contextmanager
+def elsewhere(target: Target) -> Iterator[None]:
+    """Within it, bundles are loaded into the emulator of a target; they run there afterwards, too.
+
+    Raises:
+        SternaError: E0004 the emulator is not installed; E0507 there is none; E0402, E0403 its program cannot be built.
+    """
+    with library.replaced_by(_functions(target)):
+        yield
+
+
+def _architecture(target: Target) -> str:
+    return target.llvm_triple.split("-")[0]
+
+
+def _functions(target: Target) -> Functions:
+    if (reason := why_not_emulated(target)) is not None:
+        if "installed" in reason:
+            title = f"{reason}: it runs programs of {target.name} here"
+            raise error("E0004", title, fix="apt-get install qemu-user")
+        raise error("E0507", f"the target {target.name} cannot be run here: {reason}")
+    return _started(target.runs_on, str(_program(_architecture(target))))
+
+
+@lru_cache
+def _started(emulator: str, program: str) -> Functions:
+    return Functions([*shlex.split(emulator), program])
+
+
+@lru_cache
+def _program(architecture: str) -> Path:
+    """The runtime's program for that architecture, built once of the same sources."""
+    tool = resource("runtime_c") / "tools" / f"{_TOOL}.c"
+    sources = [path.read_bytes() for path in programs.sources([tool])]
+    words = programs.command(architecture, [tool], Path(_TOOL))
+
+    def make() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="sterna-emulate-") as temporary:
+            scratch = Path(temporary)
+            run(words, scratch, f"the runtime for {architecture}")
+            return (scratch / _TOOL).read_bytes()
+
+    key = caching.key("emulate", compiler_version(zig()[0]), *words, *sources)
+    data = Cache("libraries", cache_directory()).get_or_make(key, make)
+    place = scratch_directory() / f"{_TOOL}-{architecture}"
+    if not place.is_file():
+        make_private(place.parent)
+        place.write_bytes(data)
+        close(place)
+        place.chmod(MODE)
+    return place

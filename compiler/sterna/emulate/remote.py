@@ -1,0 +1,333 @@
+"""The functions of the C runtime, as `runtime.library` has them, of a runtime in another process.
+
+That process runs `runtime_c/tools/sterna_remote.c`, whose head describes what is sent. A model is a process; memory of
+inputs and outputs is kept on both sides and copied before and after a run. Whoever loads a bundle within `elsewhere`
+gets one that runs there, and need not know it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import signal
+import struct
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sterna_runtime import library
+from sterna_runtime.abi import ALIGNMENT, MESSAGE_BYTES
+
+_SET_INPUT, _SET_DIMS, _RUN, _PROFILE, _RESET, _GET_OUTPUT, _GET_VALUE = range(1, 8)
+_INPUTS, _OUTPUTS, _VALUES, _DIMS, _NODES, _MEMORY = range(8, 14)
+_BAD_ARGUMENT, _KERNEL_FAILED = -1, -11
+_SECONDS = 60  # to start, or to end after the last request
+
+
+class _Reader:
+    """Numbers and texts of a reply, one after the other."""
+
+    def __init__(self, data: bytes):
+        self._data, self._at = data, 0
+
+    @property
+    def left(self) -> bool:
+        return self._at < len(self._data)
+
+    def many(self, kind: str, count: int) -> tuple[Any, ...]:
+        found = struct.unpack_from(f"={count}{kind}", self._data, self._at)
+        self._at += struct.calcsize(f"={count}{kind}")
+        return found
+
+    def one(self, kind: str) -> int:
+        return int(self.many(kind, 1)[0])
+
+    def text(self) -> bytes:
+        length = self.one("I")
+        self._at += length
+        return self._data[self._at - length : self._at]
+
+
+class _Failure(Exception):  # noqa: N818  a status, which the caller of a function gets
+    def __init__(self, status: int, message: bytes):
+        super().__init__(status, message)
+        self.status, self.message = status, message
+
+
+@dataclass
+class _Model:
+    """A model in a process of its own.
+
+    Args:
+        bound: addresses of the memory that inputs are read from.
+        outputs: memory for the outputs, as large as they can become.
+        tables: what the process has said of tensors, dimensions and nodes, as long as it holds.
+    """
+
+    process: subprocess.Popen[bytes]
+    bound: dict[int, int] = field(default_factory=dict)
+    outputs: list[Any] = field(default_factory=list)
+    tables: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
+    on_node: Callable[..., None] | None = None
+    error: library.CError = field(default_factory=library.CError)
+
+    def ask(self, what: int, number: int = 0, payload: bytes = b"") -> bytes:
+        """What the process answers. Raises _Failure."""
+        stdin = self.process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(struct.pack("=IIQ", what, number, len(payload)))
+            stdin.write(payload)
+            stdin.flush()
+        except OSError:
+            raise _Failure(_KERNEL_FAILED, self.end()) from None
+        return self.reply()
+
+    def reply(self) -> bytes:
+        """What the process writes next. Raises _Failure."""
+        stdout = self.process.stdout
+        assert stdout is not None
+        head = stdout.read(12)
+        if len(head) == 12:
+            status, length = struct.unpack("=iQ", head)
+            data = stdout.read(length)
+            if len(data) == length:
+                if status:
+                    raise _Failure(status, data)
+                return data
+        raise _Failure(_KERNEL_FAILED, self.end())
+
+    def end(self) -> bytes:
+        """Ends the process; how it ended."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        try:
+            code = self.process.wait(_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"status {code}"
+        return f"the emulator ended with {name}".encode()
+
+    def table(self, what: int) -> list[tuple[Any, ...]]:
+        """The rows of a table. Raises _Failure."""
+        if what not in self.tables:
+            reader = _Reader(self.ask(what))
+            read = {_DIMS: _dim, _NODES: _node}.get(what, _tensor)
+            self.tables[what] = [read(reader) for _ in range(reader.one("I"))]
+        return self.tables[what]
+
+    def changed(self) -> None:
+        """Sizes may be others now."""
+        if self.table(_DIMS):
+            self.tables.clear()
+
+
+def _tensor(reader: _Reader) -> tuple[Any, ...]:
+    name, dtype, rank = reader.text(), reader.text(), reader.one("I")
+    dims, nbytes = reader.many("q", rank), reader.one("Q")
+    n_scales, axis = reader.one("I"), reader.one("I")
+    scales, zero_points = reader.many("f", n_scales), reader.many("i", n_scales)
+    return name, dtype, dims, nbytes, axis, scales, zero_points, [reader.text() for _ in range(reader.one("I"))]
+
+
+def _dim(reader: _Reader) -> tuple[Any, ...]:
+    return reader.text(), *reader.many("q", 3), reader.one("I")
+
+
+def _node(reader: _Reader) -> tuple[Any, ...]:
+    return reader.text(), reader.text(), reader.one("I")
+
+
+class Functions:
+    """Those of `runtime.library` that Python's `Bundle` calls; statuses are returned, errors are kept, as C does.
+
+    Args:
+        command: starts the process; a bundle's folder and a number of threads are added to it.
+    """
+
+    def __init__(self, command: Sequence[str]):
+        self._command = tuple(command)
+        self._models: dict[int, _Model] = {}
+        self._features: dict[bytes, int] = {}
+        self._here = library.here()
+
+    # ---- Facts ----
+
+    def sterna_cpu_has(self, feature: bytes) -> int:
+        if feature not in self._features:
+            done = subprocess.run([*self._command, "--cpu-has", feature], capture_output=True, check=False)
+            self._features[feature] = int(done.stdout) if done.returncode == 0 else -1
+        return self._features[feature]
+
+    def sterna_hash64(self, data: bytes, nbytes: int) -> int:
+        return int(self._here.sterna_hash64(data, nbytes))
+
+    def sterna_status_code(self, status: int) -> bytes:
+        return bytes(self._here.sterna_status_code(status))
+
+    def sterna_version(self) -> bytes:
+        return bytes(self._here.sterna_version())
+
+    # ---- A model's life ----
+
+    def sterna_load(self, path: bytes, options: library.COptions, out: Any, problem: library.CError) -> int:
+        process = subprocess.Popen(
+            [*self._command, path, str(max(1, options.threads))], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        model = _Model(process)
+        try:
+            model.reply()
+            for row in model.table(_OUTPUTS):
+                model.outputs.append(ctypes.create_string_buffer(row[3] + ALIGNMENT))
+        except _Failure as failure:
+            model.end()
+            problem.status, problem.message = failure.status, failure.message
+            return failure.status
+        number = max(self._models, default=0) + 1
+        self._models[number] = model
+        out._obj.value = number
+        return 0
+
+    def sterna_unload(self, pointer: Any) -> None:
+        if (model := self._models.pop(pointer.value, None)) is not None:
+            model.end()
+
+    def sterna_last_error(self, pointer: Any) -> Any:
+        return ctypes.pointer(self._models[pointer.value].error)
+
+    def sterna_reset_state(self, pointer: Any) -> int:
+        return self._status(pointer, lambda model: model.ask(_RESET))
+
+    # ---- Running ----
+
+    def sterna_run(self, pointer: Any) -> int:
+        return self._status(pointer, self._run)
+
+    def sterna_set_on_node(self, pointer: Any, on_node: Any, _user: object) -> None:
+        self._models[pointer.value].on_node = None if on_node is None else library.ON_NODE(on_node.value)
+
+    def sterna_bind_input(self, pointer: Any, number: int, address: int | None) -> int:
+        bound = self._models[pointer.value].bound
+        bound.pop(number, None)
+        if address is not None:
+            bound[number] = address
+        return 0
+
+    def sterna_output_buffer(self, pointer: Any, number: int) -> int:
+        return _aligned(self._models[pointer.value].outputs[number])
+
+    def sterna_set_dims(self, pointer: Any, sizes: Any, count: int) -> int:
+        def resize(model: _Model) -> None:
+            model.ask(_SET_DIMS, count, bytes(sizes))
+            model.changed()
+
+        return self._status(pointer, resize)
+
+    def sterna_value_copy(self, pointer: Any, number: int, address: int, nbytes: int) -> int:
+        def copy(model: _Model) -> None:
+            data = model.ask(_GET_VALUE, number)
+            if len(data) != nbytes:
+                raise _Failure(_BAD_ARGUMENT, f"the tensor has {len(data)} bytes, not {nbytes}".encode())
+            ctypes.memmove(address, data, nbytes)
+
+        return self._status(pointer, copy)
+
+    def _run(self, model: _Model) -> None:
+        inputs = model.table(_INPUTS)
+        for number, address in model.bound.items():
+            model.ask(_SET_INPUT, number, ctypes.string_at(address, inputs[number][3]))
+        reader = _Reader(model.ask(_RUN if model.on_node is None else _PROFILE))
+        model.changed()
+        for number, memory in enumerate(model.outputs):
+            data = model.ask(_GET_OUTPUT, number)
+            ctypes.memmove(_aligned(memory), data, len(data))
+        while model.on_node is not None and reader.left:
+            model.on_node(None, reader.one("I"), b"", reader.one("Q"))
+
+    # ---- Tables ----
+
+    def sterna_input_count(self, pointer: Any) -> int:
+        return self._count(pointer, _INPUTS)
+
+    def sterna_output_count(self, pointer: Any) -> int:
+        return self._count(pointer, _OUTPUTS)
+
+    def sterna_value_count(self, pointer: Any) -> int:
+        return self._count(pointer, _VALUES)
+
+    def sterna_dim_count(self, pointer: Any) -> int:
+        return self._count(pointer, _DIMS)
+
+    def sterna_node_count(self, pointer: Any) -> int:
+        return self._count(pointer, _NODES)
+
+    def sterna_input_info(self, pointer: Any, number: int, info: library.CTensor) -> int:
+        return self._tensor(pointer, _INPUTS, number, info)
+
+    def sterna_output_info(self, pointer: Any, number: int, info: library.CTensor) -> int:
+        return self._tensor(pointer, _OUTPUTS, number, info)
+
+    def sterna_value_info(self, pointer: Any, number: int, info: library.CTensor) -> int:
+        return self._tensor(pointer, _VALUES, number, info)
+
+    def sterna_dim_info(self, pointer: Any, number: int, info: library.CDim) -> int:
+        def fill(model: _Model) -> None:
+            info.name, info.lo, info.hi, info.size, info.computed = model.table(_DIMS)[number]
+
+        return self._status(pointer, fill)
+
+    def sterna_node_info(self, pointer: Any, number: int, info: library.CNode) -> int:
+        def fill(model: _Model) -> None:
+            info.name, info.kernel, info.tasks = model.table(_NODES)[number]
+
+        return self._status(pointer, fill)
+
+    def sterna_memory_info(self, pointer: Any, info: library.CMemory) -> int:
+        def fill(model: _Model) -> None:
+            info.arena, info.scratch, info.signature, info.params = _Reader(model.ask(_MEMORY)).many("Q", 4)
+
+        return self._status(pointer, fill)
+
+    def _tensor(self, pointer: Any, table: int, number: int, info: library.CTensor) -> int:
+        def fill(model: _Model) -> None:
+            name, dtype, dims, nbytes, axis, scales, zero_points, labels = model.table(table)[number]
+            info.name, info.dtype, info.rank, info.bytes, info.axis = name, dtype, len(dims), nbytes, axis
+            info.dims = (ctypes.c_int64 * len(dims))(*dims)
+            info.n_scales, info.n_labels = len(scales), len(labels)
+            info.scales = (ctypes.c_float * len(scales))(*scales)
+            info.zero_points = (ctypes.c_int32 * len(scales))(*zero_points)
+            info.labels = (ctypes.c_char_p * len(labels))(*labels)
+
+        return self._status(pointer, fill)
+
+    def _count(self, pointer: Any, table: int) -> int:
+        found: list[int] = [0]
+
+        def count(model: _Model) -> None:
+            found[0] = len(model.table(table))
+
+        self._status(pointer, count)
+        return found[0]
+
+    def _status(self, pointer: Any, work: Callable[[_Model], object]) -> int:
+        """0, or the status of what went wrong, which `sterna_last_error` then tells."""
+        model = self._models[pointer.value]
+        try:
+            work(model)
+        except _Failure as failure:
+            model.error.status, model.error.message = failure.status, failure.message[: MESSAGE_BYTES - 1]
+            return failure.status
+        except IndexError:
+            model.error.status, model.error.message = _BAD_ARGUMENT, b"there is none of that number"
+            return _BAD_ARGUMENT
+        return 0
+
+
+def _aligned(memory: Any) -> int:
+    """Where a buffer begins, at a multiple of the runtime's alignment."""
+    return math.ceil(ctypes.addressof(memory) / ALIGNMENT) * ALIGNMENT
