@@ -89,9 +89,12 @@ def build(sources: Path, target: str | None = None) -> Path:
             )
         close(fresh)
         place = folder / f"{key}-{source_hash(fresh.read_bytes()).hex()}"
-        shutil.rmtree(place, ignore_errors=True)  # damaged, else it had been found
-        with contextlib.suppress(OSError):  # another process was faster
-            fresh.parent.rename(place)
+        for _ in range(2):
+            with contextlib.suppress(OSError):  # something is there: what another process has built meanwhile
+                fresh.parent.rename(place)
+            if _kept(folder, key) is not None:
+                break
+            shutil.rmtree(place, ignore_errors=True)  # or it is damaged
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if (kept := _kept(folder, key)) is None:

@@ -18,8 +18,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sterna.cli import program
-from sterna.cli.inputs import ImageOptions, read_inputs
 from sterna.errors import SternaError
+from sterna_runtime.cli.files import ImageOptions, read_inputs
 from sterna_runtime.inputs import TensorSpec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +108,7 @@ def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
 
 def test_e0004_packages_that_are_missing(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "PIL")
-    assert 'pip install "sterna[image]"' in fails("E0004", "run", bundle, "-i", f"image={PNG}")
+    assert "pip install pillow" in fails("E0004", "run", bundle, "-i", f"image={PNG}")
     without(monkeypatch, "onnxruntime")
     assert "pip install onnxruntime" in fails("E0004", "verify", MODEL, "--against", "onnxruntime")
 

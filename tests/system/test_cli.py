@@ -16,11 +16,12 @@ from click.testing import CliRunner, Result
 
 import sterna
 from sterna.cli import COMMANDS, program
-from sterna.cli.inputs import ImageOptions, read_image, read_inputs
-from sterna.cli.output import bar, duration, size
+from sterna.cli.output import bar
 from sterna.driver import STAGES
 from sterna.errors import SternaError
 from sterna.pipeline import PIPELINE
+from sterna_runtime.cli.files import ImageOptions, read_image, read_inputs
+from sterna_runtime.cli.reports import duration, size
 from sterna_runtime.describe import dimension_text
 from sterna_runtime.error_codes import CODES
 from sterna_runtime.inputs import TensorSpec

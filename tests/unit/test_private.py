@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,6 +189,22 @@ def test_a_damaged_library_is_built_again(cache: Path) -> None:
     library = planted(cache)
     assert building.build(building.runtime_sources()) == library  # type: ignore[arg-type]
     assert library.read_bytes()[:4] != b"plan"
+
+
+def test_a_library_that_another_process_has_built_meanwhile_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two that build at once, the slower one takes the other's, which may be in use, and does not remove it."""
+    sources = building.runtime_sources()
+    assert sources is not None
+    library = building.build(sources)
+    before, kept, looks = library.parent.stat().st_ino, building._kept, []
+
+    def nothing_at_first(*given: Any) -> Path | None:
+        looks.append(given)
+        return None if len(looks) == 1 else kept(*given)
+
+    monkeypatch.setattr(building, "_kept", nothing_at_first)
+    assert building.build(sources) == library
+    assert library.parent.stat().st_ino == before
 
 
 def test_a_library_of_another_user_is_not_opened(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from sterna.api import options_of
-from sterna.cli.options import unique
+from sterna_runtime.cli.values import unique
 
 F = TypeVar("F", bound=Callable[..., Any])
 

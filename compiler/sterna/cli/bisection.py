@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sterna.cli.checks import check_json, number
-from sterna.cli.failures import errors_json, print_errors
+from sterna.cli.failures import print_errors
 from sterna.cli.output import console, print_json
 from sterna.debug.bisect import Bisection, Fault
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
+from sterna_runtime.cli.reports import check_json, errors_json, number
 
 #: What is to blame, by the stage of a fault; any other is a pass.
 _BLAME = {

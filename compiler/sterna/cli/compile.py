@@ -18,7 +18,7 @@ from sterna.bundle.graph_json import math_json
 from sterna.bundle.writer import bundle_files
 from sterna.cli import options
 from sterna.cli.asked import takes_options
-from sterna.cli.output import Signature, console, duration, echo, left_alone, print_json, size, steps
+from sterna.cli.output import console, echo, left_alone, print_json, steps
 from sterna.cli.output import files as files_text
 from sterna.cli.output import signature as signature_text
 from sterna.cli.times import print_times, times_json
@@ -31,6 +31,7 @@ from sterna.frontends.formats import titles
 from sterna.ir.graph import Value
 from sterna.options import Options
 from sterna.timing import recording, timed
+from sterna_runtime.cli.reports import Signature, duration, size
 from sterna_runtime.names import model_name
 
 _STEPS = 8  # those of api.compile_model, and the last one here

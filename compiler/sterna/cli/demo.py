@@ -20,10 +20,11 @@ from sterna.api import compile_model
 from sterna.bundle.directory import Written, write_files
 from sterna.bundle.writer import bundle_files
 from sterna.cli.options import json_option
-from sterna.cli.output import bar, console, duration, files, left_alone, print_json, steps
+from sterna.cli.output import bar, console, files, left_alone, print_json, steps
 from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.escape import rich as escape
 from sterna_runtime import Bundle, load
+from sterna_runtime.cli.reports import duration
 from sterna_runtime.inputs import Array
 
 DATA = Path(__file__).resolve().parents[1] / "demo"

@@ -15,7 +15,7 @@ import click
 from sterna.errors import Diagnostic, SternaError
 from sterna.escape import json_text
 from sterna.version import __version__
-from sterna_runtime.advice import fix_text
+from sterna_runtime.cli.reports import errors_json
 
 #: Mistakes in the command line itself.
 USAGE = ("E0001", "E0002")
@@ -98,11 +98,3 @@ def print_errors(mistake: SternaError) -> None:
         if colour:
             first = f"{click.style(head, fg='red', bold=True)}: {click.style(title, bold=True)}"
         click.echo("\n".join([*([""] if number else []), first, *rest]), err=True)
-
-
-def errors_json(mistake: SternaError) -> list[dict[str, Any]]:
-    """The diagnostics, for scripts."""
-    return [
-        {"code": d.code, "title": d.title, "where": list(d.where), "fix": d.fix and fix_text(d.fix, "cli")}
-        for d in mistake.diagnostics
-    ]

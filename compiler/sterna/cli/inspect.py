@@ -11,9 +11,8 @@ import click
 from rich.table import Table
 
 from sterna.bundle import cyclonedx
-from sterna.cli.failures import errors_json
 from sterna.cli.options import json_option, signature_option
-from sterna.cli.output import Signature, console, files, print_json, size, table
+from sterna.cli.output import console, files, print_json, table
 from sterna.cli.output import signature as signature_text
 from sterna.compiled import Measured
 from sterna.debug.sbom import bundle_bill, installation_bill
@@ -21,8 +20,8 @@ from sterna.debug.totals import ModelFacts, model_facts
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
 from sterna.frontends.formats import find
+from sterna_runtime.cli.reports import Signature, bundle_json, errors_json, size, tensor_signature
 from sterna_runtime.describe import BundleFacts, Totals, bundle_totals, describe_bundle, dimension_text
-from sterna_runtime.meaning import Quantization
 
 _SUPPORT = {
     "yes": "yes",
@@ -56,7 +55,7 @@ def command(path: Path | None, signature: str | None, nodes: bool, memory: bool,
         bundle = describe_bundle(path)
         try:
             if as_json:
-                print_json(_bundle_json(bundle))
+                print_json(bundle_json(bundle))
             else:
                 _print_bundle(bundle, nodes, memory)
         except (LookupError, TypeError, ValueError, AttributeError):  # the file is read here only, and checked nowhere
@@ -138,22 +137,9 @@ def _multiply_adds(totals: Totals) -> str:
 
 def _signature(graph: dict[str, Any]) -> Table:
     inputs, outputs = (
-        [_tensor(graph["values"][index], graph) for index in graph[kind]] for kind in ("inputs", "outputs")
+        [tensor_signature(graph["values"][index], graph) for index in graph[kind]] for kind in ("inputs", "outputs")
     )
     return signature_text(inputs, outputs, _TENSORS)
-
-
-def _tensor(value: dict[str, Any], graph: dict[str, Any]) -> Signature:
-    symbols = graph.get("symbols", ())
-    notes = []
-    if (known := value.get("quantization")) is not None:
-        axis = known.get("axis") if len(known["scale"]) > 1 else None
-        notes.append(str(Quantization(tuple(known["scale"]), tuple(known["zero_point"]), axis)))
-    labels = graph.get("metadata", {}).get("labels", {}).get(value["name"], ())
-    if labels:
-        notes.append(f"{len(labels)} labels")
-    shape = tuple(dimension_text(n, symbols) for n in value["dims"])
-    return Signature(value["name"], value["dtype"], shape, ", ".join(notes))
 
 
 def _kernels(graph: dict[str, Any]) -> Table:
@@ -193,22 +179,10 @@ def _memory(graph: dict[str, Any]) -> Table:
             f"{storage['offset']:,}",
             f"{storage['bytes']:,}",
             escape(value["name"]),
-            escape(str(_tensor(value, graph))),
+            escape(str(tensor_signature(value, graph))),
             note,
         )
     return rows
-
-
-def _bundle_json(facts: BundleFacts) -> dict[str, Any]:
-    return {
-        "kind": "bundle",
-        "directory": str(facts.directory),
-        "intact": facts.intact,
-        "sizes": facts.sizes,
-        "bytes": sum(facts.sizes.values()),
-        "totals": None if facts.graph is None else dataclasses.asdict(bundle_totals(facts.graph)),
-        "graph": facts.graph,
-    }
 
 
 # ---- Models ----

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
 from sterna.options import math_bound
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
+from sterna_runtime.cli.values import dim
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,61 +35,12 @@ def shape(text: str) -> tuple[str, tuple[int, ...] | None]:
         raise error("E0002", f'--shape "{text}" is not of the form NAME=SIZE,SIZE,...', fix=fix) from None
 
 
-def dim(text: str) -> tuple[str, int | tuple[int, int]]:
-    """`batch=1` -> (name, size); `seq=1..512` -> (name, (least, greatest)): a dimension that stays open."""
-    name, _, size = text.rpartition("=")
-    least, dots, greatest = size.partition("..")
-    try:
-        if not name:
-            raise ValueError
-        return name, (int(least), int(greatest)) if dots else int(size)
-    except ValueError:
-        fix = "--dim batch=1, or --dim seq=1..512 for a size that is given when the model runs"
-        raise error("E0002", f'--dim "{text}" is not of the form NAME=SIZE or NAME=LEAST..GREATEST', fix=fix) from None
-
-
 def math_mode(text: str) -> str:
     """`exact`, `fast` or `fast=1e-3`, checked."""
     if math_bound(text) is None:
         title = f'--math "{text}" is neither exact nor fast, nor fast=BOUND with a bound between 0 and 1'
         raise error("E0002", title, fix="--math fast=1e-3")
     return text
-
-
-def numbers(option: str) -> Callable[[str], tuple[float, ...]]:
-    """A parser of `0.5,1/255` -> floats, one, or one per channel."""
-
-    def parse(text: str) -> tuple[float, ...]:
-        try:
-            return tuple(_number(word) for word in text.split(","))
-        except ZeroDivisionError:
-            raise error("E0002", f'{option} "{text}" divides by zero', fix=f"{option} 1/255") from None
-        except ValueError:
-            fix = f"{option} 127.5, or one per channel: {option} 123.7,116.3,103.5; 1/255 is a number too"
-            raise error("E0002", f'{option} "{text}" is not a list of numbers', fix=fix) from None
-
-    return parse
-
-
-def _number(word: str) -> float:
-    over, slash, under = word.partition("/")
-    number = float(over) / float(under) if slash else float(over)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
-
-
-def unique(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
-    """The pairs as a dict.
-
-    Raises:
-        SternaError: E0002, a name is given two values.
-    """
-    result: dict[str, Any] = {}
-    for name, value in pairs:
-        if result.setdefault(name, value) != value:
-            raise error("E0002", f"{option} gives {name} twice", fix="give it once")
-    return result
 
 
 def _limit_constants(context: click.Context, _option: click.Parameter, size: int) -> None:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
@@ -17,7 +16,7 @@ from rich.table import Column, Table
 
 from sterna.escape import json_text, terminal_lines
 from sterna.escape import rich as escape
-from sterna_runtime.inputs import TensorSpec
+from sterna_runtime.cli.reports import Signature, size
 
 _OTHERS = 8  # that are named
 _PIPE_COLUMNS = 200  # nothing is cut off where nobody looks
@@ -52,23 +51,6 @@ def print_json(data: Any) -> None:
     click.echo(json_text(data, indent=2))
 
 
-def size(count: int) -> str:
-    """Bytes for people: exact while that is short."""
-    if count < 10_000:
-        return f"{count:,} B"
-    return f"{count / 1e3:,.1f} kB" if count < 1_000_000 else f"{count / 1e6:,.1f} MB"
-
-
-def duration(seconds: float) -> str:
-    """A time with three digits: 2.15 us, 13.2 ms."""
-    for factor, unit in ((1e9, "ns"), (1e6, "us"), (1e3, "ms")):
-        if seconds * factor < 1000:
-            value = seconds * factor
-            digits = 0 if unit == "ns" or value >= 100 else 1 if value >= 10 else 2
-            return f"{value:.{digits}f} {unit}"
-    return f"{seconds:.2f} s"
-
-
 def table(*columns: str | Column, title: str | None = None) -> Table:
     """A table without lines; a column whose name starts with > is right-aligned."""
     made = [
@@ -78,27 +60,6 @@ def table(*columns: str | Column, title: str | None = None) -> Table:
         *(c if isinstance(c, Column) else Column(c, overflow="fold") for c in made),
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Signature:
-    """An input or output as text and JSON show it.
-
-    Args:
-        shape: a size that is open is an expression; None where not even the rank is known.
-        note: what its elements stand for.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...] | None
-    note: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.dtype}[{'...' if self.shape is None else ', '.join(map(str, self.shape))}]"
-
-    def json(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype, "shape": None if self.shape is None else list(self.shape)}
 
 
 def signature(inputs: Sequence[Signature], outputs: Sequence[Signature], most: int | None = None) -> Table:
@@ -111,14 +72,6 @@ def signature(inputs: Sequence[Signature], outputs: Sequence[Signature], most: i
         if len(shown) < len(tensors):
             grid.add_row(f"  {kind}s", f"and {len(tensors) - len(shown)} more")
     return grid
-
-
-def type_text(spec: TensorSpec) -> str:
-    return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
-
-
-def spec_json(spec: TensorSpec) -> dict[str, Any]:
-    return {"name": spec.name, "dtype": str(spec.dtype), "shape": list(spec.shape)}
 
 
 def files(sizes: dict[str, int]) -> Table:

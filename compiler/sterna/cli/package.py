@@ -9,12 +9,14 @@ import click
 
 from sterna.cli import options
 from sterna.cli.asked import takes_options
-from sterna.cli.output import console, print_json, size
+from sterna.cli.output import console, print_json
 from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
 from sterna.escape import rich as escape
 from sterna.options import Options
 from sterna.package.npm import npm_package
+from sterna_runtime.cli.reports import size
+from sterna_runtime.cli.values import dim
 
 _THEN = {
     "npm": "`npm publish` in it makes it public",
@@ -46,7 +48,7 @@ _THEN = {
     "--dim",
     "dims",
     multiple=True,
-    type=options.dim,
+    type=dim,
     metavar="NAME=SIZE",
     help="android: size of a named dimension, or NAME=LEAST..GREATEST.",
 )

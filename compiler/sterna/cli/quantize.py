@@ -14,13 +14,14 @@ from rich.console import Console
 from sterna.api import compile_to
 from sterna.bundle.install import write_file
 from sterna.cli import options
-from sterna.cli.output import console, duration, print_json, size, steps, table
+from sterna.cli.output import console, print_json, steps, table
 from sterna.errors import error
 from sterna.escape import rich as escape
 from sterna.quantize import METHODS, Settings, quantize_model
 from sterna.quantize.numbers import ACTIVATIONS
 from sterna.quantize.quantizer import STEPS
 from sterna.quantize.report import LayerReport, Report
+from sterna_runtime.cli.reports import duration, size
 
 _WIDTH = 120  # of a report in a file
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from sterna.cli.output import console, duration, table
+from sterna.cli.output import console, table
 from sterna.escape import rich as escape
 from sterna.timing import Timed, Times
+from sterna_runtime.cli.reports import duration
 
 _SHOWN = 5  # parts of a stage that are listed, the slowest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,7 @@ from click.core import ParameterSource
 from sterna.cli import options
 from sterna.cli.asked import takes_options
 from sterna.cli.bisection import print_bisection
-from sterna.cli.checks import check_json, finite, number
-from sterna.cli.failures import errors_json, print_errors
+from sterna.cli.failures import print_errors
 from sterna.cli.output import console, print_json, steps, table
 from sterna.debug.comparison import Difference, TensorCheck
 from sterna.debug.trades import Trade
@@ -23,11 +23,18 @@ from sterna.errors import Diagnostic, SternaError, error
 from sterna.escape import rich as escape
 from sterna.frontends.formats import AUTO, find, references
 from sterna.options import Options
-from sterna_runtime.golden import ReplayedOutput
+from sterna_runtime.cli.reports import (
+    check_json,
+    errors_json,
+    finite,
+    golden_json,
+    golden_mistake,
+    golden_sentence,
+    number,
+)
 from sterna_runtime.inputs import read_archive
 
 _STEPS = 9
-_SHOWN = 4  # outputs that differ
 _STAGES = {
     "memory": "the memory plan: the fault is gone when no memory is reused",
     "kernels": "this kernel: its schedule, its loops or the code generator",
@@ -132,37 +139,16 @@ def _replayed(place: Path, tolerance: float | None, threads: int, on: str | None
         raise error("E0006", f"{place} is a file; --golden replays a bundle", fix=f"sterna verify {place}")
     with options.opened(place, threads, on) as bundle:
         result = bundle.verify_golden(tolerance)
-    wrong = [output for output in result.outputs if not output.ok]
-    names = ", ".join(dict.fromkeys(f"{output.check.name} of set {output.number}" for output in wrong[:_SHOWN]))
-    title = f"{len(wrong)} of {len(result.outputs)} golden outputs differ from {result.reference}: {names}"
-    title += f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    fix = "this is a bug in Sterna, unless the bundle was changed or the tolerance is too small; please report it"
-    mistake = error("E0008", title, *map(_golden_place, wrong[:_SHOWN]), fix=fix) if wrong else None
+    mistake = golden_mistake(result)
     if as_json:
-        rows = [
-            {"set": each.number, "ok": each.ok, "tolerance": each.tolerance, **check_json(each.check)}
-            for each in result.outputs
-        ]
-        facts = {"ok": result.ok, "reference": result.reference, "sets": result.sets, "error": finite(result.error)}
-        print_json({**facts, "outputs": rows, **({"errors": errors_json(mistake)} if mistake else {})})
+        print_json(golden_json(result, mistake))
     else:
         verdict = "agrees with" if result.ok else "[bold red]does not agree with[/]"
-        many = "1 golden set" if result.sets == 1 else f"{result.sets} golden sets"
-        out = console()
-        out.print(
-            f"{escape(place.name)} {verdict} {escape(result.reference)} in {many} "
-            f"(error {result.error:.1e} of the largest output)",
-            soft_wrap=True,
-        )
+        shown = replace(result, reference=escape(result.reference))
+        console().print(golden_sentence(escape(place.name), shown, verdict), soft_wrap=True)
     if mistake is not None:
         print_errors(mistake)
     return 0 if result.ok else 1
-
-
-def _golden_place(output: ReplayedOutput) -> str:
-    check = output.check
-    at = f"at {list(check.at)} it is {number(check.got)} and should be {number(check.wanted)}"
-    return f"{check.name} of set {output.number}: {at}, tolerance {output.tolerance:g}"
 
 
 def _print(report: Report, model: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sterna.errors import Diagnostic, SternaError, error
+from sterna_runtime.errors import Diagnostic, SternaError, error
 from sterna_runtime.inputs import Array, TensorSpec, only_input
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
@@ -152,9 +152,7 @@ def read_image(path: Path, spec: TensorSpec, options: ImageOptions) -> Array:
     try:
         from PIL import Image  # noqa: PLC0415 (optional)
     except ImportError:
-        raise error(
-            "E0004", f"reading {path.name} needs the package pillow", fix='pip install "sterna[image]"'
-        ) from None
+        raise error("E0004", f"reading {path.name} needs the package pillow", fix="pip install pillow") from None
     height, width, channels, last = _plane(spec, options.layout)
     try:
         with Image.open(path) as file:
