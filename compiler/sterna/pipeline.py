@@ -18,7 +18,7 @@ from sterna.ir.verifier import verify
 from sterna.libraries import build_libraries, write_source
 from sterna.ops import infer
 from sterna.options import WEIGHTS, Options
-from sterna.passes import byte_signs, dumps, group_operands
+from sterna.passes import byte_signs, dumps, group_operands, scale_in_integers
 from sterna.passes import check_sizes as sizes
 from sterna.passes import halve_weights as halve
 from sterna.passes import narrow_products as narrow
@@ -204,6 +204,7 @@ PIPELINE: tuple[Pass, ...] = (
         lambda graph, context: everywhere(lambda each: group_operands.group_operands(each, context), graph),
         (("group-operands", print_graph),), verify_graph, group_operands.applies, over_graphs=True,
     ),
+    graph_pass("scale-in-integers", scale_in_integers.scale_in_integers, scale_in_integers.applies),
     graph_pass("tabulate", tabulate, lambda context: not context.options.debug),
     graph_pass("widen-halves", widen_halves),
     Pass(

@@ -156,3 +156,21 @@ def too_large_for_the_board(bundle: Path, name: str = "cortex-m4") -> str:
         if sizes[what] > limit:
             return f"{what} {sizes[what]:,} do not fit the board's {limit:,}"
     return ""
+
+
+def objects_of_gcc(name: str, bundle: Path, directory: Path, level: str = "-O2") -> list[Path]:
+    """The bundle's sources compiled by gcc, without what is known of a program's libraries."""
+    flags = ["-std=c99", level, "-ffp-contract=off", "-fno-math-errno", "-c", f"-I{bundle}"]
+    objects = []
+    for source in ("kernels", "model", "params"):
+        objects.append(directory / f"{source}.o")
+        run(*compiler_for(name, "gcc"), bundle / f"{source}.c", *flags, "-o", objects[-1], cwd=directory)
+    return objects
+
+
+def unresolved(files: Sequence[Path], directory: Path) -> set[str]:
+    """Symbols that none of the files defines."""
+    lines = run(need("arm-none-eabi-nm", "reads objects for Cortex-M"), "-A", *files, cwd=directory).splitlines()
+    words = [line.rsplit(maxsplit=2) for line in lines]
+    wanted = {symbol for *_, kind, symbol in words if kind == "U"}
+    return wanted - {symbol for *_, kind, symbol in words if kind != "U"}

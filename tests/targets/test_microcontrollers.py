@@ -37,6 +37,21 @@ def test_integers_on_a_board(name: str, model: str, generator: str, tmp_path: Pa
     agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path, name))
 
 
+@pytest.mark.family("cortex-m4")
+@pytest.mark.parametrize("model", ["mlperf_tiny_ad_int8", "mlperf_tiny_kws_int8"])
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_nothing_of_a_library(model: str, generator: str, tmp_path: Path) -> None:
+    """Objects of integer models need neither the compiler's doubles nor libc: those in the archive, and those that gcc
+    makes of the sources at any level. ci/bench-mcu looks at every model."""
+    found = trained(model)
+    bundle = compile_to(tmp_path / "bundle", found.file, "cortex-m4", shapes=found.shapes(), generator=generator)
+    assert boards.unresolved([bundle / "model.a"], tmp_path) == set()
+    if generator == "c":
+        for level in ("-Os", "-O2", "-O3"):
+            objects = boards.objects_of_gcc("cortex-m4", bundle, tmp_path, level)
+            assert boards.unresolved(objects, tmp_path) == set()
+
+
 @pytest.mark.parametrize("name", ["esp32", "esp32s3"])
 def test_source_alone(name: str, tmp_path: Path) -> None:
     """C99 that a compiler of another vendor takes: gcc for 32 bits stands in for Xtensa's."""

@@ -23,7 +23,7 @@ def test_every_description_loads(name: str) -> None:
     target = load_target(name)
     assert target.name == name
     assert target.description
-    assert target.dialect in ("vector", "plain")
+    assert target.dialect in ("vector", "plain", "packed")
     assert target.vector_bits in (0, 64, 128, 256, 512)
     assert target.pointer_bits in (32, 64)
     assert bool(target.triple) == bool(target.llvm_triple)

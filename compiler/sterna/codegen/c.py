@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from sterna.codegen.cut import LEAST, MOST, Cut
 from sterna.codegen.dialects import dialect
 from sterna.codegen.dialects.c99 import C99
+from sterna.codegen.dialects.packed import Packed
 from sterna.codegen.dialects.vector_c import VectorC
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.render import render_template
@@ -25,7 +26,7 @@ from sterna.toolchain.units import Units, WithUnits
 
 def makes(target: Target) -> bool:
     """Whether the target's dialect is one of C's."""
-    return target.dialect in (C99.name, VectorC.name)
+    return target.dialect in (C99.name, Packed.name, VectorC.name)
 
 
 class Builder(WithUnits):
@@ -127,7 +128,7 @@ def unit_text(
         intrinsics=[(i, d.operand_types(i)) for i in d.intrinsics.values() if i.template],
         declared=declared,
         features=" ".join(target.cpu_features),
-        vector=d.vectors,
+        vector=d.name == VectorC.name,
         target=target,
         shared=shared,
     )

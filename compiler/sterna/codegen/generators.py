@@ -95,7 +95,12 @@ GENERATORS: dict[str, Generator] = {
 }
 DEFAULT = "c"
 #: The modules that write a target's source, by its dialect.
-SOURCES = {"plain": "sterna.codegen.c", "vector": "sterna.codegen.c", "opencl": "sterna.codegen.opencl"}
+SOURCES = {
+    "plain": "sterna.codegen.c",
+    "packed": "sterna.codegen.c",
+    "vector": "sterna.codegen.c",
+    "opencl": "sterna.codegen.opencl",
+}
 
 
 def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:

@@ -37,6 +37,8 @@ class Printer:
         #: Bits of the masks that are variables.
         self.masks: dict[P.Variable, int] = {}
         self.held: P.Tiles | None = None
+        #: Variables by which anything can be shifted.
+        self.counts: set[P.Variable] = set()
         #: Names of the dimensions that the kernel reads.
         self.dimensions: dict[Symbol, str] = {}
 
@@ -125,6 +127,8 @@ class Printer:
     def let(self, depth: int, v: P.Variable, value: Expr) -> None:
         if v.dtype == "bool" and v.lanes > 1:
             self.masks[v] = self.mask_bits(value)
+        if dtypes.is_integer(v.dtype) and self.is_count(value):
+            self.counts.add(v)
         for name, text in self.parts(v, value):
             self.line(depth, self.d.constant(self.variable_type(v), name, text))
 
@@ -299,7 +303,7 @@ class Printer:
             return d.unary(e.op, e.a.dtype, operands[0], lanes)
         if isinstance(e, E.Binary):
             # Languages leave shifts by the width or more undefined.
-            far = e.op in ("shift_left", "shift_right") and not isinstance(e.b, E.Const)
+            far = e.op in ("shift_left", "shift_right") and not self.is_count(e.b)
             return d.binary(f"{e.op}_any" if far else e.op, e.dtype, operands[0], operands[1], lanes)
         if isinstance(e, E.Compare):
             return d.compare(e.op, e.a.dtype, operands[0], operands[1], lanes)
@@ -316,6 +320,13 @@ class Printer:
         if isinstance(e, P.Lane):
             return operands[0]
         raise TypeError(f"no such value: {type(e).__name__}")
+
+    def is_count(self, e: Expr) -> bool:
+        """Whether a value is seen to be less than the bits of its type."""
+        if isinstance(e, P.Read):
+            return e.variable in self.counts
+        least = e.b if isinstance(e, E.Binary) and e.op == "and" else e
+        return isinstance(least, E.Const) and (least is e or 0 <= int(least.value) < dtypes.bits(e.dtype))
 
     def computed(self, e: P.Apply, lane: int) -> str:
         """One lane of an intrinsic over vectors, by its behaviour."""

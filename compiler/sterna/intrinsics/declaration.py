@@ -186,8 +186,11 @@ class Intrinsic:
 
     @property
     def vector_bits(self) -> int:
-        """Width of the vector registers that it takes; none of those that have other registers, or no registers."""
-        return self.elements * dtypes.bits(self.dtype) // self.parts if self.form is Form.VECTORS else 0
+        """Width of the vector registers that it takes; none of those that have other registers, or no registers, or
+        that add up into one number."""
+        if self.form is not Form.VECTORS or self.elements == 1:
+            return 0
+        return self.elements * dtypes.bits(self.dtype) // self.parts
 
     @property
     def reads(self) -> tuple[Load, ...]:

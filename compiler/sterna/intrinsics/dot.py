@@ -134,7 +134,28 @@ _SMLAL = tuple(
     for vectors in (2, 1)
 )
 
-DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, *_SMLAL)
+#: Cortex-M with DSP instructions: the even and the odd bytes of a word widened, two products added up at a time.
+_SMLAD = tuple(
+    Intrinsic(
+        f"smlad.{'u8' if left == 'uint8' else 's8'}",
+        dot_product(1, 4, left, "int8"),
+        template="smlad",
+        settings={"extend": "uxtb16" if left == "uint8" else "sxtb16", "header": "arm_acle.h"},
+        needs=(("dsp",),),
+        instructions=2,
+        prepares=2,
+    )
+    for left in ("int8", "uint8")
+)
+#: Cortex-M with Helium: all sixteen products of two vectors added up into a general register.
+_MVE = (
+    Intrinsic(
+        "vmladava.s8", dot_product(1, 16, "int8", "int8"), template="vmladava", settings={"header": "arm_mve.h"},
+        needs=(("mve",),), prepares=0,
+    ),
+)  # fmt: skip
+
+DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, *_SMLAL, *_SMLAD, *_MVE)
 
 
 def _pairs_of_bfloat16(

@@ -126,7 +126,8 @@ def _operand(factor: Expr, read: Load, uses: Uses, left: bool) -> Expr:
         if not packed:
             places = [None if n in missing else place for n, place in enumerate(places)]
         # Of floats, zero times what happens to be there may be NaN.
-        return _picked(e, base, places, anything=left and not dtypes.is_float(read.dtype))
+        anything = left and not dtypes.is_float(read.dtype)
+        return _picked(e, base, places, anything, repeats=intrinsic.elements > 1)
 
     def vector(e: Expr) -> Expr:
         if isinstance(e, E.Load):
@@ -142,12 +143,13 @@ def _operand(factor: Expr, read: Load, uses: Uses, left: bool) -> Expr:
     return vector(factor)
 
 
-def _picked(load: Load, base: Int, places: Sequence[int | None], anything: bool) -> Expr:
+def _picked(load: Load, base: Int, places: Sequence[int | None], anything: bool, repeats: bool = True) -> Expr:
     """The vector of elements at some distances from a position: a part of memory, one that is repeated, or the two
     halves of the vector joined.
 
     Args:
         anything: whether elements that have no place may be any, and not only zero.
+        repeats: whether parts of the vector may be equal, which is one load and not several.
     """
     lanes = len(places)
 
@@ -161,7 +163,7 @@ def _picked(load: Load, base: Int, places: Sequence[int | None], anything: bool)
         return E.Const(load.dtype, value=0, lanes=lanes)
     if lanes == 1:
         return replace(load, indices=(base + (places[0] or 0),))
-    for period in (1 << n for n in range((lanes - 1).bit_length())):
+    for period in (1 << n for n in range((lanes - 1).bit_length() if repeats else 0)):
         if all(same(place, places[n % period]) for n, place in enumerate(places)) and places[0] is not None:
             part = _picked(load, base, places[:period], anything)
             if part.lanes * dtypes.bits(load.dtype) > WORD:
@@ -176,7 +178,7 @@ def _picked(load: Load, base: Int, places: Sequence[int | None], anything: bool)
     halves = [places[: lanes // 2], places[lanes // 2 :]]
     if anything:
         halves = [half if any(place is not None for place in half) else halves[1 - n] for n, half in enumerate(halves)]
-    a, b = (_picked(load, base, half, anything) for half in halves)
+    a, b = (_picked(load, base, half, anything, repeats) for half in halves)
     return joined(a, b)
 
 

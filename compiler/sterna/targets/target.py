@@ -25,6 +25,8 @@ class Target:
             registers of their own; 0 where they are in vector registers, as floats are.
         tile_registers: how many the accumulators of a tile and all operands of a step of its sums may take together,
             where compilers load the operands first; 0 where they load each when it is multiplied.
+        wide_products: whether integers are scaled by products of 64 bits, one word of which is the result, where that
+            gives what the model says in float64 or by several roundings.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
         by_lane: whether a vector is multiplied by an element of another one in one instruction.
@@ -40,7 +42,8 @@ class Target:
         share_cycles: of a kernel, from which on other cores are worth calling: they take that long to come and to be
             waited for, a few times over.
         barriers: whether workers can wait for one another within a kernel.
-        dialect: of C, "vector" (clang and gcc vector types) or "plain" (C99).
+        dialect: of C, "vector" (clang and gcc vector types), "plain" (C99), or "packed" (C99 with intrinsics of the
+            compiler's headers whose operands are packed in registers, and no other vectors).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
         static: emit `model.c` and `params.c` for firmware in place of `graph.json`.
         run_time_functions: whether a library holds those functions of the compiler's run-time library that it calls, as
@@ -69,6 +72,7 @@ class Target:
     vector_registers: int = 8
     integer_registers: int = 0
     tile_registers: int = 0
+    wide_products: bool = False
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
     by_lane: bool = False

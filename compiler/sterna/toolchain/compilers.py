@@ -60,7 +60,7 @@ def compiler_command(compiler: str, target: Target) -> list[str]:
     Raises:
         SternaError: E0402.
     """
-    standard = "-std=c99" if target.dialect == "plain" else "-std=gnu99"
+    standard = "-std=c99" if target.dialect in ("plain", "packed") else "-std=gnu99"
     position = () if target.static or target.llvm_triple.startswith(("wasm", "thumb")) else ("-fPIC",)
     common = [*COMMON, standard, *position]
     if compiler == "zig":

@@ -5,10 +5,11 @@ from __future__ import annotations
 from sterna.codegen.dialects.c99 import C99
 from sterna.codegen.dialects.c_family import CFamily
 from sterna.codegen.dialects.opencl import OpenCL
+from sterna.codegen.dialects.packed import Packed
 from sterna.codegen.dialects.vector_c import VectorC
 from sterna.targets.target import Target
 
-DIALECTS: dict[str, type[CFamily]] = {dialect.name: dialect for dialect in (C99, VectorC, OpenCL)}
+DIALECTS: dict[str, type[CFamily]] = {dialect.name: dialect for dialect in (C99, Packed, VectorC, OpenCL)}
 
 
 def dialect(target: Target) -> CFamily:

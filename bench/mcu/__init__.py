@@ -1,0 +1,1 @@
+"""Firmware on emulated boards: what it takes of flash, memory, stack and instructions."""

@@ -1,0 +1,105 @@
+"""Firmware on emulated boards: flash, memory, stack and instructions of an inference, beside other engines.
+
+    ci/bench-mcu                                    # the four networks of MLPerf Tiny, int8, on Cortex-M4 and M55
+    ci/bench-mcu --all                              # every small model on every core, compared with the reference
+    ci/bench-mcu kws --targets cortex-m4 --builds gcc,zig,llvm --histogram
+
+Boards are QEMU's; a plugin (bench/mcu/counter.c) counts: exact and the same every time, instructions and not cycles.
+Flash is code and weights, memory is arena, static data and the deepest stack; inputs and outputs are the caller's.
+The columns of other engines were measured with the same plugin and rules (bench/mcu/peers.json says how).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from mcu.firmware import BUILDS, Measured, measure
+from sterna.errors import SternaError
+from support.boards import BOARDS
+from support.trained import FOLDER, agree, trained
+
+PEERS = json.loads((Path(__file__).resolve().parent / "peers.json").read_text())
+TINY = {
+    "kws": "mlperf_tiny_kws_int8",
+    "vww": "mlperf_tiny_vww_int8",
+    "ic": "mlperf_tiny_resnet_int8",
+    "ad": "mlperf_tiny_ad_int8",
+}
+#: Models that some board has room for.
+SMALL = (
+    *TINY.values(), "tflm_hello_world_int8", "tflm_hello_world_f32", "tflm_micro_speech_int8", "tflm_mnist_lstm_int8",
+    "tflm_mnist_lstm_f32", "tflm_person_detect_int8", "micro_wakeword_okay_nabu_int8", "mlperf_tiny_ad_f32",
+    "mlperf_tiny_kws_hybrid", "mlperf_tiny_resnet_f32", "mlperf_tiny_vww_f32", "torch_digits_cnn", "mnist_cntk_f32",
+    "lightgbm_wine", "sklearn_logreg_digits", "sklearn_mlp_digits", "sklearn_rf_digits", "sklearn_svc_wine",
+    "xgboost_breast_cancer_nan", "xgboost_digits",
+)  # fmt: skip
+
+
+def one(model: str, target: str, build: str, optimize: str) -> tuple[Measured | None, str]:
+    """What was measured, and what is wrong with it."""
+    with tempfile.TemporaryDirectory(prefix="sterna-mcu-") as folder:
+        try:
+            found = measure(trained(model), target, build, Path(folder), optimize)
+        except (SternaError, RuntimeError, AssertionError) as problem:
+            lines = (line.strip() for line in str(problem).splitlines() if line.strip())
+            return None, " ".join(lines)[:300]
+    try:
+        agree(trained(model), 0, found.outputs)
+    except AssertionError:
+        return found, "outputs differ from the reference"
+    return found, ""
+
+
+def rows(models: Sequence[str], targets: Sequence[str], builds: Sequence[str]) -> Iterable[tuple[str, str, str]]:
+    return ((m, t, b) for m in models for t in targets for b in builds)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", help="names of models, or kws, vww, ic, ad; without any, these four")
+    parser.add_argument("--targets", default="cortex-m4,cortex-m55", help=f"of {', '.join(BOARDS)}")
+    parser.add_argument("--builds", default="gcc", help=f"of {', '.join(BUILDS)}")
+    parser.add_argument("--optimize", default="-O2", help="gcc's level for the bundle's sources")
+    parser.add_argument("--all", action="store_true", help="every small model on every core")
+    parser.add_argument("--histogram", action="store_true", help="the ten commonest instructions of each")
+    asked = parser.parse_args()
+    models = [TINY.get(m, m) for m in asked.models] or list(SMALL if asked.all else TINY.values())
+    targets = list(BOARDS) if asked.all else asked.targets.split(",")
+    for what, given, known in (("target", targets, BOARDS), ("build", asked.builds.split(","), BUILDS)):
+        if unknown := [name for name in given if name not in known]:
+            parser.error(f"no {what} {unknown[0]}: one of {', '.join(known)}")
+    if unknown := [m for m in models if not (FOLDER / m).is_dir()]:
+        parser.error(f"no model {unknown[0]} in {FOLDER}")
+    console = Console(width=150)
+    table = Table(
+        "model", "core", "by", "code", "flash", "RAM", "stack", "M instr", "TFLM: code", "flash", "RAM", "M instr", ""
+    )
+    wrong = 0
+    for model, target, build in rows(models, targets, asked.builds.split(",")):
+        found, problem = one(model, target, build, asked.optimize)
+        wrong += bool(problem) and "do not fit" not in problem
+        own = ["", "", "", "", ""]
+        if found is not None:
+            sizes = (found.code, found.flash, found.memory, found.stack)
+            own = [*(f"{n:,}" for n in sizes), f"{found.instructions / 1e6:.3f}"]
+        peer = PEERS["tflm"].get(target, {}).get(model, {})
+        theirs = [f"{peer[k]:,}" if k in peer else "" for k in ("code", "flash", "ram", "instructions_m")]
+        table.add_row(model, target, build, *own, *theirs, problem)
+        print(" ".join((model, target, build, *own, problem)), flush=True)
+        if asked.histogram and found is not None:
+            common = sorted(found.histogram.items(), key=lambda each: -each[1])[:10]
+            print("  " + ", ".join(f"{m} {n:,}" for m, n in common), flush=True)
+    console.print(table)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

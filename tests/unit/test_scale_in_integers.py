@@ -1,0 +1,102 @@
+"""Scalings of sums as one product of 64 bits: the same numbers as in float64, and as in two roundings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterna.debug.interpret import interpret
+from sterna.ir.graph import Graph
+from sterna.ops.builder import Builder
+from sterna.passes.eliminate_dead_code import eliminate_dead_code
+from sterna.passes.scale_in_integers import in_integers, scale_in_integers
+from support.compiling import input_value, run
+
+
+def by_float64(x: np.ndarray, factor: float) -> np.ndarray:
+    scaled = x * factor
+    return np.asarray(np.sign(scaled) * np.floor(np.abs(scaled) + 0.5))
+
+
+def by_integers(x: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
+    return np.asarray((((x.astype(np.int64) * multiplier) >> 32) + (1 << (shift - 1))) >> shift)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.floats(1e-8, 0.24), st.integers(-128, 127), st.integers(0, 1 << 30))
+def test_every_result_of_float64(factor: float, zero: int, seed: int) -> None:
+    low, high = -128 - zero, 127 - zero
+    found = in_integers(factor, low, high)
+    if found is None:
+        return
+    random = np.random.default_rng(seed)
+    near = (np.arange(low - 2, high + 3)[:, None] + 0.5) / factor + np.arange(-2, 3)
+    anywhere = random.integers(-(1 << 31), 1 << 31, 500)
+    x = np.clip(np.concatenate([near.reshape(-1), anywhere]), -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    np.testing.assert_array_equal(np.clip(by_integers(x, *found), low, high), np.clip(by_float64(x, factor), low, high))
+
+
+def test_most_factors_are_found() -> None:
+    random = np.random.default_rng(0)
+    factors = 10 ** random.uniform(-6, -0.7, 200)
+    assert sum(in_integers(float(f), -128, 127) is not None for f in factors) > 180
+    # Halves of both signs go away from zero: a multiplier that is larger by the last bit takes them there.
+    assert in_integers(0.125, -128, 127) == ((1 << 30) + 1, 1)
+    assert in_integers(0.3, -128, 127) is None
+    assert in_integers(2.0**-40, -128, 127) is None
+
+
+def dense(x: np.ndarray, factors: np.ndarray) -> Graph:
+    """int32 to int8 as TensorFlow Lite's fully connected layers do it."""
+    b = Builder()
+    v = input_value(b, x)
+    scaled = b.add("mul", b.add("cast", v, to="float64"), b.constant(factors))
+    y = b.add("round_to_integer", scaled, to="int8", zero=-7, halves="away")
+    return Graph("dense", (v,), (y,), tuple(b.nodes), ("y",))
+
+
+def conv(x: np.ndarray, known: str, right: list[int]) -> Graph:
+    b = Builder()
+    v = input_value(b, x)
+    operands = [np.array([1518500250, 1 << 30, (1 << 31) - 1], np.int32), np.array(right, np.int32)]
+    y = b.add("fixed_multiply", v, *map(b.constant, operands), range=known)
+    return Graph("conv", (v,), (y,), tuple(b.nodes), ("y",))
+
+
+def numbers() -> np.ndarray:
+    random = np.random.default_rng(1)
+    x = random.integers(-60000, 60000, (60, 3)).astype(np.int32)
+    x[:20] = np.arange(-30, 30).reshape(20, 3)
+    x[20:40] = (1 << np.arange(20))[:, None] * np.array([1, -1, 3])
+    return x
+
+
+X = numbers()
+
+
+@pytest.mark.parametrize(
+    ("graph", "ops"),
+    [
+        (dense(X, np.array(0.0029795)), ["multiply_shift", "add", "clip", "cast"]),
+        (dense(X, np.array([0.0029795, 0.00071, 0.031])), ["multiply_shift", "add", "clip", "cast"]),
+        (dense(X, np.array([0.0029795, 0.00071, 0.5])), ["cast", "mul", "round_to_integer"]),
+        (conv(X, "small", [2, 5, 9]), ["multiply_shift"]),
+        (conv(X, "small", [7, 7, 7]), ["multiply_shift"]),
+        (conv(X, "small_positive", [2, 5, 9]), ["multiply_shift"]),
+        (conv(X, "small", [1, 5, 9]), ["fixed_multiply"]),
+        (conv(X, "any", [2, 5, 9]), ["fixed_multiply"]),
+    ],
+)
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_the_pass_keeps_every_result(graph: Graph, ops: list[str], generator: str, tmp_path: Path) -> None:
+    changed = eliminate_dead_code(scale_in_integers(graph))
+    assert [n.op for n in changed.nodes] == ops
+    wanted = interpret(graph, {"x": X})["y"]
+    both = interpret(changed, {"x": X})["y"], run(changed, {"x": X}, tmp_path, generator)["y"]
+    least = 0 if graph.nodes[-1].attributes.get("range") == "small_positive" else np.iinfo(wanted.dtype).min
+    for found in both:
+        np.testing.assert_array_equal(np.maximum(found, least), np.maximum(wanted, least))
