@@ -235,21 +235,26 @@ def _install_in_place(place: Path, files: Files, mine: Collection[str]) -> None:
         coming = sorted(files.names, key=lambda name: (-rank.get(name, len(rank)), name))
         moves = [(place / name, old / name) for name in leaving] + [(work.path / name, place / name) for name in coming]
         begun: list[tuple[Path, Path]] = []
+        made: list[Path] = []
         try:
             for source, target in moves:
+                _make_folders(target.parent, made)
                 begun.append((source, target))
                 source.rename(target)
         except BaseException:
             for source, target in reversed(begun):
                 with contextlib.suppress(OSError):  # the last one may not have happened
                     target.rename(source)
+            for folder in reversed(made):
+                with contextlib.suppress(OSError):  # somebody may have put something there
+                    folder.rmdir()
             raise
 
 
 def _fill(folder: Path, contents: Mapping[str, bytes]) -> None:
     for name, data in contents.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
 

@@ -21,12 +21,14 @@ from sterna_runtime.cli.values import dim
 _THEN = {
     "npm": "`npm publish` in it makes it public",
     "android": "a Maven repository; docs/android.md says how an app uses it",
+    "app": "a project: open it in Android Studio",
 }
+_KINDS = ("npm", "android")
 
 
 @click.command("package")
 @click.argument("bundle", type=click.Path(path_type=Path), metavar="BUNDLE|MODEL")
-@click.option("--for", "ecosystem", type=click.Choice(list(_THEN)), required=True, help="What kind of package.")
+@click.option("--for", "ecosystem", type=click.Choice(_KINDS), required=True, help="What kind of package.")
 @click.option(
     "--output",
     "-o",
@@ -60,6 +62,7 @@ _THEN = {
     show_default=True,
     help="android: how kernels are made.",
 )
+@click.option("--app", is_flag=True, help="android: write an app with the model, for Android Studio.")
 @options.json_option
 @takes_options
 def command(
@@ -69,6 +72,7 @@ def command(
     output: Path | None,
     name: str | None,
     version: str,
+    app: bool,
     as_json: bool,
 ) -> None:
     """Turn BUNDLE, or for Android a MODEL, into a package of its own, ready to publish.
@@ -78,16 +82,23 @@ def command(
 
     For Android the model is compiled for four ABIs. What is written is a Maven repository: a library (.aar) with a
     class of the model's signature, kernels and one set of weights, and one with the runtime, which all models of an
-    app share.
+    app share. With --app it is a project of Android Studio's: an app that runs the model, with that repository in it.
     """
     asked = make_options()
     named = bundle if bundle.name not in ("", "..") else bundle.resolve()
-    place = output or named.parent / f"{named.stem if ecosystem == 'android' else named.name}-{ecosystem}"
+    kind = "app" if app else ecosystem
+    place = output or named.parent / f"{named.stem if ecosystem == 'android' else named.name}-{kind}"
+    if app and ecosystem != "android":
+        raise error("E0203", f"--app is for Android; the package is for {ecosystem}", fix="--for android --app")
     if ecosystem == "npm":
         if asked.shapes or asked.dims:
             fix = "give it to `sterna compile`"
             raise error("E0203", "an npm package is made of a bundle: --shape and --dim are for the compiler", fix=fix)
         written = npm_package(bundle, place, name, version)
+    elif app:
+        from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
+
+        written = android_app(bundle, asked, place, name, version)
     else:
         from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
 
@@ -96,4 +107,4 @@ def command(
     if as_json:
         print_json({"directory": str(written), "for": ecosystem, "bytes": total})
     else:
-        console().print(f"{escape(str(written))}: {size(total)}; {_THEN[ecosystem]}")
+        console().print(f"{escape(str(written))}: {size(total)}; {_THEN[kind]}")

@@ -23,6 +23,7 @@ from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.ir import dtypes
+from sterna.ir.graph import Graph
 from sterna.options import Options
 from sterna.package import java, natives
 from sterna.package.abis import Abi, abis
@@ -56,20 +57,29 @@ _VIEWS = {
 #: What Model.java.j2 calls by a short name: `java.lang`'s and its imports.
 _USED = frozenset(
     ("Object", "String", "Override", "AutoCloseable", "IllegalArgumentException", "IOException", "NotNull",
-     "Context", "Bitmap", "Assets", "Model", "Options", "Tensor", "ByteBuffer", *(name for _, name in _VIEWS.values()))
+     "Context", "Bitmap", "Assets", "Model", "Options", "Quantization", "Tensor", "ByteBuffer",
+     *(name for _, name in _VIEWS.values()))
 )  # fmt: skip
 #: What a method's name ends in where there are several of a tensor.
 _METHODS = ("", "Tensor", "Best")
+#: Rows and columns of a picture: less is something else that has three of a kind.
+_LEAST = 8
 _SCORES = ("float32", "float64", "int8", "int16", "int32", "int64")
 
 
 @dataclass(frozen=True)
 class Image:
-    """An input that takes a picture; `last`: colours vary fastest. Without a mean the elements are the bytes."""
+    """An input that takes a picture; `last`: colours vary fastest.
+
+    Of bytes the elements are the colours themselves. Of floats, and of integers that stand for such (`quantized`), a
+    colour is (byte - mean) / std; where the model does not say these, `mean` is empty, and who gives the picture does.
+    """
 
     width: int
     height: int
     last: bool
+    bytes: bool
+    quantized: bool
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
@@ -90,6 +100,15 @@ class Tensor:
     scores: bool
 
 
+@dataclass(frozen=True)
+class Packaged:
+    """A model's artifact in Maven's words, and the folders of a repository that hold it and the runtime."""
+
+    compiled: Compiled
+    artifact: str
+    folders: Mapping[str, Mapping[str, bytes]]
+
+
 def android_package(
     model: str | os.PathLike[str],
     options: Options,
@@ -107,18 +126,11 @@ def android_package(
         SternaError: what compiling the model raises; E0203 the name or the version is none for Maven, or the model is
             called as a library of Android's; E0402 there is no JDK; E0204 the place is taken or cannot be written.
     """
-    artifact = _artifact(model_name(os.fspath(model)), name, version)
-    natives.java_home()  # before the model is compiled, which takes longer
-    compiled, graphs = compile_abis(model, options)
-    own = _published(
-        MODELS, artifact, version, model_aar(compiled, graphs), {source_path(compiled): source(compiled)}, RUNTIME
-    )
-    shared = _published(GROUP, RUNTIME, __version__, runtime_aar(), java.sources(), None)
+    made = packaged(model, options, name, version)
     place = Path(output)
     try:
-        for repository in (shared, own):
-            for folder, files in repository.items():
-                _put(place / folder, files)
+        for folder, files in made.folders.items():
+            _put(place / folder, files)
     except ClashError as clash:
         title = f"the output directory has other files of these names: {clash}"
         fix = Advice(Option("version", "1.0.1"), ", or name another directory")
@@ -126,6 +138,18 @@ def android_package(
     except (OSError, ValueError) as problem:
         raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
+
+
+def packaged(model: str | os.PathLike[str], options: Options, name: str | None, version: str) -> Packaged:
+    """Compiles a model for Android. Raises what `android_package` does, but for E0204."""
+    artifact = _artifact(model_name(os.fspath(model)), name, version)
+    natives.java_home()  # before the model is compiled, which takes longer
+    compiled, graphs = compile_abis(model, options)
+    shared = _published(GROUP, RUNTIME, __version__, runtime_aar(), java.sources(), None)
+    own = _published(
+        MODELS, artifact, version, model_aar(compiled, graphs), {source_path(compiled): source(compiled)}, RUNTIME
+    )
+    return Packaged(compiled, artifact, {**shared, **own})
 
 
 def _artifact(model: str, name: str | None, version: str) -> str:
@@ -249,6 +273,21 @@ def source_path(compiled: Compiled) -> str:
 
 def source(compiled: Compiled) -> bytes:
     """The source of the model's class."""
+    tensors = tensors_of(compiled)
+    return _text(
+        "Model.java",
+        package=MODELS,
+        model=compiled.model,
+        type=class_name(compiled.model),
+        tensors=tensors,
+        images=any(t.image for t in tensors),
+        quantized=any(t.image and t.image.quantized for t in tensors),
+        buffers=sorted({t.buffer for t in tensors if t.buffer}),
+    )
+
+
+def tensors_of(compiled: Compiled) -> list[Tensor]:
+    """The inputs and outputs of a model, inputs first, each under a name of its own."""
     graph = compiled.graph
     signature = [("input", n, v.name, v) for n, v in enumerate(graph.arguments)]
     signature += [("output", n, graph.result_names[n], v) for n, v in enumerate(graph.results)]
@@ -257,16 +296,8 @@ def source(compiled: Compiled) -> bytes:
     for side, number, name, value in signature:
         method = _method(side, name, used)
         used.add(method)
-        tensors.append(_tensor(side, number, name, method, value, graph.metadata))
-    return _text(
-        "Model.java",
-        package=MODELS,
-        model=compiled.model,
-        type=class_name(compiled.model),
-        tensors=tensors,
-        images=any(t.image for t in tensors),
-        buffers=sorted({t.buffer for t in tensors if t.buffer}),
-    )
+        tensors.append(_tensor(side, number, name, method, value, graph))
+    return tensors
 
 
 def _method(side: str, name: str, used: set[str]) -> str:
@@ -281,25 +312,29 @@ def _method(side: str, name: str, used: set[str]) -> str:
     return candidate
 
 
-def _tensor(side: str, number: int, name: str, method: str, value: Any, metadata: Mapping[str, Any]) -> Tensor:
+def _tensor(side: str, number: int, name: str, method: str, value: Any, graph: Graph) -> Tensor:
     sizes = tuple(str(n) for n in value.shape)
     view, buffer = _VIEWS.get(value.dtype, ("buffer", "ByteBuffer"))
     fixed = [int(n) for n in sizes] if all(n.isdigit() for n in sizes) else []
-    image = _image(fixed, value.dtype, metadata.get("normalization", {}).get(name)) if side == "input" else None
+    image = _image(fixed, value.dtype, name, graph) if side == "input" else None
     row = [n for n in fixed if n != 1]
     scores = side == "output" and value.dtype in _SCORES and len(row) == 1
     return Tensor(side, number, name, method, value.dtype, sizes, view, buffer, image, scores)
 
 
-def _image(sizes: list[int], dtype: str, normalization: Mapping[str, Any] | None) -> Image | None:
-    """Pictures are one by height, width and three colours, in either order. Of floats the model has to say more."""
+def _image(sizes: list[int], dtype: str, name: str, graph: Graph) -> Image | None:
+    """Pictures are one by height, width and three colours, in either order."""
     if len(sizes) != 4 or sizes[0] != 1 or 3 not in (sizes[1], sizes[3]):
         return None
     last = sizes[3] == 3
     height, width = sizes[1:3] if last else sizes[2:4]
+    known = graph.quantization.get(name)
+    quantized = dtype == "int8" and known is not None and len(known.scales) == 1
     if dtype == "uint8":
-        return Image(width, height, last, (), ())
-    if dtype != "float32" or normalization is None:
+        return Image(width, height, last, True, False, (), ())
+    if min(height, width) < _LEAST or not (dtype == "float32" or quantized):
         return None
-    mean, std = (tuple(normalization[key]) * (3 if len(normalization[key]) == 1 else 1) for key in ("mean", "std"))
-    return Image(width, height, last, mean, std) if len(mean) == len(std) == 3 else None
+    said = graph.metadata.get("normalization", {}).get(name, {"mean": (), "std": ()})
+    mean, std = (tuple(said[key]) * (3 if len(said[key]) == 1 else 1) for key in ("mean", "std"))
+    good = len(mean) == len(std) == 3
+    return Image(width, height, last, False, quantized, mean if good else (), std if good else ())

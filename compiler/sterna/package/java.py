@@ -25,6 +25,9 @@ def sources() -> dict[str, bytes]:
 def classes(given: Mapping[str, bytes], what: str) -> dict[str, bytes]:
     """The classes of Java sources, by path, which may use the runtime's and what is known of Android's.
 
+    They are of Java 8: for a later one the compiler calls `ByteBuffer.flip` and its like as that has them, with a
+    result of another type, and Android 6 has no such methods.
+
     Raises:
         SternaError: E0402, there is no JDK; E0403, it rejected the sources.
     """
@@ -35,7 +38,7 @@ def classes(given: Mapping[str, bytes], what: str) -> dict[str, bytes]:
         for name, text in given.items():
             (root / "in" / name).parent.mkdir(parents=True, exist_ok=True)
             (root / "in" / name).write_bytes(text)
-        command = [str(java_home() / "bin" / "javac"), "--release", "11", "-encoding", "UTF-8", "-g:none"]
+        command = [str(java_home() / "bin" / "javac"), "--release", "8", "-encoding", "UTF-8", "-g:none"]
         command += ["-XDstringConcat=inline", "-Xlint:all,-options", "-Werror", "-implicit:none", "-proc:none"]
         command += ["-sourcepath", f"{stubs}{os.pathsep}{runtime}", "-d", str(root / "out")]
         run([*command, *(str(root / "in" / name) for name in given)], root, what)

@@ -2,6 +2,7 @@ package dev.sterna;
 
 import java.lang.ref.PhantomReference;
 import java.lang.ref.ReferenceQueue;
+import java.util.Collections;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.logging.Logger;
@@ -9,11 +10,16 @@ import java.util.logging.Logger;
 /** A loaded model of the C runtime. One whose Model was forgotten is logged and unloaded; java.lang.ref.Cleaner is too new for Android 6. */
 final class Handle extends PhantomReference<Model> {
   private static final ReferenceQueue<Model> FORGOTTEN = new ReferenceQueue<>();
-  private static final Set<Handle> OPEN = ConcurrentHashMap.newKeySet(); // else the references would be collected themselves
+  private static final Set<Handle> OPEN = Collections.newSetFromMap(new ConcurrentHashMap<Handle, Boolean>()); // else the references would be collected themselves
   private static final Logger LOGGER = Logger.getLogger("dev.sterna");
 
   static {
-    Thread thread = new Thread(Handle::collect, "sterna-forgotten-models");
+    Thread thread = new Thread("sterna-forgotten-models") { // no lambda: that takes a newer Android, or rewritten classes
+      @Override
+      public void run() {
+        collect();
+      }
+    };
     thread.setDaemon(true);
     thread.start();
   }
@@ -33,7 +39,6 @@ final class Handle extends PhantomReference<Model> {
   }
 
   /** The caller holds the lock. */
-
   void unload() {
     OPEN.remove(this);
     if (address != 0) Natives.unload(address);
