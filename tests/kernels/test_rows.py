@@ -40,6 +40,20 @@ def test_rows_are_reduced_in_vectors_of_at_most_half_their_elements(columns: int
     assert max(vectors, default=1) == lanes
 
 
+@pytest.mark.parametrize("channels", [1, 3, 40])
+def test_positions_of_samples_are_computed_in_vectors_once_for_all_channels(channels: int) -> None:
+    target, b = load_target("x86-64-v4"), Builder()
+    x = input_value(b, np.zeros((1, 20, 20, channels), np.float32), "x")
+    grid = input_value(b, np.zeros((1, 30, 30, 2), np.float32), "grid")
+    y = b.add("grid_sample", x, grid, mode="linear", padding="zeros", align_corners=False)
+    (call,) = outline_of(Graph("samples", (x, grid), (y,), tuple(b.nodes)), Options(target)).sequence.calls
+    assert isinstance(call.kernel, Kernel)
+    s = propose(call.kernel, Context(target))
+    apart = [state for state in s.stages.values() if state.scope is not None]
+    assert len(apart) == 8
+    assert all("vectorized" in state.annotations.values() for state in apart)
+
+
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 @settings(max_examples=4, deadline=None, derandomize=True, database=None)
 @given(st.data())

@@ -364,6 +364,21 @@ def gather(k: Kernels) -> Value:
     return k.builder.add("gather", k.input(*shape), indices, axis=axis)
 
 
+def sampled(k: Kernels) -> Value:
+    """Images sampled at computed positions, of any number of channels, and the samples of deformable convolutions."""
+    rows, columns, channels = k.number(1, 70), k.number(1, 20), k.number(1, 20)
+    x = k.input(1, k.number(1, 9), k.number(1, 9), channels)
+    if k.flag():
+        settings = {"kernel": (k.number(1, 2), 2), "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0)}
+        taps = settings["kernel"][0] * 2
+        operands = [k.input(1, rows, columns, 2 * taps), *([k.input(1, rows, columns, taps)] if k.flag() else ())]
+        return k.builder.add("deform_patches", x, *operands, **settings, offset_groups=1)
+    return k.epilogue(k.builder.add(
+        "grid_sample", x, k.input(1, rows, columns, 2), mode=k.draw(st.sampled_from(["nearest", "linear"])),
+        padding=k.draw(st.sampled_from(["zeros", "border", "reflection"])), align_corners=k.flag(),
+    ))  # fmt: skip
+
+
 def movement(k: Kernels) -> Value:
     """Slices, pads, concatenations and reshapes around element-wise nodes."""
     shape = k.shape(2, 4, 4000, 33)
@@ -391,7 +406,7 @@ def movement(k: Kernels) -> Value:
 FAMILIES = (integer_product, integer_convolution, half_products,
     matmul, row_times_matrix, convolution, convolution_of_planes, dilated_convolution, tiled_convolution,
     overlapping_products, depthwise, transposed_convolution, pool, softmax,
-    reduction, normalization, extreme, cumulative, elementwise, transpose, gather, movement,
+    reduction, normalization, extreme, cumulative, elementwise, transpose, gather, sampled, movement,
 )  # fmt: skip
 
 

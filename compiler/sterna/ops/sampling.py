@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -62,6 +62,27 @@ def _whole(value: Expr) -> Expr:
     return E.cast(value, "int32")
 
 
+def _or_nowhere(tap: Expr, last: Expr) -> Expr:
+    """A position as an integer; -1 where it lies outside."""
+    inside = E.both(E.compare("ge", tap, 0.0), E.compare("le", tap, last))
+    assert inside is not None
+    return E.select(inside, _whole(tap), E.const(-1, "int32"))
+
+
+def _stages(
+    applied: Application,
+    kind: str,
+    places: Sequence[Int],
+    each: Sequence[tuple[int, int]],
+    formula: Callable[[int, int, Sequence[Int]], Expr],
+) -> dict[tuple[int, int], Tensor]:
+    """What all channels share: a stage for each dimension and tap."""
+    return {
+        (d, k): compute(applied.stage(f"{kind}{d}_{k}"), places, lambda *here, d=d, k=k: formula(d, k, here))
+        for d, k in each
+    }
+
+
 def _grid_sample(applied: Application) -> Tensor:
     x, grid = applied.input(0), applied.input(1)
     spatial = len(x.shape) - 2
@@ -78,27 +99,50 @@ def _grid_sample(applied: Application) -> Tensor:
             return E.maximum(E.minimum(value, number(size - 1)), 0.0)
         return _reflected(value, low, number(size - 1 if corners else size)) if padding == "reflection" else value
 
-    def body(*index: Int) -> Expr:
-        n, *place, c = index
-        taps: list[Taps] = []
-        for d, size in enumerate(sizes):
-            share = widened(at(grid, (n, *place, as_int(spatial - 1 - d))))
-            where = (share + 1.0) * 0.5 * number(size - 1) if corners else ((share + 1.0) * number(size) - 1.0) * 0.5
+    def taps(d: int, here: Sequence[Int]) -> Taps:
+        share = widened(at(grid, (*here, as_int(spatial - 1 - d))))
+        size = sizes[d]
+        where = (share + 1.0) * 0.5 * number(size - 1) if corners else ((share + 1.0) * number(size) - 1.0) * 0.5
+        if padding != "zeros":
             high = number(size - 1) if corners else number(size) - 0.5
             outside = E.binary("or", E.compare("lt", where, low), E.compare("gt", where, high))
-            taps.append(_taps(E.select(outside, settled(where, size), where), mode))
+            where = E.select(outside, settled(where, size), where)
+        found = _taps(where, mode)
+        return [(settled(tap, size), weight) for tap, weight in found] if mode == "cubic" else found
+
+    def whole(d: int, k: int, here: Sequence[Int]) -> Expr:
+        """The position of a tap; -1 where zeros are read."""
+        tap = taps(d, here)[k][0]
+        return _or_nowhere(tap, number(sizes[d] - 1)) if padding == "zeros" else _whole(tap)
+
+    def weighed(d: int, k: int, here: Sequence[Int]) -> Expr:
+        share = taps(d, here)[k][1]
+        assert share is not None
+        return share
+
+    places = grid.shape[:-1]
+    count_of = {"nearest": 1, "linear": 2, "cubic": 4}[mode]
+    each = [(d, k) for d in range(spatial) for k in range(count_of)]
+
+    positions = _stages(applied, "place", places, each, whole)
+    weights = {} if mode == "nearest" else _stages(applied, "weight", places, each, weighed)
+
+    def body(*index: Int) -> Expr:
+        *here, c = index
         total: Expr | None = None
-        for chosen in product(*taps):
-            source, inside, weight = [], None, None
-            for d, (neighbour, share_of) in enumerate(chosen):
-                tap = settled(neighbour, sizes[d]) if mode == "cubic" else neighbour
-                whole = _whole(tap)
+        for chosen in product(range(count_of), repeat=spatial):
+            source: list[Int] = []
+            inside: Expr | None = None
+            weight: Expr | None = None
+            for d, k in enumerate(chosen):
+                found = at(positions[d, k], here)
                 if padding == "zeros":
-                    inside = E.both(inside, E.compare("ge", tap, 0.0), E.compare("le", tap, number(sizes[d] - 1)))
-                source.append(position(whole, sizes[d]))
-                if share_of is not None:
+                    inside = E.both(inside, E.compare("ge", found, 0))
+                source.append(position(found, sizes[d]))
+                if weights:
+                    share_of = at(weights[d, k], here)
                     weight = share_of if weight is None else weight * share_of
-            value = at(x, (n, *source, c))
+            value = at(x, (index[0], *source, c))
             element: Expr = value if mode == "nearest" else E.cast(widened(value), share_dtype)
             if inside is not None:
                 element = E.select(inside, element, 0)
@@ -126,27 +170,39 @@ def _patches(applied: Application) -> Tensor:
     taps_each = math.prod(kernel)
     sizes = x.shape[1:-1]
 
+    def taps(d: int, n: Int, i: Int, j: Int, tap: Int) -> Taps:
+        k = tap % taps_each
+        p, within = (i, k // kernel[1]) if d == 0 else (j, k % kernel[1])
+        base = E.cast(E.index_value(p * strides[d] - pads[d] + within * dilations[d]), "float32")
+        moved = widened(at(offset, (n, i, j, tap * 2 + d)))
+        return _taps(base + E.cast(moved, "float32"), "linear")
+
+    def whole(d: int, k: int, here: Sequence[Int]) -> Expr:
+        return _or_nowhere(taps(d, *here)[k][0], count(sizes[d] - 1, "float32"))
+
+    def weight(d: int, k: int, here: Sequence[Int]) -> Expr:
+        share = taps(d, *here)[k][1]
+        assert share is not None
+        return share
+
+    places = (*offset.shape[:-1], as_int(applied["offset_groups"] * taps_each))
+    each = [(d, k) for d in range(2) for k in range(2)]
+    positions, weights = (_stages(applied, name, places, each, f) for name, f in (("place", whole), ("weight", weight)))
+
     def body(n: Int, i: Int, j: Int, k: Int, c: Int) -> Expr:
-        group = c // per_group
-        taps: list[Taps] = []
-        for d, (p, tap) in enumerate(((i, k // kernel[1]), (j, k % kernel[1]))):
-            base = E.cast(E.index_value(p * strides[d] - pads[d] + tap * dilations[d]), "float32")
-            moved = widened(at(offset, (n, i, j, (group * taps_each + k) * 2 + d)))
-            taps.append(_taps(base + E.cast(moved, "float32"), "linear"))
+        here = (n, i, j, c // per_group * taps_each + k)
         total: Expr | None = None
-        for (h, wh), (w, ww) in product(*taps):
-            assert wh is not None
-            assert ww is not None
-            rows, columns = (count(size - 1, "float32") for size in sizes)
-            inside = E.both(E.compare("ge", h, 0.0), E.compare("le", h, rows))
-            inside = E.both(inside, E.compare("ge", w, 0.0), E.compare("le", w, columns))
+        for a, b in product(range(2), repeat=2):
+            h, w = at(positions[0, a], here), at(positions[1, b], here)
+            inside = E.both(E.compare("ge", h, 0), E.compare("ge", w, 0))
             assert inside is not None
-            value = at(x, (n, position(_whole(h), sizes[0]), position(_whole(w), sizes[1]), c))
-            term = E.select(inside, E.cast(widened(value), "float32"), 0.0) * wh * ww
+            value = at(x, (n, position(h, sizes[0]), position(w, sizes[1]), c))
+            element = E.select(inside, E.cast(widened(value), "float32"), 0.0)
+            term = element * at(weights[0, a], here) * at(weights[1, b], here)
             total = term if total is None else total + term
         assert total is not None
         if mask is not None:
-            total = total * E.cast(widened(at(mask, (n, i, j, group * taps_each + k))), "float32")
+            total = total * E.cast(widened(at(mask, here)), "float32")
         return E.cast(total, x.dtype)
 
     return compute(applied.name, applied.output.shape, body)

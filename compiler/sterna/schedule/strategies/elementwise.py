@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import lcm, prod
 
 from sterna.ir.integer import Int, Mod
+from sterna.ir.memory import STACK
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -13,6 +14,7 @@ from sterna.schedule.strategies.analysis import (
     expanded_loads,
     inline_elementwise,
     product,
+    readers,
     reductions,
     size,
     stride_of,
@@ -29,6 +31,8 @@ MOST_COPIES = 64
 IN_A_ROW = 8
 #: Vectors of a row that are written out.
 MOST_VECTORS = 24
+#: Vectors of what is kept of a block of rows.
+KEPT_ROWS = 4
 #: Parts that a row may be cut into: each is code.
 MOST_PARTS = 5
 
@@ -38,10 +42,63 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     if reductions(kernel):
         return None
     s = Schedule(kernel)
-    inline_elementwise(s)
+    kept = _kept(kernel, context)
+    inline_elementwise(s, kept)
+    if kept:
+        _with_kept(s, kept, context)
+        return s
     for out in s.outputs:
         _loops(s, out, context, alone=len(s.outputs) == 1)
     return s
+
+
+def _kept(kernel: Kernel, context: Context) -> list[str]:
+    """Stages that say where the elements of a row, or one element, are read, and others of the same axes: worth
+    computing for many rows at once, in vectors."""
+    if len(kernel.outputs) != 1 or context.lanes(kernel) == 1:
+        return []
+    (out,) = kernel.outputs
+    reads = out.reads()
+    placed = {load.tensor for read in reads for i in read.indices for v in i.expressions() for load in E.loads(v)}
+    stages = [t for t in kernel.stages if t is not out and not isinstance(t.body, E.Load)]
+    depth = max((len(t.axes) for t in stages if t in placed), default=0)
+    axes = out.axes[:depth]
+    if not depth or depth < len(out.axes) - 1:
+        return []
+    here = tuple(a.var for a in axes)
+    return [
+        t.name
+        for t in stages
+        if tuple(a.extent for a in t.axes) == tuple(a.extent for a in axes)
+        and all(load.indices == here for load in reads if load.tensor is t)
+        and readers(kernel, t) == [out]
+    ]
+
+
+def _with_kept(s: Schedule, kept: Sequence[str], context: Context) -> None:
+    """Blocks of rows: first what is kept of each, in vectors along the rows, then the rows themselves."""
+    (out,) = s.outputs
+    lanes = context.lanes(s.kernel)
+    axes = s.stages[out].tensor.axes
+    depth = len(s.stages[kept[0]].tensor.axes)
+    outer, within = [a.name for a in axes[:depth]], list[str]()
+    wanted = KEPT_ROWS * lanes
+    while len(outer) > 1 and size(axes[len(outer) - 1].extent) < wanted:
+        wanted = max(1, wanted // size(axes[len(outer) - 1].extent))
+        within.insert(0, outer.pop())
+    outer[-1], row = s.split(out, outer[-1], wanted)
+    within.insert(0, row)
+    elements = product([a.extent for a in axes])
+    across = axes[-1].name if depth < len(axes) else within.pop()
+    vector, lane = s.split(out, across, lanes)
+    within += [vector, lane]
+    s.vectorize(out, lane)
+    s.reorder(out, *outer, *within)
+    place = make_tasks(s, out, outer, 8 * elements // lanes, context, outer[-1])
+    for name in kept:
+        s.compute_at(name, out, place, STACK)
+        _, lane = s.split(name, s.stages[name].tensor.axes[-1].name, lanes)
+        s.vectorize(name, lane)
 
 
 def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
