@@ -28,6 +28,7 @@ FAMILIES = {
     "cortex-m": "other Cortex-M (qemu-system-arm)",
     "c99": "C99 (gcc)",
     "opencl": "OpenCL C (PoCL)",
+    "windows": "Windows (wine64)",
     "java": "Java (JVM, Android libraries, arm64 JVM)",
     "runtime": "C runtime (gcc, clang, cmake, sanitizers)",
 }

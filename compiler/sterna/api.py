@@ -143,7 +143,8 @@ def options_of(
 
 
 def _variants(target: Target) -> tuple[Target, ...]:
-    """Those of a target. One that no machine would choose is refused: of another processor, or without a library."""
+    """Those of a target, for its system whatever theirs is. One that no machine would choose is refused: of another
+    processor, or without a library."""
     variants = tuple(load_target(name) for name in target.variants)
     machine = target.llvm_triple.partition("-")[0]
     strange = [v for v in variants if not v.library or v.static or v.llvm_triple.partition("-")[0] != machine]
@@ -151,7 +152,8 @@ def _variants(target: Target) -> tuple[Target, ...]:
     if titles:
         where = (target.file or target.name,)
         raise SternaError(Diagnostic("E0202", title, where, "leave it out of variants") for title in titles)
-    return variants
+    system = {key: getattr(target, key) for key in ("triple", "llvm_triple", "library")}
+    return tuple(replace(variant, **system) for variant in variants)
 
 
 @_shows(Settings)

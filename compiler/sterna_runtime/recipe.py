@@ -73,4 +73,7 @@ def compile_command(sources: Path, output: Path, target: str) -> list[str]:
         command += ["-lpthread", "-ldl"]
     elif "macos" in target:
         command.append(f"-Wl,-install_name,@rpath/{output.name}")
+    elif windows:
+        # What programs are linked with; zig writes one in any case, and would name it after the first source.
+        command.append(f"-Wl,--out-implib,{output.with_suffix('.lib')}")
     return [*command, "-s", "-o", str(output)]

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "internal.h"
+#include "json.h"
 
 #ifndef STERNA_CHUNK_BYTES /* tests make it small: then every request is one of the allocator */
 #define STERNA_CHUNK_BYTES 16384u
@@ -85,4 +85,11 @@ void heap_close(heap *heap) {
   }
   heap->chunks = NULL;
   heap->left = 0;
+}
+
+const char *json_take_string(heap *heap, const char *text, size_t value) {
+  size_t bytes = json_string_bytes(text, value);
+  char *string = bytes > 0 ? heap_take(heap, bytes, 1) : NULL;
+  if (string != NULL) json_string(text, value, string);
+  return string;
 }

@@ -349,10 +349,3 @@ void json_string(const char *text, size_t value, char *out) {
 bool json_string_is(const char *text, size_t value, const char *expected) {
   return value != JSON_NONE && text[value] == '"' && key_is(text, value, expected);
 }
-
-const char *json_take_string(heap *heap, const char *text, size_t value) {
-  size_t bytes = json_string_bytes(text, value);
-  char *string = bytes > 0 ? heap_take(heap, bytes, 1) : NULL;
-  if (string != NULL) json_string(text, value, string);
-  return string;
-}

@@ -40,7 +40,27 @@ double difference(sterna::span<const T> got, const T *wanted) {
   return most / largest;
 }
 
+double half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double magnitude = exponent == 31  ? (fraction != 0 ? std::nan("") : std::numeric_limits<double>::infinity())
+                           : exponent == 0 ? std::ldexp(fraction, -24)
+                                           : std::ldexp(fraction + 1024, exponent - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+std::vector<double> halves(const void *memory, std::size_t count) {
+  std::vector<std::uint16_t> bits(count / 2);
+  if (!bits.empty()) std::memcpy(bits.data(), memory, count);
+  std::vector<double> values;
+  std::transform(bits.begin(), bits.end(), std::back_inserter(values), half);
+  return values;
+}
+
 double compare(const sterna::tensor &got, const char *wanted) {
+  if (got.type() == sterna::dtype::float16_) {
+    const std::vector<double> have = halves(got.memory(), got.bytes()), want = halves(wanted, got.bytes());
+    return difference(sterna::span<const double>(have.data(), have.size()), want.data());
+  }
   sterna::span<const float> floats;
   if (got.try_data(floats).ok()) {
     std::vector<float> copy(floats.size());

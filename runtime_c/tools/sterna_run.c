@@ -1,4 +1,5 @@
 /* Runs a bundle on raw input files: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] [--dim NAME=SIZE] in0.bin ... --out PREFIX
+ * or on its golden sets, with their outputs compared: sterna_run DIRECTORY --golden [--threads N]
  *
  * Inputs come in the model's order, dense and row-major; PREFIX0.bin, PREFIX1.bin ... get the outputs. --dim NAME=SIZE, once
  * per dimension that was left open, says how large it is; else it has its greatest size.
@@ -13,17 +14,58 @@
 #include <string.h>
 #include <time.h>
 
+#include "golden.h"
 #include "sterna.h"
 
-static double now_ms(void) {
 #ifdef _WIN32
-  return (double)clock() * 1e3 / CLOCKS_PER_SEC;
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+/* WIN32_LEAN_AND_MEAN leaves it out. */
+#include <shellapi.h>
+
+static double now_ms(void) {
+  LARGE_INTEGER now, per_second;
+  (void)QueryPerformanceCounter(&now);
+  (void)QueryPerformanceFrequency(&per_second);
+  return (double)now.QuadPart * 1e3 / (double)per_second.QuadPart;
+}
+
+/* fopen for UTF-8: Windows would take it for text of the user's code page. */
+static FILE *open_file(const char *path, const char *mode) {
+  wchar_t wide[4096], how[8];
+  errno = ENOENT;
+  if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, 4096) <= 0) return NULL;
+  if (MultiByteToWideChar(CP_UTF8, 0, mode, -1, how, 8) <= 0) return NULL;
+  return _wfopen(wide, how);
+}
+
+/* The arguments in UTF-8, in memory that is never given back; those of main have lost what the code page lacks. */
+static char **arguments(int *count, char **given) {
+  wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), count);
+  char **all = wide != NULL ? calloc((size_t)*count + 1, sizeof *all) : NULL;
+  for (int i = 0; all != NULL && i < *count; i++) {
+    int bytes = WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, NULL, 0, NULL, NULL);
+    all[i] = bytes > 0 ? malloc((size_t)bytes) : NULL;
+    if (all[i] == NULL) return given;
+    (void)WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, all[i], bytes, NULL, NULL);
+  }
+  (void)SetConsoleOutputCP(CP_UTF8);
+  return all != NULL ? all : given;
+}
 #else
+#define open_file fopen
+
+static double now_ms(void) {
   struct timespec now;
   (void)clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-#endif
 }
+
+static char **arguments(int *count, char **given) {
+  (void)count;
+  return given;
+}
+#endif
 
 static int by_size(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -37,7 +79,7 @@ static void print_node(void *user, uint32_t node, const char *name, uint64_t nan
 }
 
 static int read_file(const char *path, void *to, size_t bytes) {
-  FILE *file = fopen(path, "rb");
+  FILE *file = open_file(path, "rb");
   if (file == NULL) {
     fprintf(stderr, "sterna_run: %s: %s\n", path, strerror(errno));
     return 0;
@@ -55,7 +97,7 @@ static int write_file(const char *prefix, unsigned index, const void *from, size
   char path[4096];
   int used = snprintf(path, sizeof path, "%s%u.bin", prefix, index);
   if (used < 0 || (size_t)used >= sizeof path) return 0;
-  FILE *file = fopen(path, "wb");
+  FILE *file = open_file(path, "wb");
   int good = file != NULL && fwrite(from, 1, bytes, file) == bytes;
   if (file != NULL && fclose(file) != 0) good = 0;
   if (!good) fprintf(stderr, "sterna_run: %s: %s\n", path, strerror(errno));
@@ -69,7 +111,7 @@ extern const sterna_library *STERNA_LINKED(void);
 static void *slurp(const char *directory, const char *name, size_t *bytes) {
   char path[4096];
   (void)snprintf(path, sizeof path, "%s/%s", directory, name);
-  FILE *file = fopen(path, "rb");
+  FILE *file = open_file(path, "rb");
   long end = file != NULL && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
   char *memory = end >= 0 ? malloc((size_t)end + 64) : NULL;
   if (memory != NULL) {
@@ -93,7 +135,8 @@ static sterna_status load(const char *directory, const sterna_options *options, 
 
 static int usage(void) {
   fputs("usage: sterna_run DIRECTORY [--threads N] [--repeat N] [--profile] [--dim NAME=SIZE ...] IN0 [IN1 ...] "
-        "[--out PREFIX]\n",
+        "[--out PREFIX]\n"
+        "       sterna_run DIRECTORY --golden [--threads N]\n",
         stderr);
   return 2;
 }
@@ -145,10 +188,11 @@ static int run(sterna_model *model, uint32_t repeat, int profile, const char *pr
 }
 
 int main(int argc, char **argv) {
+  argv = arguments(&argc, argv);
   const char *directory = NULL, *prefix = NULL, **inputs = calloc((size_t)argc + 1, sizeof *inputs);
   char **dims = calloc((size_t)argc + 1, sizeof *dims);
   uint32_t n_inputs = 0, n_dims = 0, repeat = 1;
-  int profile = 0, result = 1;
+  int profile = 0, golden = 0, result = 1;
   sterna_options options;
   sterna_error error;
   sterna_model *model = NULL;
@@ -159,6 +203,8 @@ int main(int argc, char **argv) {
     int option = 1;
     if (strcmp(argv[i], "--profile") == 0)
       profile = 1;
+    else if (strcmp(argv[i], "--golden") == 0)
+      golden = 1;
     else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
       options.threads = number(argv[++i]);
     else if (strcmp(argv[i], "--repeat") == 0 && i + 1 < argc)
@@ -181,6 +227,8 @@ int main(int argc, char **argv) {
   sterna_status status = load(directory, &options, &model, &error);
   if (status != STERNA_OK) {
     fprintf(stderr, "error[%s]: %s\n  %s\n", sterna_status_code(status), error.message, directory);
+  } else if (golden) {
+    result = golden_replay(model, directory, open_file);
   } else if (n_inputs != sterna_input_count(model)) {
     fprintf(stderr, "sterna_run: the model has %u inputs; %u files were given\n", (unsigned)sterna_input_count(model),
             (unsigned)n_inputs);

@@ -1,3 +1,5 @@
+import { Strings } from "../src/strings.js";
+
 /**
  * Replays the golden sets of a bundle, in Node and in pages.
  *
@@ -6,18 +8,24 @@
  * @param {(file: string) => Promise<ArrayBuffer>} read a file of the bundle
  * @param {object} [options] of Model.load
  * @returns {Promise<{error: number, tolerance: number, sets: number, library: string}>} the largest error of any output,
- *   relative to that output's largest magnitude; Infinity where what must be equal is not
+ *   relative to that output's largest magnitude, less where the output has a wider tolerance of its own; Infinity where
+ *   what must be equal is not
  */
 export async function replay(Model, bundle, read, options = {}) {
   const golden = JSON.parse(new TextDecoder().decode(await read("golden.json")));
   const data = await read("golden.bin");
   const model = await Model.load(bundle, options);
   const library = model.memory.library;
+  const words = JSON.stringify(golden).includes('"dtype":"string"') ? new Strings(await read("strings.json")) : null;
   let worst = 0;
   for (const { inputs, outputs } of golden.sets) {
-    const given = Object.fromEntries(inputs.map((t) => [t.name, { data: array(model.inputs, t, data), dims: t.dims }]));
-    const got = await model.run(given);
-    for (const wanted of outputs) worst = Math.max(worst, difference(got[wanted.name], array(model.outputs, wanted, data), wanted.dtype));
+    const given = Object.fromEntries(inputs.map((t) => [t.name, tensor(model, t, data)]));
+    await model.resetState();
+    const got = words ? await words.run(model, given) : await model.run(given);
+    for (const wanted of outputs) {
+      const scale = golden.tolerance / Math.max(golden.tolerance, wanted.tolerance ?? 0);
+      worst = Math.max(worst, scale * difference(got[wanted.name], array(model.outputs, wanted, data), wanted.dtype));
+    }
     for (const info of model.outputs) {
       const dims = outputs.find((t) => t.name === info.name).dims;
       if (String(info.dims) !== String(dims)) throw new Error(`${info.name} is [${info.dims}], not [${dims}]`);
@@ -32,14 +40,29 @@ const arrays = {
   uint64: BigUint64Array, int8: Int8Array, int16: Int16Array, uint16: Uint16Array, float16: Uint16Array, bfloat16: Uint16Array,
 };
 
-function array(signature, { name, dtype, offset, bytes }, data) {
+/** What `run` takes for an input: strings as they are, other elements with their sizes. */
+function tensor(model, row, data) {
+  const elements = array(model.inputs, row, data);
+  return row.dtype === "string" ? elements : { data: elements, dims: row.dims };
+}
+
+function array(signature, { name, dtype, offset, bytes, strings }, data) {
+  if (dtype === "string") return strings;
   const info = signature.find((t) => t.name === name);
   if (info?.dtype !== dtype) throw new Error(`"${name}" is ${info?.dtype}, not ${dtype}`);
   return new (arrays[dtype] ?? Uint8Array)(data.slice(offset, offset + bytes));
 }
 
+/** The number that the bits of a float16 are. */
+function half(bits) {
+  const exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  const magnitude = exponent === 31 ? (fraction ? NaN : Infinity) : exponent ? (fraction + 1024) * 2 ** (exponent - 25) : fraction * 2 ** -24;
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
 function difference(got, wanted, dtype) {
   if (got.length !== wanted.length) return Infinity;
+  if (dtype === "float16") return difference(Array.from(got, half), Array.from(wanted, half), "float64");
   if (!/^float(32|64)$/.test(dtype)) return got.every((x, i) => x === wanted[i]) ? 0 : Infinity;
   let most = 0, largest = 1e-30;
   for (let i = 0; i < wanted.length; i++) {

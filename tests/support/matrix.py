@@ -23,7 +23,7 @@ from sterna.targets.description import load_target, target_names
 from sterna.targets.target import Target
 from sterna_runtime.checks import compare
 from sterna_runtime.library import cpu_has
-from support import boards, machines
+from support import boards, machines, wine
 from support.trained import FOLDER, Trained, agree, trained
 
 GENERATORS = ("c", "llvm")
@@ -104,6 +104,8 @@ def pairs(math: str = "exact", targets: Sequence[str] = ()) -> list[Pair]:
 
 def family(target: Target) -> str:
     """The kind of machine that a target is one of, as tests report it."""
+    if target.library.endswith(".dll") and target.name != "host":
+        return "windows"
     return FAMILIES[target.llvm_triple.split("-")[0]] if target.name != "host" else "host-c"
 
 
@@ -160,7 +162,13 @@ Runs = Callable[[Path, Target, Trained, Place], Iterator[list[np.ndarray]]]
 
 def _machine(target: Target) -> Runs:
     architecture = target.llvm_triple.split("-")[0]
-    if target.name == "host" or (architecture == "x86_64" and platform.machine() in X86):
+    if target.name == "host":
+        return _natively
+    if target.runs_on == "wine64":
+        return _in_wine
+    if target.library.endswith((".dll", ".dylib")):
+        return _nowhere
+    if architecture == "x86_64" and platform.machine() in X86:
         return _natively
     if target.static:
         return _on_the_board
@@ -212,6 +220,17 @@ def near_this_machine(found: Sequence[np.ndarray], model: Trained, place: Place)
 def _nowhere(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
     raise NoMachineError(f"nothing here runs {target.library} of {target.llvm_triple}")
     yield []
+
+
+def _in_wine(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
+    wine.need()
+    case = model.cases[0]
+    program = wine.shared_runtime(place.shared)
+    files = machines.write_inputs(place.work, in_order(bundle, model))
+    wine.run(program, bundle, "--threads", "2", *files, "--out", "out", cwd=place.work, timeout=300)
+    found = machines.read_outputs(place.work, case.outputs)
+    near_this_machine(found, model, place)
+    yield found
 
 
 def _in_node(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:

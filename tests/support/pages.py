@@ -2,7 +2,7 @@
 
 Of a section, an indented block is commands, and a fenced block a file if the paragraph before it ends with a colon and
 names a file as `code`: the last one named there. Fenced blocks without a name are excerpts. Commands after a paragraph
-that says "root of this repository" run in a copy of it, all others in the reader's folder; those after one that says "On
+that says "root of this repository" run in a copy of it, all others in the reader's folder; those after one with "On
 Windows" run in Wine's command prompt. `sterna` and `python` are those of this checkout, `~` is the test's own folder.
 """
 

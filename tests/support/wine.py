@@ -12,6 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from sterna_runtime import recipe
+from support.tools import ROOT, ZIG
+from support.tools import run as run_here
+
+RUNTIME = ROOT / "runtime_c"
+TRIPLE = "x86_64-windows-gnu"
 #: Debian's package wine64 has it where no path leads.
 PLACES = ("wine64", "wine", "/usr/lib/wine/wine64")
 
@@ -29,6 +35,10 @@ def need() -> str:
     return found
 
 
+def _server() -> str:
+    return shutil.which("wineserver") or "/usr/lib/wine/wineserver"
+
+
 @lru_cache(maxsize=1)
 def _environment() -> dict[str, str]:
     """Settings are made once per process, which takes some seconds. No dialogs, no menus, nothing of this user's."""
@@ -37,12 +47,17 @@ def _environment() -> dict[str, str]:
     environment = {**os.environ, "WINEPREFIX": folder, "DISPLAY": "", **quiet}
 
     def remove() -> None:
-        server = shutil.which("wineserver") or "/usr/lib/wine/wineserver"
-        subprocess.run([server, "-k"], env=environment, capture_output=True, check=False, timeout=30)
+        subprocess.run([_server(), "-k"], env=environment, capture_output=True, check=False, timeout=30)
         shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(remove)
-    subprocess.run([need(), "wineboot", "--init"], env=environment, capture_output=True, check=False, timeout=120)
+    # The server stays between programs, as it takes seconds to start, and ends by itself if this process is killed. It
+    # and the services that it starts outlive the commands, and would hold a pipe open.
+    for command in ([_server(), "-p60"], [need(), "wineboot", "--init"]):
+        subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            check=False, timeout=120,
+        )  # fmt: skip
     return environment
 
 
@@ -59,3 +74,22 @@ def run(*command: str | Path, cwd: Path | None = None, timeout: int = 120) -> st
     done = call(*command, cwd=cwd, timeout=timeout)
     assert done.returncode == 0, f"{command}: status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout.replace("\r\n", "\n")
+
+
+def build_runtime(folder: Path) -> Path:
+    """`sterna.dll`, its import library, and `sterna_run.exe` beside them; the program."""
+    run_here(*recipe.compile_command(RUNTIME, folder / "sterna.dll", TRIPLE), timeout=600)
+    # With the same flags as the library: zig builds Windows's C library once for each way to optimize.
+    size = recipe.FLAGS[recipe.FLAGS.index("-Os") : recipe.FLAGS.index("-fvisibility=hidden")]
+    flags = ("-target", TRIPLE, "-std=c99", *size, "-fno-sanitize=all", "-DSTERNA_SHARED", f"-I{RUNTIME / 'include'}")
+    sources = [RUNTIME / "tools" / "sterna_run.c", RUNTIME / "src" / "json.c"]
+    program = folder / "sterna_run.exe"
+    run_here(*ZIG, "cc", *flags, *sources, folder / "sterna.lib", "-s", "-o", program, cwd=folder, timeout=600)
+    return program
+
+
+@lru_cache(maxsize=1)
+def shared_runtime(folder: Path) -> Path:
+    """The program of `build_runtime`, once per process."""
+    (folder / "windows").mkdir(exist_ok=True)
+    return build_runtime(folder / "windows")

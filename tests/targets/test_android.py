@@ -25,7 +25,8 @@ from sterna.errors import SternaError
 from sterna.package import android, java, natives
 from sterna.package.natives import PAGE
 from support import elf, machines
-from support.java import RUNTIME, quantized
+from support.golden import quantized
+from support.java import RUNTIME
 from support.tools import ROOT, need, run
 from support.trained import digits
 

@@ -12,7 +12,8 @@ import pytest
 
 from sterna.package import natives
 from support import elf
-from support.java import RUNTIME, maven, write_bundles
+from support.golden import BUNDLES, write_bundles
+from support.java import RUNTIME, maven
 from support.tools import ZIG, need, run
 
 pytestmark = pytest.mark.family("java")
@@ -65,7 +66,7 @@ def test_jni_is_used_as_it_should_be(built: Path, bundles: Path) -> None:
 def golden(java: list[str], built: Path, bundles: Path, *options: str) -> str:
     """What the replay of every bundle's golden sets prints."""
     path = os.pathsep.join(map(str, (jar(built), built / "test-classes")))
-    names = [bundles / name for name in ("digits", "open", "sizes", "labels", "counter", "quantized", "relu")]
+    names = [bundles / name for name in BUNDLES]
     said = run(*java, *options, "-cp", path, "dev.sterna.Golden", *names)
     assert said.endswith("passed\n")
     return said

@@ -56,8 +56,8 @@ class Target:
         memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.
         intrinsics: those that the description declares, which schedules may name as they name Sterna's own.
         file: the description, where it is not one of Sterna's own.
-        runs_on: how a library of this target is run elsewhere: "native", "node", or a program of qemu-user with the
-            processor that has no more than the target names, where qemu has one; empty: nothing is known.
+        runs_on: how a library of this target is run elsewhere: "native", "node", "wine64", or a program of qemu-user
+            with the processor that has no more than the target names, where qemu has one; empty: nothing is known.
     """
 
     name: str

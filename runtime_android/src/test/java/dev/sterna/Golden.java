@@ -108,7 +108,20 @@ final class Golden {
     return Elements.array(part.slice().order(ByteOrder.nativeOrder()), DType.valueOf(type), null);
   }
 
+  private static float[] floats(short[] halves) {
+    float[] floats = new float[halves.length];
+    for (int i = 0; i < halves.length; i++) {
+      int exponent = halves[i] >> 10 & 31;
+      int fraction = halves[i] & 1023;
+      float magnitude = exponent == 0 ? Math.scalb((float) fraction, -24) : Math.scalb((float) (fraction + 1024), exponent - 25);
+      if (exponent == 31) magnitude = fraction == 0 ? Float.POSITIVE_INFINITY : Float.NaN;
+      floats[i] = halves[i] < 0 ? -magnitude : magnitude;
+    }
+    return floats;
+  }
+
   private static double difference(Object got, Object wanted, DType type) {
+    if (type == DType.FLOAT16) return difference(floats((short[]) got), floats((short[]) wanted), DType.FLOAT32);
     if (got instanceof float[] && wanted instanceof float[]) {
       double most = 0;
       double largest = 1e-30;
