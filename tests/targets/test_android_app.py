@@ -22,7 +22,7 @@ from sterna.errors import SternaError
 from sterna.package import android, android_app, java, natives
 from support import android_app as apps
 from support import class_files, elf
-from support.java import quantized
+from support.golden import quantized
 from support.tools import ROOT, need, run
 from support.trained import digits
 
