@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +75,22 @@ def runtime_files(bundle: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
     graph = bundle_of_browser(place)
     if not (place / GRAPH).is_file():
         return graph, {SINGLE: _checked_whole(place, graph), **_strings(place, graph)}
-    names = ["params.bin", graph.get("library", ""), *(v["library"] for v in graph.get("variants", ()))]
+    return graph, contents(place, graph)
+
+
+def contents(place: Path, graph: dict[str, Any], more: Sequence[str] = ()) -> dict[str, bytes]:
+    """All files of a bundle that a runtime opens, by name, and those of `more`; all hashes are right.
+
+    Raises:
+        SternaError: E0503 a file cannot be read; E0505 one is not what was compiled.
+    """
+    names = ["params.bin", graph.get("library", "")]
+    names += [v[key] for v in graph.get("variants", ()) for key in ("library", "graph") if key in v]
     text = _graph_text(place)
     if parse_graph(text, str(place)) != graph:
         raise error("E0505", "the bundle was replaced while it was read", str(place), fix="try again")
-    contents = {name: _checked(place, name, graph) for name in dict.fromkeys(filter(None, names))}
-    return graph, {GRAPH: text, **contents, **_strings(place, graph)}
+    found = {name: _checked(place, name, graph) for name in dict.fromkeys(filter(None, (*names, *more)))}
+    return {GRAPH: text, **found, **_strings(place, graph)}
 
 
 def damaged_files(graph: dict[str, Any], place: Path) -> list[str]:

@@ -20,10 +20,14 @@ from sterna_runtime.cli.values import dim
 
 _THEN = {
     "npm": "`npm publish` in it makes it public",
+    "c": "its README.md says how it is built",
+    "deb": "`apt install` takes both .deb files; docs/raspberry-pi.md shows it",
     "android": "a Maven repository; docs/android.md says how an app uses it",
     "app": "a project: open it in Android Studio",
 }
-_KINDS = ("npm", "android")
+#: Made of a bundle; the others compile a model.
+_OF_BUNDLES = ("npm", "c", "deb")
+_KINDS = (*_OF_BUNDLES, "android")
 
 
 @click.command("package")
@@ -63,6 +67,7 @@ _KINDS = ("npm", "android")
     help="android: how kernels are made.",
 )
 @click.option("--app", is_flag=True, help="android: write an app with the model, for Android Studio.")
+@click.option("--maintainer", metavar="NAME <ADDRESS>", help="deb: who packages. Default: DEBFULLNAME and DEBEMAIL.")
 @options.json_option
 @takes_options
 def command(
@@ -73,12 +78,18 @@ def command(
     name: str | None,
     version: str,
     app: bool,
+    maintainer: str | None,
     as_json: bool,
 ) -> None:
     """Turn BUNDLE, or for Android a MODEL, into a package of its own, ready to publish.
 
     An npm package contains the bundle, the JavaScript runtime, and a wrapper with types from the signature. It has
     no dependencies and runs nothing when it is installed.
+
+    For C it is a folder of sources: the bundle, the C runtime and a program that runs it, for any toolchain.
+
+    For Debian (deb) there are two packages: the model's bundle, and the runtime with headers and `sterna-run`, which
+    all models share.
 
     For Android the model is compiled for four ABIs. What is written is a Maven repository: a library (.aar) with a
     class of the model's signature, kernels and one set of weights, and one with the runtime, which all models of an
@@ -90,11 +101,13 @@ def command(
     place = output or named.parent / f"{named.stem if ecosystem == 'android' else named.name}-{kind}"
     if app and ecosystem != "android":
         raise error("E0203", f"--app is for Android; the package is for {ecosystem}", fix="--for android --app")
-    if ecosystem == "npm":
+    if maintainer is not None and ecosystem != "deb":
+        raise error("E0002", "--maintainer is of use with --for deb", fix="leave it out")
+    if ecosystem in _OF_BUNDLES:
         if asked.shapes or asked.dims:
-            fix = "give it to `sterna compile`"
-            raise error("E0203", "an npm package is made of a bundle: --shape and --dim are for the compiler", fix=fix)
-        written = npm_package(bundle, place, name, version)
+            title = f"a package for {ecosystem} is made of a bundle: --shape and --dim are for the compiler"
+            raise error("E0203", title, fix="give it to `sterna compile`")
+        written = _of_bundle(ecosystem, bundle, place, name, version, maintainer)
     elif app:
         from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
 
@@ -108,3 +121,17 @@ def command(
         print_json({"directory": str(written), "for": ecosystem, "bytes": total})
     else:
         console().print(f"{escape(str(written))}: {size(total)}; {_THEN[kind]}")
+
+
+def _of_bundle(
+    ecosystem: str, bundle: Path, place: Path, name: str | None, version: str, maintainer: str | None
+) -> Path:
+    if ecosystem == "npm":
+        return npm_package(bundle, place, name, version)
+    if ecosystem == "c":
+        from sterna.package.c import c_package  # noqa: PLC0415 (as above)
+
+        return c_package(bundle, place, name)
+    from sterna.package.deb import deb_packages  # noqa: PLC0415
+
+    return deb_packages(bundle, place, name, version, maintainer)

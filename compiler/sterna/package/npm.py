@@ -17,6 +17,7 @@ from sterna.codegen.render import render_template, resource
 from sterna.errors import error
 from sterna.escape import javascript
 from sterna.package.javascript import one_module
+from sterna.package.native import size_text
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.ownership import GRAPH
 from sterna_runtime.reader import runtime_files
@@ -117,18 +118,5 @@ def _early(graph: dict[str, Any], contents: Mapping[str, bytes]) -> list[str]:
 
 
 def _tensor(value: dict[str, Any], symbols: list[str]) -> _Tensor:
-    sizes = [_size(n, symbols) for n in value["dims"]]
+    sizes = [size_text(n, symbols) for n in value["dims"]]
     return _Tensor(value["name"], _ARRAYS.get(value["dtype"], "Uint8Array"), value["dtype"], sizes)
-
-
-def _size(expression: Any, symbols: list[str]) -> str:
-    """A dimension expression of graph.json as people write it."""
-    if not isinstance(expression, list):
-        return str(expression)
-    operator, *operands = expression
-    if operator == "d":
-        return symbols[operands[0]]
-    texts = [_size(e, symbols) for e in operands]
-    if operator in ("min", "max"):
-        return f"{operator}({', '.join(texts)})"
-    return f"({f' {operator} '.join(texts)})"

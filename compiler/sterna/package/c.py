@@ -1,0 +1,80 @@
+"""A folder of C: the runtime's sources, a bundle, and a program that runs it, for any toolchain."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from sterna.bundle.install import ClashError, Files, install
+from sterna.codegen.render import render_template, resource
+from sterna.package.native import Native, read_native, runtime_sources
+from sterna.package.npm import license_text
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.errors import error
+from sterna_runtime.recipe import SOURCES
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_TEMPLATES = ("main.c", "CMakeLists.txt", "README.md")
+_STATIC = "runtime/tools/static_dlopen.c"  # opens kernels in the static programs that zig builds with musl
+
+
+def c_package(bundle: str | os.PathLike[str], output: str | os.PathLike[str], name: str | None = None) -> Path:
+    """Writes the folder, a new or empty one.
+
+    Args:
+        name: of the program; by default the model's.
+
+    Raises:
+        SternaError: E0006 or E0503 to E0507, it is no whole bundle, or is for browsers; E0203 no program is called so;
+            E0204 the place is taken or cannot be written. Nothing was written then.
+    """
+    native = read_native(bundle)
+    program = name or native.model.replace("_", "-").lower()
+    if not _NAME.fullmatch(program) or program in ("model", "runtime"):
+        fix = Advice(Option("name", "my-model"))
+        raise error("E0203", f'"{program}" is no name for a program of this folder', fix=fix)
+    place = Path(output)
+    if place.is_dir() and any(place.iterdir()):
+        raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
+    files = {**native.files_of_bundle, **runtime_sources(), "LICENSE": license_text()}
+    if "musl" in native.triple:
+        files[_STATIC] = (resource("runtime_c") / "tools" / "static_dlopen.c").read_bytes()
+    files |= {file: _render(file, native, program) for file in _TEMPLATES}
+    try:
+        install(place, Files(files, ("CMakeLists.txt",)))
+    except ClashError as clash:
+        raise error("E0204", f"the output directory has files of these names: {clash}", str(place)) from None
+    except (OSError, ValueError) as problem:
+        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
+    return place
+
+
+def commands(native: Native, program: str) -> tuple[str, str]:
+    """How the program is built in its folder: by the machine's compiler, and by zig from another machine."""
+    folders = "-Iruntime/include -Iruntime/src -Iruntime/port"
+    files = "main.c runtime/src/*.c runtime/port/posix.c"
+    if native.linked:
+        files += " model/kernels.c -ffp-contract=off"
+    rest = f"-std=c99 -O2 {folders} {files}"
+    machine = " ".join(native.machine)
+    static = "musl" in native.triple
+    own = f" {_STATIC} -static" if static and not native.linked else ""
+    here = f"cc {rest} -lpthread -ldl -lm -o {program}"
+    return here, f"python -m ziglang cc {machine}{' ' * bool(machine)}{rest}{own} -lpthread -lm -o {program}"
+
+
+def _render(template: str, native: Native, program: str) -> bytes:
+    here, there = commands(native, program)
+    return render_template(
+        f"package/c/{template}.j2",
+        program=program,
+        model=native.model,
+        linked=native.linked,
+        sources=SOURCES,
+        machine=native.triple or "any machine",
+        here=here,
+        there=there,
+        inputs=native.signature("inputs"),
+        outputs=native.signature("outputs"),
+    ).encode()

@@ -1,0 +1,164 @@
+"""`sterna package --for c` and `--for deb`: built, installed and run as their readers are told."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import sterna
+from sterna.api import compile_to
+from sterna.cli import program
+from sterna.errors import SternaError
+from sterna.package.c import c_package
+from sterna.package.deb import RUNTIME, deb_packages
+from sterna.version import __version__
+from sterna_runtime.private import cache_directory
+from support import debian
+from support.tools import need, run
+
+DEMO = Path(sterna.__file__).parent / "demo"
+MODEL, IMAGE = DEMO / "digits.onnx", DEMO / "images" / "7.npy"
+ADA = "Ada Lovelace <ada@example.org>"
+LIBC = "Package: libc6\nVersion: 2.36-9\nArchitecture: arm64\nMulti-Arch: same\nMaintainer: x\nDescription: y\n"
+
+
+def command(*arguments: object) -> Result:
+    return CliRunner().invoke(program, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("bundles")
+    targets = ("host", "raspberrypi4", "raspberrypi-zero-musl", "c99", "browser")
+    generators = {"c99": "c"}
+    return {t: compile_to(place / t / "digits", MODEL, t, generator=generators.get(t, "llvm")) for t in targets}
+
+
+def commands(folder: Path) -> list[list[str]]:
+    """The two commands of README.md that build the program: on the machine, and by zig."""
+    lines = re.findall(r"^    ((?:cc|python -m ziglang cc) .*)$", (folder / "README.md").read_text(), re.M)
+    assert len(lines) == 2
+    return [[sys.executable if w == "python" else w for w in shlex.split(line)] for line in lines]
+
+
+def build(words: list[str], folder: Path, *flags: str) -> None:
+    """A command as a shell would start it."""
+    run("bash", "-c", f"{' '.join(words)} {' '.join(flags)}", cwd=folder)
+
+
+@pytest.mark.family("runtime")
+@pytest.mark.parametrize("target", ["host", "c99"])
+def test_a_folder_of_c_is_built_by_a_compiler(target: str, bundles: dict[str, Path], tmp_path: Path) -> None:
+    """With kernels in a library and in source; nothing of it causes a warning."""
+    need("cc", "builds programs")
+    folder = c_package(bundles[target], tmp_path / "c")
+    here, _ = commands(folder)
+    build(here, folder, "-Wall", "-Wextra", "-Werror")
+    said = run(folder / "digits", "--repeat", "3", IMAGE, cwd=folder)
+    assert re.search(r"^scores  float32\[1, 10\]\n +7 +0\.99", said, re.M)
+    assert "fastest of 3 runs" in said
+    strict = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
+    run("cc", *strict, "-Iruntime/include", "-fsyntax-only", "main.c", cwd=folder)
+
+
+@pytest.mark.family("armv6")
+def test_a_folder_of_c_is_built_for_another_machine(bundles: dict[str, Path], tmp_path: Path) -> None:
+    """By zig alone, as a static program, for a processor that a triple does not tell."""
+    emulator = need("qemu-arm", "runs programs for 32-bit ARM")
+    folder = c_package(bundles["raspberrypi-zero-musl"], tmp_path / "c", "pi")
+    _, there = commands(folder)
+    assert "-mcpu=arm1176jzf_s" in there
+    build(there, folder)
+    said = run(emulator, "-cpu", "arm1176", "./pi", IMAGE, cwd=folder)
+    assert re.search(r"^ +7 +0\.99", said, re.M)
+
+
+@pytest.mark.family("runtime")
+def test_what_no_folder_is_made_of(bundles: dict[str, Path], tmp_path: Path) -> None:
+    """Coded errors, and nothing is written."""
+    place = tmp_path / "c"
+    for said, *words in (
+        ("E0507", bundles["browser"]),
+        ("E0006", tmp_path / "nothing"),
+        ("E0203", bundles["host"], "--name", "a/b"),
+        ("E0203", bundles["host"], "--name", "runtime"),
+        ("E0203", bundles["host"], "--dim", "n=1"),
+        ("E0002", bundles["host"], "--maintainer", ADA),
+    ):
+        assert said in command("package", "--for", "c", *words, "-o", place).output
+        assert not place.exists()
+    place.mkdir()
+    (place / "mine").touch()
+    assert "E0204" in command("package", "--for", "c", bundles["host"], "-o", place).output
+    assert [path.name for path in place.iterdir()] == ["mine"]
+
+
+@pytest.fixture(scope="module")
+def packages(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The runtime's and the model's."""
+    place = tmp_path_factory.mktemp("deb") / "packages"
+    made = command("package", "--for", "deb", bundles["raspberrypi4"], "-o", place, "--maintainer", ADA)
+    assert made.exit_code == 0, made.output
+    return [place / f"{RUNTIME}_{__version__}_arm64.deb", place / "sterna-digits_1.0.0_arm64.deb"]
+
+
+@pytest.mark.family("arm64")
+def test_packages_are_installed_by_dpkg_and_run(packages: list[Path], bundles: dict[str, Path], tmp_path: Path) -> None:
+    """With their dependencies; a model without the runtime is not configured. ci/deb does it in whole roots."""
+    need("dpkg", "installs packages of Debian")
+    root = tmp_path / "root"
+    debian.know(root, "arm64", [LIBC])
+    with pytest.raises(AssertionError, match=rf"{RUNTIME} \(>= {__version__}\)"):
+        debian.install(root, packages[1:])
+    debian.install(root, packages)
+    cached = cache_directory()
+    libraries = None if cached is None else cached / "arm64-jre" / "root"
+    if libraries is None or not libraries.is_dir():
+        pytest.skip("no C library for arm64 is here; ci/arm64-jre unpacks one")
+    np.load(IMAGE).tofile(tmp_path / "in.bin")
+    (folder,) = root.glob("usr/lib/*/sterna/sterna-digits")
+    run_program = (root / "usr" / "bin" / "sterna-run", folder, tmp_path / "in.bin", "--out", tmp_path / "out")
+    assert "median" in debian.emulated("arm64", root, *run_program, libraries=libraries)
+    with sterna.load(bundles["host"]) as here:
+        wanted = here.run({"image": np.load(IMAGE)})["scores"]
+    got = np.fromfile(tmp_path / "out0.bin", np.float32)
+    assert np.abs(got - wanted.reshape(-1)).max() <= 1e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.family("arm64")
+def test_lintian_finds_no_error(packages: list[Path]) -> None:
+    need("lintian", "knows Debian's policy")
+    found = run("lintian", "--fail-on", "error", *packages)
+    assert not re.search(r"^E:", found, re.M)
+
+
+@pytest.mark.family("arm64")
+def test_packages_are_the_same_bytes_every_time(packages: list[Path], bundles: dict[str, Path], tmp_path: Path) -> None:
+    """And may be written beside others: models share the runtime's."""
+    again = deb_packages(bundles["raspberrypi4"], tmp_path, maintainer=ADA)
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == {p.name: p.read_bytes() for p in packages}
+    deb_packages(bundles["raspberrypi4"], tmp_path, "second", "2.0~rc1", ADA)
+    names = {"second_2.0~rc1_arm64.deb", *(path.name for path in packages)}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    (tmp_path / packages[1].name).write_bytes(b"another")
+    with pytest.raises(SternaError, match=r"E0204.*other files"):
+        deb_packages(bundles["raspberrypi4"], tmp_path, maintainer=ADA)
+
+
+@pytest.mark.family("arm64")
+def test_what_is_no_debian_package(bundles: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBFULLNAME", "Ada Lovelace")
+    monkeypatch.setenv("DEBEMAIL", "nowhere")
+    for target in ("raspberrypi-zero-musl", "c99", "browser"):
+        with pytest.raises(SternaError, match="E0507"):
+            deb_packages(bundles[target], tmp_path / "deb")
+    with pytest.raises(SternaError) as wrong:
+        deb_packages(bundles["raspberrypi4"], tmp_path / "deb", RUNTIME, "1-2 3")
+    assert [each.code for each in wrong.value.diagnostics] == ["E0203"] * 3
+    assert not (tmp_path / "deb").exists()
