@@ -16,6 +16,8 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.targets.target import Target
 from sterna.toolchain.binary import Binary, Symbol, text_at
 from sterna.toolchain.mach_o import MAGIC, read_mach_o
+from sterna.toolchain.pe import MAGIC as PE_MAGIC
+from sterna.toolchain.pe import read_pe
 from sterna.toolchain.wasm import wasm_imports
 
 #: What firmware always has: a freestanding C compiler may call these, and its own library holds the rest.
@@ -94,13 +96,13 @@ def _symbols(data: bytes, wide: bool, offset: int, count: int, strings: int) -> 
 
 
 def _read(objects: Sequence[bytes]) -> list[Binary]:
-    """Those that are ELF or Mach-O; others are left to their linker."""
-    readers: dict[bytes, Callable[[bytes], Binary]] = {b"\x7fELF": read_elf, MAGIC: read_mach_o}
-    return [readers[data[:4]](data) for data in objects if data[:4] in readers]
+    """Those that are ELF, Mach-O or PE; others are left to their linker."""
+    readers: dict[bytes, Callable[[bytes], Binary]] = {b"\x7fELF": read_elf, MAGIC: read_mach_o, PE_MAGIC: read_pe}
+    return [read(data) for data in objects for magic, read in readers.items() if data.startswith(magic)]
 
 
 def check_objects(objects: Sequence[bytes], target: Target) -> None:
-    """Checks that objects use only symbols of each other. WebAssembly and Windows leave that to their linkers.
+    """Checks that objects use only symbols of each other. WebAssembly's and Windows's are left to their linkers.
 
     Raises:
         SternaError: E0404, naming every symbol.
