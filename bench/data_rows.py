@@ -25,8 +25,15 @@ def _along(op: str, shape: Shape, axis: int) -> Row:
 
 def across() -> list[Row]:
     """Along axes that do not lie side by side."""
-    softmax = [((1, 2, 256, 256), 1), ((1000, 64), 0), ((8, 10, 1000), 1), ((1, 3, 85, 400), 2), ((64, 49, 49), 2)]
-    arguments = [((1000, 64), 0), ((16, 100, 33), 1), ((8400, 80), 1), ((10000, 3), 1)]
+    softmax = [
+        ((1, 2, 256, 256), 1),
+        ((1000, 64), 0),
+        ((8, 10, 1000), 1),
+        ((1, 3, 85, 400), 2),
+        ((64, 49, 49), 2),
+        ((1000, 28), 1),
+    ]
+    arguments = [((1000, 64), 0), ((16, 100, 33), 1), ((8400, 80), 1), ((10000, 3), 1), ((3584, 56), 1)]
     rows = [_along("Softmax", shape, axis) for shape, axis in softmax]
     rows.append(_along("LogSoftmax", (1, 21, 64, 64), 1))
     rows += [_along("ArgMax", shape, axis) for shape, axis in arguments]
@@ -42,7 +49,7 @@ def across() -> list[Row]:
             ),
         ))  # fmt: skip
     for op in ("ReduceSum", "ReduceMax"):
-        for shape, axis in (((128, 40, 50), 0), ((16, 100, 33), 1), ((10000, 3), 1), ((8400, 80), 1)):
+        for shape, axis in (((128, 40, 50), 0), ((16, 100, 33), 1), ((10000, 3), 1), ((8400, 80), 1), ((1000, 24), 1)):
             rows.append(Row(
                 f"reduce-{op}-{'x'.join(map(str, shape))}-{axis}",
                 lambda op=op, shape=shape, axis=axis: one(op, {"x": shape}, {"axes": np.array([axis])}),

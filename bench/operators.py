@@ -224,6 +224,8 @@ def windows() -> list[Row]:
             "grid-256-32-nearest",
             lambda: one("GridSample", {"x": (1, 256, 32, 32), "g": (1, 32, 32, 2)}, mode="nearest"),
         ),
+        Row("grid-1-128", lambda: one("GridSample", {"x": (1, 1, 128, 128), "g": (1, 128, 128, 2)})),
+        Row("grid-3-128", lambda: one("GridSample", {"x": (1, 3, 128, 128), "g": (1, 128, 128, 2)})),
         Row("grid-8-100", lambda: one("GridSample", {"x": (8, 32, 100, 100), "g": (8, 300, 4, 2)})),
     ]
     return rows

@@ -33,6 +33,8 @@ IN_A_ROW = 8
 MOST_VECTORS = 24
 #: Vectors of what is kept of a block of rows.
 KEPT_ROWS = 4
+#: Elements at computed positions that are put together to vectors, at most: positions of more do not stay in registers.
+MOST_GATHERED = 4
 #: Parts that a row may be cut into: each is code.
 MOST_PARTS = 5
 
@@ -89,10 +91,12 @@ def _with_kept(s: Schedule, kept: Sequence[str], context: Context) -> None:
     outer[-1], row = s.split(out, outer[-1], wanted)
     within.insert(0, row)
     elements = product([a.extent for a in axes])
-    across = axes[-1].name if depth < len(axes) else within.pop()
-    vector, lane = s.split(out, across, lanes)
-    within += [vector, lane]
-    s.vectorize(out, lane)
+    gathered = [load for load in s.stages[out].tensor.reads() if any(i.expressions() for i in load.indices)]
+    if depth < len(axes) or len(gathered) <= MOST_GATHERED:
+        across = axes[-1].name if depth < len(axes) else within.pop()
+        vector, lane = s.split(out, across, lanes)
+        within += [vector, lane]
+        s.vectorize(out, lane)
     s.reorder(out, *outer, *within)
     place = make_tasks(s, out, outer, 8 * elements // lanes, context, outer[-1])
     for name in kept:
