@@ -33,6 +33,7 @@ CONTENTS = {
         "docs/web",
         "docs/android",
         "docs/cpp",
+        "docs/raspberry-pi",
         "runtime_c/README",
         "runtime_js/README",
         "runtime_android/README",

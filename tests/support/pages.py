@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from support import wine
 from support.tools import ROOT, need
 
@@ -45,6 +47,7 @@ class Walk:
     Args:
         prints: a regular expression that is found in what the last commands print.
         tools: programs that the page takes for granted, each with the reason for a skip.
+        folders: that the page takes for granted, by what ci/test calls them.
         files: what the reader has in the folder before, by name.
         instead: scripts of the shell in place of programs that this machine must not or cannot run, by name.
     """
@@ -55,6 +58,7 @@ class Walk:
     tools: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
+    folders: Mapping[str, Path] = field(default_factory=dict)
 
 
 def sections(page: str) -> dict[str, str]:
@@ -106,6 +110,9 @@ def follow(walk: Walk, place: Path) -> str:
     """
     for tool, why in walk.tools.items():
         need(tool, why)
+    for name, path in walk.folders.items():
+        if not path.is_dir():
+            pytest.skip(f"needs {name}: {walk.page} runs programs with it")
     folder, home = place / "folder", place / "home"
     for each in (folder, home):
         each.mkdir()

@@ -6,16 +6,43 @@ from pathlib import Path
 
 import pytest
 
+from sterna_runtime.private import cache_directory
 from support.pages import DOCS, Walk, follow, has_commands, sections, steps
 from support.tools import ROOT
 
-DIGITS = {"digits.onnx": ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"}
+DEMO = ROOT / "compiler" / "sterna" / "demo"
+DIGITS = {"digits.onnx": DEMO / "digits.onnx"}
+PICTURE = {**DIGITS, "7.npy": DEMO / "images" / "7.npy"}
+#: The C library for arm64 that ci/arm64-jre unpacks with its runtime of Java.
+ARM64 = (cache_directory() or Path("nowhere")) / "arm64-jre" / "root"
+EMULATED = f"qemu-aarch64 -cpu cortex-a72 -E LD_LIBRARY_PATH=$HOME/pi/usr/lib/aarch64-linux-gnu -L {ARM64}"
+#: A Raspberry Pi: the folder ~/pi, where packages are unpacked, too, and programs run in the emulator.
+PI = {
+    "scp": 'mkdir -p ~/pi; for f; do case "$f" in -*|*:) ;; *) cp -r "$f" ~/pi/;; esac; done',
+    "ssh": 'shift; cd ~/pi; exec sh -c "$*"',
+    "sudo": 'exec "$@"',
+    "apt": 'for f; do case "$f" in *.deb) dpkg-deb -x "$f" ~/pi;; esac; done',
+    "sterna-run": f'folder=$1; shift; exec {EMULATED} ~/pi/usr/bin/sterna-run "$HOME/pi$folder" "$@"',
+    "cc": f"""python -m ziglang cc -target aarch64-linux-gnu.2.28 "$@" && mv digits arm64
+printf '#!/bin/sh\nexec {EMULATED} ./arm64 "$@"\n' >digits && chmod +x digits""",
+}
+BOARD = {"qemu-aarch64": "runs programs for 64-bit ARM", "dpkg-deb": "unpacks packages"}
 PAGES = ("android.md", "cpp.md", "ios.md", "raspberry-pi.md", "windows-macos.md")
 WALKS = (
     Walk("cpp.md", ["A program"], r"^class \d of 10$", {"cmake": "builds the example", "g++": "compiles it"}, DIGITS),
+    Walk(
+        "raspberry-pi.md",
+        ["On your computer", "By Debian packages", "By C"],
+        r"^ +7 +0\.99",
+        BOARD,
+        PICTURE,
+        PI,
+        {"arm64-jre": ARM64},
+    ),
 )
 #: Sections that tests follow otherwise, or not at all, and why.
 ELSEWHERE = {
+    ("raspberry-pi.md", "By pip"): "ci/runtime-wheels builds the wheels and runs them in emulated roots",
     ("android.md", "On a desktop"): "Maven builds and tests the runtime in tests/targets/test_java.py",
     (
         "android.md",

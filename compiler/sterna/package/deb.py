@@ -222,8 +222,8 @@ def _tool(system: _System, scratch: Path, library: bytes) -> list[str]:
     command = zig(
         "cc", "-std=c99", "-O2", "-fno-sanitize=all", *system.machine, f"-I{root / 'include'}", "-fPIE", "-pie"
     )
-    source = root / "tools" / "sterna_run.c"
-    return [*command, str(source), *_HARDENED, f"-L{scratch}", "-lsterna", "-o", str(scratch / "sterna-run")]
+    sources = [root / "tools" / "sterna_run.c", root / "src" / "json.c"]  # as CMakeLists.txt has it
+    return [*command, *map(str, sources), *_HARDENED, f"-L{scratch}", "-lsterna", "-o", str(scratch / "sterna-run")]
 
 
 def _text(template: str, **values: object) -> bytes:

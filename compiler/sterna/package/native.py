@@ -10,6 +10,7 @@ from typing import Any
 from sterna.codegen.render import resource
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.errors import error
+from sterna_runtime.golden import NAMES
 from sterna_runtime.reader import contents, read_graph
 from sterna_runtime.recipe import SOURCES
 
@@ -28,7 +29,7 @@ class Native:
     """A bundle whose kernels are machine code or C.
 
     Args:
-        files: what a runtime opens, and where there is no library the kernels' source, by name.
+        files: what a runtime opens, golden sets, and where there is no library the kernels' source, by name.
     """
 
     graph: dict[str, Any]
@@ -78,7 +79,8 @@ def read_native(bundle: str | os.PathLike[str]) -> Native:
         fix = Advice("compile the model for it: ", Option("target", "raspberrypi4"))
         title = f"the bundle was compiled for {graph['target']['triple']}, which runs no programs of C"
         raise error("E0507", title, str(place), fix=fix)
-    more = () if graph.get("library") else ("kernels.c",)
+    golden = [name for name in NAMES if name in graph["files"] and (place / name).exists()]
+    more = [*golden, *(() if graph.get("library") else ("kernels.c",))]
     return Native(graph, contents(place, graph, more))
 
 
