@@ -174,7 +174,8 @@ class Models:
                 self._exported(name, target)
         elif not target.with_suffix(".pt").exists():  # what is written last
             script = Path(__file__).with_name("networks.py")
-            subprocess.run([self.environments.networks(), str(script), str(target.parent), name], check=True)
+            command = [self.environments.networks(), "-W", "ignore", str(script), str(target.parent), name]
+            subprocess.run(command, check=True)  # whatever torch thinks of its own exporter
         return target
 
     def _exported(self, name: str, target: Path) -> None:

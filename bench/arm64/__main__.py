@@ -36,6 +36,7 @@ from models import Model, Models
 from peers import ENGINES, Task
 from protocol import WRONG, WRONG_INTEGER
 from sterna.api import compile_to
+from sterna.cli.interrupts import orderly
 from sterna.codegen.generators import GENERATORS
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.targets.description import load_target
@@ -342,7 +343,10 @@ def _print_alone(bench: Bench, model: Model, target: Target, generator: str, con
 def main() -> None:
     arguments = _parser().parse_args()
     try:
-        sys.exit(_run(arguments))
+        with orderly():  # the emulator ends with it
+            sys.exit(_run(arguments))
+    except KeyboardInterrupt:
+        sys.exit(130)
     except SternaError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2 if "E0002" in problem.codes else 1)

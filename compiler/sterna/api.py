@@ -129,9 +129,11 @@ def options_of(
     check_processor(machine)
     if all_variants and not machine.variants:
         raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
+    variants = _variants(machine) if all_variants else ()
     return Options(
         machine, generator, compiler, threads, debug,
-        variants=_variants(machine) if all_variants else (),
+        variants=() if machine.own_graphs else variants,
+        alternatives=variants if machine.own_graphs else (),
         single_file=single_file,
         weights=weights,
         math=bound,

@@ -19,6 +19,7 @@ from sterna.ir.sizes import dimensions
 from sterna.options import WEIGHTS, Options
 from sterna.passes.context import context_of
 from sterna.pipeline import STAGES, Pass, outline_of, walk
+from sterna.targets.target import Target
 from sterna_runtime.advice import Advice, Option
 
 Observe = Callable[[str, str], None]
@@ -43,10 +44,10 @@ def compile_graph(
         raise error("E0203", f'weights cannot be stored as "{options.weights}"', fix=f"one of {', '.join(WEIGHTS)}")
     _check_packaging(options)
     _check_names(graph)
-    if options.variants and options.target.own_graphs:
-        each = [_variant(graph, model, replace(options, target=v, variants=())) for v in options.variants]
-        base = compile_graph(graph, model, replace(options, variants=()), observe, progress)
-        return together(base, [_renamed(one) for one in each])
+    if options.alternatives:
+        each = [_alternative(graph, model, replace(options.alone, target=_named(t))) for t in options.alternatives]
+        base = compile_graph(graph, model, replace(options, alternatives=()), observe, progress)
+        return together(base, each)
 
     def show(stage: Pass, state: Any) -> None:
         if observe is not None:
@@ -64,8 +65,8 @@ def compile_graph(
     return compiled
 
 
-def _variant(graph: Graph, model: str, options: Options) -> Compiled:
-    """The compilation for a variant. Archives end up in one program, where each needs symbols of its own."""
+def _alternative(graph: Graph, model: str, options: Options) -> Compiled:
+    """The compilation for another target. Archives end up in one program, where each needs symbols of its own."""
     target = options.target
     if not target.library.endswith(".a"):
         return compile_graph(graph, model, options)
@@ -74,11 +75,10 @@ def _variant(graph: Graph, model: str, options: Options) -> Compiled:
     return replace(compiled, model=model, source=compiled.source.replace(own, model))
 
 
-def _renamed(compiled: Compiled) -> Compiled:
-    """The compilation for a variant, whose library has the variant's name."""
-    (library,) = compiled.libraries
-    stem, _, suffix = library.name.rpartition(".")
-    return replace(compiled, libraries=(replace(library, name=f"{stem}.{library.target.name}.{suffix}"),))
+def _named(target: Target) -> Target:
+    """The target, with its name in that of its library."""
+    stem, _, suffix = target.library.rpartition(".")
+    return replace(target, library=f"{stem}.{target.name}.{suffix}")
 
 
 def reading(options: Options) -> ReadOptions:
@@ -88,7 +88,7 @@ def reading(options: Options) -> ReadOptions:
 
 def _check_packaging(options: Options) -> None:
     target = options.target
-    if options.variants and options.single_file:
+    if (options.variants or options.alternatives) and options.single_file:
         title = "a single file cannot hold several variants: each would carry the weights"
         raise error("E0203", title, fix=Advice("leave out ", Option("single_file"), " or ", Option("all_variants")))
     if options.single_file and not target.is_wasm:

@@ -197,7 +197,7 @@ class _Search:
     def __init__(self, graph: Graph, model: str, options: Options, layers: Mapping[str, _Layer], say: Say):
         self.graph, self.model, self.layers, self.say = graph, model, layers, say
         self.bound = options.math
-        made = replace(options.exact, debug=False, variants=(), single_file=False, generator="llvm")
+        made = replace(options.exact.alone, debug=False, generator="llvm")
         if why_not_here(made.target) is not None:
             made = replace(made, target=load_target("host"))
         self.options = made

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sterna.codegen.generators import KernelSet, objects, source
 from sterna.compiled import Compiled, Library
+from sterna.loops.finish import without_rounding
 from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes.context import Ahead, PassContext
@@ -39,7 +40,9 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
             name = target.library if own else "{0}.{2}.{1}".format(*target.library.rsplit(".", 1), target.name)
             chosen = replace(options, target=target)
             ahead = context.ahead if own else None
-            data = build_library(functions, written.comments, context.model, chosen, ahead)
+            lesser = context.target.rounds_bytes and not target.rounds_bytes
+            programs = [without_rounding(f) for f in functions] if lesser else functions
+            data = build_library(programs, written.comments, context.model, chosen, ahead)
             libraries.append(Library(name, target, data))
     return Compiled(
         graph=written.graph,

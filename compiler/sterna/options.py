@@ -40,6 +40,8 @@ class Options:
         debug: no memory is reused and in-place computation is off, so that every tensor between kernels can be read.
         variants: targets whose libraries the bundle holds too, best first; their kernels are the same loop programs,
             so that one graph and one set of weights serve all. The target itself may be among them.
+        alternatives: targets for which the model is compiled again, best first: other kernels, a graph of their own,
+            and of the weights what is equal (`sterna.alternatives`).
         single_file: the bundle is one file, graph, kernels and weights.
         math: the largest error of an output, relative to its largest magnitude, that results may have for the sake of
             speed (`sterna.fast` decides by what); 0: everything is computed as the model says.
@@ -61,6 +63,7 @@ class Options:
     threads: int = 1
     debug: bool = False
     variants: tuple[Target, ...] = ()
+    alternatives: tuple[Target, ...] = ()
     single_file: bool = False
     weights: str = "fp32"
     math: float = 0.0
@@ -72,6 +75,11 @@ class Options:
     dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
     signature: str | None = None
     max_constant_bytes: int | None = None
+
+    @property
+    def alone(self) -> Options:
+        """The same for one target, in the files of a bundle of one library."""
+        return replace(self, variants=(), alternatives=(), single_file=False)
 
     @property
     def exact(self) -> Options:

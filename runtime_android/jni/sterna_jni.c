@@ -365,6 +365,14 @@ static jbyteArray JNICALL abi_name(JNIEnv *env, jclass self) {
 #endif
 }
 
+static jint JNICALL cpu_has(JNIEnv *env, jclass self, jbyteArray feature) {
+  (void)self;
+  char *name = text_of(env, feature);
+  jint has = name != NULL ? sterna_cpu_has(name) : -1;
+  free(name);
+  return has;
+}
+
 static jlong JNICALL hash(JNIEnv *env, jclass self, jobject data, jlong at, jlong bytes) {
   (void)self;
   return (jlong)sterna_hash64(address_in(env, data, at), (size_t)bytes);
@@ -402,6 +410,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved) {
       METHOD("name", "(J)[B", name),
       METHOD("version", "()[B", version),
       METHOD("abiName", "()[B", abi_name),
+      METHOD("cpuHas", "([B)I", cpu_has),
       METHOD("hash", "(Ljava/nio/ByteBuffer;JJ)J", hash),
       METHOD("misalignment", "(Ljava/nio/ByteBuffer;J)I", misalignment),
   };

@@ -440,6 +440,19 @@ def test_a_value_is_not_shared_across_a_write_to_its_position() -> None:
         np.testing.assert_array_equal(memory["y"], [9, 8, 7, 8])
 
 
+def test_values_of_a_program_that_shares_some_get_other_names() -> None:
+    """A target that lacks an instruction runs another one's loops, with arithmetic in its place."""
+    source = _buffer("x", 4, INPUT)
+    x = E.Load("float32", tensor=source, indices=(as_int(0),)) + 1.0
+    first = share(P.seq(P.Store(Y, as_int(0), x * x), P.Store(Y, as_int(1), x + 3.0)))
+    body = share(P.seq(first, P.Store(Y, as_int(2), (x * 5.0) * (x * 5.0))))
+    names = [s.variable.name for s in P.walk(body) if isinstance(s, P.Let)]
+    assert len(names) == len(set(names)) > 1
+    memory = {"x": np.full(4, 2, np.float32), "y": np.zeros(4, np.float32)}
+    run_function(P.Function("k", (source,), (), (Y,), as_int(1), 0, body), memory)
+    np.testing.assert_array_equal(memory["y"], [9, 6, 225, 0])
+
+
 def _clamped(i: P.Buffer) -> Any:
     from sterna.te.position import position
 

@@ -26,9 +26,11 @@ from sterna.package import android, java, natives
 from sterna.package.natives import PAGE
 from support import elf, machines
 from support.golden import quantized
+from support.handmade_bundle import graph_text
 from support.java import RUNTIME
+from support.matrix import in_order
 from support.tools import ROOT, need, run
-from support.trained import digits
+from support.trained import Trained, agree, digits, trained
 
 pytestmark = pytest.mark.family("java")
 
@@ -144,14 +146,72 @@ def unpacked(repository: Path, model: str, abi: str, place: Path) -> Path:
     """The bundle that a phone of an ABI sees."""
     place.mkdir()
     with aar(repository, model) as archive:
-        folder = f"assets/sterna/{model}"
-        for name, file in (
-            (f"{folder}/graph-{abi}.json", "graph.json"),
-            (f"{folder}/{android.PARAMS}", "params.bin"),
-            (f"jni/{abi}/lib{model}.so", f"lib{model}.so"),
-        ):
-            (place / file).write_bytes(archive.read(name))
+        unpack(archive, model, abi, place)
     return place
+
+
+def unpack(archive: zipfile.ZipFile, model: str, abi: str, place: Path) -> None:
+    folder = f"assets/sterna/{model}"
+    files = {f"{folder}/graph-{abi}.json": "graph.json", f"{folder}/{android.PARAMS}": "params.bin"}
+    for name in archive.namelist():
+        if name in files or name.startswith((f"jni/{abi}/", f"{folder}/graph.")):
+            (place / files.get(name, name.rpartition("/")[2])).write_bytes(archive.read(name))
+
+
+@pytest.mark.parametrize(("processor", "wanted"), [("cortex-a53", ""), ("neoverse-n1", ".android-arm64-dotprod")])
+def test_a_phone_runs_the_best_variant_that_it_can(
+    processor: str, wanted: str, variants: tuple[Trained, Path], tmp_path: Path
+) -> None:
+    """Which one it is shows in that the libraries of the others are away; the other ABIs know of none."""
+    model, package = variants
+    library = f"lib{STEM}{wanted}.so"
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    with zipfile.ZipFile(package) as archive:
+        unpack(archive, STEM, "arm64-v8a", bundle)
+        assert elf.read(archive.read(f"jni/arm64-v8a/{library}")).soname == library
+        for abi in ABIS[1:]:
+            assert "variants" not in json.loads(archive.read(f"assets/sterna/{STEM}/graph-{abi}.json"))
+            assert [name for name in archive.namelist() if f"/{abi}/" in name] == [f"jni/{abi}/lib{STEM}.so"]
+    for file in bundle.glob("*.so"):
+        if file.name != library:
+            file.unlink()
+    host, case = machines.arm_host("aarch64", tmp_path), model.cases[0]
+    command = f"qemu-aarch64 -cpu {processor}"
+    agree(model, 0, machines.run_emulated(host, bundle, in_order(bundle, model), case.outputs, tmp_path, command))
+
+
+@pytest.mark.parametrize("abi", ABIS[1:])
+def test_what_rounds_on_arm64_is_computed_elsewhere(abi: str, variants: tuple[Trained, Path], tmp_path: Path) -> None:
+    """The other ABIs run the loops of arm64, and have no instructions that shift and round vectors."""
+    model, package = variants
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    with zipfile.ZipFile(package) as archive:
+        unpack(archive, STEM, abi, bundle)
+    case = model.cases[0]
+    if abi == "x86_64":
+        with sterna.load(bundle) as loaded:
+            agree(model, 0, list(loaded.run(case.inputs).values()))
+        return
+    processor, command = MACHINES[abi]
+    host = machines.arm_host(processor, tmp_path)
+    agree(model, 0, machines.run_emulated(host, bundle, in_order(bundle, model), case.outputs, tmp_path, command))
+
+
+STEM = "keywords"
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
+    """The .aar of a model of bytes, with kernels for the better processors of arm64."""
+    need("javac", "compiles the classes of packages")
+    model, place = trained("tflm_micro_speech_int8"), tmp_path_factory.mktemp("variants")
+    shutil.copy(model.file, place / f"{STEM}.tflite")
+    options = options_of(generator="llvm", shapes=model.shapes())
+    compiled, graphs = android.compile_abis(place / f"{STEM}.tflite", options, all_variants=True)
+    (place / "model.aar").write_bytes(android.model_aar(compiled, graphs))
+    return model, place / "model.aar"
 
 
 def test_the_same_model_gives_the_same_bytes(repository: Path, tmp_path: Path) -> None:
@@ -205,8 +265,28 @@ def test_the_class_of_a_model_runs_on_assets(repository: Path, tmp_path: Path) -
     )
     folder = tmp_path / "digits"
     java_command = ["env", f"LD_LIBRARY_PATH={folder / 'jni' / 'x86_64'}", "java", f"-Ddev.sterna.library={library}"]
-    said = run(*java_command, "-cp", path, "Main", folder / "assets")
+    program_line = [*java_command, "-cp", path, "Main", folder / "assets"]
+    said = run(*program_line)
     assert re.fullmatch(r"(best of 10: \d)\n\1\n\1\n", said)
+    with_a_better_variant(folder)
+    assert run(*program_line) == said
+
+
+def with_a_better_variant(folder: Path) -> None:
+    """Of the files of a model's library, those of x86_64: a variant that every machine can run is all that is left."""
+    graphs = folder / "assets" / "sterna" / "digits"
+    graph = json.loads((graphs / "graph-x86_64.json").read_text())
+    members = {key: value for key, value in graph.items() if key not in ("sterna", "hash")}
+    files = {**graph["files"], "libbetter.so": graph["files"]["libdigits.so"]}
+    better = {**members, "library": "libbetter.so", "files": files}
+    (graphs / "graph.better.json").write_bytes(graph_text(better, graph["sterna"]))
+    members["variants"] = [
+        {"graph": "missing.json", "target": "best", "cpu_features": ["sse2", "not-of-this-machine"]},
+        {"graph": "graph.better.json", "target": "better", "cpu_features": ["sse2"]},
+    ]
+    (graphs / "graph-x86_64.json").write_bytes(graph_text(members, graph["sterna"]))
+    libraries = folder / "jni" / "x86_64"
+    (libraries / "libdigits.so").rename(libraries / "libbetter.so")
 
 
 _MAIN = """\

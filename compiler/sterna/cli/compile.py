@@ -105,7 +105,7 @@ def command(
 
 def _alone(options: Options) -> Options:
     """The options of a bundle that is only run here."""
-    return replace(options, debug=False, variants=(), single_file=False)
+    return replace(options.alone, debug=False)
 
 
 def _rounding(narrow: Compiled, wide: Compiled) -> float | None:

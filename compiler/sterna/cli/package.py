@@ -68,6 +68,12 @@ _KINDS = (*_OF_BUNDLES, "android")
 )
 @click.option("--app", is_flag=True, help="android: write an app with the model, for Android Studio.")
 @click.option("--maintainer", metavar="NAME <ADDRESS>", help="deb: who packages. Default: DEBFULLNAME and DEBEMAIL.")
+@click.option(
+    "--all-variants",
+    "all_of_them",
+    is_flag=True,
+    help="android: also kernels for dot products, half precision and products of tiles of arm64; one is picked.",
+)
 @options.json_option
 @takes_options
 def command(
@@ -79,6 +85,7 @@ def command(
     version: str,
     app: bool,
     maintainer: str | None,
+    all_of_them: bool,
     as_json: bool,
 ) -> None:
     """Turn BUNDLE, or for Android a MODEL, into a package of its own, ready to publish.
@@ -104,18 +111,18 @@ def command(
     if maintainer is not None and ecosystem != "deb":
         raise error("E0002", "--maintainer is of use with --for deb", fix="leave it out")
     if ecosystem in _OF_BUNDLES:
-        if asked.shapes or asked.dims:
-            title = f"a package for {ecosystem} is made of a bundle: --shape and --dim are for the compiler"
+        if asked.shapes or asked.dims or all_of_them:
+            title = f"a package for {ecosystem} is made of a bundle: --shape, --dim, --all-variants are for the compiler"
             raise error("E0203", title, fix="give it to `sterna compile`")
         written = _of_bundle(ecosystem, bundle, place, name, version, maintainer)
     elif app:
         from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
 
-        written = android_app(bundle, asked, place, name, version)
+        written = android_app(bundle, asked, place, name, version, all_of_them)
     else:
         from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
 
-        written = android_package(bundle, asked, place, name, version)
+        written = android_package(bundle, asked, place, name, version, all_of_them)
     total = sum(path.stat().st_size for path in written.rglob("*") if path.is_file())
     if as_json:
         print_json({"directory": str(written), "for": ecosystem, "bytes": total})

@@ -53,6 +53,14 @@ def finish(function: P.Function, rounds: bool = False) -> P.Function:
     return verify_threads(verify(function))
 
 
+def without_rounding(function: P.Function) -> P.Function:
+    """A finished program for a target that has no instructions that round: a lesser one, which runs another's loops."""
+    first = next(n for n, each in enumerate(LOOP_PASSES) if each.name == "math")
+    for each in LOOP_PASSES[first:]:
+        function = each.run(function)
+    return verify(function)
+
+
 #: Lanes of the vectors that instructions round.
 _ROUNDED = (4, 8, 16)
 

@@ -7,6 +7,7 @@ a statement writes what they depend on.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from operator import is_
 
@@ -14,12 +15,19 @@ from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
+_NAME = re.compile(r"t\d+")
 _TRIVIAL = (E.Const, P.Read)
 
 
 def share(stmt: P.Stmt) -> P.Stmt:
-    """Rewrites every straight-line run inside a statement."""
-    return _Sharing().block(stmt)
+    """Rewrites every straight-line run inside a statement, in which values may have been shared before."""
+    return _Sharing(_last_number(stmt)).block(stmt)
+
+
+def _last_number(stmt: P.Stmt) -> int:
+    """Of the names that values were shared by."""
+    names = (s.variable.name for s in P.walk(stmt) if isinstance(s, P.Let))
+    return max((int(name[1:]) for name in names if _NAME.fullmatch(name)), default=0)
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """The machines of Android: four ABIs, one schedule.
 
-All libraries of a model run the same loop programs, so that one set of weights and one plan of memory serve them all.
+The ABIs' libraries of a model run the same loop programs, so that one set of weights and one plan of memory serve them
+all. What an ABI's better processors run by has other loops, and shares those weights that it reads in the same form.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from sterna.targets.target import Target
 
 @dataclass(frozen=True)
 class Abi:
-    """An ABI by Android's name, and what kernels are generated for it."""
+    """An ABI.
+
+    Args:
+        name: Android's.
+        target: what kernels are generated for it; alternatives: what its better processors run by, best first.
+    """
 
     name: str
     target: Target
+    alternatives: tuple[Target, ...] = ()
 
 
 def abis() -> tuple[Abi, ...]:
@@ -35,15 +42,18 @@ def abis() -> tuple[Abi, ...]:
         run_time_functions=True,
     )  # fmt: skip
     rows = {"arm64-v8a": arm64, "armeabi-v7a": softfp, "x86_64": x86, "x86": narrow}
-    return tuple(Abi(name, _paged(name, target)) for name, target in rows.items())
+    return tuple(
+        Abi(name, _paged(name, target), tuple(_paged(better, load_target(better)) for better in target.variants))
+        for name, target in rows.items()
+    )
 
 
-def _paged(abi: str, target: Target) -> Target:
+def _paged(name: str, target: Target) -> Target:
     flags = (*target.link_flags, f"-Wl,-z,max-page-size={PAGE}")
     return replace(
         target,
-        name=f"android-{abi}",
-        description=f"Android, {abi}",
+        name=f"android-{name}",
+        description=f"Android, {name}",
         link_flags=flags,
         runs_on="",
         variants=(),

@@ -1,7 +1,8 @@
 """A model as a library for Android: a Maven repository with an .aar of the model and one of the runtime.
 
 All models of an app share the runtime.
-An .aar of a model holds kernels for four ABIs, one set of weights, and a class with the names of its signature.
+An .aar of a model holds kernels for four ABIs, one set of weights, and a class with the names of its signature; with
+all variants also kernels for what better processors of an ABI can do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sterna.api import compile_with
-from sterna.bundle.graph_json import graph_json
+from sterna.bundle.graph_json import graph_json, graph_name
 from sterna.bundle.install import ClashError, Files, install
 from sterna.bundle.writer import strings_json
 from sterna.codegen.render import render_template
@@ -115,18 +116,20 @@ def android_package(
     output: str | os.PathLike[str],
     name: str | None = None,
     version: str = "1.0.0",
+    all_variants: bool = False,
 ) -> Path:
     """Compiles a model for Android, and writes a Maven repository; other models may have been packaged into it.
 
     Args:
         options: of the compilation; their target does not matter.
         name: of the artifact; by default the model's.
+        all_variants: also kernels for better processors of an ABI, one of which the runtime picks.
 
     Raises:
         SternaError: what compiling the model raises; E0203 the name or the version is none for Maven, or the model is
             called as a library of Android's; E0402 there is no JDK; E0204 the place is taken or cannot be written.
     """
-    made = packaged(model, options, name, version)
+    made = packaged(model, options, name, version, all_variants)
     place = Path(output)
     try:
         for folder, files in made.folders.items():
@@ -140,11 +143,13 @@ def android_package(
     return place
 
 
-def packaged(model: str | os.PathLike[str], options: Options, name: str | None, version: str) -> Packaged:
+def packaged(
+    model: str | os.PathLike[str], options: Options, name: str | None, version: str, all_variants: bool
+) -> Packaged:
     """Compiles a model for Android. Raises what `android_package` does, but for E0204."""
     artifact = _artifact(model_name(os.fspath(model)), name, version)
     natives.java_home()  # before the model is compiled, which takes longer
-    compiled, graphs = compile_abis(model, options)
+    compiled, graphs = compile_abis(model, options, all_variants)
     shared = _published(GROUP, RUNTIME, __version__, runtime_aar(), java.sources(), None)
     own = _published(
         MODELS, artifact, version, model_aar(compiled, graphs), {source_path(compiled): source(compiled)}, RUNTIME
@@ -179,22 +184,40 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
         install(folder, Files(files, tuple(name for name in files if name.endswith(".pom"))))
 
 
-def compile_abis(model: str | os.PathLike[str], options: Options) -> tuple[Compiled, dict[str, bytes]]:
-    """The model with a library for every ABI, in their order; and graph.json by the ABI's name."""
+def compile_abis(
+    model: str | os.PathLike[str], options: Options, all_variants: bool = False
+) -> tuple[Compiled, dict[str, bytes]]:
+    """The model with a library for every ABI, in their order; and the graphs by the names of their assets.
+
+    Args:
+        all_variants: also what better processors of the first ABI run by; it needs no more of the others' weights.
+    """
     library = f"lib{model_name(os.fspath(model))}.so"
     made = [Abi(abi.name, replace(abi.target, library=library)) for abi in abis()]
     first, *rest = (abi.target for abi in made)
-    compiled = compile_with(model, replace(options, target=first, variants=tuple(rest)))
-    graphs = {}
+    better = tuple(replace(t, library=library) for t in abis()[0].alternatives) if all_variants else ()
+    compiled = compile_with(model, replace(options, target=first, variants=tuple(rest), alternatives=better))
+    further = {graph_name(each.options.target): _graph(each, {}) for each in compiled.alternatives}
+    graphs = dict(further)
     for abi, built in zip(made, compiled.libraries, strict=True):
-        alone = replace(
-            compiled,
-            options=replace(compiled.options, target=abi.target, variants=()),
-            libraries=(replace(built, name=library),),
-        )
-        files = {"params.bin": compiled.params, library: built.data, **_strings(compiled)}
-        graphs[abi.name] = graph_json(alone, files)
+        chosen = replace(compiled.options.alone, target=abi.target)
+        alternatives = compiled.alternatives if abi.target is first else ()
+        alone = replace(compiled, options=chosen, libraries=(replace(built, name=library),), alternatives=alternatives)
+        opened = {each.libraries[0].name: each.library for each in alternatives}
+        graphs[_graph_asset(abi)] = _graph(alone, {**further, **opened} if alternatives else {})
     return compiled, graphs
+
+
+def _graph(compiled: Compiled, further: Mapping[str, bytes]) -> bytes:
+    """graph.json of a compilation with one library; further: other files that it names."""
+    (library,) = compiled.libraries
+    return graph_json(
+        compiled, {"params.bin": compiled.params, library.name: library.data, **_strings(compiled), **further}
+    )
+
+
+def _graph_asset(abi: Abi) -> str:
+    return f"graph-{abi.name}.json"
 
 
 def _strings(compiled: Compiled) -> dict[str, bytes]:
@@ -206,16 +229,18 @@ def model_aar(compiled: Compiled, graphs: Mapping[str, bytes]) -> bytes:
     """The .aar of a model: its class, kernels for every ABI, one graph for each, one set of weights."""
     folder = f"assets/sterna/{compiled.model}"
     package = f"{MODELS}.lib{compiled.model}"  # no part of it is a word of Java's
+    names = [abi.name for abi in abis()]
+    libraries = [(abi, f"lib{compiled.model}.so", own.data) for abi, own in zip(names, compiled.libraries, strict=True)]
+    libraries += [(names[0], each.libraries[0].name, each.library) for each in compiled.alternatives]
     files = {
         "AndroidManifest.xml": _text("AndroidManifest.xml", package=package),
         "R.txt": b"",
         "classes.jar": java.archive(java.classes({source_path(compiled): source(compiled)}, "the model's class")),
         f"{folder}/{PARAMS}": compiled.params,
         **{f"{folder}/{file}": data for file, data in _strings(compiled).items()},
+        **{f"{folder}/{name}": graph for name, graph in graphs.items()},
+        **{f"jni/{abi}/{name}": library for abi, name, library in libraries},
     }
-    for (abi, graph), library in zip(graphs.items(), compiled.libraries, strict=True):
-        files[f"{folder}/graph-{abi}.json"] = graph
-        files[f"jni/{abi}/lib{compiled.model}.so"] = library.data
     return java.archive(files, frozenset((f"{folder}/{PARAMS}",)))
 
 

@@ -43,6 +43,7 @@ def android_app(
     output: str | os.PathLike[str],
     name: str | None = None,
     version: str = "1.0.0",
+    all_variants: bool = False,
 ) -> Path:
     """Compiles a model for Android, and writes the project of an app into a new or empty directory.
 
@@ -52,7 +53,7 @@ def android_app(
     place = Path(output)
     if place.is_dir() and any(place.iterdir()):
         raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
-    made = packaged(model, options, name, version)
+    made = packaged(model, options, name, version, all_variants)
     inputs = [t for t in tensors_of(made.compiled) if t.side == "input"]
     recordings = _recordings(made.compiled, inputs)
     values = {

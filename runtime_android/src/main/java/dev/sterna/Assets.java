@@ -7,6 +7,9 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import org.jetbrains.annotations.NotNull;
 
 /**
@@ -44,8 +47,31 @@ public final class Assets {
       throws IOException {
     String place = FOLDER + model + "/";
     ByteBuffer graph = read(assets, place + "graph-" + Natives.abi() + ".json");
-    ByteBuffer strings = Strings.in(Json.object("graph.json", graph)) ? read(assets, place + Strings.FILE) : null;
-    return Model.load(graph, mapped(assets, place + "params.bin.jet"), strings, "lib" + model + ".so", options);
+    Map<?, ?> facts = Json.object("graph.json", graph);
+    String better = variant(facts);
+    if (better != null) {
+      graph = read(assets, place + better);
+      facts = Json.object(better, graph);
+    }
+    ByteBuffer strings = Strings.in(facts) ? read(assets, place + Strings.FILE) : null;
+    return Model.load(graph, mapped(assets, place + "params.bin.jet"), strings, String.valueOf(facts.get("library")), options);
+  }
+
+  /** The graph of the first variant that this processor can run, or null. */
+  private static String variant(Map<?, ?> graph) {
+    try {
+      List<?> variants = (List<?>) graph.get("variants");
+      if (variants == null) return null;
+      for (Object each : variants) {
+        Map<?, ?> variant = (Map<?, ?>) each;
+        boolean able = true;
+        for (Object feature : (List<?>) variant.get("cpu_features")) able &= Natives.cpuHas(Natives.path((String) feature)) == 1;
+        if (able) return (String) Objects.requireNonNull(variant.get("graph"));
+      }
+      return null;
+    } catch (ClassCastException | NullPointerException wrong) {
+      throw SternaException.of(SternaException.MALFORMED, "graph.json: variants is no list of graphs");
+    }
   }
 
   private static ByteBuffer read(AssetManager assets, String file) throws IOException {

@@ -81,6 +81,9 @@ final class Natives {
 
   private static native byte[] abiName();
 
+  /** 1 if this machine has the feature, 0 if not, -1 if the name means nothing here. */
+  static native int cpuHas(byte[] feature);
+
   static native long hash(ByteBuffer data, long at, long bytes);
 
   /** 0 for 64-byte aligned. */
