@@ -112,7 +112,7 @@ def command(
         raise error("E0002", "--maintainer is of use with --for deb", fix="leave it out")
     if ecosystem in _OF_BUNDLES:
         if asked.shapes or asked.dims or all_of_them:
-            title = f"a package for {ecosystem} is made of a bundle: --shape, --dim, --all-variants are for the compiler"
+            title = f"a package for {ecosystem} is made of a bundle: the compiler takes --shape, --dim, --all-variants"
             raise error("E0203", title, fix="give it to `sterna compile`")
         written = _of_bundle(ecosystem, bundle, place, name, version, maintainer)
     elif app:
