@@ -50,7 +50,7 @@ def one(model: str, target: str, build: str, optimize: str) -> tuple[Measured | 
             found = measure(trained(model), target, build, Path(folder), optimize)
         except (SternaError, RuntimeError, AssertionError) as problem:
             lines = (line.strip() for line in str(problem).splitlines() if line.strip())
-            return None, " ".join(lines)[:300]
+            return None, " ".join(lines)[-300:]
     try:
         agree(trained(model), 0, found.outputs)
     except AssertionError:
@@ -59,14 +59,14 @@ def one(model: str, target: str, build: str, optimize: str) -> tuple[Measured | 
 
 
 def rows(models: Sequence[str], targets: Sequence[str], builds: Sequence[str]) -> Iterable[tuple[str, str, str]]:
-    return ((m, t, b) for m in models for t in targets for b in builds)
+    return ((m, t, b) for t in targets for m in models for b in builds)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help="names of models, or kws, vww, ic, ad; without any, these four")
     parser.add_argument("--targets", default="cortex-m4,cortex-m55", help=f"of {', '.join(BOARDS)}")
-    parser.add_argument("--builds", default="gcc", help=f"of {', '.join(BUILDS)}")
+    parser.add_argument("--builds", default="zig", help=f"of {', '.join(BUILDS)}")
     parser.add_argument("--optimize", default="-O2", help="gcc's level for the bundle's sources")
     parser.add_argument("--all", action="store_true", help="every small model on every core")
     parser.add_argument("--histogram", action="store_true", help="the ten commonest instructions of each")

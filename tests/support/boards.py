@@ -66,13 +66,13 @@ BOARDS = {
 MAIN = """#include "board.h"
 #include "model.h"
 
-static _Alignas({MODEL}_ALIGNMENT) uint8_t arena[{MODEL}_ARENA_BYTES];
+static _Alignas({MODEL}_ALIGNMENT) uint8_t arena[{MODEL}_ARENA_BYTES + 1];
 {buffers}
 int main(void) {{
   const {model}_inputs inputs = {{{inputs}}};
   const {model}_outputs outputs = {{{outputs}}};
   if ({read}) return 2;
-  for (unsigned i = 0; i < sizeof arena; i++) arena[i] = 0xA5;
+  for (unsigned i = 0; i + 1 < sizeof arena; i++) arena[i] = 0xA5;
 {reset}  board_paint_stack();
   const int status = {model}_run(&inputs, &outputs, arena, {model}_params);
   if (status != 0) return 3;

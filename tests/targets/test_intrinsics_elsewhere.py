@@ -19,7 +19,7 @@ from sterna.schedule.strategies import Context, propose
 from sterna.targets.description import load_target
 from sterna.te.interpreter import run_kernel
 from sterna_runtime import load
-from support import float_products, machines
+from support import boards, float_products, machines
 from support.compiling import compiled, compiled_schedule, input_value
 from support.dot_products import arrays, product, tiled
 from support.idioms import kernel_of as idiom_kernel
@@ -49,6 +49,19 @@ def made(target: str, name: str, generator: str, folder: Path) -> tuple[Path, li
 def test_arm64(tmp_path: Path, arm64_host: Path, target: str, name: str, generator: str) -> None:
     bundle, inputs, outputs = made(target, name, generator, tmp_path)
     found = machines.run_arm64(arm64_host, bundle, inputs, outputs, tmp_path, cpu="max")
+    np.testing.assert_array_equal(found[0], outputs[0])
+
+
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize(
+    ("target", "name"), [(t, n) for t in ("cortex-m4", "cortex-m55") for n in load_target(t).int_dot]
+)
+def test_cortex_m(tmp_path: Path, target: str, name: str, generator: str) -> None:
+    """The sources by gcc, and LLVM's archive, on a board."""
+    bundle, inputs, outputs = made(target, name, generator, tmp_path)
+    image = boards.build_firmware("gcc", bundle, tmp_path, library=generator == "llvm", name=target)
+    found = boards.run_firmware(image, inputs, outputs, tmp_path, target)
     np.testing.assert_array_equal(found[0], outputs[0])
 
 

@@ -62,7 +62,9 @@ def dense(x: np.ndarray, factors: np.ndarray) -> Graph:
 def conv(x: np.ndarray, known: str, right: list[int]) -> Graph:
     b = Builder()
     v = input_value(b, x)
-    operands = [np.array([1518500250, 1 << 30, (1 << 31) - 1], np.int32), np.array(right, np.int32)]
+    """The factor of a channel whose shift is 0 is 0, too."""
+    multipliers = np.where(np.array(right) == 0, 0, [1518500250, 1 << 30, (1 << 31) - 1])
+    operands = [multipliers.astype(np.int32), np.array(right, np.int32)]
     y = b.add("fixed_multiply", v, *map(b.constant, operands), range=known)
     return Graph("conv", (v,), (y,), tuple(b.nodes), ("y",))
 
@@ -71,7 +73,7 @@ def numbers() -> np.ndarray:
     random = np.random.default_rng(1)
     x = random.integers(-60000, 60000, (60, 3)).astype(np.int32)
     x[:20] = np.arange(-30, 30).reshape(20, 3)
-    x[20:40] = (1 << np.arange(20))[:, None] * np.array([1, -1, 3])
+    x[20:50] = (1 << np.arange(30))[:, None] * np.array([1, -1, -1])
     return x
 
 
@@ -87,6 +89,9 @@ X = numbers()
         (conv(X, "small", [2, 5, 9]), ["multiply_shift"]),
         (conv(X, "small", [7, 7, 7]), ["multiply_shift"]),
         (conv(X, "small_positive", [2, 5, 9]), ["multiply_shift"]),
+        (conv(X, "positive", [2, 5, 9]), ["multiply_shift"]),
+        (conv(X, "positive", [2, 5, 0]), ["multiply_shift"]),
+        (conv(X, "positive", [2, 1, 9]), ["fixed_multiply"]),
         (conv(X, "small", [1, 5, 9]), ["fixed_multiply"]),
         (conv(X, "any", [2, 5, 9]), ["fixed_multiply"]),
     ],
@@ -97,6 +102,6 @@ def test_the_pass_keeps_every_result(graph: Graph, ops: list[str], generator: st
     assert [n.op for n in changed.nodes] == ops
     wanted = interpret(graph, {"x": X})["y"]
     both = interpret(changed, {"x": X})["y"], run(changed, {"x": X}, tmp_path, generator)["y"]
-    least = 0 if graph.nodes[-1].attributes.get("range") == "small_positive" else np.iinfo(wanted.dtype).min
+    least = 0 if graph.nodes[-1].attributes.get("range", "").endswith("positive") else np.iinfo(wanted.dtype).min
     for found in both:
         np.testing.assert_array_equal(np.maximum(found, least), np.maximum(wanted, least))

@@ -99,7 +99,7 @@ def _multiply(applied: Application) -> Tensor:
             broadcast_at(x, index) if left is None else shifted_left(broadcast_at(x, index), broadcast_at(left, index))
         )
         product, count = high_product(value, broadcast_at(multiplier, index)), broadcast_at(right, index)
-        if applied["range"] == "any":
+        if applied["range"] in ("any", "positive"):
             return rounding_shift(product, count)
         # Nothing leaves 32 bits, so that negative numbers may be made one less before the shift.
         if applied["range"] == "small":
@@ -356,9 +356,9 @@ OPERATORS: tuple[Operator, ...] = (
                 "range",
                 "string",
                 "what is known, which saves instructions: that x 2^left is smaller than 2^30 in size and `right` at "
-                "least 1 (small); or moreover that of negative results only their not being positive matters",
+                "least 1 (small); that of negative results only their not being positive matters (positive); or both",
                 "any",
-                choices=("any", "small", "small_positive"),
+                choices=("any", "positive", "small", "small_positive"),
             ),
         ),
         cases=(
@@ -382,7 +382,7 @@ OPERATORS: tuple[Operator, ...] = (
             ),
             *(
                 Case((_small_accumulators(), np.array(1518500250, np.int32), np.array(7, np.int32)), {"range": known})
-                for known in ("small", "small_positive")
+                for known in ("positive", "small", "small_positive")
             ),
         ),
         tags=frozenset({"elementwise"}),

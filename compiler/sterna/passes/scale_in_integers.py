@@ -37,14 +37,17 @@ def scale_in_integers(graph: Graph) -> Graph:
 
 
 def _two_roundings(node: Node, rewriting: Rewriting) -> bool:
-    """A `fixed_multiply` whose numbers are known to be small."""
-    if node.op != "fixed_multiply" or node.attributes.get("range", "any") == "any":
+    """A `fixed_multiply` that rounds halves up, or whose numbers are small: none leaves 32 bits."""
+    if node.op != "fixed_multiply" or node.attributes.get("range", "any") == "any" or len(node.inputs) > 3:
         return False
-    x, multiplier, _ = rewriting.operands(node)[:3]
-    right = constant_data(node.inputs[2])
-    if right is None or int(right.min()) < 2:
+    x, multiplier, _ = rewriting.operands(node)
+    factors, right = constant_data(node.inputs[1]), constant_data(node.inputs[2])
+    if factors is None or right is None:
         return False
-    up = node.attributes["range"] == "small_positive"
+    right = np.where(factors == 0, np.maximum(right, 2), right)  # zero stays zero
+    if int(right.min()) < 2:
+        return False
+    up = node.attributes["range"].endswith("positive")
     shift = rewriting.builder.constant(_single((right - 1 if up else right).astype(np.int32)))
     rewriting.emit(node, "multiply_shift", x, multiplier, shift, bias=_HALF, halves="up" if up else "away")
     return True

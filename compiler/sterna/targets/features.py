@@ -88,7 +88,8 @@ _MODELS: dict[str, dict[str, tuple[str, ...]]] = {
 #: Models that mean less to zig than to LLVM: without what a processor may be sold without.
 _ZIG_MODELS: dict[str, dict[str, tuple[str, ...]]] = {
     "thumb": {
-        **dict.fromkeys(("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"), ("dsp",)),
+        **dict.fromkeys(("cortex-m4", "cortex-m7", "cortex-m55", "cortex-m85"), ("dsp",)),
+        "cortex-m33": (),
     }
 }
 #: Microcontrollers' models, and the architecture that compilers are to be told of.

@@ -168,7 +168,7 @@ class Translation(Emitter):
             operands.append(self.constant(np.maximum(shift, 0), "int32"))
         if most < 1 << 30 and (shift < 0).all():
             return self.op("fixed_multiply", x, *operands, range="small_positive" if positive else "small")
-        return self.op("fixed_multiply", x, *operands)
+        return self.op("fixed_multiply", x, *operands, range="positive" if positive else "any")
 
     def scaled_64(self, x: Value, factors: float | Sequence[float]) -> Value:
         """An int64 of at most 48 bits times real factors as int32, with multipliers of 15 bits and one rounding."""
