@@ -32,6 +32,7 @@ CONTENTS = {
         "docs/quantize",
         "docs/web",
         "docs/android",
+        "docs/ios",
         "docs/cpp",
         "docs/raspberry-pi",
         "runtime_c/README",

@@ -30,6 +30,7 @@ FAMILIES = {
     "opencl": "OpenCL C (PoCL)",
     "windows": "Windows (wine64)",
     "java": "Java (JVM, Android libraries, arm64 JVM)",
+    "apple": "iOS, macOS (code of Mach-O objects, under qemu-aarch64)",
     "runtime": "C runtime (gcc, clang, cmake, sanitizers)",
 }
 #: Files whose tests all belong to one family.

@@ -129,7 +129,7 @@ def options_of(
     check_processor(machine)
     if all_variants and not machine.variants:
         raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
-    variants = _variants(machine) if all_variants else ()
+    variants = variants_of(machine) if all_variants else ()
     return Options(
         machine, generator, compiler, threads, debug,
         variants=() if machine.own_graphs else variants,
@@ -144,7 +144,7 @@ def options_of(
     )  # fmt: skip
 
 
-def _variants(target: Target) -> tuple[Target, ...]:
+def variants_of(target: Target) -> tuple[Target, ...]:
     """Those of a target, for its system whatever theirs is. One that no machine would choose is refused: of another
     processor, or without a library."""
     variants = tuple(load_target(name) for name in target.variants)

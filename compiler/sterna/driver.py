@@ -70,9 +70,14 @@ def _alternative(graph: Graph, model: str, options: Options) -> Compiled:
     target = options.target
     if not target.library.endswith(".a"):
         return compile_graph(graph, model, options)
-    own = f"{model}_{re.sub('[^A-Za-z0-9]', '_', target.name)}"
+    own = symbols_of(model, target)
     compiled = compile_graph(graph, own, options)
     return replace(compiled, model=model, source=compiled.source.replace(own, model))
+
+
+def symbols_of(model: str, alternative: Target) -> str:
+    """What the symbols of an alternative in an archive have in place of the model's name."""
+    return f"{model}_{re.sub('[^A-Za-z0-9]', '_', alternative.name)}"
 
 
 def _named(target: Target) -> Target:

@@ -22,7 +22,7 @@ import sterna
 from sterna.api import compile_model, options_of
 from sterna.cli import program
 from sterna.errors import SternaError
-from sterna.package import android, java, natives
+from sterna.package import android, java, natives, wrappers
 from sterna.package.natives import PAGE
 from support import elf, machines
 from support.golden import quantized
@@ -330,16 +330,16 @@ def test_names_of_any_kind_become_java() -> None:
     used: set[str] = set()
     names = ["x", "x", "x:0", "x/Tensor", "", "***", "class", "Ünïcode", 'a"b\\u002a/']
     for name in names:
-        used.add(android._method("input", name, used))
+        used.add(wrappers.method_name("input", name, used, android._METHODS))
     assert len(used) == len(names)
     assert all(re.fullmatch(r"input[A-Za-z0-9]+", name) for name in used)
     assert android.class_name("mobilenet_v2") == "MobilenetV2"
     assert android.class_name("_1") == "Model1"
     assert android.class_name("tensor") == "ModelTensor"
-    output = android._method("output", "scores", used)
+    output = wrappers.method_name("output", "scores", used, android._METHODS)
     assert output == "outputScores"
     for end in ("best", "tensor", "best_best"):
-        name = android._method("output", f"scores_{end}", used | {output})
+        name = wrappers.method_name("output", f"scores_{end}", used | {output}, android._METHODS)
         assert not {name, f"{name}Best", f"{name}Tensor"} & {output, f"{output}Best", f"{output}Tensor"}
 
 

@@ -29,7 +29,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -63,14 +63,16 @@ class Files:
     """What is to be written.
 
     Args:
-        contents: by name; a name may have one folder in front, which then belongs to the files as a whole.
+        contents: by name; a name may have folders in front, of which the first then belongs to the files as a whole.
         manifests: names without which the others are nothing, now or in what is replaced, the most important one first.
         owned: which files of an earlier time may be replaced; those that `contents` does not have are removed.
+        links: symbolic links within folders of the contents, by name, and what each points to.
     """
 
     contents: Mapping[str, bytes]
     manifests: Sequence[str]
     owned: Owned = lambda manifest, folder: ()
+    links: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> frozenset[str]:
@@ -175,7 +177,7 @@ def _install(place: Path, files: Files) -> tuple[str, ...]:
         lock.close()
     if not place.exists():
         with _WorkFolder(place.parent) as work:
-            _fill(work.path, files.contents)
+            _fill(work.path, files)
             work.path.rename(place)
         return ()
     mine, others = _look(place, files)
@@ -209,7 +211,7 @@ def _look(place: Path, files: Files) -> tuple[frozenset[str], tuple[str, ...]]:
 def _exchanged(place: Path, files: Files, mine: Collection[str]) -> bool:
     """Lets a complete new directory take the place of the old one; False if something is in the way of that."""
     with contextlib.suppress(OSError), _WorkFolder(place.parent) as work:
-        _fill(work.path, files.contents)
+        _fill(work.path, files)
         shutil.copymode(place, work.path)
         exchange(work.path, place)
         _give_back(work.path, place, mine)
@@ -228,7 +230,7 @@ def _give_back(old: Path, place: Path, mine: Collection[str]) -> None:
 def _install_in_place(place: Path, files: Files, mine: Collection[str]) -> None:
     rank = {name: n for n, name in enumerate(files.manifests)}
     with _WorkFolder(place) as work:
-        _fill(work.path, files.contents)
+        _fill(work.path, files)
         old = work.path / _OLD
         old.mkdir()
         leaving = sorted(mine, key=lambda name: (rank.get(name, len(rank)), name))
@@ -251,11 +253,13 @@ def _install_in_place(place: Path, files: Files, mine: Collection[str]) -> None:
             raise
 
 
-def _fill(folder: Path, contents: Mapping[str, bytes]) -> None:
-    for name, data in contents.items():
+def _fill(folder: Path, files: Files) -> None:
+    for name, data in files.contents.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+    for name, target in files.links.items():
+        (folder / name).symlink_to(target)
 
 
 def _make_folders(folder: Path, made: list[Path]) -> None:

@@ -22,12 +22,13 @@ _THEN = {
     "npm": "`npm publish` in it makes it public",
     "c": "its README.md says how it is built",
     "deb": "`apt install` takes both .deb files; docs/raspberry-pi.md shows it",
+    "ios": "Swift packages; docs/ios.md says how an app uses them",
     "android": "a Maven repository; docs/android.md says how an app uses it",
     "app": "a project: open it in Android Studio",
 }
 #: Made of a bundle; the others compile a model.
 _OF_BUNDLES = ("npm", "c", "deb")
-_KINDS = (*_OF_BUNDLES, "android")
+_KINDS = (*_OF_BUNDLES, "android", "ios")
 
 
 @click.command("package")
@@ -48,7 +49,7 @@ _KINDS = (*_OF_BUNDLES, "android")
     multiple=True,
     type=options.shape,
     metavar="NAME=SIZES",
-    help="android: sizes of an input that the model leaves open, as `compile` takes them.",
+    help="android, ios: sizes of an input that the model leaves open, as `compile` takes them.",
 )
 @click.option(
     "--dim",
@@ -56,7 +57,7 @@ _KINDS = (*_OF_BUNDLES, "android")
     multiple=True,
     type=dim,
     metavar="NAME=SIZE",
-    help="android: size of a named dimension, or NAME=LEAST..GREATEST.",
+    help="android, ios: size of a named dimension, or NAME=LEAST..GREATEST.",
 )
 @click.option(
     "--generator",
@@ -64,7 +65,7 @@ _KINDS = (*_OF_BUNDLES, "android")
     type=click.Choice(list(GENERATORS)),
     default=DEFAULT,
     show_default=True,
-    help="android: how kernels are made.",
+    help="android, ios: how kernels are made.",
 )
 @click.option("--app", is_flag=True, help="android: write an app with the model, for Android Studio.")
 @click.option("--maintainer", metavar="NAME <ADDRESS>", help="deb: who packages. Default: DEBFULLNAME and DEBEMAIL.")
@@ -88,7 +89,7 @@ def command(
     all_of_them: bool,
     as_json: bool,
 ) -> None:
-    """Turn BUNDLE, or for Android a MODEL, into a package of its own, ready to publish.
+    """Turn BUNDLE, or for Android and iOS a MODEL, into a package of its own, ready to publish.
 
     An npm package contains the bundle, the JavaScript runtime, and a wrapper with types from the signature. It has
     no dependencies and runs nothing when it is installed.
@@ -101,11 +102,15 @@ def command(
     For Android the model is compiled for four ABIs. What is written is a Maven repository: a library (.aar) with a
     class of the model's signature, kernels and one set of weights, and one with the runtime, which all models of an
     app share. With --app it is a project of Android Studio's: an app that runs the model, with that repository in it.
+
+    For iOS the model is compiled for phones, the simulator and macOS. What is written are two Swift packages with
+    XCFrameworks: one of the model, with a typed class and everything linked in, and one of the runtime, which all
+    models of an app share.
     """
     asked = make_options()
     named = bundle if bundle.name not in ("", "..") else bundle.resolve()
     kind = "app" if app else ecosystem
-    place = output or named.parent / f"{named.stem if ecosystem == 'android' else named.name}-{kind}"
+    place = output or named.parent / f"{named.name if ecosystem in _OF_BUNDLES else named.stem}-{kind}"
     if app and ecosystem != "android":
         raise error("E0203", f"--app is for Android; the package is for {ecosystem}", fix="--for android --app")
     if maintainer is not None and ecosystem != "deb":
@@ -119,6 +124,14 @@ def command(
         from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
 
         written = android_app(bundle, asked, place, name, version, all_of_them)
+    elif ecosystem == "ios":
+        if all_of_them:
+            raise error(
+                "E0203", "packages for iOS always hold all variants", fix="leave out --all-variants")
+            )
+        from sterna.package.ios import ios_package  # noqa: PLC0415 (brings the compiler)
+
+        written = ios_package(bundle, asked, place, name, version)
     else:
         from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
 

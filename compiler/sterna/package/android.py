@@ -24,9 +24,8 @@ from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.ir import dtypes
-from sterna.ir.graph import Graph
 from sterna.options import Options
-from sterna.package import java, natives
+from sterna.package import java, natives, wrappers
 from sterna.package.abis import Abi, abis
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
@@ -63,42 +62,14 @@ _USED = frozenset(
 )  # fmt: skip
 #: What a method's name ends in where there are several of a tensor.
 _METHODS = ("", "Tensor", "Best")
-#: Rows and columns of a picture: less is something else that has three of a kind.
-_LEAST = 8
-_SCORES = ("float32", "float64", "int8", "int16", "int32", "int64")
 
 
 @dataclass(frozen=True)
-class Image:
-    """An input that takes a picture; `last`: colours vary fastest.
+class Tensor(wrappers.Tensor):
+    """A tensor, with the method that gives its elements as a buffer of some type."""
 
-    Of bytes the elements are the colours themselves. Of floats, and of integers that stand for such (`quantized`), a
-    colour is (byte - mean) / std; where the model does not say these, `mean` is empty, and who gives the picture does.
-    """
-
-    width: int
-    height: int
-    last: bool
-    bytes: bool
-    quantized: bool
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """An input or output as the template of the class names it; `scores`: its elements are one row of numbers."""
-
-    side: str
-    number: int
-    name: str
-    method: str
-    dtype: str
-    dims: tuple[str, ...]
     view: str
     buffer: str
-    image: Image | None
-    scores: bool
 
 
 @dataclass(frozen=True)
@@ -286,9 +257,8 @@ def _text(template: str, **values: Any) -> bytes:
 
 
 def class_name(model: str) -> str:
-    """`mobilenet_v2` -> `MobilenetV2`; a name that the class itself uses for something else gets `Model` in front."""
-    name = "".join(part[:1].upper() + part[1:] for part in model.split("_") if part)
-    return name if name and name[0].isalpha() and name not in _USED else f"Model{name}"
+    """The name of the model's class."""
+    return wrappers.class_name(model, _USED)
 
 
 def source_path(compiled: Compiled) -> str:
@@ -313,53 +283,8 @@ def source(compiled: Compiled) -> bytes:
 
 def tensors_of(compiled: Compiled) -> list[Tensor]:
     """The inputs and outputs of a model, inputs first, each under a name of its own."""
-    graph = compiled.graph
-    signature = [("input", n, v.name, v) for n, v in enumerate(graph.arguments)]
-    signature += [("output", n, graph.result_names[n], v) for n, v in enumerate(graph.results)]
-    tensors: list[Tensor] = []
-    used: set[str] = set()
-    for side, number, name, value in signature:
-        method = _method(side, name, used)
-        used.add(method)
-        tensors.append(_tensor(side, number, name, method, value, graph))
+    tensors = []
+    for t in wrappers.tensors(compiled.graph, _METHODS):
+        view, buffer = _VIEWS.get(t.dtype, ("buffer", "ByteBuffer"))
+        tensors.append(Tensor(**vars(t), view=view, buffer=buffer))
     return tensors
-
-
-def _method(side: str, name: str, used: set[str]) -> str:
-    """`input`, `image_0:tensor` -> `inputImage0Tensor`; another one where that or what ends in _METHODS is taken."""
-    words = re.findall(r"[A-Za-z0-9]+", name)
-    method = side + "".join(word[:1].upper() + word[1:] for word in words)
-    number = 2
-    candidate = method if words else f"{method}1"
-    taken = {name + end for name in used for end in _METHODS}
-    while not taken.isdisjoint(candidate + end for end in _METHODS):
-        candidate, number = f"{method}{number}", number + 1
-    return candidate
-
-
-def _tensor(side: str, number: int, name: str, method: str, value: Any, graph: Graph) -> Tensor:
-    sizes = tuple(str(n) for n in value.shape)
-    view, buffer = _VIEWS.get(value.dtype, ("buffer", "ByteBuffer"))
-    fixed = [int(n) for n in sizes] if all(n.isdigit() for n in sizes) else []
-    image = _image(fixed, value.dtype, name, graph) if side == "input" else None
-    row = [n for n in fixed if n != 1]
-    scores = side == "output" and value.dtype in _SCORES and len(row) == 1
-    return Tensor(side, number, name, method, value.dtype, sizes, view, buffer, image, scores)
-
-
-def _image(sizes: list[int], dtype: str, name: str, graph: Graph) -> Image | None:
-    """Pictures are one by height, width and three colours, in either order."""
-    if len(sizes) != 4 or sizes[0] != 1 or 3 not in (sizes[1], sizes[3]):
-        return None
-    last = sizes[3] == 3
-    height, width = sizes[1:3] if last else sizes[2:4]
-    known = graph.quantization.get(name)
-    quantized = dtype == "int8" and known is not None and len(known.scales) == 1
-    if dtype == "uint8":
-        return Image(width, height, last, True, False, (), ())
-    if min(height, width) < _LEAST or not (dtype == "float32" or quantized):
-        return None
-    said = graph.metadata.get("normalization", {}).get(name, {"mean": (), "std": ()})
-    mean, std = (tuple(said[key]) * (3 if len(said[key]) == 1 else 1) for key in ("mean", "std"))
-    good = len(mean) == len(std) == 3
-    return Image(width, height, last, False, quantized, mean if good else (), std if good else ())

@@ -1,0 +1,119 @@
+import Foundation
+
+/// Replays the golden sets of a bundle: inputs, and the outputs that a reference gave for them.
+///
+/// `sterna compile MODEL --golden` writes `golden.json` and `golden.bin`; a test of an app takes them from its resources.
+public struct Golden {
+  struct Row: Decodable {
+    let name: String
+    let dtype: String
+    let dims: [Int]
+    let offset: Int?
+    let bytes: Int?
+    let tolerance: Double?
+  }
+
+  struct Record: Decodable {
+    let inputs: [Row]
+    let outputs: [Row]
+  }
+
+  struct File: Decodable {
+    let tolerance: Double
+    let sets: [Record]
+  }
+
+  private let file: File
+  private let data: [UInt8]
+
+  public init(json: Data, binary: Data) throws {
+    file = try JSONDecoder().decode(File.self, from: json)
+    data = [UInt8](binary)
+  }
+
+  /// How many sets there are.
+  public var count: Int {
+    return file.sets.count
+  }
+
+  /// Runs every set and says what differs: nothing, if all is well. Floats may differ by the tolerance times the output's
+  /// largest magnitude, everything else is equal.
+  public func replay(_ model: Model) throws -> [String] {
+    var wrong: [String] = []
+    for (number, set) in file.sets.enumerated() {
+      try model.resetState()
+      for row in set.inputs {
+        guard let tensor = model.inputs.first(where: { $0.name == row.name }), let given = slice(row),
+          given.count == tensor.byteCount
+        else {
+          wrong.append("set \(number): the input \(row.name) does not fit")
+          continue
+        }
+        tensor.bytes.copyBytes(from: given)
+      }
+      try model.run()
+      for row in set.outputs {
+        guard let tensor = model.outputs.first(where: { $0.name == row.name }), let wanted = slice(row),
+          tensor.shape == row.dims, wanted.count == tensor.byteCount
+        else {
+          wrong.append("set \(number): the output \(row.name) does not fit")
+          continue
+        }
+        if !same(tensor, [UInt8](wanted), row.tolerance ?? file.tolerance) {
+          wrong.append("set \(number): the output \(row.name) differs")
+        }
+      }
+    }
+    return wrong
+  }
+
+  private func slice(_ row: Row) -> ArraySlice<UInt8>? {
+    guard let offset = row.offset, let count = row.bytes, offset >= 0, count >= 0, offset + count <= data.count else {
+      return nil
+    }
+    return data[offset..<(offset + count)]
+  }
+
+  private func same(_ tensor: Tensor, _ wanted: [UInt8], _ tolerance: Double) -> Bool {
+    switch tensor.type {
+    case "float32":
+      let made = Array(tensor.elements(Float.self)).map { Double($0) }
+      let expected = wanted.withUnsafeBytes { raw in Array(raw.bindMemory(to: Float.self)).map { Double($0) } }
+      return near(made, expected, tolerance)
+    case "float64":
+      let made = Array(tensor.elements(Double.self))
+      let expected = wanted.withUnsafeBytes { raw in Array(raw.bindMemory(to: Double.self)) }
+      return near(made, expected, tolerance)
+    case "float16", "bfloat16":
+      let half = tensor.type == "float16"
+      let made = Array(tensor.elements(UInt16.self)).map { Golden.widened($0, half: half) }
+      let expected = wanted.withUnsafeBytes { raw in
+        Array(raw.bindMemory(to: UInt16.self)).map { Golden.widened($0, half: half) }
+      }
+      return near(made, expected, tolerance)
+    default:
+      return Array(tensor.bytes) == wanted
+    }
+  }
+
+  private func near(_ made: [Double], _ expected: [Double], _ tolerance: Double) -> Bool {
+    let finite = expected.filter { $0.isFinite }.map { abs($0) }
+    let most = tolerance * (finite.max() ?? 0)
+    return zip(made, expected).allSatisfy { pair in
+      pair.0 == pair.1 || (pair.0.isNaN && pair.1.isNaN) || abs(pair.0 - pair.1) <= most
+    }
+  }
+
+  /// The number that 16 bits stand for.
+  static func widened(_ bits: UInt16, half: Bool) -> Double {
+    if !half { return Double(Float(bitPattern: UInt32(bits) << 16)) }
+    let sign = bits & 0x8000 == 0 ? 1.0 : -1.0
+    let exponent = Int(bits >> 10 & 0x1f)
+    let fraction = Double(bits & 0x3ff)
+    if exponent == 31 { return fraction == 0 ? sign * Double.infinity : Double.nan }
+    if exponent == 0 { return sign * fraction * 0x1p-24 }
+    var value = sign * (1 + fraction / 1024)
+    for _ in 0..<abs(exponent - 15) { value = exponent > 15 ? value * 2 : value / 2 }
+    return value
+  }
+}

@@ -1,0 +1,83 @@
+import SternaC
+
+/// A model that is linked into the app. It belongs to one thread at a time; different models are independent.
+public final class Model {
+  let handle: OpaquePointer
+
+  /// Loads a model.
+  ///
+  /// - Parameters:
+  ///   - linked: what the model's function `sterna_<model>_linked()` returns.
+  ///   - threads: workers, including the caller; 1 makes no thread.
+  public init(linked: UnsafeRawPointer, threads: Int = 1) throws {
+    var options = sterna_options()
+    options.size = MemoryLayout<sterna_options>.size
+    options.threads = UInt32(clamping: threads)
+    var problem = sterna_error()
+    var loaded: OpaquePointer?
+    let status = sterna_load_linked(linked, &options, &loaded, &problem)
+    guard status == STERNA_OK, let found = loaded else { throw SternaError(problem) }
+    handle = found
+  }
+
+  deinit {
+    sterna_unload(handle)
+  }
+
+  /// The name that it was compiled under.
+  public var name: String {
+    return String(cString: sterna_model_name(handle))
+  }
+
+  public var inputs: [Tensor] {
+    return (0..<sterna_input_count(handle)).map { input($0) }
+  }
+
+  public var outputs: [Tensor] {
+    return (0..<sterna_output_count(handle)).map { output($0) }
+  }
+
+  /// The input of a number, which must be one that there is.
+  public func input(_ number: UInt32) -> Tensor {
+    var info = sterna_tensor()
+    precondition(sterna_input_info(handle, number, &info) == STERNA_OK, "no such input")
+    return Tensor(info, model: self, memory: sterna_input_buffer(handle, number))
+  }
+
+  /// The output of a number, which must be one that there is.
+  public func output(_ number: UInt32) -> Tensor {
+    var info = sterna_tensor()
+    precondition(sterna_output_info(handle, number, &info) == STERNA_OK, "no such output")
+    return Tensor(info, model: self, memory: sterna_output_buffer(handle, number))
+  }
+
+  /// Runs the model on what its inputs hold. It allocates nothing.
+  public func run() throws {
+    try check(sterna_run(handle))
+  }
+
+  /// Forgets what earlier runs left in states and caches.
+  public func resetState() throws {
+    try check(sterna_reset_state(handle))
+  }
+
+  /// Sets a dimension that was left open; write the inputs afterwards.
+  public func setDimension(_ name: String, to size: Int) throws {
+    try check(sterna_set_dim(handle, name, Int64(size)))
+  }
+
+  /// The dimensions that were left open: name, least, greatest and present size.
+  public var dimensions: [(name: String, least: Int, greatest: Int, size: Int)] {
+    return (0..<sterna_dim_count(handle)).map { number in
+      var info = sterna_dim()
+      precondition(sterna_dim_info(handle, number, &info) == STERNA_OK)
+      return (String(cString: info.name), Int(info.lo), Int(info.hi), Int(info.size))
+    }
+  }
+
+  private func check(_ status: sterna_status) throws {
+    if status == STERNA_OK { return }
+    if let problem = sterna_last_error(handle) { throw SternaError(problem.pointee) }
+    throw SternaError(code: String(cString: sterna_status_code(status)), message: "the model failed")
+  }
+}

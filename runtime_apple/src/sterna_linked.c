@@ -1,0 +1,36 @@
+#include "sterna_linked.h"
+
+#include <string.h>
+
+/* Whether this processor has every feature of a list. */
+static int has_all(const char *features) {
+  char name[64];
+  while (*features != 0) {
+    size_t length = strcspn(features, " ");
+    if (length >= sizeof name) return 0;
+    memcpy(name, features, length);
+    name[length] = 0;
+    if (length > 0 && sterna_cpu_has(name) != 1) return 0;
+    features += length;
+    if (*features == ' ') features++;
+  }
+  return 1;
+}
+
+sterna_status sterna_load_linked(const void *linked, const sterna_options *options, sterna_model **out,
+                                 sterna_error *error) {
+  const sterna_linked *model = linked;
+  if (out == NULL || model == NULL || model->size < sizeof *model || model->n_graphs == 0) {
+    if (out != NULL) *out = NULL;
+    if (error != NULL) {
+      memset(error, 0, sizeof *error);
+      error->status = STERNA_BAD_ARGUMENT;
+      strcpy(error->message, "sterna_load_linked: no linked model, or nowhere to put it");
+    }
+    return STERNA_BAD_ARGUMENT;
+  }
+  const sterna_linked_graph *graph = model->graphs, *last = graph + model->n_graphs - 1;
+  while (graph < last && !has_all(graph->features)) graph++;
+  return sterna_load_table(graph->graph, graph->graph_bytes, model->params, model->params_bytes, graph->library(), options, out,
+                           error);
+}

@@ -1,0 +1,264 @@
+"""`sterna package --for ios`: what the packages hold, and that the code of every slice computes what it does here."""
+
+from __future__ import annotations
+
+import json
+import plistlib
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner, Result
+
+import sterna
+from sterna.api import options_of
+from sterna.cli import program
+from sterna.errors import SternaError
+from sterna.package import ios
+from sterna.package.slices import members, slices
+from sterna.toolchain.check import undefined_symbols
+from sterna.toolchain.mach_o import read_mach_o
+from sterna.toolchain.zig import zig
+from support import mach_o_objects
+from support.string_models import labels
+from support.tools import need, run
+from support.trained import digits
+
+pytestmark = pytest.mark.family("apple")
+
+MODELS = {"digits": "Digits", "gulls": "Gulls"}
+PARTS = {f"{each.name}, {part.processor}": (each, part) for each in slices() for part in each.parts}
+#: Platform and oldest system of objects: the simulator on an Apple processor came with version 14.
+SYSTEMS = {
+    "ios-arm64, arm64": ("ios", (13, 0)),
+    "ios-arm64_x86_64-simulator, arm64": ("ios-simulator", (14, 0)),
+    "ios-arm64_x86_64-simulator, x86_64": ("ios-simulator", (13, 0)),
+    "macos-arm64_x86_64, arm64": ("macos", (11, 0)),
+    "macos-arm64_x86_64, x86_64": ("macos", (11, 0)),
+}
+#: https://developer.apple.com/documentation/bundleresources/describing-use-of-required-reason-api: what of C is there.
+WANT_REASONS = frozenset(
+    ("stat", "fstat", "lstat", "fstatat", "getattrlist", "fgetattrlist", "getattrlistat", "getattrlistbulk", "statfs",
+     "statvfs", "fstatfs", "fstatvfs", "mach_absolute_time", "mach_continuous_time")
+)  # fmt: skip
+#: Of processors since 2019, as the system names them.
+FEATURES = "hw.optional.arm.FEAT_DotProd hw.optional.arm.FEAT_FP16 hw.optional.arm.FEAT_FHM"
+
+
+def product() -> onnx.ModelProto:
+    """A product of bytes, for which newer processors have instructions."""
+    weights = np.random.default_rng(1).integers(-128, 128, (64, 32)).astype(np.int8)
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.INT8, [8, 64])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.INT32, [8, 32])
+    node = onnx.helper.make_node("MatMulInteger", ["x", "w"], ["y"])
+    graph = onnx.helper.make_graph([node], "gulls", [x], [y], [onnx.numpy_helper.from_array(weights, "w")])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+
+
+def package(*arguments: object) -> Result:
+    return CliRunner().invoke(program, ["package", *map(str, arguments), "--for", "ios", "-g", "llvm"])
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models in one place."""
+    place = tmp_path_factory.mktemp("ios")
+    onnx.save(product(), place / "gulls.onnx")
+    shutil.copy(digits().file, place / "digits.onnx")
+    for model in ("digits.onnx", "gulls.onnx"):
+        done = package(place / model, "-o", place / "made", "--json")
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["for"] == "ios"
+    return place / "made"
+
+
+def library(packages: Path, package: str, name: str, system: str) -> Path:
+    return packages / package / f"{name}.xcframework" / system / f"{name}.framework" / name
+
+
+def objects(packages: Path, package: str, name: str, key: str) -> list[bytes]:
+    """The objects of a library for a processor."""
+    each, part = PARTS[key]
+    data = library(packages, package, name, each.name).read_bytes()
+    if data[:4] != b"\xca\xfe\xba\xbe":
+        return members(data)
+    (count,) = struct.unpack_from(">I", data, 4)
+    rows = [struct.unpack_from(">IIIII", data, 8 + 20 * n) for n in range(count)]
+    at, size, align = next(
+        row[2:] for row in rows if row[0] == {"arm64": 0x0100000C, "x86_64": 0x01000007}[part.processor]
+    )
+    assert (at % 16384, align) == (0, 14)
+    return members(data[at : at + size])
+
+
+@pytest.mark.parametrize("key", PARTS)
+def test_every_object_is_of_its_system(key: str, packages: Path) -> None:
+    stubs = Path(zig()[0]).parent / "lib" / "libc" / "darwin" / "libSystem.tbd"
+    system = {name[1:] for name in re.findall(r"\b_\w+", stubs.read_text())}
+    exports: list[str] = []
+    for package, name in (("sterna-runtime", "SternaC"), *((n, f"{kind}Kernels") for n, kind in MODELS.items())):
+        read = [read_mach_o(data) for data in objects(packages, package, name, key)]
+        assert {(each.platform, each.minimum) for each in read} == {SYSTEMS[key]}
+        assert {each.processor for each in read} == {PARTS[key][1].processor}
+        wanted = set(undefined_symbols(read))
+        assert wanted <= system if package == "sterna-runtime" else not wanted
+        assert wanted.isdisjoint(WANT_REASONS), "PrivacyInfo.xcprivacy gives no reasons"
+        assert wanted.isdisjoint({"open", "fopen", "dlopen", "mmap"})
+        assert not any(each.writable for each in read)
+        exports += [
+            s.name
+            for each in read
+            for s in each.symbols
+            if s.defined and not s.name.startswith(("l_", "ltmp", "L")) and s.name.startswith("sterna_")
+        ]
+    assert len(exports) == len(set(exports)), "all of them go into one app"
+
+
+@pytest.mark.parametrize("system", [each.name for each in slices()])
+def test_libraries_are_read_by_llvm(system: str, packages: Path) -> None:
+    nm, readobj = need("llvm-nm", "reads Mach-O"), need("llvm-readobj", "reads Mach-O")
+    for package, name in (("sterna-runtime", "SternaC"), ("digits", "DigitsKernels")):
+        path = library(packages, package, name, system)
+        found = set(re.findall(r"Platform: (\w+)\s+Version: ([\d.]+)", run(readobj, "--macho-version-min", path)))
+        wanted = {
+            (SYSTEMS[key][0].replace("-", ""), ".".join(map(str, SYSTEMS[key][1])))
+            for key in PARTS
+            if key.startswith(f"{system},")
+        }
+        assert found == wanted
+        exported = "sterna_load_linked" if package == "sterna-runtime" else "sterna_digits_linked"
+        assert re.search(rf" T _{exported}$", run(nm, "-g", "--arch=arm64", path), re.M)
+
+
+def test_frameworks_are_laid_out_as_xcode_wants_them(packages: Path) -> None:
+    for package, name in (("sterna-runtime", "SternaC"), ("digits", "DigitsKernels")):
+        root = packages / package / f"{name}.xcframework"
+        listed = plistlib.loads((root / "Info.plist").read_bytes())
+        assert (listed["CFBundlePackageType"], listed["XCFrameworkFormatVersion"]) == ("XFWK", "1.0")
+        for row, each in zip(listed["AvailableLibraries"], slices(), strict=True):
+            assert (
+                row["SupportedArchitectures"]
+                == row["LibraryIdentifier"]
+                .split("-")[1]
+                .replace("x86_64", "x86-64")
+                .replace("_", " ")
+                .replace("x86-64", "x86_64")
+                .split()
+            )
+            assert row.get("SupportedPlatformVariant", "") == each.variant
+            framework = root / row["LibraryIdentifier"] / row["LibraryPath"]
+            assert (root / row["LibraryIdentifier"] / row["BinaryPath"]).read_bytes()[:4] in (
+                b"!<ar",
+                b"\xca\xfe\xba\xbe",
+            )
+            resources = framework if each.flat else framework / "Resources"
+            information = plistlib.loads((resources / "Info.plist").read_bytes())
+            assert information["CFBundleExecutable"] == name
+            assert information["MinimumOSVersion" if each.flat else "LSMinimumSystemVersion"] == each.minimum
+            assert re.fullmatch(r"[A-Za-z0-9.-]+", information["CFBundleIdentifier"])
+            privacy = plistlib.loads((resources / "PrivacyInfo.xcprivacy").read_bytes())
+            assert privacy == {"NSPrivacyTracking": False, "NSPrivacyTrackingDomains": [],
+                               "NSPrivacyCollectedDataTypes": [], "NSPrivacyAccessedAPITypes": []}  # fmt: skip
+            modules = (framework / "Modules" / "module.modulemap").read_text()
+            for header in re.findall(r'header "([\w.]+)"', modules):
+                assert (framework / "Headers" / header).is_file()
+            if not each.flat:
+                assert (framework / "Versions" / "Current").readlink() == Path("A")
+                assert (framework / name).readlink() == Path("Versions/Current") / name
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("key", PARTS)
+def test_the_code_computes_what_kernels_do_here(key: str, model: str, packages: Path, tmp_path: Path) -> None:
+    """The very objects of the frameworks, relocated for Linux: the runtime, and what the model is linked to."""
+    _, part = PARTS[key]
+    linked = [
+        *objects(packages, model, f"{MODELS[model]}Kernels", key),
+        *objects(packages, "sterna-runtime", "SternaC", key),
+    ]
+    made = mach_o_objects.build(linked, part.processor, model, tmp_path)
+    source = packages.parent / {"digits": "digits.onnx", "gulls": "gulls.onnx"}[model]
+    with sterna.compile(source, generator="llvm") as here:
+        random = np.random.default_rng(3)
+        (spec,) = here.inputs
+        x = random.standard_normal(spec.shape) if spec.dtype == np.float32 else random.integers(-128, 128, spec.shape)
+        given = np.asarray(x, spec.dtype)
+        wanted = list(here.run({spec.name: given}).values())
+    given.tofile(tmp_path / "in0.bin")
+    arm = part.processor == "arm64"
+    plain = "dotprod" not in part.target.cpu_features  # else every processor of the system has them
+    for features in {FEATURES, *([""] if plain else [])} if arm else [""]:
+        emulator = (
+            [need("qemu-aarch64", "runs programs for ARM"), "-cpu", "max" if features else "cortex-a53"] if arm else []
+        )
+        said = run("env", f"FEATURES={features}", *emulator, made, "out", "in0.bin", cwd=tmp_path)
+        assert said == "graph.json: cannot be opened: this build of the runtime has no files or libraries\n"
+        for n, theirs in enumerate(wanted):
+            mine = np.fromfile(tmp_path / f"out{n}.bin", theirs.dtype).reshape(theirs.shape)
+            if mine.dtype == np.float32:
+                assert np.abs(mine - theirs).max() <= 1e-5 * np.abs(theirs).max()
+            else:
+                np.testing.assert_array_equal(mine, theirs)
+    if (
+        arm and plain and model == "gulls"
+    ):  # a processor that lacks what the system says it has: the better graph was taken
+        command = ["env", f"FEATURES={FEATURES}", "qemu-aarch64", "-cpu", "cortex-a53", str(made), "out", "in0.bin"]
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode != 0
+
+
+def test_swift_sources_are_swift(packages: Path) -> None:
+    """By a grammar: there is no compiler for Swift in Debian, on PyPI or npm."""
+    tree_sitter, swift = pytest.importorskip("tree_sitter"), pytest.importorskip("tree_sitter_swift")
+    parser = tree_sitter.Parser(tree_sitter.Language(swift.language()))
+    assert parser.parse(b"func f( { }").root_node.has_error
+    sources = sorted(packages.rglob("*.swift"))
+    assert len(sources) == 5 + 2 * 2
+    for path in sources:
+        assert not parser.parse(path.read_bytes()).root_node.has_error, path
+    digits = (packages / "digits/Sources/DigitsModel/Digits.swift").read_text()
+    assert "public var inputImage: UnsafeMutableBufferPointer<Float>" in digits
+    assert "public var outputScoresBest: Int" in digits
+    # What the sources call is in the headers.
+    headers = "".join(path.read_text() for path in packages.glob("sterna-runtime/*/ios-arm64/*/Headers/*.h"))
+    for path in sources:
+        for name in re.findall(r"\bsterna_\w+(?=\()", path.read_text()):
+            assert re.search(rf"\b{name}\b", headers) or name.endswith("_linked"), name
+
+
+def test_a_second_time_is_the_same(packages: Path) -> None:
+    before = {path: path.read_bytes() for path in packages.rglob("*") if path.is_file()}
+    done = package(packages.parent / "gulls.onnx", "-o", packages)
+    assert done.exit_code == 0, done.output
+    assert {path: path.read_bytes() for path in packages.rglob("*") if path.is_file()} == before
+
+
+def test_what_cannot_be_packaged_is_said(packages: Path, tmp_path: Path) -> None:
+    model = packages.parent / "gulls.onnx"
+    with pytest.raises(SternaError) as caught:
+        ios.ios_package(model, options_of(), tmp_path / "x", name="sterna-runtime", version="1.0-beta")
+    assert list(caught.value.codes) == ["E0203", "E0203"]
+    onnx.save(labels(), tmp_path / "words.onnx")
+    with pytest.raises(SternaError, match=r"no tensors of strings"):
+        ios.ios_package(tmp_path / "words.onnx", options_of(generator="llvm"), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+    (tmp_path / "made" / "gulls").mkdir(parents=True)
+    (tmp_path / "made" / "gulls" / "Package.swift").write_text("mine")
+    done = package(model, "-o", tmp_path / "made")
+    assert done.exit_code == 1
+    assert "E0204" in done.output
+
+
+def test_a_part_has_a_graph_for_better_processors(packages: Path) -> None:
+    """Products of bytes have instructions on phones since 2019."""
+    exports = {
+        s.name
+        for data in objects(packages, "gulls", "GullsKernels", "ios-arm64, arm64")
+        for s in read_mach_o(data).symbols
+    }
+    assert {"sterna_gulls_library", "sterna_gulls_linked"} <= exports
+    assert any(re.fullmatch(r"sterna_gulls_apple_a1\d_library", name) for name in exports)
