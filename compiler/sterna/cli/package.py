@@ -126,9 +126,7 @@ def command(
         written = android_app(bundle, asked, place, name, version, all_of_them)
     elif ecosystem == "ios":
         if all_of_them:
-            raise error(
-                "E0203", "packages for iOS always hold all variants", fix="leave out --all-variants")
-            )
+            raise error("E0203", "packages for iOS always hold all variants", fix="leave out --all-variants")
         from sterna.package.ios import ios_package  # noqa: PLC0415 (brings the compiler)
 
         written = ios_package(bundle, asked, place, name, version)
