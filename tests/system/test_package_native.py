@@ -162,3 +162,18 @@ def test_what_is_no_debian_package(bundles: dict[str, Path], tmp_path: Path, mon
         deb_packages(bundles["raspberrypi4"], tmp_path / "deb", RUNTIME, "1-2 3")
     assert [each.code for each in wrong.value.diagnostics] == ["E0203"] * 3
     assert not (tmp_path / "deb").exists()
+
+
+@pytest.mark.family("runtime")
+def test_a_folder_of_c_for_windows(tmp_path: Path) -> None:
+    """The port and the program's name are that system's; tests of Wine run such programs."""
+    target = tmp_path / "windows.toml"
+    target.write_text(
+        'extends = "x86-64-v2"\ntriple = "x86_64-windows-gnu"\nllvm_triple = "x86_64-pc-windows-gnu"\n'
+        'library = "model.dll"\ndescription = "Windows"\n'
+    )
+    folder = c_package(compile_to(tmp_path / "digits", MODEL, str(target), generator="llvm"), tmp_path / "c")
+    here, there = commands(folder)
+    assert "runtime/port/windows.c" in here
+    assert there[-2:] == ["-o", "digits.exe"]
+    assert not {"-lpthread", "-ldl"} & {*here, *there}

@@ -52,16 +52,17 @@ def c_package(bundle: str | os.PathLike[str], output: str | os.PathLike[str], na
 
 def commands(native: Native, program: str) -> tuple[str, str]:
     """How the program is built in its folder: by the machine's compiler, and by zig from another machine."""
-    folders = "-Iruntime/include -Iruntime/src -Iruntime/port"
-    files = "main.c runtime/src/*.c runtime/port/posix.c"
+    windows = "windows" in native.triple
+    files = f"main.c runtime/src/*.c runtime/port/{'windows' if windows else 'posix'}.c"
     if native.linked:
         files += " model/kernels.c -ffp-contract=off"
-    rest = f"-std=c99 -O2 {folders} {files}"
-    machine = " ".join(native.machine)
-    static = "musl" in native.triple
-    own = f" {_STATIC} -static" if static and not native.linked else ""
-    here = f"cc {rest} -lpthread -ldl -lm -o {program}"
-    return here, f"python -m ziglang cc {machine}{' ' * bool(machine)}{rest}{own} -lpthread -lm -o {program}"
+    rest = f"-std=c99 -O2 -Iruntime/include -Iruntime/src -Iruntime/port {files}"
+    libraries = "" if windows else "-lpthread -lm "
+    output = f"{program}.exe" if windows else program
+    static = f"{_STATIC} -static " if "musl" in native.triple and not native.linked else ""
+    machine = "".join(f"{word} " for word in native.machine)
+    here = f"cc {rest} {libraries}{'' if windows else '-ldl '}-o {output}"
+    return here, f"python -m ziglang cc {machine}{rest} {static}{libraries}-o {output}"
 
 
 def _render(template: str, native: Native, program: str) -> bytes:
