@@ -90,7 +90,7 @@ def _with_kept(s: Schedule, kept: Sequence[str], context: Context) -> None:
         within.insert(0, outer.pop())
     outer[-1], row = s.split(out, outer[-1], wanted)
     within.insert(0, row)
-    elements = product([a.extent for a in axes])
+    rows, vectors = product([a.extent for a in axes[:depth]]), -(-product([a.extent for a in axes[depth:]]) // lanes)
     gathered = [load for load in s.stages[out].tensor.reads() if any(i.expressions() for i in load.indices)]
     if depth < len(axes) or len(gathered) <= MOST_GATHERED:
         across = axes[-1].name if depth < len(axes) else within.pop()
@@ -98,7 +98,8 @@ def _with_kept(s: Schedule, kept: Sequence[str], context: Context) -> None:
         within += [vector, lane]
         s.vectorize(out, lane)
     s.reorder(out, *outer, *within)
-    place = make_tasks(s, out, outer, 8 * elements // lanes, context, outer[-1])
+    # About eight cycles for an element or vector at a computed position.
+    place = make_tasks(s, out, outer, 8 * rows * vectors * len(gathered), context, outer[-1])
     for name in kept:
         s.compute_at(name, out, place, STACK)
         _, lane = s.split(name, s.stages[name].tensor.axes[-1].name, lanes)
