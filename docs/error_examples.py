@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -184,7 +183,7 @@ def port_in_use() -> AbstractContextManager[Any]:
 def freestanding_host() -> str:
     """What a C runtime says to a call that needs files, if it was built without an operating system."""
     runtime, built = ROOT / "runtime_c", Path.cwd() / library.library_name()
-    command = recipe.compile_command(runtime, built, recipe.zig_target(platform.system(), platform.machine()))
+    command = recipe.compile_command(runtime, built, recipe.this_platform().target)
     port = next(word for word in command if word.startswith(str(runtime / "port")))
     command[command.index(port)] = str(runtime / "port" / "none.c")
     subprocess.run([*command, "-DSTERNA_PORT_NONE"], check=True, capture_output=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 from importlib.util import source_hash
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from sterna_runtime.private import (
     read_private,
     scratch_directory,
 )
-from sterna_runtime.recipe import FLAGS, SOURCES, compile_command, library_name, zig_target
+from sterna_runtime.recipe import FLAGS, SOURCES, compile_command, library_name, this_platform
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -55,13 +54,13 @@ def _kept(folder: Path, key: str) -> Path | None:
     return None
 
 
-def build(sources: Path, target: str | None = None) -> Path:
+def build(sources: Path) -> Path:
     """Builds the runtime into the cache directory unless it is there already; returns the library's path.
 
     Two processes may build at the same time: each writes its own folder, and the renaming is atomic. Without a cache,
     it is built for this process alone.
     """
-    target = target or zig_target(platform.system(), platform.machine())
+    target = this_platform().target
     folder, key = (cache_directory() or scratch_directory()) / "runtime", _content_key(sources, target)
     try:
         make_private(folder)

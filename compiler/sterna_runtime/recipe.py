@@ -6,9 +6,12 @@ imports nothing but the standard library.
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 SOURCES = (
     *("bundle", "control", "cpu", "dims", "graph", "hash", "heap", "json", "library", "manifest", "model", "pool"),
@@ -38,24 +41,129 @@ def library_name(system: str | None = None) -> str:
     return names.get(system or platform.system(), "libsterna.so")
 
 
-def zig_target(system: str, machine: str) -> str:
-    """The zig triple for a wheel of this system and machine, with the oldest system version that is supported."""
-    cpu = {"amd64": "x86_64", "arm64": "aarch64", "armv7l": "arm"}.get(machine.lower(), machine.lower())
-    if system == "Darwin":
-        return f"{cpu}-macos.11.0"
-    if system == "Windows":
-        return f"{cpu}-windows-gnu"
-    if system == "Linux":
-        libc = "gnueabihf" if cpu == "arm" else "gnu"
-        # manylinux2014 is glibc 2.17; RISC-V came with 2.27.
-        return f"{cpu}-linux-{libc}.{'2.27' if cpu.startswith('riscv') else '2.17'}"
-    return "native"
+class Platform(NamedTuple):
+    """What a library is for: system and machine as `platform` names them; on Linux also the C library."""
+
+    system: str
+    machine: str
+    libc: str = "glibc"
+
+    @property
+    def _cpu(self) -> str:
+        names = {"amd64": "x86_64", "arm64": "aarch64", "armv7l": "arm", "armv6l": "arm"}
+        return names.get(self.machine.lower(), self.machine.lower())
+
+    @property
+    def target(self) -> str:
+        """The zig triple, with the oldest system version that is supported; `tag` says the same to pip."""
+        if self.system == "Darwin":
+            return f"{self._cpu}-macos.11.0"
+        if self.system == "Windows":
+            return f"{self._cpu}-windows-gnu"
+        if self.system != "Linux":
+            return "native"
+        hard = "eabihf" if self._cpu == "arm" else ""
+        if self.libc == "musl":
+            return f"{self._cpu}-linux-musl{hard}"
+        return f"{self._cpu}-linux-gnu{hard}.{_oldest_glibc(self._cpu)}"
+
+    @property
+    def processor(self) -> str:
+        """Zig's words for the least processor, where it is another than those of the triple."""
+        # That of Debian's armhf, VFPv3 with 16 registers and no NEON; and that of the first Raspberry Pi and the Zero.
+        least = {"armv7l": "generic+v7a+vfp3d16-neon-d32", "armv6l": "arm1176jzf_s"}
+        return least.get(self.machine.lower(), "") if self.system == "Linux" else ""
+
+    @property
+    def tag(self) -> str:
+        """The platform tag of a wheel with such a library."""
+        machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(self.machine.lower(), self.machine.lower())
+        if self.system == "Darwin":
+            return f"macosx_11_0_{'arm64' if machine == 'aarch64' else machine}"
+        if self.system == "Windows":
+            return "win_arm64" if machine == "aarch64" else "win_amd64"
+        if self.system != "Linux":
+            import sysconfig  # noqa: PLC0415 (of builds; programs that run bundles import this file)
+
+            return re.sub(r"[^a-z0-9]", "_", sysconfig.get_platform().lower())
+        if self.libc == "musl":
+            return f"musllinux_1_2_{machine}"  # 1.2 made times 64 bits wide on 32-bit machines
+        if machine == "armv6l":
+            return "linux_armv6l"  # manylinux has no such machine; piwheels and pip on Raspberry Pi OS take this
+        glibc = _oldest_glibc(self._cpu)
+        old = f".manylinux2014_{machine}" if glibc == "2.17" else ""
+        return f"manylinux_{glibc.replace('.', '_')}_{machine}{old}"
 
 
-def compile_command(sources: Path, output: Path, target: str) -> list[str]:
+def _oldest_glibc(cpu: str) -> str:
+    return "2.27" if cpu.startswith("riscv") else "2.17"  # RISC-V came with 2.27; manylinux2014 is 2.17
+
+
+#: What the wheel `sterna-runtime` is built for.
+WHEELS = (
+    *(Platform("Linux", machine, libc) for libc in ("glibc", "musl") for machine in ("x86_64", "aarch64", "armv7l")),
+    Platform("Linux", "armv6l"),
+    Platform("Darwin", "x86_64"),
+    Platform("Darwin", "arm64"),
+    Platform("Windows", "AMD64"),
+)
+
+
+def this_platform() -> Platform:
+    """That of this Python."""
+    import sysconfig  # noqa: PLC0415 (as above)
+
+    musl = "musl" in str(sysconfig.get_config_var("HOST_GNU_TYPE"))
+    return Platform(platform.system(), platform.machine(), "musl" if musl else "glibc")
+
+
+def platform_of_build() -> Platform:
+    """What a wheel is built for: STERNA_BUILD_PLATFORM, a platform tag, else this machine.
+
+    Raises:
+        RuntimeError: the tag is of no supported system.
+    """
+    wanted = os.environ.get("STERNA_BUILD_PLATFORM", "")
+    for pattern, system, libc in (
+        (r"(?:manylinux\w*?|linux)_", "Linux", "glibc"),
+        (r"musllinux\w*?_", "Linux", "musl"),
+        (r"macosx_\d+_\d+_", "Darwin", "glibc"),
+        (r"win_?", "Windows", "glibc"),
+    ):
+        found = re.fullmatch(pattern + r"(x86_64|aarch64|arm64|amd64|armv7l|armv6l|riscv64)", wanted)
+        if found:
+            return Platform(system, found[1], libc)
+    if wanted:
+        raise RuntimeError(f"STERNA_BUILD_PLATFORM={wanted} is not a platform tag of a supported system")
+    # cibuildwheel cross-compiles on macOS in this way.
+    if platform.system() == "Darwin" and "arm64" in os.environ.get("ARCHFLAGS", ""):
+        return Platform("Darwin", "arm64")
+    return this_platform()
+
+
+def compile_for(made_for: Platform, sources: Path, folder: Path) -> Path:
+    """Compiles the runtime for a wheel into a folder; returns the library.
+
+    Raises:
+        RuntimeError: ziglang could not, with what it said on standard error.
+    """
+    import subprocess  # noqa: PLC0415 (as above)
+
+    library = folder / library_name(made_for.system)
+    command = compile_command(sources, library, made_for.target, made_for.processor)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode != 0:
+        sys.stderr.write(done.stderr)
+        raise RuntimeError(f"ziglang could not compile the C runtime for {made_for.target}")
+    return library
+
+
+def compile_command(sources: Path, output: Path, target: str, processor: str = "") -> list[str]:
     """The command line that builds the runtime from the folder `sources` (runtime_c) with ziglang."""
-    windows = "windows" in target
+    windows, thumb = "windows" in target, target.startswith("arm-") and processor != "arm1176jzf_s"
     command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-target", target, f"-I{sources / 'include'}", "-shared"]
+    if processor:
+        command.append(f"-mcpu={processor}")
     if not windows:
         # On Windows zig would give the last two to its own C library too, which does not compile with them.
         command += ["-fPIC", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"]
@@ -64,8 +172,8 @@ def compile_command(sources: Path, output: Path, target: str) -> list[str]:
     if "linux" in target and target.startswith("x86_64"):
         command.append("-fno-plt")
         command.append("-fomit-frame-pointer")  # zig keeps it unless told
-    if target.startswith("arm-"):
-        command += ["-Xclang", "-target-feature", "-Xclang", "+thumb-mode"]  # shorter; zig takes no -mthumb
+    if thumb:  # shorter; zig takes no -mthumb. That of armv6 has no floats.
+        command += ["-Xclang", "-target-feature", "-Xclang", "+thumb-mode"]
     command += [str(sources / "src" / f"{name}.c") for name in SOURCES]
     command.append(str(sources / "port" / ("windows.c" if windows else "posix.c")))
     if "linux" in target:

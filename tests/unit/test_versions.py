@@ -14,9 +14,10 @@ from support.tools import ROOT
 
 
 def test_all_files_say_the_same_version() -> None:
-    stated = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
-    assert stated is not None
-    assert version.__version__ == sterna_runtime.__version__ == stated[1]
+    projects = [ROOT / "pyproject.toml", ROOT / "runtime_python" / "pyproject.toml"]
+    stated = [re.findall(r'^version = "(.*)"$', path.read_text("utf-8"), re.MULTILINE) for path in projects]
+    assert version.__version__ == sterna_runtime.__version__
+    assert stated == [[version.__version__]] * 2
 
 
 def test_e0521_mixed_versions_are_refused_when_they_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
