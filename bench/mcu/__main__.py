@@ -6,7 +6,8 @@
 
 Boards are QEMU's; a plugin (bench/mcu/counter.c) counts: exact and the same every time, instructions and not cycles.
 Flash is code and weights, memory is arena, static data and the deepest stack; inputs and outputs are the caller's.
-The columns of other engines were measured with the same plugin and rules (bench/mcu/peers.json says how).
+The columns of other engines (integers: TFLM with CMSIS-NN, floats: onnx2c) were measured with the same plugin and rules
+(bench/mcu/peers.json says how).
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def main() -> int:
         parser.error(f"no model {unknown[0]} in {FOLDER}")
     console = Console(width=150)
     table = Table(
-        "model", "core", "by", "code", "flash", "RAM", "stack", "M instr", "TFLM: code", "flash", "RAM", "M instr", ""
+        "model", "core", "by", "code", "flash", "RAM", "stack", "M instr", "peer: code", "flash", "RAM", "M instr", ""
     )
     wrong = 0
     for model, target, build in rows(models, targets, asked.builds.split(",")):
@@ -90,7 +91,8 @@ def main() -> int:
         if found is not None:
             sizes = (found.code, found.flash, found.memory, found.stack)
             own = [*(f"{n:,}" for n in sizes), f"{found.instructions / 1e6:.3f}"]
-        peer = PEERS["tflm"].get(target, {}).get(model, {})
+        peers = (PEERS[name].get(target, {}).get(model) for name in ("tflm", "onnx2c"))
+        peer = next((each for each in peers if each), {})
         theirs = [f"{peer[k]:,}" if k in peer else "" for k in ("code", "flash", "ram", "instructions_m")]
         table.add_row(model, target, build, *own, *theirs, problem)
         print(" ".join((model, target, build, *own, problem)), flush=True)

@@ -19,10 +19,10 @@ BENCH = Path(__file__).resolve().parent
 #: What bundles are compiled by: sources by arm-none-eabi-gcc, the archive that zig made of C, that of LLVM.
 BUILDS = {"gcc": ("c", False), "zig": ("c", True), "llvm": ("llvm", True)}
 _COUNTED = """#include "board.h"
-#include "{header}"
+#include "model.h"
 
-__attribute__((noinline)) void bench_begin(void) {{ __asm__ volatile("nop" ::: "memory"); }}
-__attribute__((noinline)) void bench_end(void) {{ __asm__ volatile("nop\\nnop" ::: "memory"); }}
+__attribute__((noinline)) void bench_begin(void) { __asm__ volatile("nop" ::: "memory"); }
+__attribute__((noinline)) void bench_end(void) { __asm__ volatile("nop\\nnop" ::: "memory"); }
 """
 #: A model that does nothing: what is left of a program is not the model's.
 _EMPTY = """#include "model.h"
@@ -40,11 +40,11 @@ class Measured:
     """What a model takes on a board.
 
     Args:
-        code, weights, flash: bytes of instructions and tables, of parameters, and of both.
-        arena, static, stack, memory: bytes of working memory, and their sum; inputs and outputs are not in it.
+        code, weights: bytes of instructions and tables, and of parameters; `flash` is both.
+        arena, static, stack: bytes of working memory, without inputs and outputs; `memory` is their sum.
         instructions: of one inference, the second after reset.
         histogram: instructions by mnemonic, if that was asked for.
-        equal: whether the outputs are the reference's: integers bit for bit, floats as near as tests ask for.
+        outputs: of the second inference, for a comparison with the reference.
     """
 
     code: int
@@ -88,11 +88,10 @@ def measure(model: Trained, target: str, build: str, folder: Path, optimize: str
     main = main.replace(f"const int status = {call};", f"bench_begin(); const int status = {call}; bench_end();", 1)
     main = main.replace("board_stack_used() > 1073741824", "report_stack()")
     main = main.replace(f"if ({call} != 0) return 3;", f"bench_begin(); if ({call} != 0) return 3; bench_end();")
-    marks = _COUNTED.format(header="model.h")
     report = (
         'static int report_stack(void) { unsigned n = board_stack_used(); return !board_write("stack", 5, &n, 4); }\n'
     )
-    (folder / "main.c").write_text(marks + report + main)
+    (folder / "main.c").write_text(_COUNTED + report + main)
     (folder / "empty.c").write_text(_EMPTY.format(model=name, MODEL=name.upper()))
     image, before = (_link(target, bundle, folder, library, optimize, is_empty) for is_empty in (False, True))
     sizes, others = _sections(image), _sections(before)
