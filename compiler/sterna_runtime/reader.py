@@ -90,6 +90,11 @@ def contents(place: Path, graph: dict[str, Any], more: Sequence[str] = ()) -> di
     if parse_graph(text, str(place)) != graph:
         raise error("E0505", "the bundle was replaced while it was read", str(place), fix="try again")
     found = {name: _checked(place, name, graph) for name in dict.fromkeys(filter(None, (*names, *more)))}
+    # A variant with a graph of its own names its library there.
+    graphs = [
+        parse_graph(found[v["graph"]], str(place / v["graph"])) for v in graph.get("variants", ()) if "graph" in v
+    ]
+    found |= {each["library"]: _checked(place, each["library"], graph) for each in graphs}
     return {GRAPH: text, **found, **_strings(place, graph)}
 
 

@@ -16,11 +16,13 @@ from sterna.api import compile_to
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package.c import c_package
+from sterna.package.c import commands as build_commands
 from sterna.package.deb import RUNTIME, deb_packages
+from sterna.package.native import read_native
 from sterna.version import __version__
 from sterna_runtime.private import cache_directory
 from support import debian
-from support.tools import need, run
+from support.tools import ROOT, need, run
 
 DEMO = Path(sterna.__file__).parent / "demo"
 MODEL, IMAGE = DEMO / "digits.onnx", DEMO / "images" / "7.npy"
@@ -77,6 +79,14 @@ def test_a_folder_of_c_is_built_for_another_machine(bundles: dict[str, Path], tm
     build(there, folder)
     said = run(emulator, "-cpu", "arm1176", "./pi", IMAGE, cwd=folder)
     assert re.search(r"^ +7 +0\.99", said, re.M)
+
+
+def test_the_page_of_windows_has_the_commands_of_its_folder(tmp_path: Path) -> None:
+    bundle = compile_to(tmp_path / "bundle", MODEL, "windows-x86-64", generator="llvm", all_variants=True)
+    folder = c_package(bundle, tmp_path / "folder") / "model"
+    assert sorted(file.name for file in folder.glob("*.dll")) == sorted(file.name for file in bundle.glob("*.dll"))
+    _, there = build_commands(read_native(bundle), "digits")
+    assert f"    {there}\n" in (ROOT / "docs" / "windows-macos.md").read_text()
 
 
 @pytest.mark.family("runtime")

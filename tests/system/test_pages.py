@@ -39,6 +39,8 @@ WALKS = (
         PI,
         {"arm64-jre": ARM64},
     ),
+    Walk("windows-macos.md", ["A program for Windows"], r"^\d+\.\d{3} ms", {}, DIGITS),
+    Walk("windows-macos.md", ["macOS"], r"compiled in", {}, DIGITS),
 )
 #: Sections that tests follow otherwise, or not at all, and why.
 ELSEWHERE = {

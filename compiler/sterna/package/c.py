@@ -56,7 +56,8 @@ def commands(native: Native, program: str) -> tuple[str, str]:
     files = f"main.c runtime/src/*.c runtime/port/{'windows' if windows else 'posix'}.c"
     if native.linked:
         files += " model/kernels.c -ffp-contract=off"
-    rest = f"-std=c99 -O2 -Iruntime/include -Iruntime/src -Iruntime/port {files}"
+    optimized = "-Os -g0" if windows else "-O2"  # on Windows kernels are never linked in, and they take the time
+    rest = f"-std=c99 {optimized} -Iruntime/include -Iruntime/src -Iruntime/port {files}"
     libraries = "" if windows else "-lpthread -lm "
     output = f"{program}.exe" if windows else program
     static = f"{_STATIC} -static " if "musl" in native.triple and not native.linked else ""
