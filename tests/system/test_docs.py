@@ -88,7 +88,7 @@ def test_broken_links_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_every_page_is_in_the_table_of_contents() -> None:
     """`ci/docs` checks this too, but needs Sphinx and half a minute."""
     listed = re.findall(
-        r'"((?:docs|runtime_\w+|examples/\w+)/\w+|[A-Z]+)"', (ROOT / "docs" / "conf.py").read_text("utf-8")
+        r'"((?:docs|runtime_\w+|examples/\w+)/[\w-]+|[A-Z]+)"', (ROOT / "docs" / "conf.py").read_text("utf-8")
     )
     pages = {str(page.relative_to(ROOT).with_suffix("")) for page in PAGES}
     assert pages <= set(listed)
