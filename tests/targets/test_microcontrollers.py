@@ -52,6 +52,18 @@ def test_nothing_of_a_library(model: str, generator: str, tmp_path: Path) -> Non
             assert boards.unresolved(objects, tmp_path) == set()
 
 
+@pytest.mark.family("cortex-m4")
+def test_float64_is_not_fused(tmp_path: Path) -> None:
+    """An FPU of single precision fuses no float64: a model that computes in it has no call of fma."""
+    assert not load_target("cortex-m4").fuses(64, 1)
+    assert load_target("cortex-m7").fuses(64, 1)
+    found = trained("lightgbm_wine")
+    bundle = compile_to(tmp_path / "bundle", found.file, "cortex-m4", shapes=found.shapes())
+    image = boards.build_firmware("gcc", bundle, tmp_path, library=True)
+    case = found.cases[0]
+    agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path))
+
+
 @pytest.mark.parametrize("name", ["esp32", "esp32s3"])
 def test_source_alone(name: str, tmp_path: Path) -> None:
     """C99 that a compiler of another vendor takes: gcc for 32 bits stands in for Xtensa's."""

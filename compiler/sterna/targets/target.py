@@ -32,7 +32,7 @@ class Target:
         by_lane: whether a vector is multiplied by an element of another one in one instruction.
         unrolled_products: vector multiply-adds that the body of a reduction loop may hold written out.
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
-            and vectors of every width.
+            and vectors of every width; fma_float64: whether it is one of float64, too.
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
         float_dot: those for dot products of small floats, the best first.
         int_tile: intrinsics for products of tiles of small integers, by the same names.
@@ -79,6 +79,7 @@ class Target:
     unrolled_products: int = 96
     fma: bool = False
     fma_bits: int = 0
+    fma_float64: bool = True
     int_dot: tuple[str, ...] = ()
     float_dot: tuple[str, ...] = ()
     int_tile: tuple[str, ...] = ()
@@ -150,6 +151,8 @@ class Target:
 
     def fuses(self, dtype_bits: int, lanes: int) -> bool:
         """Whether a fused multiply-add of so many lanes is one instruction, or some of full width."""
+        if dtype_bits > 32 and not self.fma_float64:
+            return False
         parts, rest = divmod(dtype_bits * lanes, self.fma_bits or 1)
         return self.fma and (not self.fma_bits or (rest == 0 and parts.bit_count() == 1))
 
