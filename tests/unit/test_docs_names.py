@@ -34,6 +34,7 @@ GENERATED = ROOT / "docs" / "errors.md"
 #: Pages that people write.
 WRITTEN = [page for page in PAGES if page != GENERATED]
 HEADERS = [ROOT / "runtime_c" / "include" / name for name in ("sterna.h", "sterna_kernel.h")]
+HEADERS.append(ROOT / "runtime_apple" / "include" / "sterna_linked.h")
 
 
 def _programs() -> dict[str, list[Path]]:
@@ -272,7 +273,7 @@ def test_c_names_exist() -> None:
     # The program; what a module of a single file exports; the package of Python.
     by_name = {"sterna_run", "sterna_params", "sterna_runtime"}
     for page in PAGES:
-        text = re.sub(r"\bsterna_\w+_library\b", "", page.read_text())  # of a model
+        text = re.sub(r"\bsterna_(?!load)\w+_(library|linked)\b", "", page.read_text())  # of a model
         named = set(re.findall(r"\bsterna_[a-z][a-z0-9_]*\b(?!\.(?:py|c|json))", text))
         assert named <= _declared() | by_name, f"{page.name}: {sorted(named - _declared() - by_name)}"
 
