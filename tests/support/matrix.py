@@ -236,7 +236,7 @@ def _in_wine(bundle: Path, target: Target, model: Trained, place: Place) -> Iter
     program = wine.shared_runtime(place.shared)
     files = machines.write_inputs(place.work, in_order(bundle, model))
     wine.run(program, bundle, "--threads", "2", *files, "--out", "out", cwd=place.work, timeout=300)
-    # This machine's own kernels round otherwise (fused multiply-adds), as those of any x86 target: the reference decides.
+    # The reference decides, as for all x86 targets: this machine's own kernels round otherwise (fused multiply-adds).
     yield machines.read_outputs(place.work, case.outputs)
 
 
