@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
+
+import pytest
 
 from support.tools import ROOT, need
 
@@ -24,3 +27,13 @@ def maven(*arguments: str, timeout: int = 500) -> str:
     )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     return done.stdout
+
+
+def arm64_jre() -> list[str]:
+    """The command of an arm64 JVM under qemu, as far as `-cp`."""
+    qemu = need("qemu-aarch64", "runs programs for 64-bit ARM")
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sterna" / "arm64-jre"
+    root = Path(os.environ.get("STERNA_ARM64_JRE", default)) / "root"
+    if not (root / "java").exists():
+        pytest.skip("needs arm64-jre: `ci/arm64-jre ~/.cache/sterna/arm64-jre` unpacks one")
+    return [qemu, "-L", str(root), str((root / "java").resolve()), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

@@ -29,6 +29,7 @@ printf '#!/bin/sh\nexec {EMULATED} ./arm64 "$@"\n' >digits && chmod +x digits"""
 BOARD = {"qemu-aarch64": "runs programs for 64-bit ARM", "dpkg-deb": "unpacks packages"}
 PAGES = ("android.md", "cpp.md", "ios.md", "raspberry-pi.md", "windows-macos.md")
 WALKS = (
+    Walk("android.md", ["An app from a model"], r"a project: open it", {"javac": "compiles its libraries"}, DIGITS),
     Walk("cpp.md", ["A program"], r"^class \d of 10$", {"cmake": "builds the example", "g++": "compiles it"}, DIGITS),
     Walk(
         "raspberry-pi.md",

@@ -102,6 +102,15 @@ def test_what_a_model_s_library_holds(repository: Path) -> None:
         assert b'minSdkVersion="23"' in archive.read("AndroidManifest.xml")
 
 
+def test_two_models_have_one_runtime(repository: Path) -> None:
+    holders = []
+    for file in repository.rglob("*.aar"):
+        with zipfile.ZipFile(file) as archive:
+            holders += [file.name for name in archive.namelist() if name.endswith("arm64-v8a/libsterna_jni.so")]
+    assert len(list(repository.rglob("*.aar"))) == 3
+    assert [name.startswith(android.RUNTIME) for name in holders] == [True]
+
+
 @pytest.mark.parametrize("abi", ABIS)
 def test_libraries_are_what_android_loads(abi: str, repository: Path) -> None:
     with aar(repository, "digits") as model, aar(repository, android.RUNTIME) as runtime:

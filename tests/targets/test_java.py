@@ -13,7 +13,7 @@ import pytest
 from sterna.package import natives
 from support import elf
 from support.golden import BUNDLES, write_bundles
-from support.java import RUNTIME, maven
+from support.java import RUNTIME, arm64_jre, maven
 from support.tools import ZIG, need, run
 
 pytestmark = pytest.mark.family("java")
@@ -152,20 +152,10 @@ def test_the_library_for_x86_64_android_runs_here(
     golden(java, built, bundles, f"-Ddev.sterna.library={android['x86_64']}")
 
 
-def arm64_java() -> list[str]:
-    """The command of an arm64 JVM under qemu, as far as `-cp`."""
-    qemu = need("qemu-aarch64", "runs programs for 64-bit ARM")
-    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sterna" / "arm64-jre"
-    root = Path(os.environ.get("STERNA_ARM64_JRE", default)) / "root"
-    if not (root / "java").exists():
-        pytest.skip("needs arm64-jre: `ci/arm64-jre ~/.cache/sterna/arm64-jre` unpacks one")
-    return [qemu, "-L", str(root), str((root / "java").resolve()), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-
-
 def test_the_library_for_arm64_android_runs_on_an_arm64_jvm(
     built: Path, android: dict[str, Path], tmp_path: Path
 ) -> None:
-    java = arm64_java()
+    java = arm64_jre()
     folder = shims(tmp_path / "lib", "aarch64-linux-gnu.2.17")
     bundles = write_bundles(tmp_path / "bundles", "arm64")
     golden(

@@ -29,9 +29,11 @@ final class Handle extends PhantomReference<Model> {
 
   private final String name;
   private final Object lock; // a native function may still run when nothing refers to its Model any more
+  private Object memory; // that the model reads: it has to outlive such a function too
 
-  Handle(Model model, long address, String name) {
+  Handle(Model model, long address, String name, Object memory) {
     super(model, FORGOTTEN);
+    this.memory = memory;
     this.address = address;
     this.name = name;
     lock = model.lock;
@@ -43,6 +45,7 @@ final class Handle extends PhantomReference<Model> {
     OPEN.remove(this);
     if (address != 0) Natives.unload(address);
     address = 0;
+    memory = null;
   }
 
   private static void collect() {

@@ -40,15 +40,13 @@ public final class Model implements AutoCloseable {
   private final List<Tensor> outputs;
   private final String[] nodes;
   private final boolean computes;
-  private final Object keepsAlive;
   private boolean running;
   private OnNode listener;
 
   private Model(long address, @Nullable Strings strings, @Nullable Object keepsAlive) {
-    this.keepsAlive = keepsAlive;
     this.strings = strings;
     name = Json.text(Natives.name(address));
-    handle = new Handle(this, address, name);
+    handle = new Handle(this, address, name, keepsAlive);
     boolean good = false;
     try {
       inputs = tensors(Natives.INPUT, strings == null ? Collections.emptyList() : strings.inputs);
