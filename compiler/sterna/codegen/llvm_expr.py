@@ -189,9 +189,7 @@ class Values:
         if op in ("div", "floor_div", "mod"):
             return self._divide(op, dtype, lanes, a, b)
         if op == "round_shift":
-            found = self.idiom(op, dtype, lanes, a, b)
-            assert found is not None
-            return found
+            return self.idiom(op, dtype, lanes, a, b) or self._round_shift(dtype, lanes, a, b)
         if op == "high_product":
             return self.idiom(op, dtype, lanes, a, b) or self._high_product(lanes, a, b)
         if op == "short_product":
@@ -219,6 +217,12 @@ class Values:
         shifted = self.op(f"{'shl' if op == 'shift_left' else 'lshr'} {k} {a}, {amount}")
         inside = self.test("ult", dtype, lanes, b, constant(bits, dtype, lanes))
         return self.choose(inside, dtype, lanes, shifted, constant(0, dtype, lanes))
+
+    def _round_shift(self, dtype: str, lanes: int, a: str, b: str) -> str:
+        """As rounding.py; in programs that were made for a machine with an instruction for it, and serve others too."""
+        k, one = kind(dtype, lanes), constant(1, dtype, lanes)
+        half = self._shift("shift_left", dtype, lanes, one, self.op(f"sub {k} {b}, {one}"))
+        return self._shift("shift_right", dtype, lanes, self.op(f"add {k} {a}, {half}"), b)
 
     def _high_product(self, lanes: int, a: str, b: str) -> str:
         """2 a b / 2^32, halves up."""
