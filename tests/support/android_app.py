@@ -32,11 +32,10 @@ _BORDER = 64  # of kernels and weights
 _JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
-def tools(folder: Path, *profiles: str) -> list[Path]:
+def tools(folder: Path) -> list[Path]:
     """The files that tests/support/android/pom.xml asks for, with what they need."""
     listed = folder / "classpath.txt"
     command = [need("mvn", "fetches Kotlin's compiler and dx"), "-B", "-q", "-ntp", "-f", str(POM)]
-    command += [f"-P{','.join(profiles)}"] if profiles else []
     plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
     done = subprocess.run(
         [*command, plugin, f"-Dmdep.outputFile={listed}"], capture_output=True, text=True, check=False
