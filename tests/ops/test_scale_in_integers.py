@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sterna.debug.interpret import interpret
@@ -26,7 +26,7 @@ def by_integers(x: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
     return np.asarray((((x.astype(np.int64) * multiplier) >> 32) + (1 << (shift - 1))) >> shift)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, derandomize=True, database=None)
 @given(st.floats(1e-8, 0.24), st.integers(-128, 127), st.integers(0, 1 << 30))
 def test_every_result_of_float64(factor: float, zero: int, seed: int) -> None:
     low, high = -128 - zero, 127 - zero
@@ -50,6 +50,20 @@ def test_most_factors_are_found() -> None:
     assert in_integers(2.0**-40, -128, 127) is None
 
 
+@settings(deadline=None, max_examples=60, derandomize=True, database=None)
+@given(st.integers(1, 255), st.floats(-2, 2), st.sampled_from([-128, 127]), st.sampled_from([0.0, 1.0]))
+@example(116, -1.0, -128, 0.0)
+def test_results_that_begin_at_the_ends_of_int32(result: int, beyond: float, zero: int, towards: float) -> None:
+    """Results whose first number is the last of int32, or just outside of it."""
+    low, high = -128 - zero, 127 - zero
+    factor = float(np.nextafter((result - 0.5) / ((1 << 31) + beyond), towards))
+    if (found := in_integers(factor, low, high)) is None:
+        return
+    limits = np.iinfo(np.int32)
+    x = np.array([limits.min, limits.min + 1, limits.max - 1, limits.max])
+    np.testing.assert_array_equal(np.clip(by_integers(x, *found), low, high), np.clip(by_float64(x, factor), low, high))
+
+
 def dense(x: np.ndarray, factors: np.ndarray) -> Graph:
     """int32 to int8 as TensorFlow Lite's fully connected layers do it."""
     b = Builder()
@@ -62,10 +76,61 @@ def dense(x: np.ndarray, factors: np.ndarray) -> Graph:
 def conv(x: np.ndarray, known: str, right: list[int]) -> Graph:
     b = Builder()
     v = input_value(b, x)
-    """The factor of a channel whose shift is 0 is 0, too."""
+    # The factor of a channel whose shift is 0 is 0, too.
     multipliers = np.where(np.array(right) == 0, 0, [1518500250, 1 << 30, (1 << 31) - 1])
     operands = [multipliers.astype(np.int32), np.array(right, np.int32)]
     y = b.add("fixed_multiply", v, *map(b.constant, operands), range=known)
+    return Graph("conv", (v,), (y,), tuple(b.nodes), ("y",))
+
+
+EXTREMES = [-(1 << 31), 1 - (1 << 31), -1, 0, 1, (1 << 31) - 1]
+
+
+@settings(deadline=None, max_examples=60, derandomize=True, database=None)
+@given(
+    st.lists(st.one_of(st.sampled_from(EXTREMES), st.integers(-(1 << 31), (1 << 31) - 1)), min_size=1, max_size=20),
+    st.one_of(st.just(0), st.just((1 << 31) - 1), st.integers(1 << 30, (1 << 31) - 1)),
+    st.integers(1, 31),
+    st.sampled_from(["small", "small_positive", "positive"]),
+)
+@example([5, -5, (1 << 30) - 1], 1518500250, 31, "small")
+@example([-(1 << 31), (1 << 31) - 1], (1 << 31) - 1, 31, "positive")
+def test_numbers_and_shifts_of_every_size(x: list[int], multiplier: int, right: int, known: str) -> None:
+    """Against integers without bounds, whether the pass takes the node or leaves it."""
+    if known.startswith("small"):
+        x = [n // 4 + (n < 0) for n in x]  # smaller than 2^30 in size
+    b, numbers = Builder(), np.array(x, np.int32)
+    v = input_value(b, numbers)
+    operands = [b.constant(np.array(each, np.int32)) for each in (multiplier, right)]
+    y = b.add("fixed_multiply", v, *operands, range=known)
+    changed = scale_in_integers(Graph("scaled", (v,), (y,), tuple(b.nodes), ("y",)))
+    least = 0 if known.endswith("positive") else -(1 << 31)
+    wanted = [max(exact(n, multiplier, right), least) for n in x]
+    np.testing.assert_array_equal(np.maximum(interpret(changed, {"x": numbers})["y"], least), wanted)
+
+
+def exact(x: int, multiplier: int, right: int) -> int:
+    """Rounded twice: halves up, then halves away from zero."""
+    product = (x * multiplier + (1 << 30)) >> 31
+    size = (abs(product) + (1 << (right - 1))) >> right
+    return size if product > 0 else -size
+
+
+@pytest.mark.parametrize("channels", [0, 3])
+def test_shapes_stay(channels: int) -> None:
+    """Factors that are equal stand as one number, unless the result's shape comes from them."""
+    x = np.ones((4, 1), np.int32)
+    for graph in (dense(x, np.full(channels, 0.0029795)), broadcast_conv(x, channels)):
+        changed = scale_in_integers(graph)
+        assert changed.outputs[0].type == graph.outputs[0].type
+        np.testing.assert_array_equal(interpret(changed, {"x": x})["y"], interpret(graph, {"x": x})["y"])
+
+
+def broadcast_conv(x: np.ndarray, channels: int) -> Graph:
+    b = Builder()
+    v = input_value(b, x)
+    operands = [b.constant(np.full(channels, n, np.int32)) for n in (1 << 30, 5)]
+    y = b.add("fixed_multiply", v, *operands, range="small")
     return Graph("conv", (v,), (y,), tuple(b.nodes), ("y",))
 
 

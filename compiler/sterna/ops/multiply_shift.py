@@ -18,6 +18,8 @@ from sterna.te.tensor import Tensor, compute
 
 #: Bits that a shift has: what is further to the right is not defined, and compilers need not look.
 _COUNT = 31
+#: The largest shift: half of 2^31 is no int32.
+MOST_SHIFT = 30
 
 
 def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -55,7 +57,7 @@ OPERATORS: tuple[Operator, ...] = (
         "multiply_shift",
         "(x multiplier + bias) / 2^32 / 2^shift, both rounded down but for the half that is added before the shift "
         "(halves up); or (x multiplier + bias) / 2^31 rounded down, then / 2^shift, halves away from zero. The shift "
-        "lies between 1 and 31.",
+        f"lies between 1 and {MOST_SHIFT}.",
         single(_type),
         multiply_shift,
         Fusion.BROADCAST,

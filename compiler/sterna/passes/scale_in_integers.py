@@ -15,6 +15,7 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value
+from sterna.ops.multiply_shift import MOST_SHIFT
 from sterna.passes.context import PassContext
 from sterna.passes.rewriting import Rewriting, constant_data
 
@@ -42,20 +43,24 @@ def _two_roundings(node: Node, rewriting: Rewriting) -> bool:
         return False
     x, multiplier, _ = rewriting.operands(node)
     factors, right = constant_data(node.inputs[1]), constant_data(node.inputs[2])
-    if factors is None or right is None:
+    if factors is None or right is None or not factors.size or not right.size:
         return False
     right = np.where(factors == 0, np.maximum(right, 2), right)  # zero stays zero
-    if int(right.min()) < 2:
-        return False
     up = node.attributes["range"].endswith("positive")
-    shift = rewriting.builder.constant(_single((right - 1 if up else right).astype(np.int32)))
-    rewriting.emit(node, "multiply_shift", x, multiplier, shift, bias=_HALF, halves="up" if up else "away")
+    shift = right - 1 if up else right
+    if int(right.min()) < 2 or int(shift.max()) > MOST_SHIFT:
+        return False
+    assert x is not None
+    shifts = rewriting.builder.constant(_smallest(shift.astype(np.int32), x, node))
+    rewriting.emit(node, "multiply_shift", x, multiplier, shifts, bias=_HALF, halves="up" if up else "away")
     return True
 
 
-def _single(values: Array) -> Array:
-    """One number in place of many that are equal, which is a constant of the code then."""
-    return values.reshape(-1)[0].reshape(()) if values.size and (values == values.flat[0]).all() else values
+def _smallest(values: Array, x: Value, node: Node) -> Array:
+    """One number in place of many that are equal, which is a constant of the code then, unless the result has its shape
+    from them and not from x."""
+    equal = node.output.shape == x.shape and (values == values.flat[0]).all()
+    return values.reshape(-1)[0].reshape(()) if equal else values
 
 
 def _by_float64(node: Node, rewriting: Rewriting) -> bool:
@@ -65,7 +70,7 @@ def _by_float64(node: Node, rewriting: Rewriting) -> bool:
     product = rewriting.made_by(_operand(node, rewriting, 0), "mul")
     factors = None if product is None else constant_data(product.inputs[1])
     cast = None if product is None or product.inputs[0] is None else rewriting.made_by(product.inputs[0], "cast")
-    if factors is None or factors.dtype != np.float64 or cast is None:
+    if factors is None or factors.dtype != np.float64 or not factors.size or cast is None:
         return False
     x = cast.inputs[0]
     to, zero = node.attributes["to"], node.attributes["zero"]
@@ -77,10 +82,8 @@ def _by_float64(node: Node, rewriting: Rewriting) -> bool:
         return False
     multipliers, shifts = (np.array(column, np.int32).reshape(factors.shape) for column in zip(*found, strict=True))
     builder = rewriting.builder
-    scaled = builder.add(
-        "multiply_shift", x, builder.constant(_single(multipliers)), builder.constant(_single(shifts)),
-        sources=node.sources, name=node.name,
-    )  # fmt: skip
+    operands = (builder.constant(_smallest(each, x, node)) for each in (multipliers, shifts))
+    scaled = builder.add("multiply_shift", x, *operands, sources=node.sources, name=node.name)
     if zero:
         scaled = builder.add("add", scaled, builder.constant(np.array(zero, np.int32)), sources=node.sources)
     inside = builder.add("clip", scaled, min=low, max=high, sources=node.sources)
@@ -128,13 +131,14 @@ def _rounded(x: Array) -> Array:
 
 
 def _begins(multiplier: int, shift: int, firsts: Array, low: int) -> bool:
-    """Whether integers give each result from the same number on."""
+    """Whether integers give each result from the same number on, as far as that is an int32."""
     limits = np.iinfo(np.int32)
     results = np.arange(low + 1, low + 1 + len(firsts))
-    inside = (firsts > limits.min) & (firsts <= limits.max)
+    reached, missed = firsts <= limits.max, firsts > limits.min
 
     def scaled(x: Array) -> Array:
         return np.asarray((((x * multiplier) >> 32) + (1 << (shift - 1))) >> shift)
 
-    firsts, results = firsts[inside], results[inside]
-    return bool((scaled(firsts) >= results).all() and (scaled(firsts - 1) < results).all())
+    after = scaled(np.maximum(firsts, limits.min)[reached]) >= results[reached]
+    before = scaled(np.minimum(firsts - 1, limits.max)[missed]) < results[missed]
+    return bool(after.all() and before.all())
