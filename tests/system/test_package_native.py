@@ -42,6 +42,35 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {t: compile_to(place / t / "digits", MODEL, t, generator=generators.get(t, "llvm")) for t in targets}
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "made"),
+    [
+        ("c", (), "main.c"),
+        ("npm", (), "index.js"),
+        ("deb", ("-t", "raspberrypi4", "--maintainer", ADA), "sterna-digits_1.0.0_arm64.deb"),
+    ],
+)
+def test_a_model_is_compiled_first(kind: str, options: tuple[str, ...], made: str, tmp_path: Path) -> None:
+    done = command("package", MODEL, "--for", kind, "-g", "llvm", *options, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / made).is_file()
+
+
+def test_what_a_bundle_or_a_kind_has_decided_is_not_asked(bundles: dict[str, Path], tmp_path: Path) -> None:
+    for arguments, said in (
+        ((bundles["host"], "--for", "c", "-t", "host"), "E0203"),
+        ((MODEL, "--for", "ios", "-t", "host"), "E0203"),
+        ((MODEL, "--for", "npm", "-t", "raspberrypi4", "-g", "llvm"), "E0507"),
+        ((MODEL, "--for", "deb", "-t", "nowhere"), "E0201"),
+        ((tmp_path / "none.onnx", "--for", "deb"), "none.onnx"),
+        ((ROOT / "README.md", "--for", "c"), "E0101"),
+    ):
+        done = command("package", *arguments, "-o", tmp_path / "out")
+        assert done.exit_code != 0
+        assert said in done.output
+        assert not (tmp_path / "out").exists()
+
+
 def commands(folder: Path) -> list[list[str]]:
     """The two commands of README.md that build the program: on the machine, and by zig."""
     lines = re.findall(r"^    ((?:cc|python -m ziglang cc) .*)$", (folder / "README.md").read_text(), re.M)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -17,6 +19,7 @@ from sterna.options import Options
 from sterna.package.npm import npm_package
 from sterna_runtime.cli.reports import size
 from sterna_runtime.cli.values import dim
+from sterna_runtime.names import model_name
 
 _THEN = {
     "npm": "`npm publish` in it makes it public",
@@ -26,8 +29,8 @@ _THEN = {
     "android": "a Maven repository; docs/android.md says how an app uses it",
     "app": "a project: open it in Android Studio",
 }
-#: Made of a bundle; the others compile a model.
-_OF_BUNDLES = ("npm", "c", "deb")
+#: Made of one bundle, of a model for this target where no other is named; the others compile a model for several.
+_OF_BUNDLES = {"npm": "browser", "c": "host", "deb": "host"}
 _KINDS = (*_OF_BUNDLES, "android", "ios")
 
 
@@ -49,7 +52,7 @@ _KINDS = (*_OF_BUNDLES, "android", "ios")
     multiple=True,
     type=options.shape,
     metavar="NAME=SIZES",
-    help="android, ios: sizes of an input that the model leaves open, as `compile` takes them.",
+    help="Sizes of an input that the model leaves open, as `compile` takes them.",
 )
 @click.option(
     "--dim",
@@ -57,7 +60,7 @@ _KINDS = (*_OF_BUNDLES, "android", "ios")
     multiple=True,
     type=dim,
     metavar="NAME=SIZE",
-    help="android, ios: size of a named dimension, or NAME=LEAST..GREATEST.",
+    help="Size of a named dimension of the model, or NAME=LEAST..GREATEST.",
 )
 @click.option(
     "--generator",
@@ -65,7 +68,14 @@ _KINDS = (*_OF_BUNDLES, "android", "ios")
     type=click.Choice(list(GENERATORS)),
     default=DEFAULT,
     show_default=True,
-    help="android, ios: how kernels are made.",
+    help="How kernels of a model are made.",
+)
+@click.option(
+    "--target",
+    "-t",
+    "machine",
+    metavar="NAME|FILE",
+    help="npm, c, deb: machine to compile a model for. Default: browser for npm, else this one.",
 )
 @click.option("--app", is_flag=True, help="android: write an app with the model, for Android Studio.")
 @click.option("--maintainer", metavar="NAME <ADDRESS>", help="deb: who packages. Default: DEBFULLNAME and DEBEMAIL.")
@@ -73,23 +83,24 @@ _KINDS = (*_OF_BUNDLES, "android", "ios")
     "--all-variants",
     "all_of_them",
     is_flag=True,
-    help="android: also kernels for dot products, half precision and products of tiles of arm64; one is picked.",
+    help="Also kernels for what better processors have, such as dot products of arm64; one is picked.",
 )
 @options.json_option
 @takes_options
 def command(
-    make_options: Callable[[], Options],
+    make_options: Callable[..., Options],
     bundle: Path,
     ecosystem: str,
     output: Path | None,
     name: str | None,
     version: str,
+    machine: str | None,
     app: bool,
     maintainer: str | None,
     all_of_them: bool,
     as_json: bool,
 ) -> None:
-    """Turn BUNDLE, or for Android and iOS a MODEL, into a package of its own, ready to publish.
+    """Turn a MODEL, or for npm, C and Debian a BUNDLE, into a package of its own, ready to publish.
 
     An npm package contains the bundle, the JavaScript runtime, and a wrapper with types from the signature. It has
     no dependencies and runs nothing when it is installed.
@@ -107,38 +118,56 @@ def command(
     XCFrameworks: one of the model, with a typed class and everything linked in, and one of the runtime, which all
     models of an app share.
     """
-    asked = make_options()
     named = bundle if bundle.name not in ("", "..") else bundle.resolve()
     kind = "app" if app else ecosystem
-    place = output or named.parent / f"{named.name if ecosystem in _OF_BUNDLES else named.stem}-{kind}"
+    folder = ecosystem in _OF_BUNDLES and bundle.is_dir()
+    place = output or named.parent / f"{named.name if folder else named.stem}-{kind}"
     if app and ecosystem != "android":
         raise error("E0203", f"--app is for Android; the package is for {ecosystem}", fix="--for android --app")
     if maintainer is not None and ecosystem != "deb":
         raise error("E0002", "--maintainer is of use with --for deb", fix="leave it out")
+    if machine is not None and ecosystem not in _OF_BUNDLES:
+        title = f"a package for {ecosystem} is compiled for all processors of its machines; --target names one"
+        raise error("E0203", title, fix="leave out --target")
     if ecosystem in _OF_BUNDLES:
-        if asked.shapes or asked.dims or all_of_them:
-            title = f"a package for {ecosystem} is made of a bundle: the compiler takes --shape, --dim, --all-variants"
-            raise error("E0203", title, fix="give it to `sterna compile`")
-        written = _of_bundle(ecosystem, bundle, place, name, version, maintainer)
+        asked = make_options(target=machine or _OF_BUNDLES[ecosystem], all_variants=all_of_them)
+        if folder and (machine or asked.shapes or asked.dims or all_of_them):
+            title = "a bundle has been compiled: --target, --shape, --dim and --all-variants are of use with a model"
+            raise error("E0203", title, fix="name the model, or give them to `sterna compile`")
+        with _bundle(bundle, asked) as made:
+            written = _of_bundle(ecosystem, made, place, name, version, maintainer)
     elif app:
         from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
 
-        written = android_app(bundle, asked, place, name, version, all_of_them)
+        written = android_app(bundle, make_options(), place, name, version, all_of_them)
     elif ecosystem == "ios":
         if all_of_them:
             raise error("E0203", "packages for iOS always hold all variants", fix="leave out --all-variants")
         from sterna.package.ios import ios_package  # noqa: PLC0415 (brings the compiler)
 
-        written = ios_package(bundle, asked, place, name, version)
+        written = ios_package(bundle, make_options(), place, name, version)
     else:
         from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
 
-        written = android_package(bundle, asked, place, name, version, all_of_them)
+        written = android_package(bundle, make_options(), place, name, version, all_of_them)
     total = sum(path.stat().st_size for path in written.rglob("*") if path.is_file())
     if as_json:
         print_json({"directory": str(written), "for": ecosystem, "bytes": total})
     else:
         console().print(f"{escape(str(written))}: {size(total)}; {_THEN[kind]}")
+
+
+@contextmanager
+def _bundle(path: Path, asked: Options) -> Iterator[Path]:
+    """The bundle at a path; of a model, the one that it is compiled into, which lasts as long as the context."""
+    if path.is_dir():
+        yield path
+        return
+    from sterna.api import compile_with  # noqa: PLC0415 (brings the compiler)
+    from sterna.bundle.writer import write_bundle  # noqa: PLC0415 (as above)
+
+    with tempfile.TemporaryDirectory(prefix="sterna-") as scratch:
+        yield write_bundle(compile_with(path, asked), Path(scratch) / model_name(path.name))
 
 
 def _of_bundle(
