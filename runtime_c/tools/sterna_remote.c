@@ -23,9 +23,9 @@ typedef struct buffer {
 } buffer;
 
 static void put(buffer *b, const void *from, size_t bytes) {
-  if (b->used + bytes > b->size) {
-    size_t size = 2 * (b->used + bytes);
-    void *more = realloc(b->bytes, size);
+  if (bytes > b->size - b->used) {
+    size_t size = bytes < SIZE_MAX / 4 && b->used < SIZE_MAX / 4 ? 2 * (b->used + bytes) : 0;
+    void *more = size > 0 ? realloc(b->bytes, size) : NULL;
     if (more == NULL) {
       b->bad = 1;
       return;
@@ -132,8 +132,13 @@ static sterna_status set_input(sterna_model *model, uint32_t number, const buffe
   sterna_tensor tensor;
   sterna_status status = sterna_input_info(model, number, &tensor);
   if (status == STERNA_OK && tensor.bytes != given->used) return STERNA_BAD_ARGUMENT;
-  if (status == STERNA_OK) memcpy(sterna_input_buffer(model, number), given->bytes, given->used);
+  if (status == STERNA_OK && given->used > 0) memcpy(sterna_input_buffer(model, number), given->bytes, given->used);
   return status;
+}
+
+static sterna_status set_dims(sterna_model *model, uint32_t count, const buffer *given) {
+  if (given->used / sizeof(int64_t) != count) return STERNA_BAD_ARGUMENT;
+  return sterna_set_dims(model, (const int64_t *)(const void *)given->bytes, count);
 }
 
 static sterna_status answer(sterna_model *model, uint32_t what, uint32_t number, const buffer *given, buffer *b) {
@@ -141,7 +146,7 @@ static sterna_status answer(sterna_model *model, uint32_t what, uint32_t number,
   sterna_status status;
   switch (what) {
     case SET_INPUT: return set_input(model, number, given);
-    case SET_DIMS: return sterna_set_dims(model, (const int64_t *)(const void *)given->bytes, number);
+    case SET_DIMS: return set_dims(model, number, given);
     case RUN: return sterna_run(model);
     case PROFILE:
       sterna_set_on_node(model, note_node, b);
@@ -206,8 +211,9 @@ int main(int argc, char **argv) {
     made.used = 0;
     made.bad = 0;
     status = answer(model, what, number, &given, &made);
-    const char *message = sterna_last_error(model)->message;
     if (made.bad) status = STERNA_RESOURCES;
+    const sterna_error *last = sterna_last_error(model); /* that of an earlier call, where this one failed outside of it */
+    const char *message = last->status == status ? last->message : "the program in the emulator refused the request";
     if (status == STERNA_OK)
       good = reply(status, made.bytes != NULL ? made.bytes : (const unsigned char *)"", made.used);
     else

@@ -3,13 +3,18 @@
 That process runs `runtime_c/tools/sterna_remote.c`, whose head describes what is sent. A model is a process; memory of
 inputs and outputs is kept on both sides and copied before and after a run. Whoever loads a bundle within `elsewhere`
 gets one that runs there, and need not know it.
+
+A run may take as long as it takes, as anywhere else. A reply is at most as long as what was asked for. A process that
+ends, hangs while it loads, or answers otherwise makes an error of the call; the model is lost then.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import math
+import select
 import signal
 import struct
 import subprocess
@@ -18,16 +23,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sterna_runtime import library
-from sterna_runtime.abi import ALIGNMENT, MESSAGE_BYTES
+from sterna_runtime.abi import ALIGNMENT, MAX_GRAPH_BYTES, MESSAGE_BYTES
 
 _SET_INPUT, _SET_DIMS, _RUN, _PROFILE, _RESET, _GET_OUTPUT, _GET_VALUE = range(1, 8)
 _INPUTS, _OUTPUTS, _VALUES, _DIMS, _NODES, _MEMORY = range(8, 14)
 _BAD_ARGUMENT, _KERNEL_FAILED = -1, -11
-_SECONDS = 60  # to start, or to end after the last request
+_SECONDS_TO_LOAD = 300  # the hash of a gigabyte of weights takes seconds in an emulator
+_SECONDS_TO_END = 60
+#: Bytes of a reply that is no tensor: what graph.json says, in other words.
+_MOST_BYTES = 4 * MAX_GRAPH_BYTES
+_MALFORMED = b"the emulator's reply is malformed"
 
 
 class _Reader:
-    """Numbers and texts of a reply, one after the other."""
+    """Numbers and texts of a reply, one after the other. Raises _Failure where it ends too early."""
 
     def __init__(self, data: bytes):
         self._data, self._at = data, 0
@@ -37,7 +46,10 @@ class _Reader:
         return self._at < len(self._data)
 
     def many(self, kind: str, count: int) -> tuple[Any, ...]:
-        found = struct.unpack_from(f"={count}{kind}", self._data, self._at)
+        try:
+            found = struct.unpack_from(f"={count}{kind}", self._data, self._at)
+        except struct.error:
+            raise _Failure(_KERNEL_FAILED, _MALFORMED) from None
         self._at += struct.calcsize(f"={count}{kind}")
         return found
 
@@ -45,9 +57,7 @@ class _Reader:
         return int(self.many(kind, 1)[0])
 
     def text(self) -> bytes:
-        length = self.one("I")
-        self._at += length
-        return self._data[self._at - length : self._at]
+        return bytes(self.many("s", self.one("I"))[0])  # of "s" the count is bytes
 
 
 class _Failure(Exception):  # noqa: N818  a status, which the caller of a function gets
@@ -64,6 +74,7 @@ class _Model:
         bound: addresses of the memory that inputs are read from.
         outputs: memory for the outputs, as large as they can become.
         tables: what the process has said of tensors, dimensions and nodes, as long as it holds.
+        ended: how the process ended, once it has.
     """
 
     process: subprocess.Popen[bytes]
@@ -72,9 +83,12 @@ class _Model:
     tables: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
     on_node: Callable[..., None] | None = None
     error: library.CError = field(default_factory=library.CError)
+    ended: bytes | None = None
 
-    def ask(self, what: int, number: int = 0, payload: bytes = b"") -> bytes:
-        """What the process answers. Raises _Failure."""
+    def ask(self, what: int, number: int = 0, payload: bytes = b"", most: int = _MOST_BYTES) -> bytes:
+        """What the process answers, in at most so many bytes. Raises _Failure."""
+        if self.ended is not None:
+            raise _Failure(_KERNEL_FAILED, self.ended)
         stdin = self.process.stdin
         assert stdin is not None
         try:
@@ -83,15 +97,28 @@ class _Model:
             stdin.flush()
         except OSError:
             raise _Failure(_KERNEL_FAILED, self.end()) from None
-        return self.reply()
+        return self.reply(most)
 
-    def reply(self) -> bytes:
+    def loaded(self) -> None:
+        """Waits until the process has loaded its bundle. Raises _Failure."""
+        ready, _, _ = select.select([self.process.stdout], [], [], _SECONDS_TO_LOAD)
+        if not ready:
+            self.process.kill()
+            self.end()
+            raise _Failure(_KERNEL_FAILED, f"the emulator said nothing for {_SECONDS_TO_LOAD} seconds".encode())
+        self.reply(0)
+
+    def reply(self, most: int) -> bytes:
         """What the process writes next. Raises _Failure."""
         stdout = self.process.stdout
         assert stdout is not None
         head = stdout.read(12)
         if len(head) == 12:
             status, length = struct.unpack("=iQ", head)
+            if length > (MESSAGE_BYTES if status else most):
+                self.process.kill()
+                self.end()
+                raise _Failure(_KERNEL_FAILED, _MALFORMED)
             data = stdout.read(length)
             if len(data) == length:
                 if status:
@@ -101,17 +128,20 @@ class _Model:
 
     def end(self) -> bytes:
         """Ends the process; how it ended."""
+        if self.ended is not None:
+            return self.ended
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
         try:
-            code = self.process.wait(_SECONDS)
+            code = self.process.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"status {code}"
-        return f"the emulator ended with {name}".encode()
+        self.ended = f"the emulator ended with {name}".encode()
+        return self.ended
 
     def table(self, what: int) -> list[tuple[Any, ...]]:
         """The rows of a table. Raises _Failure."""
@@ -153,6 +183,7 @@ class Functions:
     def __init__(self, command: Sequence[str]):
         self._command = tuple(command)
         self._models: dict[int, _Model] = {}
+        self._numbers = itertools.count(1)
         self._features: dict[bytes, int] = {}
         self._here = library.here()
 
@@ -160,9 +191,16 @@ class Functions:
 
     def sterna_cpu_has(self, feature: bytes) -> int:
         if feature not in self._features:
-            done = subprocess.run([*self._command, "--cpu-has", feature], capture_output=True, check=False)
-            self._features[feature] = int(done.stdout) if done.returncode == 0 else -1
+            self._features[feature] = self._asked_of_the_processor(feature)
         return self._features[feature]
+
+    def _asked_of_the_processor(self, feature: bytes) -> int:
+        command = [*self._command, "--cpu-has", feature]
+        try:
+            done = subprocess.run(command, capture_output=True, check=True, timeout=_SECONDS_TO_END)
+            return int(done.stdout)
+        except (OSError, subprocess.SubprocessError, ValueError):
+            return -1
 
     def sterna_hash64(self, data: bytes, nbytes: int) -> int:
         return int(self._here.sterna_hash64(data, nbytes))
@@ -176,22 +214,32 @@ class Functions:
     # ---- A model's life ----
 
     def sterna_load(self, path: bytes, options: library.COptions, out: Any, problem: library.CError) -> int:
-        process = subprocess.Popen(
-            [*self._command, path, str(max(1, options.threads))], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        model = _Model(process)
         try:
-            model.reply()
-            for row in model.table(_OUTPUTS):
-                model.outputs.append(ctypes.create_string_buffer(row[3] + ALIGNMENT))
+            model = self._loaded([*self._command, path, str(max(1, options.threads))])
         except _Failure as failure:
-            model.end()
-            problem.status, problem.message = failure.status, failure.message
+            problem.status, problem.message = failure.status, failure.message[: MESSAGE_BYTES - 1]
             return failure.status
-        number = max(self._models, default=0) + 1
+        number = next(self._numbers)
         self._models[number] = model
         out._obj.value = number
         return 0
+
+    def _loaded(self, command: Sequence[str | bytes]) -> _Model:
+        """Raises _Failure."""
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        except OSError as problem:
+            reason = f"the emulator {self._command[0]} cannot be started: {problem.strerror}"
+            raise _Failure(_KERNEL_FAILED, reason.encode()) from None
+        model = _Model(process)
+        try:
+            model.loaded()
+            for row in model.table(_OUTPUTS):
+                model.outputs.append(ctypes.create_string_buffer(row[3] + ALIGNMENT))
+        except BaseException:
+            model.end()
+            raise
+        return model
 
     def sterna_unload(self, pointer: Any) -> None:
         if (model := self._models.pop(pointer.value, None)) is not None:
@@ -230,7 +278,7 @@ class Functions:
 
     def sterna_value_copy(self, pointer: Any, number: int, address: int, nbytes: int) -> int:
         def copy(model: _Model) -> None:
-            data = model.ask(_GET_VALUE, number)
+            data = model.ask(_GET_VALUE, number, most=nbytes)
             if len(data) != nbytes:
                 raise _Failure(_BAD_ARGUMENT, f"the tensor has {len(data)} bytes, not {nbytes}".encode())
             ctypes.memmove(address, data, nbytes)
@@ -244,7 +292,7 @@ class Functions:
         reader = _Reader(model.ask(_RUN if model.on_node is None else _PROFILE))
         model.changed()
         for number, memory in enumerate(model.outputs):
-            data = model.ask(_GET_OUTPUT, number)
+            data = model.ask(_GET_OUTPUT, number, most=len(memory) - ALIGNMENT)
             ctypes.memmove(_aligned(memory), data, len(data))
         while model.on_node is not None and reader.left:
             model.on_node(None, reader.one("I"), b"", reader.one("Q"))

@@ -1,0 +1,57 @@
+"""A runtime in another process that does not answer as it should: errors, no endless wait or memory."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import pytest
+
+from sterna.emulate import remote
+from sterna_runtime import library
+
+_GOOD = "struct.pack('=iQ', 0, 0)"
+
+
+def _loaded(script: str) -> tuple[int, str]:
+    """Status and message of loading from a program that writes those bytes, and then waits for its input to end."""
+    body = f"import struct, sys; sys.stdout.buffer.write({script}); sys.stdout.flush(); sys.stdin.read()"
+    return _answer([sys.executable, "-c", body])
+
+
+def _answer(command: list[str]) -> tuple[int, str]:
+    problem, options = library.CError(), library.COptions()
+    status = remote.Functions(command).sterna_load(b"bundle", options, ctypes.byref(ctypes.c_void_p()), problem)
+    assert problem.status == status
+    return status, problem.message.decode()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{_GOOD} + struct.pack('=iQ', 0, 1 << 62)",  # a table without end
+        "struct.pack('=iQ', -3, 1 << 40)",  # a message without end
+        "struct.pack('=iQ', 0, 1)",  # nothing was asked for yet
+        f"{_GOOD} + struct.pack('=iQI', 0, 4, 1)",  # a row is promised, and is not there
+        f"{_GOOD} + struct.pack('=iQII', 0, 8, 1, 1 << 31)",  # a name that is longer than the reply
+    ],
+)
+def test_a_reply_that_is_none(script: str) -> None:
+    assert _loaded(script) == (remote._KERNEL_FAILED, "the emulator's reply is malformed")
+
+
+def test_a_reply_that_is_cut_off() -> None:
+    body = "import sys; sys.stdout.buffer.write(bytes(5)); sys.exit(3)"
+    assert _answer([sys.executable, "-c", body]) == (remote._KERNEL_FAILED, "the emulator ended with status 3")
+
+
+def test_an_emulator_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_SECONDS_TO_LOAD", 0.1)
+    assert "said nothing for 0.1 seconds" in _loaded("b''")[1]
+
+
+def test_an_emulator_that_is_not_there() -> None:
+    status, message = _answer(["/nowhere/qemu-none"])
+    assert status == remote._KERNEL_FAILED
+    assert message == "the emulator /nowhere/qemu-none cannot be started: No such file or directory"
+    assert remote.Functions(["/nowhere/qemu-none"]).sterna_cpu_has(b"avx2") == -1
