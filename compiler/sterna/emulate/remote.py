@@ -101,7 +101,9 @@ class _Model:
 
     def loaded(self) -> None:
         """Waits until the process has loaded its bundle. Raises _Failure."""
-        ready, _, _ = select.select([self.process.stdout], [], [], _SECONDS_TO_LOAD)
+        stdout = self.process.stdout
+        assert stdout is not None
+        ready, _, _ = select.select([stdout], [], [], _SECONDS_TO_LOAD)
         if not ready:
             self.process.kill()
             self.end()
@@ -195,7 +197,7 @@ class Functions:
         return self._features[feature]
 
     def _asked_of_the_processor(self, feature: bytes) -> int:
-        command = [*self._command, "--cpu-has", feature]
+        command: list[str | bytes] = [*self._command, "--cpu-has", feature]
         try:
             done = subprocess.run(command, capture_output=True, check=True, timeout=_SECONDS_TO_END)
             return int(done.stdout)
