@@ -14,8 +14,9 @@ from click.testing import CliRunner, Result
 import sterna
 from sterna.api import compile_to
 from sterna.cli import program
+from sterna.cli.options import machine_of
 from sterna.emulate import remote
-from sterna.emulate.machines import elsewhere, load_for, machine
+from sterna.emulate.machines import elsewhere, load_for
 from sterna.errors import SternaError
 from sterna.targets.description import load_target
 from sterna_runtime import library
@@ -113,7 +114,7 @@ def test_open_dimensions_and_strings(tmp_path: Path) -> None:
 def test_refusals(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("raspberrypi4", "qemu:", "kvm:arm64"):
         with pytest.raises(SternaError, match="E0002"):
-            machine(text)
+            machine_of(text)
     assert "E0201" in run("run", bundle, "--on", "qemu:raspberrypi44", "--random").output
     assert "E0507" in run("run", bundle, "--on", "qemu:browser", "--random").output
     assert "E0507" in run("run", bundle, "--on", "qemu:armv7", "--random").output  # the runtime there refuses it

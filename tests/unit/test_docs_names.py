@@ -39,7 +39,10 @@ HEADERS.append(ROOT / "runtime_apple" / "include" / "sterna_linked.h")
 
 def _programs() -> dict[str, list[Path]]:
     """Programs of this repository beside `sterna`: scripts in ci/ with the Python that they call, sterna_run."""
-    found = {"sterna_run": [ROOT / "runtime_c" / "tools" / "sterna_run.c"]}
+    found = {
+        "sterna_run": [ROOT / "runtime_c" / "tools" / "sterna_run.c"],
+        "sterna package --for c": [ROOT / "templates" / "package" / "c" / "main.c.j2"],
+    }
     for script in sorted(path for path in (ROOT / "ci").iterdir() if path.is_file() and not path.suffix):
         text = script.read_text()
         called = [ROOT / word for word in re.findall(r'"\$python" ([\w./-]+\.py)', text)]

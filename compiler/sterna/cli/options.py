@@ -14,6 +14,8 @@ from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import error
 from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
 from sterna.options import math_bound
+from sterna.targets.description import load_target
+from sterna.targets.target import Target
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
 from sterna_runtime.cli.values import dim
@@ -105,6 +107,18 @@ on_option = click.option(
 )  # fmt: skip
 
 
+def machine_of(text: str) -> Target:
+    """The target of `qemu:TARGET`.
+
+    Raises:
+        SternaError: E0002, it is not of that form; E0201 and E0202 as of `load_target`.
+    """
+    kind, colon, name = text.partition(":")
+    if kind != "qemu" or not colon or not name:
+        raise error("E0002", f'--on "{text}" names no machine', fix="--on qemu:raspberrypi4; any target of Linux")
+    return load_target(name)
+
+
 @contextlib.contextmanager
 def opened(bundle: Path, threads: int, on: str | None) -> Iterator[Bundle]:
     """A bundle that is loaded here, or into the emulator that --on names."""
@@ -112,9 +126,9 @@ def opened(bundle: Path, threads: int, on: str | None) -> Iterator[Bundle]:
         with load(bundle, threads) as loaded:
             yield loaded
         return
-    from sterna.emulate.machines import elsewhere, machine  # noqa: PLC0415 (brings the compiler)
+    from sterna.emulate.machines import elsewhere  # noqa: PLC0415 (brings the compiler)
 
-    with elsewhere(machine(on)), load(bundle, threads) as loaded:
+    with elsewhere(machine_of(on)), load(bundle, threads) as loaded:
         yield loaded
 
 

@@ -1,6 +1,6 @@
 """The emulators of this machine: which one runs a target's bundles, and loading bundles into it.
 
-with elsewhere(machine("qemu:raspberrypi4")):
+with elsewhere(load_target("raspberrypi4")):
     bundle = load("model")     # a `Bundle` as any other, whose kernels run in qemu-aarch64
 """
 
@@ -22,33 +22,19 @@ from sterna.emulate import programs
 from sterna.emulate.remote import Functions
 from sterna.errors import error
 from sterna.runtime.here import why_not_here
-from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.zig import zig
 from sterna_runtime import Bundle, library, load
 from sterna_runtime.private import MODE, close, make_private, scratch_directory
 
-_KIND = "qemu"
 _TOOL = "sterna_remote"
-
-
-def machine(text: str) -> Target:
-    """The target of `qemu:TARGET`.
-
-    Raises:
-        SternaError: E0002, it is not of that form; E0201 and E0202 as of `load_target`.
-    """
-    kind, colon, name = text.partition(":")
-    if kind != _KIND or not colon or not name:
-        raise error("E0002", f'--on "{text}" names no machine', fix=f"--on {_KIND}:raspberrypi4; any target of Linux")
-    return load_target(name)
 
 
 def why_not_emulated(target: Target) -> str | None:
     """Why no emulator of this machine runs the target's bundles; None where one does."""
     words = target.runs_on.split()
-    if not words or not words[0].startswith(f"{_KIND}-") or target.static:
+    if not words or not words[0].startswith("qemu-") or target.static:
         return "nothing here emulates it"
     if _architecture(target) not in programs.MACHINES:
         return f"there is no runtime for {_architecture(target)} in an emulator"
