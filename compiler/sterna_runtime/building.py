@@ -22,7 +22,7 @@ from sterna_runtime.private import (
     read_private,
     scratch_directory,
 )
-from sterna_runtime.recipe import FLAGS, SOURCES, compile_command, library_name, this_platform
+from sterna_runtime.recipe import FLAGS, SOURCES, Platform, compile_command, library_name, this_platform
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -35,8 +35,8 @@ def runtime_sources() -> Path | None:
     return None
 
 
-def _content_key(sources: Path, target: str) -> str:
-    parts = [repr((FLAGS, SOURCES, target)).encode()]
+def _content_key(sources: Path, built_for: Platform) -> str:
+    parts = [repr((FLAGS, SOURCES, built_for.target, built_for.processor)).encode()]
     for path in sorted([*sources.glob("*/*.c"), *sources.glob("*/*.h")]):
         parts += (path.name.encode(), path.read_bytes())
     return source_hash(b"\0".join(parts)).hex()
@@ -60,8 +60,8 @@ def build(sources: Path) -> Path:
     Two processes may build at the same time: each writes its own folder, and the renaming is atomic. Without a cache,
     it is built for this process alone.
     """
-    target = this_platform().target
-    folder, key = (cache_directory() or scratch_directory()) / "runtime", _content_key(sources, target)
+    here = this_platform()
+    folder, key = (cache_directory() or scratch_directory()) / "runtime", _content_key(sources, here)
     try:
         make_private(folder)
     except OSError:
@@ -76,7 +76,8 @@ def build(sources: Path) -> Path:
     try:
         fresh = scratch / "done" / library_name()
         fresh.parent.mkdir(mode=MODE)
-        command, variables = compile_command(sources, fresh, target), zig_environment(scratch)
+        command = compile_command(sources, fresh, here.target, here.processor)
+        variables = zig_environment(scratch)
         result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=scratch, env=variables)
         if result.returncode != 0 or not fresh.is_file():
             missing = "No module named" in result.stderr

@@ -110,11 +110,14 @@ WHEELS = (
 
 
 def this_platform() -> Platform:
-    """That of this Python."""
+    """That of this Python, which on a 64-bit kernel may be one of 32 bits, as on 32-bit Raspberry Pi OS."""
     import sysconfig  # noqa: PLC0415 (as above)
 
     musl = "musl" in str(sysconfig.get_config_var("HOST_GNU_TYPE"))
-    return Platform(platform.system(), platform.machine(), "musl" if musl else "glibc")
+    machine = platform.machine()
+    if machine == "aarch64" and sys.maxsize < 1 << 32:
+        machine = "armv7l"
+    return Platform(platform.system(), machine, "musl" if musl else "glibc")
 
 
 def platform_of_build() -> Platform:

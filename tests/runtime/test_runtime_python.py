@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import pickle
+import platform
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -359,6 +362,29 @@ def test_the_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert building.build(sources) == path
     assert path.stat().st_mtime_ns == stamp
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("machine", "wanted"), [("armv6l", "arm1176jzf_s"), ("aarch64", "generic+v7a+vfp3d16-neon-d32")]
+)
+def test_it_is_built_for_the_processor_of_this_python(
+    machine: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 32 bits, on kernels of 32 and of 64 bits; by the triple alone zig takes a newer processor."""
+    monkeypatch.setenv("STERNA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(sys, "maxsize", 2**31 - 1)
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 1, "", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert codes(building.build, building.runtime_sources()) == ("E0401",)
+    assert f"-mcpu={wanted}" in commands[0]
+    assert commands[0][commands[0].index("-target") + 1].startswith("arm-linux-gnueabihf.")
 
 
 def test_a_runtime_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

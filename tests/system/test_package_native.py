@@ -124,9 +124,10 @@ def test_what_no_folder_is_made_of(bundles: dict[str, Path], tmp_path: Path) -> 
     place = tmp_path / "c"
     for said, *words in (
         ("E0507", bundles["browser"]),
-        ("E0006", tmp_path / "nothing"),
+        ("E0101", tmp_path / "nothing"),
         ("E0203", bundles["host"], "--name", "a/b"),
         ("E0203", bundles["host"], "--name", "runtime"),
+        ("E0203", bundles["host"], "--name", "test"),
         ("E0203", bundles["host"], "--dim", "n=1"),
         ("E0002", bundles["host"], "--maintainer", ADA),
     ):
@@ -216,3 +217,15 @@ def test_a_folder_of_c_for_windows(tmp_path: Path) -> None:
     assert "runtime/port/windows.c" in here
     assert there[-2:] == ["-o", "digits.exe"]
     assert not {"-lpthread", "-ldl"} & {*here, *there}
+
+
+def test_models_of_an_architecture_share_the_runtime_s_package(tmp_path: Path) -> None:
+    """Whatever processor and glibc each was compiled for: the package is for the least of them."""
+    out = tmp_path / "out"
+    for target in ("raspberrypi-zero", "raspberrypi-32", "armv7"):
+        bundle = compile_to(tmp_path / target, MODEL, target, generator="llvm")
+        deb_packages(bundle, out, f"digits-{target}", maintainer=ADA)
+    assert len(list(out.iterdir())) == 4
+    (runtime,) = out.glob(f"{RUNTIME}_*_armhf.deb")
+    need("dpkg-deb", "reads packages of Debian")
+    assert "libc6 (>= 2.17)" in run("dpkg-deb", "-f", runtime, "Depends")

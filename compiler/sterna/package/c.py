@@ -15,6 +15,9 @@ from sterna_runtime.errors import error
 from sterna_runtime.recipe import SOURCES
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+#: Names of other things in the folder, and of targets that CMake has in every project.
+_TAKEN = frozenset(("model", "runtime", "license", "all", "clean", "depend", "edit_cache", "help", "install", "package",
+                    "package_source", "preinstall", "rebuild_cache", "test"))  # fmt: skip
 _TEMPLATES = ("main.c", "CMakeLists.txt", "README.md")
 _STATIC = "runtime/tools/static_dlopen.c"  # opens kernels in the static programs that zig builds with musl
 
@@ -31,7 +34,7 @@ def c_package(bundle: str | os.PathLike[str], output: str | os.PathLike[str], na
     """
     native = read_native(bundle)
     program = name or native.model.replace("_", "-").lower()
-    if not _NAME.fullmatch(program) or program in ("model", "runtime"):
+    if not _NAME.fullmatch(program) or program in _TAKEN:
         fix = Advice(Option("name", "my-model"))
         raise error("E0203", f'"{program}" is no name for a program of this folder', fix=fix)
     place = Path(output)

@@ -1,6 +1,6 @@
 """A model as a Debian package, and one of the runtime, which all models share: the library, headers, `sterna-run`.
 
-Written without any tool of Debian's. Programs are built by zig against a glibc as old as the bundle's triple says.
+Written without any tool of Debian's. Programs are built by zig against the oldest glibc that is supported.
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.zig import zig
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.errors import Diagnostic, SternaError, error
-from sterna_runtime.recipe import FLAGS, SOURCES
+from sterna_runtime.recipe import FLAGS, SOURCES, Platform
 from sterna_runtime.version import __version__
 
 RUNTIME = "sterna-runtime"
-#: Debian's architectures and names of folders for libraries, by the first word of zig's triples.
+#: Debian's architectures, names of folders for libraries, and the least machine that the runtime is built for, by the
+#: first word of zig's triples. All models of an architecture share that package, whatever they were compiled for: armhf
+#: is also what Raspberry Pi OS calls the first Raspberry Pi and the Zero.
 _ARCHITECTURES = {
-    "aarch64": ("arm64", "aarch64-linux-gnu"), "arm": ("armhf", "arm-linux-gnueabihf"),
-    "x86_64": ("amd64", "x86_64-linux-gnu"), "riscv64": ("riscv64", "riscv64-linux-gnu"),
-}  # fmt: skip
+    "aarch64": ("arm64", "aarch64-linux-gnu", Platform("Linux", "aarch64")),
+    "arm": ("armhf", "arm-linux-gnueabihf", Platform("Linux", "armv6l")),
+    "x86_64": ("amd64", "x86_64-linux-gnu", Platform("Linux", "x86_64")),
+    "riscv64": ("riscv64", "riscv64-linux-gnu", Platform("Linux", "riscv64")),
+}
 _GLIBC = re.compile(r"(\w+)-linux-(gnu|gnueabihf)\.(\d+\.\d+)")
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}")
 _VERSION = re.compile(r"\d[A-Za-z0-9.+~]*", re.ASCII)
@@ -47,8 +51,20 @@ class _System:
 
     architecture: str
     folder: str
-    glibc: str
-    machine: tuple[str, ...]
+    built_for: Platform
+
+    @property
+    def glibc(self) -> str:
+        """The version that the runtime needs."""
+        found = _GLIBC.fullmatch(self.built_for.target)
+        assert found is not None
+        return found[3]
+
+    @property
+    def machine(self) -> tuple[str, ...]:
+        """How zig is told of the machine."""
+        processor = self.built_for.processor
+        return ("-target", self.built_for.target, *((f"-mcpu={processor}",) if processor else ()))
 
     @property
     def libraries(self) -> str:
@@ -107,7 +123,7 @@ def _system(native: Native, place: Path) -> _System:
         fix = Advice("compile the model for it: ", Option("target", "raspberrypi4"))
         title = f"the bundle was compiled for {native.triple or 'any C compiler'}, which is no Debian with glibc"
         raise error("E0507", title, str(place), fix=fix)
-    return _System(*_ARCHITECTURES[found[1]], found[3], native.machine)
+    return _System(*_ARCHITECTURES[found[1]])
 
 
 def _person() -> str:

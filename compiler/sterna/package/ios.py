@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sterna.advice import Advice, Option
 from sterna.api import compile_with, variants_of
 from sterna.bundle.graph_json import graph_json
 from sterna.bundle.install import ClashError, Files, install
@@ -32,6 +31,7 @@ from sterna.package.npm import license_text
 from sterna.package.slices import Part, Slice, members, public_headers, runtime_objects, slices
 from sterna.toolchain.mach_o import universal
 from sterna.version import __version__
+from sterna_runtime.advice import Advice, Option
 from sterna_runtime.names import model_name
 
 RUNTIME = "sterna-runtime"

@@ -9,6 +9,7 @@ from typing import Any
 
 from sterna.codegen.render import resource
 from sterna_runtime.advice import Advice, Option
+from sterna_runtime.describe import dimension_text
 from sterna_runtime.errors import error
 from sterna_runtime.golden import NAMES
 from sterna_runtime.reader import contents, read_graph
@@ -62,9 +63,12 @@ class Native:
 
     def signature(self, side: str) -> list[Tensor]:
         """The "inputs" or "outputs"."""
-        symbols = [symbol["name"] for symbol in self.graph.get("symbols", [])]
+        symbols = self.graph.get("symbols", ())
         rows = [self.graph["values"][index] for index in self.graph[side]]
-        return [Tensor(row["name"], row["dtype"], tuple(size_text(d, symbols) for d in row["dims"])) for row in rows]
+        return [
+            Tensor(row["name"], row["dtype"], tuple(dimension_text(size, symbols) for size in row["dims"]))
+            for row in rows
+        ]
 
 
 def read_native(bundle: str | os.PathLike[str]) -> Native:
@@ -92,16 +96,3 @@ def runtime_sources() -> dict[str, bytes]:
     headers = [path for name in ("include", "src", "port") for path in sorted((root / name).glob("*.h*"))]
     paths = [*sources, *ports, *headers]
     return {f"runtime/{path.relative_to(root).as_posix()}": path.read_bytes() for path in paths}
-
-
-def size_text(expression: Any, symbols: list[str]) -> str:
-    """A dimension expression of graph.json as people write it."""
-    if not isinstance(expression, list):
-        return str(expression)
-    operator, *operands = expression
-    if operator == "d":
-        return symbols[operands[0]]
-    texts = [size_text(each, symbols) for each in operands]
-    if operator in ("min", "max"):
-        return f"{operator}({', '.join(texts)})"
-    return f"({f' {operator} '.join(texts)})"

@@ -17,8 +17,8 @@ from sterna.codegen.render import render_template, resource
 from sterna.errors import error
 from sterna.escape import javascript
 from sterna.package.javascript import one_module
-from sterna.package.native import size_text
 from sterna_runtime.advice import Advice, Option
+from sterna_runtime.describe import dimension_text
 from sterna_runtime.ownership import GRAPH
 from sterna_runtime.reader import runtime_files
 
@@ -105,8 +105,8 @@ def _render(template: str, graph: dict[str, Any], contents: Mapping[str, bytes],
         runtime=one_module(_runtime(), "index"),
         size=f"{size / 1e6:.1f} MB",
         dims=" | ".join(javascript(symbol) for symbol in symbols) or "never",
-        inputs=[_tensor(graph["values"][v], symbols) for v in graph["inputs"]],
-        outputs=[_tensor(graph["values"][v], symbols) for v in graph["outputs"]],
+        inputs=[_tensor(graph["values"][v], graph) for v in graph["inputs"]],
+        outputs=[_tensor(graph["values"][v], graph) for v in graph["outputs"]],
     )
 
 
@@ -117,6 +117,6 @@ def _early(graph: dict[str, Any], contents: Mapping[str, bytes]) -> list[str]:
     return [file for file in wanted if file in contents]
 
 
-def _tensor(value: dict[str, Any], symbols: list[str]) -> _Tensor:
-    sizes = [size_text(n, symbols) for n in value["dims"]]
+def _tensor(value: dict[str, Any], graph: dict[str, Any]) -> _Tensor:
+    sizes = [dimension_text(n, graph.get("symbols", ())) for n in value["dims"]]
     return _Tensor(value["name"], _ARRAYS.get(value["dtype"], "Uint8Array"), value["dtype"], sizes)
