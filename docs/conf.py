@@ -39,6 +39,7 @@ CONTENTS = {
         "runtime_c/README",
         "runtime_js/README",
         "runtime_android/README",
+        "runtime_python/README",
         "docs/security",
     ),
     "When it does not work": ("docs/troubleshooting", "docs/errors"),
