@@ -10,10 +10,14 @@ import pytest
 
 from sterna.codegen.machine import find_idioms
 from sterna.intrinsics.idioms import IDIOMS
+from sterna.loops.finish import finish
+from sterna.passes import plan_kernels
+from sterna.schedule.schedule import Schedule
 from sterna.targets.description import host, load_target
 from sterna.targets.features import features
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
+from sterna.te.tensor import Kernel, compute, placeholder
 from support.compiling import run_schedule
 from support.idioms import idioms_of, kernel_of
 
@@ -32,6 +36,31 @@ def test_an_idiom_is_its_operation(name: str, generator: str) -> None:
         expected = run_kernel(schedule.kernel, feeds)
     for (output, want), idiom in zip(expected.items(), idioms_of(target), strict=True):
         np.testing.assert_array_equal(found[output], want, err_msg=f"{idiom.operation} of {idiom.dtype} x{idiom.lanes}")
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_a_machine_without_a_shift_that_rounds_computes_it(
+    generator: str, lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In programs that were made for one that has it, up to where the number and the half leave 32 bits."""
+    assert not find_idioms(load_target("host"), "round_shift", "int32", lanes)
+    shifts = np.tile(np.arange(32, dtype=np.int32), 64)
+    most = (1 << 31) - 1 - ((np.int64(1) << shifts) >> 1)
+    numbers = np.random.default_rng(1).integers(-(1 << 31), most, endpoint=True)
+    ends = np.concatenate([most[:32], np.full(32, -(1 << 31)), np.zeros(32, np.int64), np.full(32, -1)])
+    numbers[: len(ends)] = ends
+    feeds = {"a": numbers.astype(np.int32), "b": shifts}
+    a, b = (placeholder(name, array.shape, "int32") for name, array in feeds.items())
+    kernel = Kernel("k", (a, b), (), (compute("y", a.shape, lambda i: E.binary("round_shift", a[i], b[i])),))
+    schedule = Schedule(kernel)
+    (axis,) = schedule.stages["y"].leaves
+    schedule.split("y", axis, lanes)
+    schedule.vectorize("y", f"{axis}.i")
+    monkeypatch.setattr(plan_kernels, "finish", lambda function, rounds: finish(function, True))
+    wanted = (numbers + ((np.int64(1) << shifts) >> 1)) >> shifts
+    np.testing.assert_array_equal(run_kernel(kernel, feeds)["y"], wanted)
+    np.testing.assert_array_equal(run_schedule(schedule, feeds, (), generator)["y"], wanted)
 
 
 def test_declarations_are_whole() -> None:
