@@ -41,10 +41,11 @@ public struct Golden {
   public func replay(_ model: Model) throws -> [String] {
     var wrong: [String] = []
     for (number, set) in file.sets.enumerated() {
+      try setSizes(model, set.inputs)
       try model.resetState()
       for row in set.inputs {
         guard let tensor = model.inputs.first(where: { $0.name == row.name }), let given = slice(row),
-          given.count == tensor.byteCount
+          tensor.shape == row.dims, given.count == tensor.byteCount
         else {
           wrong.append("set \(number): the input \(row.name) does not fit")
           continue
@@ -59,7 +60,7 @@ public struct Golden {
           wrong.append("set \(number): the output \(row.name) does not fit")
           continue
         }
-        if !same(tensor, [UInt8](wanted), row.tolerance ?? file.tolerance) {
+        if !same(tensor, [UInt8](wanted), max(row.tolerance ?? 0, file.tolerance)) {
           wrong.append("set \(number): the output \(row.name) differs")
         }
       }
@@ -67,10 +68,36 @@ public struct Golden {
     return wrong
   }
 
-  private func slice(_ row: Row) -> ArraySlice<UInt8>? {
-    guard let offset = row.offset, let count = row.bytes, offset >= 0, count >= 0, offset + count <= data.count else {
-      return nil
+  /// Sets open dimensions to the sizes of a set's inputs. Which sizes follow a dimension is found by making it one larger.
+  private func setSizes(_ model: Model, _ inputs: [Row]) throws {
+    let open = model.dimensions.filter { !$0.computed && $0.least < $0.greatest }
+    for dimension in open { try model.setDimension(dimension.name, to: dimension.least) }
+    var found = open.map { $0.least }
+    let before = shapes(model)
+    for (number, dimension) in open.enumerated() {
+      try model.setDimension(dimension.name, to: dimension.least + 1)
+      let after = shapes(model)
+      try model.setDimension(dimension.name, to: dimension.least)
+      for row in inputs {
+        guard let small = before[row.name], let large = after[row.name], row.dims.count == small.count else { continue }
+        for (axis, size) in row.dims.enumerated() where size >= 0 && large[axis] == small[axis] + 1 {
+          found[number] = size - small[axis] + dimension.least
+        }
+      }
     }
+    for (number, dimension) in open.enumerated() { try model.setDimension(dimension.name, to: found[number]) }
+  }
+
+  private func shapes(_ model: Model) -> [String: [Int]] {
+    var shapes: [String: [Int]] = [:]
+    for input in model.inputs { shapes[input.name] = input.shape }
+    return shapes
+  }
+
+  private func slice(_ row: Row) -> ArraySlice<UInt8>? {
+    guard let offset = row.offset, let count = row.bytes, (0...data.count).contains(count),
+      (0...(data.count - count)).contains(offset)
+    else { return nil }
     return data[offset..<(offset + count)]
   }
 

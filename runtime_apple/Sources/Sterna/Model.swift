@@ -66,12 +66,12 @@ public final class Model {
     try check(sterna_set_dim(handle, name, Int64(size)))
   }
 
-  /// The dimensions that were left open: name, least, greatest and present size.
-  public var dimensions: [(name: String, least: Int, greatest: Int, size: Int)] {
+  /// The dimensions that were left open: name, least, greatest and present size; `computed`: the model sets it, in a run.
+  public var dimensions: [(name: String, least: Int, greatest: Int, size: Int, computed: Bool)] {
     return (0..<sterna_dim_count(handle)).map { number in
       var info = sterna_dim()
       precondition(sterna_dim_info(handle, number, &info) == STERNA_OK)
-      return (String(cString: info.name), Int(info.lo), Int(info.hi), Int(info.size))
+      return (String(cString: info.name), Int(info.lo), Int(info.hi), Int(info.size), info.computed != 0)
     }
   }
 
