@@ -222,6 +222,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SternaError, match="not empty") as caught:
         android_app.android_app(tmp_path / "none.onnx", options_of(), tmp_path / "app")
     assert caught.value.codes == ("E0204",)
+    with pytest.raises(SternaError, match="cannot be written") as caught:
+        android_app.android_app(tmp_path / "none.onnx", options_of(), tmp_path / ("x" * 300))
+    assert caught.value.codes == ("E0204",)
     done = CliRunner().invoke(program, ["package", str(tmp_path), "--for", "npm", "--app"])
     assert done.exit_code != 0
     assert "--for android --app" in done.output

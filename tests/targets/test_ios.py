@@ -242,6 +242,9 @@ def test_what_cannot_be_packaged_is_said(packages: Path, tmp_path: Path) -> None
     with pytest.raises(SternaError) as caught:
         ios.ios_package(model, options_of(), tmp_path / "x", name="sterna-runtime", version="1.0-beta")
     assert list(caught.value.codes) == ["E0203", "E0203"]
+    assert 'fix: version="1.0.0"' in str(caught.value)
+    with pytest.raises(SternaError, match="cannot be called"):
+        ios.ios_package(model, options_of(), tmp_path / "x", name="Sterna-Runtime")
     onnx.save(labels(), tmp_path / "words.onnx")
     with pytest.raises(SternaError, match=r"no tensors of strings"):
         ios.ios_package(tmp_path / "words.onnx", options_of(generator="llvm"), tmp_path / "x")

@@ -118,9 +118,9 @@ def _artifact(model: str, name: str | None, version: str) -> str:
     artifact = name or model.replace("_", "-")
     wrong = []
     if not _VERSION.fullmatch(version):
-        fix = Advice(Option("package_version", "1.0.0"))
+        fix = Advice(Option("version", "1.0.0"))
         wrong.append(Diagnostic("E0203", f'the App Store does not take the version "{version}"', (), fix))
-    if not _NAME.fullmatch(artifact) or artifact == RUNTIME:
+    if not _NAME.fullmatch(artifact) or artifact.lower() == RUNTIME:  # macOS sees one folder
         title = f'a Swift package cannot be called "{artifact}"'
         wrong.append(Diagnostic("E0203", title, (), Advice(Option("name", "my-model"))))
     if wrong:
