@@ -57,7 +57,10 @@ public final class Model implements AutoCloseable {
       computes = some;
       good = true;
     } finally {
-      if (!good) handle.unload();
+      if (!good)
+        synchronized (lock) { // nobody else has this model, but the collector may find it before this is done
+          handle.unload();
+        }
     }
   }
 
