@@ -48,7 +48,7 @@ def test_java_takes_what_c_takes_and_a_call(tmp_path: Path) -> None:
         counted = machine.bundle(bundle, target, [np.zeros(elements, np.float32)], tmp_path / f"{name}-c", runs=3)
         wanted[name] = counted.run.total
         arguments += [str(bundle), str(before), str(times)]
-    emulator, *options, program = java[:3] + java[3:4]
+    emulator, *options, program = java[:4]
     counts = tmp_path / "counts.txt"
     plugin = ["-plugin", f"{machine.plugin},out={counts},marker=173"]
     command = [
