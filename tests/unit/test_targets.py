@@ -114,6 +114,18 @@ def test_what_a_target_loses_with_its_features(tmp_path: Path) -> None:
         assert (target.vector_bits, target.fma, target.int_dot, target.int_tile) == expected, base
 
 
+def test_an_fpu_of_single_precision_loses_the_fused_float64(tmp_path: Path) -> None:
+    """A Cortex-M7 may be sold with it (STM32F746)."""
+    path = tmp_path / "stm32f746.toml"
+    path.write_text(
+        'extends = "cortex-m7"\ncpu = "cortex_m7+fp_armv8d16sp"\ncpu_features = ["dsp", "fp-armv8d16sp"]\n'
+        'llvm_features = ["-fp-armv8d16", "+fp-armv8d16sp"]\n'
+    )
+    target = load_target(str(path))
+    assert target.fuses(32, 1)
+    assert not target.fuses(64, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
@@ -155,6 +167,10 @@ def test_what_a_target_loses_with_its_features(tmp_path: Path) -> None:
         ),
         ('extends = "cortex-m4-nofpu"\nfma = true\n', ["fma"]),
         ('extends = "cortex-m4"\nvector_bits = 128\n', ["vector_bits"]),
+        ('extends = "cortex-m4"\nfma_float64 = true\n', ["fma_float64"]),
+        ('extends = "cortex-m4"\ndialect = "plain"\n', ["int_dot", "int_dot"]),
+        ('extends = "cortex-m55"\nvector_bits = 128\n', ["vector_bits"]),
+        ('extends = "c99"\nvector_bits = 128\n', ["vector_bits"]),
         ('extends = "cortex-m3"\ninteger_registers = -1\n', ["integer_registers"]),
         (
             'extends = "c99"\nllvm_triple = "wasm32-unknown-unknown"\npointer_bits = 32\nint_dot = ["sdot.128"]\n',

@@ -117,6 +117,8 @@ _VECTORS: dict[str, dict[int, str]] = {
 _FUSED = {
     "x86_64": "fma", "aarch64": "neon", "arm": "vfp4", "riscv64": "f", "thumb": "vfp4d16sp", "wasm32": "relaxed-simd",
 }  # fmt: skip
+#: That behind fused multiply-adds of float64, where it is another one.
+_FUSED_FLOAT64 = {**_FUSED, "riscv64": "d", "thumb": "fp-armv8d16"}
 #: LLVM's names for what the runtime calls otherwise.
 _LLVM_NAMES = {"threads": "atomics"}
 
@@ -154,6 +156,8 @@ def contradictions(target: Target) -> list[Contradiction]:
     found += _vector_contradictions(target, family, has)
     if target.fma and (needed := _FUSED[family]) not in has:
         found.append(_lacking("fma", "a fused multiply-add", (needed,)))
+    elif target.fma and target.fma_float64 and (needed := _FUSED_FLOAT64[family]) not in has:
+        found.append(_lacking("fma_float64", "a fused multiply-add of float64", (needed,)))
     for key, names in _listed_intrinsics(target):
         for name in names:
             intrinsic = target.known_intrinsics[name]
@@ -186,6 +190,8 @@ def supported(target: Target) -> dict[str, Any]:
         values["vector_bits"] = width
     if target.fma and _FUSED[family] not in has:
         values |= {"fma": False, "fma_bits": 0}
+    elif target.fma and target.fma_float64 and _FUSED_FLOAT64[family] not in has:
+        values["fma_float64"] = False
     for key, names in _listed_intrinsics(target):
         kept = tuple(n for n in names if any(has >= set(way) for way in known[n].needs))
         kept = tuple(n for n in kept if known[n].vector_bits <= width)

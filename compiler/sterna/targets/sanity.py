@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from sterna.intrinsics import INTRINSICS as PROVIDED
 from sterna.targets.tables import Contradiction
 from sterna.targets.target import Target
 
@@ -59,6 +60,24 @@ def nonsense(target: Target) -> Iterator[Contradiction]:
         fix = "model.so, model.dylib, model.dll, model.wasm or model.a; empty for source only"
         yield Contradiction("library", f'library is "{target.library}"', fix)
     yield from _triples(target)
+    yield from _vectors(target)
+
+
+def _vectors(target: Target) -> Iterator[Contradiction]:
+    """Whether the dialect can write the vectors that the target names."""
+    if target.dialect not in ("plain", "packed"):
+        return
+    if target.vector_bits:
+        problem = f'vector_bits is {target.vector_bits}; the dialect "{target.dialect}" has no vectors'
+        yield Contradiction("vector_bits", problem, 'vector_bits = 0, or dialect = "vector"')
+    for key in ("int_dot", "float_dot"):
+        for name in getattr(target, key):
+            intrinsic = PROVIDED.get(name)
+            if intrinsic is None or (target.dialect == "packed" and intrinsic.elements == 1):
+                continue
+            other = "packed" if intrinsic.elements == 1 else "vector"
+            problem = f'{key}: {name} has operands that the dialect "{target.dialect}" cannot write'
+            yield Contradiction(key, problem, f'take {name} out of {key}, or dialect = "{other}"')
 
 
 def _caches(target: Target) -> Iterator[Contradiction]:
