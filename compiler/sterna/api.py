@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +37,7 @@ from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.processor import check_processor
+from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
 from sterna_runtime.advice import Compile, Option
@@ -206,7 +206,7 @@ def compile(
         raise _elsewhere(model, options.target, target, reason, output)
     temporary = None
     if output is None:
-        temporary = tempfile.TemporaryDirectory(prefix="sterna-bundle-")
+        temporary = temporary_directory("bundle")
         output = Path(temporary.name) / "bundle"
     bundle = load(write_bundle(compile_with(model, options), output), options.threads)
     return bundle if temporary is None else bundle.keep(temporary)

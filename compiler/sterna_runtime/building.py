@@ -59,7 +59,18 @@ def build(sources: Path) -> Path:
 
     Two processes may build at the same time: each writes its own folder, and the renaming is atomic. Without a cache,
     it is built for this process alone.
+
+    Raises:
+        SternaError: E0401, it does not compile, or there is no room for it.
     """
+    try:
+        return _build(sources)
+    except OSError as problem:
+        where = (str(problem.filename),) if problem.filename else ()
+        raise error("E0401", f"the C runtime cannot be built: {problem.strerror or problem}", *where) from None
+
+
+def _build(sources: Path) -> Path:
     here = this_platform()
     folder, key = (cache_directory() or scratch_directory()) / "runtime", _content_key(sources, here)
     try:

@@ -74,6 +74,12 @@ def error(code: str, title: str, *where: str, fix: Fix | None = None) -> SternaE
     return SternaError(Diagnostic(code, title, tuple(where), fix))
 
 
+def system_error(problem: OSError, what: str = "", fix: Fix | None = None) -> SternaError:
+    """E0010, with the system's reason; `what` it was about, where that tells more than a path."""
+    reason = f"the system refused{f' {what}' if what else ''}: {problem.strerror or problem}"
+    return error("E0010", reason, *((str(problem.filename),) if problem.filename else ()), fix=fix)
+
+
 def internal_error(title: str, *where: str) -> SternaError:
     """An error that is ours, whatever the input was; with the place in the compiler, where an exception is being
     handled."""

@@ -133,7 +133,11 @@ def cache_state() -> tuple[Path | None, str]:
 
 
 def scratch_directory() -> Path:
-    """A private folder for what would lie in the cache if there were one; it goes when this process ends."""
+    """A private folder for what would lie in the cache if there were one; it goes when this process ends.
+
+    Raises:
+        OSError: there is no room for it.
+    """
     return _scratch(os.getpid())
 
 

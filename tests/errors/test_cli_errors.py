@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -17,8 +18,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import sterna
+from sterna.api import compile_to
 from sterna.cli import program
 from sterna.errors import SternaError
+from sterna.toolchain.scratch import scratch_folder
+from sterna_runtime import library
 from sterna_runtime.cli.files import ImageOptions, read_inputs
 from sterna_runtime.inputs import TensorSpec
 
@@ -170,6 +175,38 @@ def test_e0010_what_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("sterna.cli.targets.load_target", refuse)
     assert "No space left on device\n  /somewhere" in fails("E0010", "targets")
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_e0010_a_full_disk(generator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of temporary files, from the command line and from Python: a coded error, and no bundle."""
+
+    def full(*_: object, **__: object) -> str:
+        raise OSError(28, "No space left on device", "/tmp/sterna-new")
+
+    library.here()  # which a checkout builds when it is first needed
+    monkeypatch.setenv("STERNA_NO_CACHE", "1")
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    message = fails("E0010", "compile", MODEL, "-g", generator, "-o", tmp_path / "out")
+    assert "a temporary folder: No space left on device\n  /tmp/sterna-new\n  fix: free space there" in message
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(SternaError, match="E0010"):
+        compile_to(tmp_path / "out", MODEL, generator=generator)
+    with pytest.raises(SternaError, match="E0010"):
+        sterna.compile(MODEL, generator=generator)
+
+
+def test_e0010_a_disk_that_becomes_full() -> None:
+    places = []
+
+    def write() -> None:
+        with scratch_folder("test") as folder:
+            places.append(folder)
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(SternaError, match=r"E0010.*a temporary file: No space left"):
+        write()
+    assert not places[0].exists()
 
 
 def test_errors_of_what_lies_below(bundle: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pickle
 import platform
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -387,9 +388,17 @@ def test_it_is_built_for_the_processor_of_this_python(
     assert commands[0][commands[0].index("-target") + 1].startswith("arm-linux-gnueabihf.")
 
 
+def full(*_: object, **__: object) -> str:
+    """In place of `mkdtemp`."""
+    raise OSError(28, "No space left on device")
+
+
 def test_a_runtime_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STERNA_CACHE_DIR", str(tmp_path / "cache"))
     assert codes(building.build, tmp_path) == ("E0401",)
+    with monkeypatch.context() as context:
+        context.setattr(tempfile, "mkdtemp", full)
+        assert codes(building.build, tmp_path) == ("E0401",)
     for module in (library, building):
         monkeypatch.setattr(module, "_PACKAGE", tmp_path / "a" / "b")
     assert codes(library.find) == ("E0521",)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, system_error
 from sterna.escape import json_text
 from sterna.version import __version__
 from sterna_runtime.cli.reports import errors_json
@@ -43,8 +43,7 @@ def guarded(invoke: Callable[[], Any], commands: Collection[str], as_json: bool)
         return _report(SternaError(Diagnostic("E0502", "there is not enough memory for this")), as_json)
     except OSError as problem:
         _debug()
-        where = (str(problem.filename),) if problem.filename else ()
-        return _report(SternaError(Diagnostic("E0010", f"the system refused: {problem.strerror}", where)), as_json)
+        return _report(system_error(problem), as_json)
     except Exception as problem:
         _debug()
         return _report(SternaError(_internal(problem)), as_json)

@@ -9,7 +9,6 @@ and if those are right, it is the generators. What is left is the memory plan, o
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,6 +38,7 @@ from sterna.passes.plan_kernels import round_weights
 from sterna.passes.stages import Lowered, Packed, Sequenced
 from sterna.passes.views import Views
 from sterna.pipeline import graph_passes
+from sterna.toolchain.scratch import temporary_directory
 
 Say = Callable[[str], None]
 Tensors = Mapping[str, Array]
@@ -466,7 +466,7 @@ def run_bundle(compiled: Compiled, inputs: Inputs) -> dict[str, Array]:
     """What a bundle gives, from its first state."""
     target = compiled.options.target
     with (
-        tempfile.TemporaryDirectory(prefix="sterna-bisect-", ignore_cleanup_errors=True) as directory,
+        temporary_directory("bisect") as directory,
         load_for(write_bundle(compiled, Path(directory) / "bundle"), target, compiled.options.threads) as bundle,
     ):
         return bundle.run(dict(inputs))

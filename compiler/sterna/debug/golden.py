@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,6 +26,7 @@ from sterna.ir.graph import Graph
 from sterna.ir.sizes import dimensions
 from sterna.runtime.signature import specs_of
 from sterna.targets.description import load_target
+from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import load
 from sterna_runtime.abi import aligned
 from sterna_runtime.golden import STRING, GoldenSet, is_float
@@ -85,7 +85,7 @@ def _run_rounded(graph: Graph, weights: str, inputs: Inputs) -> dict[str, Array]
     """The outputs with rounded weights that are stored wide, from kernels of this machine."""
     options = replace(Options(load_target("host"), generator="llvm", weights=weights), widened=True)
     with (
-        tempfile.TemporaryDirectory(prefix="sterna-golden-", ignore_cleanup_errors=True) as directory,
+        temporary_directory("golden") as directory,
         load(write_bundle(compile_graph(graph, "model", options), Path(directory) / "bundle")) as bundle,
     ):
         return bundle.run(inputs)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from sterna.bundle.writer import write_bundle
 from sterna.compiled import Compiled
 from sterna.debug.comparison import TensorCheck, compare
+from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import load
 from sterna_runtime.random_inputs import random_inputs
 
@@ -20,7 +20,7 @@ def rounding_errors(narrow: Compiled, wide: Compiled, seed: int = 0) -> tuple[Te
         SternaError: E0507, the model is compiled for another machine.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="sterna-rounding-", ignore_cleanup_errors=True) as folder,
+        temporary_directory("rounding") as folder,
         load(write_bundle(narrow, Path(folder) / "narrow")) as rounded,
         load(write_bundle(wide, Path(folder) / "wide")) as plain,
     ):

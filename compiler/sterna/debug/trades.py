@@ -8,7 +8,6 @@ asked for. A model with both is compared step by step, down to the plain model, 
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from sterna.debug.comparison import Checks, Difference, Inputs, TensorCheck, com
 from sterna.driver import Compiled, Options, compile_graph
 from sterna.emulate.machines import load_for
 from sterna.ir.graph import Graph
+from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import Bundle
 from sterna_runtime.inputs import Array
 
@@ -87,7 +87,7 @@ def _judged(
     """What was asked for beside what it has to equal; `options` of these two, and of the model without the option."""
     checks: list[Checks] = []
     costs: list[Checks] = []
-    with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
+    with temporary_directory("verify") as directory:
         runs = {
             each: _Runs(graph, name, each, Path(directory) / str(n)) for n, each in enumerate(dict.fromkeys(options))
         }
@@ -125,7 +125,7 @@ def _first(
     graph: Graph, name: str, options: Sequence[Options], feeds: Sequence[Inputs], bound: float
 ) -> Difference | None:
     """The first tensor that is out of bounds, of those that both forms of the model have."""
-    with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
+    with temporary_directory("verify") as directory:
         made, equal = (
             _Runs(graph, name, replace(each, debug=True), Path(directory) / str(n)) for n, each in enumerate(options)
         )

@@ -8,7 +8,6 @@ before it was still right) or the import?
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +35,7 @@ from sterna.ir.sizes import open_dimensions
 from sterna.passes.context import context_of
 from sterna.runtime.here import why_not_here
 from sterna.runtime.signature import specs_of
+from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import Bundle
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.inputs import Array, match_inputs, only_input
@@ -253,7 +253,7 @@ class _Check:
 
     def runs(self, feeds: Sequence[Inputs]) -> list[dict[str, Array]]:
         """The outputs of the compiled model, each time from its first state."""
-        with tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory:
+        with temporary_directory("verify") as directory:
             compiled = compile_graph(self.graph, self.name, self.options, None, self.say)
             with _bundle(compiled, Path(directory) / "bundle") as bundle:
                 self.say("running it")
@@ -311,7 +311,7 @@ class _Search:
         kept = replace(self.options, debug=True)
         compiled = compile_graph(self.graph, self.name, kept)
         with (
-            tempfile.TemporaryDirectory(prefix="sterna-verify-", ignore_cleanup_errors=True) as directory,
+            temporary_directory("verify") as directory,
             _bundle(compiled, Path(directory) / "bundle") as bundle,
         ):
             for name, array in self.inputs.items():

@@ -10,7 +10,6 @@ import contextlib
 import os
 import shlex
 import shutil
-import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from sterna.errors import error
 from sterna.runtime.here import why_not_here
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import compiler_version, run
+from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import zig
 from sterna_runtime import Bundle, library, load
 from sterna_runtime.private import MODE, close, make_private, scratch_directory
@@ -86,8 +86,7 @@ def _program(architecture: str) -> Path:
     words = programs.command(architecture, [tool], Path(_TOOL))
 
     def make() -> bytes:
-        with tempfile.TemporaryDirectory(prefix="sterna-emulate-") as temporary:
-            scratch = Path(temporary)
+        with scratch_folder("emulate") as scratch:
             run(words, scratch, f"the runtime for {architecture}")
             return (scratch / _TOOL).read_bytes()
 

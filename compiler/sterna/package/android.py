@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from sterna.ir import dtypes
 from sterna.options import Options
 from sterna.package import java, natives, wrappers
 from sterna.package.abis import Abi, abis
+from sterna.toolchain.scratch import scratch_folder
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.names import model_name
@@ -223,9 +223,9 @@ def runtime_aar() -> bytes:
         "proguard.txt": _text("proguard.txt"),
         "classes.jar": java.archive(java.classes(java.sources(), "the Java runtime")),
     }
-    with tempfile.TemporaryDirectory(prefix="sterna-android-") as temporary:
+    with scratch_folder("android") as folder:
         for platform in natives.ANDROID:
-            built = natives.build(platform, Path(temporary) / platform.name)
+            built = natives.build(platform, folder / platform.name)
             files[f"jni/{platform.name}/{built.name}"] = built.read_bytes()
     return java.archive(files)
 

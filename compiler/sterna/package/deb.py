@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from sterna.codegen.render import render_template, resource
 from sterna.package.debian_archive import Entry, Link, Program, kilobytes, package, zipped
 from sterna.package.native import Native, read_native
 from sterna.toolchain.compilers import compiler_version, run
+from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import zig
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.errors import Diagnostic, SternaError, error
@@ -216,8 +216,7 @@ def _built(system: _System, name: str, command: Callable[[Path], list[str]]) -> 
     compiler = zig()[0]
 
     def make() -> bytes:
-        with tempfile.TemporaryDirectory(prefix="sterna-deb-") as temporary:
-            scratch = Path(temporary)
+        with scratch_folder("deb") as scratch:
             run(command(scratch), scratch, f"{name} for {system.architecture}")
             return (scratch / name).read_bytes()
 

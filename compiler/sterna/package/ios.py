@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import plistlib
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from sterna.package import wrappers
 from sterna.package.npm import license_text
 from sterna.package.slices import Part, Slice, members, public_headers, runtime_objects, slices
 from sterna.toolchain.mach_o import universal
+from sterna.toolchain.scratch import scratch_folder
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.names import model_name
@@ -221,8 +221,8 @@ def linked_objects(compiled: Compiled, part: Part) -> list[bytes]:
     kind = class_name(compiled.model)
     made = _text("model.c", model=compiled.model, type=kind, graphs=graphs, params_bytes=len(compiled.params))
     beside[f"{kind}Kernels.h"] = _text("model.h", model=compiled.model)
-    with tempfile.TemporaryDirectory(prefix="sterna-ios-") as temporary:
-        path = Path(temporary) / "model.c"
+    with scratch_folder("ios") as folder:
+        path = folder / "model.c"
         path.write_bytes(made)
         folders = (resource("runtime_c") / "include", resource("runtime_apple") / "include", Path())
         return [*part.compile([path], folders, beside), *objects]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from sterna.codegen.render import resource
 from sterna.package.natives import java_home
 from sterna.toolchain.compilers import run
+from sterna.toolchain.scratch import scratch_folder
 
 _TIME = (2024, 1, 1, 0, 0, 0)
 
@@ -33,8 +32,7 @@ def classes(given: Mapping[str, bytes], what: str) -> dict[str, bytes]:
     """
     stubs = resource("runtime_android") / "stubs"
     runtime = resource("runtime_android") / "src" / "main" / "java"
-    with tempfile.TemporaryDirectory(prefix="sterna-java-") as temporary:
-        root = Path(temporary)
+    with scratch_folder("java") as root:
         for name, text in given.items():
             (root / "in" / name).parent.mkdir(parents=True, exist_ok=True)
             (root / "in" / name).write_bytes(text)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from sterna.cache import Cache, cache_directory
 from sterna.codegen.render import resource
 from sterna.errors import error
 from sterna.toolchain.compilers import compiler_version, run
+from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import zig
 from sterna_runtime.recipe import FLAGS, SOURCES
 
@@ -77,8 +77,7 @@ def build(platform: Platform, place: Path) -> Path:
     """
 
     def make() -> bytes:
-        with tempfile.TemporaryDirectory(prefix="sterna-jni-") as temporary:
-            scratch = Path(temporary)
+        with scratch_folder("jni") as scratch:
             output = scratch / FILE
             (scratch / "exports.map").write_text("{ global: JNI_OnLoad; local: *; };\n")
             if platform.android:

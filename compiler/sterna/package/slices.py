@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from sterna.codegen.render import resource
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import compiler_version, run
+from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import zig
 from sterna_runtime.recipe import FLAGS, SOURCES
 
@@ -63,8 +63,7 @@ class Part:
         return made
 
     def _object(self, command: Sequence[str], source: Path, beside: Mapping[str, bytes]) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="sterna-ios-") as temporary:
-            folder = Path(temporary)
+        with scratch_folder("ios") as folder:
             for name, data in beside.items():
                 (folder / name).write_bytes(data)
             run([*command, str(source), "-o", "made.o"], folder, f"{source.name} for {self.target.name}")
@@ -72,8 +71,7 @@ class Part:
 
     def archive(self, objects: Sequence[bytes]) -> bytes:
         """A static library; the same objects give the same bytes. Raises SternaError as `compile` does."""
-        with tempfile.TemporaryDirectory(prefix="sterna-ios-") as temporary:
-            folder = Path(temporary)
+        with scratch_folder("ios") as folder:
             names = [f"{n:03}.o" for n in range(len(objects))]
             for name, data in zip(names, objects, strict=True):
                 (folder / name).write_bytes(data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import metadata
@@ -17,6 +16,7 @@ from sterna.errors import error
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain import zig as zigs
+from sterna.toolchain.scratch import scratch_folder
 from sterna_runtime.building import zig_environment
 
 #: What every compiler is told. -ffp-contract=off: a fused multiply-add is written where it is meant. -fno-math-errno:
@@ -137,8 +137,7 @@ def _gcc_machine(target: Target) -> list[str]:
 
 
 def _compile(command: list[str], source: str, target: Target) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="sterna-") as name:
-        directory = Path(name)
+    with scratch_folder("compile") as directory:
         (directory / SOURCE).write_text(source, "utf-8")
         run([*command, "-c", SOURCE, "-o", OBJECT], directory, f"the kernels of target {target.name}")
         return (directory / OBJECT).read_bytes()
@@ -150,12 +149,13 @@ def run(command: Sequence[str], directory: Path, subject: str) -> None:
     Raises:
         SternaError: E0402 it cannot be started, E0403 it failed; with its first error lines and the command.
     """
+    environment = zig_environment(directory)
     try:
         with timed(f"{Path(command[0]).name}: {subject}"):
             done = subprocess.run(
                 command,
                 cwd=directory,
-                env=zig_environment(directory),
+                env=environment,
                 capture_output=True,
                 text=True,
                 errors="replace",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
@@ -12,6 +10,7 @@ from sterna.errors import error
 from sterna.targets.target import Target
 from sterna.toolchain.check import check_library, check_objects, wants_functions
 from sterna.toolchain.compilers import compiler_version, find_program, run
+from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import find_zig, zig
 
 
@@ -77,8 +76,7 @@ def _link(
     entry = caching.key("link", compiler_version(command[0]), "\0".join(command[1:]), script, *objects)
 
     def make() -> bytes:
-        with tempfile.TemporaryDirectory(prefix="sterna-") as temporary:
-            directory = Path(temporary)
+        with scratch_folder("link") as directory:
             for file, data in zip(inputs, objects, strict=True):
                 (directory / file).write_bytes(data)
             (directory / "exports.map").write_text(script)

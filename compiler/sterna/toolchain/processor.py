@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.targets.tables import line_of
 from sterna.targets.target import Target
 from sterna.toolchain import zig as zigs
+from sterna.toolchain.scratch import scratch_folder
 from sterna_runtime.building import zig_environment
 
 #: Makes a machine for LLVM, which says on standard error what it does not know, and goes on.
@@ -53,8 +53,7 @@ def _zig_says(triple: str, cpu: str) -> _Found:
     """(key, what is wrong, what to do) as far as zig complains."""
     if not triple or zigs.find_zig() is None:
         return ()
-    with tempfile.TemporaryDirectory(prefix="sterna-") as name:
-        directory = Path(name)
+    with scratch_folder("target") as directory:
         (directory / "empty.c").write_text("")
         machine = ["-target", triple, *([f"-mcpu={cpu}"] if cpu else [])]
         done = subprocess.run(

@@ -20,7 +20,7 @@ from sterna_runtime.cli.files import LAYOUTS
 from sterna_runtime.cli.plain import print_errors, print_json
 from sterna_runtime.cli.reports import errors_json
 from sterna_runtime.cli.values import dim, numbers
-from sterna_runtime.errors import SternaError, error, internal_error
+from sterna_runtime.errors import SternaError, error, internal_error, system_error
 from sterna_runtime.version import __version__
 
 PROGRAM = "sterna-runtime"
@@ -128,8 +128,7 @@ def _guarded(given: list[str]) -> int:
     except MemoryError:
         return _report(error("E0502", "there is not enough memory for this"), "--json" in given)
     except OSError as problem:
-        where = (str(problem.filename),) if problem.filename else ()
-        return _report(error("E0010", f"the system refused: {problem.strerror}", *where), "--json" in given)
+        return _report(system_error(problem), "--json" in given)
     except Exception as problem:
         if os.environ.get("STERNA_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
