@@ -224,7 +224,7 @@ def linked_objects(compiled: Compiled, part: Part) -> list[bytes]:
     with scratch_folder("ios") as folder:
         path = folder / "model.c"
         path.write_bytes(made)
-        folders = (resource("runtime_c") / "include", resource("runtime_apple") / "include", Path())
+        folders = (resource("runtime_c") / "include", resource("runtime_apple") / "include")
         return [*part.compile([path], folders, beside), *objects]
 
 

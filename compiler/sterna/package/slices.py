@@ -37,7 +37,7 @@ class Part:
         """The objects of sources in C.
 
         Args:
-            folders: of headers; beside: files that the sources read while they are compiled.
+            folders: of headers; beside: files that the sources read while they are compiled, headers too.
 
         Raises:
             SternaError: E0402 there is no zig; E0403 it rejected a source.
@@ -45,22 +45,20 @@ class Part:
         command = [*zig("cc", "-target", self.target.triple), *_FLAGS, *(f"-I{folder}" for folder in folders)]
         # zig has the headers of macOS, and takes them for no other system: those of C and POSIX are the same there.
         command += ["-isystem", str(_zig_headers()), "-c"]
-        headers: list[bytes] = [path.read_bytes() for folder in folders for path in sorted(folder.glob("*.h"))]
-        headers += [path.read_bytes() for source in sources for path in sorted(source.parent.glob("*.h"))]
+        if beside:
+            return [self._object([*command, "-I."], source, beside) for source in sources]
+        # The folders are no part of what an object is made from, what lies in them is.
+        places = (*folders, *(source.parent for source in sources))
+        headers = [path.read_bytes() for place in places for path in sorted(place.glob("*.h"))]
+        made_by = (compiler_version(command[0]), self.target.triple, repr(_FLAGS))
         store = Cache("objects", cache_directory())
-        made = []
-        for source in sources:
-            make = partial(self._object, command, source, beside or {})
-            # The folders are no part of what an object is made from, what lies in them is.
-            parts: tuple[str | bytes, ...] = (
-                compiler_version(command[0]),
-                self.target.triple,
-                repr(_FLAGS),
-                source.read_bytes(),
-                *headers,
+        return [
+            store.get_or_make(
+                caching.key("apple", *made_by, source.read_bytes(), *headers),
+                partial(self._object, command, source, {}),
             )
-            made.append(make() if beside else store.get_or_make(caching.key("apple", *parts), make))
-        return made
+            for source in sources
+        ]
 
     def _object(self, command: Sequence[str], source: Path, beside: Mapping[str, bytes]) -> bytes:
         with scratch_folder("ios") as folder:
