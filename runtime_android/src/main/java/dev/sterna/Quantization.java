@@ -48,9 +48,9 @@ public final class Quantization {
    * The integer nearest to a number, where there is one scale; ties go to the even one.
    *
    * @param x the number
-   * @return not cut to what the tensor's type holds
+   * @return not cut to what the tensor's type holds, but to what {@code int} does
    */
   public int quantized(float x) {
-    return (int) Math.rint(x / scales[0]) + zeroPoints[0];
+    return (int) (Math.rint(x / scales[0]) + zeroPoints[0]); // the sum of doubles is exact, or beyond what int holds
   }
 }

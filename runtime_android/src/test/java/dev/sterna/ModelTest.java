@@ -103,6 +103,8 @@ class ModelTest {
       assertEquals(3, quantization.zeroPoints()[0]);
       assertEquals(4.5f, quantization.real(12));
       assertEquals(12, quantization.quantized(4.6f));
+      assertEquals(Integer.MAX_VALUE, quantization.quantized(1e30f));
+      assertEquals(Integer.MIN_VALUE, quantization.quantized(Float.NEGATIVE_INFINITY));
       assertEquals(List.of("cat", "dog", "tern"), model.outputs().get(0).labels());
     }
   }
