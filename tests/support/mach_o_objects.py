@@ -115,9 +115,8 @@ class _Object:
             else:
                 name, addend = self.intel_kind(kind, length), inside
                 if kind:  # relative to what follows
-                    behind = {6: 1, 7: 2, 8: 4}.get(kind, 0)
                     addend = inside - 4 if external else inside + section.address + at - base
-                    assert external or kind not in (3, 4), behind
+                    assert external or kind not in (3, 4)
                 else:
                     addend = inside - base
             yield f".reloc {here}+{at}, {name}, {wanted}+{addend}"
