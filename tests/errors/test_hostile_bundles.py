@@ -16,6 +16,7 @@ import sterna
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package.npm import npm_package
+from sterna_runtime.cli import main as device_command
 from sterna_runtime.reader import read_graph
 from support.handmade_bundle import graph_text
 from support.small_models import SmallModel
@@ -134,13 +135,17 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_e0504_malformed_graphs(what: str, made: dict[str, bytes], tmp_path: Path) -> None:
+def test_e0504_malformed_graphs(
+    what: str, made: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = write(tmp_path / "b", made, CHANGES[what])
     refuses("E0504", place, tmp_path)
     for arguments in (["inspect", place], ["inspect", place, "--json"]):
         result = CliRunner().invoke(program, [str(a) for a in arguments])
         assert result.exit_code == 1
         assert result.stderr.startswith("error[E0504]")
+        assert device_command([str(a) for a in arguments]) == 1
+        assert capsys.readouterr().err.startswith("error[E0504]")
 
 
 @pytest.mark.parametrize(
