@@ -216,6 +216,19 @@ def test_pictures_are_given_as_the_model_wants_them(tmp_path: Path) -> None:
     assert java.classes({android.source_path(compiled): android.source(compiled)}, "a class")
 
 
+@pytest.mark.parametrize("template", ["MainActivity", "Inputs"])
+def test_no_model_has_a_name_that_the_app_uses(template: str) -> None:
+    """Its class is imported, which goes before Kotlin's own names and the app's, and clashes with other imports."""
+    text = (ROOT / "templates" / "package" / "android" / "app" / f"{template}.kt.j2").read_text()
+    strings, markup, comments = r'"[^"\n]*"', r"\{%.*?%\}|\{\{.*?\}\}", r"/\*.*?\*/|//[^\n]*"
+    for left_out in (strings, markup, comments, r"(?m)^package [^\n]*"):
+        text = re.sub(left_out, "", text, flags=re.DOTALL)
+    imported = set(re.findall(r"(?m)^import [\w.]+\.(\w+)$", text))
+    used = set(re.findall(r"(?<![\w.])[A-Z]\w*[a-z]\w*", text)) | imported
+    assert {"Button", "Intent"} <= used or template == "Inputs"
+    assert {name for name in used if android.class_name(name) == name} == set()
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "mine.txt").touch()

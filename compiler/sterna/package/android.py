@@ -54,11 +54,15 @@ _VIEWS = {
     "float16": ("shorts", "ShortBuffer"), "bfloat16": ("shorts", "ShortBuffer"),
     dtypes.STRING: ("", ""),
 }  # fmt: skip
-#: What Model.java.j2 calls by a short name: `java.lang`'s and its imports.
+#: What Model.java.j2 calls by a short name: `java.lang`'s and its imports; and what the templates of an app do.
 _USED = frozenset(
-    ("Object", "String", "Override", "AutoCloseable", "IllegalArgumentException", "IOException", "NotNull",
+    ("Object", "String", "Override", "AutoCloseable", "IllegalArgumentException", "IOException", "NotNull", "Math",
      "Context", "Bitmap", "Assets", "Model", "Options", "Quantization", "Tensor", "ByteBuffer",
-     *(name for _, name in _VIEWS.values()))
+     *(name for _, name in _VIEWS.values()),
+     "Activity", "Array", "BitmapFactory", "Boolean", "Bundle", "Button", "ByteArray", "DType", "Deprecated",
+     "EditText", "ExecutorService", "Executors", "ImageView", "Inputs", "Int", "Intent", "LinearLayout", "MainActivity",
+     "OutOfMemoryError", "RuntimeException", "ScrollView", "SeekBar", "Suppress", "System", "TextView", "Unit", "Uri",
+     "View")
 )  # fmt: skip
 #: What a method's name ends in where there are several of a tensor.
 _METHODS = ("", "Tensor", "Best")
