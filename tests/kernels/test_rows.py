@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
 from sterna.options import Options
@@ -15,7 +18,7 @@ from sterna.schedule.decisions import Split
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.description import host, load_target
 from sterna.te.tensor import Kernel
-from support.compiling import build, input_value
+from support.compiling import build, check, input_value
 
 
 def reduced(op: str, columns: int) -> Graph:
@@ -52,6 +55,23 @@ def test_positions_of_samples_are_computed_in_vectors_once_for_all_channels(chan
     apart = [state for state in s.stages.values() if state.scope is not None]
     assert len(apart) == 8
     assert all("vectorized" in state.annotations.values() for state in apart)
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_samples_at_no_position_at_one_and_at_more_than_a_block(generator: str, tmp_path: Path) -> None:
+    b, random, feeds, results = Builder(), np.random.default_rng(0), dict[str, np.ndarray](), list[Value]()
+    inputs = list[Value]()
+    for n, (images, *places) in enumerate([(1, 1, 1), (1, 0, 5), (0, 4, 4), (2, 3, 67)]):
+        x = random.standard_normal((images, 5, 4, 3)).astype(np.float32)
+        grid = random.uniform(-1.5, 1.5, (images, *places, 2)).astype(np.float32)
+        values = [input_value(b, x, f"x{n}"), input_value(b, grid, f"grid{n}")]
+        inputs += values
+        feeds |= {v.name: a for v, a in zip(values, (x, grid), strict=True)}
+        results.append(b.add("grid_sample", *values, mode="linear", padding="zeros", align_corners=False))
+    graph = Graph("samples", tuple(inputs), tuple(results), tuple(b.nodes))
+    expected = interpret(graph, feeds)
+    with build(graph, tmp_path / "bundle", host(), generator) as bundle:
+        check(bundle.run(feeds), expected)
 
 
 @pytest.mark.parametrize("generator", ["c", "llvm"])
