@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -28,6 +29,7 @@ from support.boards import BOARDS
 from support.trained import FOLDER, agree, trained
 
 PEERS = json.loads((Path(__file__).resolve().parent / "peers.json").read_text())
+PROGRAMS = ("qemu-system-arm", "arm-none-eabi-gcc", "gcc")
 TINY = {
     "kws": "mlperf_tiny_kws_int8",
     "vww": "mlperf_tiny_vww_int8",
@@ -79,6 +81,8 @@ def main() -> int:
             parser.error(f"no {what} {unknown[0]}: one of {', '.join(known)}")
     if unknown := [m for m in models if not (FOLDER / m).is_dir()]:
         parser.error(f"no model {unknown[0]} in {FOLDER}")
+    if missing := [tool for tool in PROGRAMS if shutil.which(tool) is None]:
+        parser.error(f"needs {', '.join(missing)}, whose packages ci/test names")
     console = Console(width=150)
     table = Table(
         "model", "core", "by", "code", "flash", "RAM", "stack", "M instr", "peer: code", "flash", "RAM", "M instr", ""
