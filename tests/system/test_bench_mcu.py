@@ -25,10 +25,9 @@ from support.trained import trained
 def test_what_is_missing_is_said_before_anything_is_built(asked: list[str], said: str, tmp_path: Path) -> None:
     trained("mlperf_tiny_ad_int8")  # skipped where there are no models
     paths = os.pathsep.join(str(ROOT / name) for name in ("compiler", "bench", "tests"))
-    done = subprocess.run(
-        [sys.executable, "-m", "mcu", *asked],
-        capture_output=True, text=True, check=False, env={"PATH": str(tmp_path), "PYTHONPATH": paths, "HOME": str(tmp_path)},
-    )  # fmt: skip
+    environment = {"PATH": str(tmp_path), "PYTHONPATH": paths, "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "mcu", *asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
