@@ -42,7 +42,7 @@ _BRINGS: dict[str, tuple[str, ...]] = {
     "sme": ("bf16", "fullfp16"),
     "sme2": ("sme",),
     "vfp3": ("vfp2",),
-    "vfp4": ("vfp3",),
+    "vfp4": ("vfp3", "vfp4d16sp"),
     "d": ("f",),
     "v": ("d",),
     "relaxed-simd": ("simd128",),
