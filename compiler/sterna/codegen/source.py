@@ -15,6 +15,7 @@ from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.loops.program import Function, most
+from sterna.targets.features import rounds
 from sterna.targets.target import Target
 
 
@@ -91,6 +92,7 @@ def helper_facts(dialect: CFamily) -> list[dict[str, object]]:
             "signed": dtypes.is_signed(dtype),
             "limits": _limits(name, dtype),
             "result": _RESULTS.get(name, ""),
+            "rounds": rounds(dialect.target),
             "idiom": _idiom(dialect.target, name, dtype, lanes),
         }
         for name, dtype, lanes in order

@@ -210,10 +210,11 @@ def linked_objects(compiled: Compiled, part: Part) -> list[bytes]:
     objects: list[bytes] = []
     graphs: list[_Linked] = []
     beside = {"params.bin": compiled.params}
-    for each in (*compiled.alternatives, replace(compiled, alternatives=())):
+    own = replace(compiled, alternatives=())
+    for each in (*compiled.alternatives, own):
         target = each.options.target
         (library,) = each.libraries
-        symbols = compiled.model if target.name == part.target.name else symbols_of(compiled.model, target)
+        symbols = compiled.model if each is own else symbols_of(compiled.model, target)
         text = graph_json(each, {"params.bin": compiled.params, library.name: library.data})
         graphs.append(_Linked(symbols, " ".join(target.cpu_features), len(text)))
         beside[f"{symbols}.json"] = text

@@ -125,6 +125,8 @@ _LLVM_NAMES = {"threads": "atomics"}
 
 #: The feature behind conversions between float16 and float32.
 _HALVES = {"x86_64": "f16c", "aarch64": "neon", "arm": "vfp4"}
+#: That behind rounding of floats to whole numbers, where an architecture may lack it.
+_ROUNDING = {"x86_64": "sse4.2", "arm": "fp-armv8"}
 
 
 @lru_cache(maxsize=256)
@@ -139,6 +141,15 @@ def converts_halves(target: Target) -> bool:
     """Whether a target is known to have instructions that convert float16 to float32 and back."""
     family = _family(target)
     return family is not None and _HALVES.get(family) in features(target)
+
+
+def rounds(target: Target) -> bool:
+    """Whether a target may have an instruction that rounds floats to whole numbers.
+
+    The compilers' own libraries have no function that rounds to even.
+    """
+    family = _family(target)
+    return family not in _ROUNDING or _ROUNDING[family] in features(target)
 
 
 def converts_longs(target: Target) -> bool:
