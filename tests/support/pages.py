@@ -136,7 +136,7 @@ def follow(walk: Walk, place: Path) -> str:
 def _run(commands: str, folder: Path, environment: Mapping[str, str]) -> str:
     done = subprocess.run(
         ["bash", "-ec", commands],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300,
+        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, f"{commands}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
     return done.stdout
