@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "quantize": ("quantize", "Quantize a float model to 8 bits, with samples."),
     "verify": ("verify", "Compare a compiled model with a reference."),
     "serve": ("serve", "Serve a page that runs a bundle in your browser."),
-    "package": ("package", "Turn a bundle or model into a package: npm, C, Debian, Android, iOS."),
+    "package": ("package", "Package a model for npm, C, Debian, Android or iOS."),
     "targets": ("targets", "List the targets, or describe one."),
     "doctor": ("doctor", "Show what is installed here, and what is missing."),
     "explain": ("explain", "Explain an error code: its cause, and what to do about it."),
