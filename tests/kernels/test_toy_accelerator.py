@@ -139,7 +139,7 @@ def test_the_strategy_asks_what_is_faster(target: Target, tmp_path: Path) -> Non
     """64 products in 4 cycles and 2 for the copies; vectors of 16 take 64 of them in two cycles."""
     kernel = matrix_product(8, 8, 16)
     slow = toy(tmp_path, ("cycles = 4.0", "cycles = 400.0"))
-    wide = toy(tmp_path, ("vector_bits = 0\n", ""))
+    wide = toy(tmp_path, ("vector_bits = 0\n", ""), ('dialect = "plain"', 'dialect = "vector"'))
     for other in (slow, wide) if wide.vector_bits >= 512 else (slow,):
         assert NAME not in [s.arguments[-1] for s in propose(kernel, Context(other)).steps if s.arguments]
     steps = propose(kernel, Context(target)).steps

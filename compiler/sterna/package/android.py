@@ -17,15 +17,16 @@ from typing import Any
 
 from sterna.api import compile_with
 from sterna.bundle.graph_json import graph_json, graph_name
-from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.install import Files, install
 from sterna.bundle.writer import strings_json
 from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
-from sterna.errors import Diagnostic, SternaError, error
+from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.options import Options
 from sterna.package import java, natives, wrappers
 from sterna.package.abis import Abi, abis
+from sterna.package.placing import placing
 from sterna.toolchain.scratch import scratch_folder
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
@@ -106,15 +107,10 @@ def android_package(
     """
     made = packaged(model, options, name, version, all_variants)
     place = Path(output)
-    try:
+    fix = Advice(Option("version", "1.0.1"), ", or name another directory")
+    with placing(place, fix):
         for folder, files in made.folders.items():
             _put(place / folder, files)
-    except ClashError as clash:
-        title = f"the output directory has other files of these names: {clash}"
-        fix = Advice(Option("version", "1.0.1"), ", or name another directory")
-        raise error("E0204", title, str(place), fix=fix) from None
-    except (OSError, ValueError) as problem:
-        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
 
 

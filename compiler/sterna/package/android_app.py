@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.install import Files, install
 from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
 from sterna.errors import error
 from sterna.options import Options
 from sterna.package.android import MODELS, Tensor, class_name, packaged, tensors_of
+from sterna.package.placing import placing
 from sterna.runtime.signature import specs_of
 from sterna_runtime.random_inputs import random_inputs
 
@@ -74,12 +75,8 @@ def android_app(
     files |= {f"app/src/main/assets/recordings/{number}.bin": data for number, data in recordings.items()}
     for folder, contents in made.folders.items():
         files |= {f"repository/{folder}/{file}": data for file, data in contents.items()}
-    try:
+    with placing(place):
         install(place, Files(files, ("settings.gradle.kts",)))
-    except ClashError as clash:
-        raise error("E0204", f"the output directory has files of these names: {clash}", str(place)) from None
-    except (OSError, ValueError) as problem:
-        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
 
 

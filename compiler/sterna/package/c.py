@@ -6,10 +6,11 @@ import os
 import re
 from pathlib import Path
 
-from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.install import Files, install
 from sterna.codegen.render import render_template, resource
 from sterna.package.native import Native, read_native, runtime_sources
 from sterna.package.npm import license_text
+from sterna.package.placing import placing
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.errors import error
 from sterna_runtime.recipe import SOURCES
@@ -44,12 +45,8 @@ def c_package(bundle: str | os.PathLike[str], output: str | os.PathLike[str], na
     if "musl" in native.triple:
         files[_STATIC] = (resource("runtime_c") / "tools" / "static_dlopen.c").read_bytes()
     files |= {file: _render(file, native, program) for file in _TEMPLATES}
-    try:
+    with placing(place):
         install(place, Files(files, ("CMakeLists.txt",)))
-    except ClashError as clash:
-        raise error("E0204", f"the output directory has files of these names: {clash}", str(place)) from None
-    except (OSError, ValueError) as problem:
-        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
 
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sterna import cache as caching
-from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.install import Files, install
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.render import render_template, resource
 from sterna.package.debian_archive import Entry, Link, Program, kilobytes, package, zipped
 from sterna.package.native import Native, read_native
+from sterna.package.placing import placing
 from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import zig
@@ -98,17 +99,11 @@ def deb_packages(
         f"{own}_{version}_{system.architecture}.deb": _model(native, system, own, version, person),
     }
     place = Path(output)
-    try:
+    fix = Advice(Option("version", "1.0.1"), ", or name another directory")
+    with placing(place, fix):
         missing = {file: data for file, data in made.items() if not _same(place / file, data)}
         if missing:
             install(place, Files(missing, tuple(missing)[-1:]))
-    except ClashError as clash:
-        fix = Advice(Option("version", "1.0.1"), ", or name another directory")
-        raise error(
-            "E0204", f"the output directory has other files of these names: {clash}", str(place), fix=fix
-        ) from None
-    except (OSError, ValueError) as problem:
-        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
 
 

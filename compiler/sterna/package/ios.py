@@ -18,7 +18,7 @@ from typing import Any
 
 from sterna.api import compile_with, variants_of
 from sterna.bundle.graph_json import graph_json
-from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.install import Files, install
 from sterna.codegen.render import render_template, resource
 from sterna.compiled import Compiled
 from sterna.driver import symbols_of
@@ -27,6 +27,7 @@ from sterna.ir import dtypes
 from sterna.options import Options
 from sterna.package import wrappers
 from sterna.package.npm import license_text
+from sterna.package.placing import placing
 from sterna.package.slices import Part, Slice, members, public_headers, runtime_objects, slices
 from sterna.toolchain.mach_o import universal
 from sterna.toolchain.scratch import scratch_folder
@@ -101,15 +102,10 @@ def ios_package(
     own = _model_tree(model, options, artifact, version)
     shared = _runtime_tree()
     place = Path(output)
-    try:
+    fix = Advice("remove that package, or name another directory with ", Option("output", "elsewhere"))
+    with placing(place, fix):
         for folder, tree in ((RUNTIME, shared), (artifact, own)):
             _put(place / folder, tree)
-    except ClashError as clash:
-        title = f"the output directory has other files of these names: {clash}"
-        fix = Advice("remove that package, or name another directory with ", Option("output", "elsewhere"))
-        raise error("E0204", title, str(place), fix=fix) from None
-    except (OSError, ValueError) as problem:
-        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sterna.bundle.install import ClashError, Files, install
+from sterna.bundle.install import Files, install
 from sterna.codegen.render import render_template, resource
 from sterna.errors import error
 from sterna.escape import javascript
 from sterna.package.javascript import one_module
+from sterna.package.placing import placing
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.describe import dimension_text
 from sterna_runtime.ownership import GRAPH
@@ -66,17 +67,13 @@ def npm_package(
     place = Path(output)
     # The graph stands in index.js: what it names is then asked for at once.
     files = {f"model/{file}": data for file, data in contents.items() if file != GRAPH}
-    try:
+    with placing(place):
         if place.is_dir() and any(place.iterdir()):
             raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
         files["thread.js"] = one_module(_runtime(), "thread").encode()
         files["LICENSE"] = license_text()
         files |= {file: _render(file, graph, contents, name, version).encode() for file in _TEMPLATES}
         install(place, Files(files, ("package.json",)))
-    except ClashError as clash:
-        raise error("E0204", f"the output directory has files of these names: {clash}", str(place)) from None
-    except (OSError, ValueError) as problem:
-        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     return place
 
 
