@@ -147,7 +147,7 @@ def _run(arguments: argparse.Namespace) -> None:
     settings = _settings(arguments)
     folder = arguments.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    environments = Environments(folder / "environments")
+    environments = Environments(folder / "environments", settings.peers)
     models = Models(folder, environments)
     found = models.find(arguments.models or _usual(arguments))
     console = Console(width=max(WIDTH, 26 + 14 * (len(settings.peers) + 2)))

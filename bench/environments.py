@@ -11,15 +11,20 @@ import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from peers import ENGINES
+from peers import ENGINES, NETWORKS
 from sterna.errors import SternaError, error
 
 
 class Environments:
-    """Virtual environments below `folder`; Sterna is in the one that the benchmark runs in."""
+    """Virtual environments below `folder`; Sterna is in the one that the benchmark runs in.
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    Args:
+        peers: those that will be needed. If the converter of one has what writes networks, it does both: torch takes
+            five gigabytes and more.
+    """
+
+    def __init__(self, folder: Path, peers: Sequence[str] = ()):
+        self.folder, self.peers = folder, peers
         self.refused: dict[str, SternaError] = {}
 
     def python(self, peer: str) -> str:
@@ -45,7 +50,9 @@ class Environments:
 
     def networks(self) -> str:
         """The interpreter that writes the benchmark's networks."""
-        return self._made("networks", ("torch", "onnx", "numpy"))
+        both = (peer for peer in self.peers if peer in ENGINES and set(NETWORKS) <= {*ENGINES[peer].converter})
+        peer = next(both, None)
+        return self._made("networks", NETWORKS) if peer is None else self.converter(peer)
 
     def exporter(self) -> str:
         """The interpreter that writes the networks of other packages."""
@@ -58,7 +65,8 @@ class Environments:
 
         def install() -> list[str]:
             venv.create(place, with_pip=True, clear=True)
-            return [str(python), "-m", "pip", "install", "--quiet", *packages]
+            # What is installed once is not kept in pip's cache as well.
+            return [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", *packages]
 
         self._installed(name, packages, install)
         return str(python)
@@ -71,8 +79,8 @@ class Environments:
         """
         if name in self.refused:
             raise self.refused[name]
-        done = self.folder / name / "complete"
-        if done.exists():
+        done, wanted = self.folder / name / "complete", " ".join(packages)
+        if done.exists() and done.read_text() == wanted:
             return
         print(f"installing {', '.join(packages)} ...", file=sys.stderr, flush=True)
         command = install()
@@ -82,4 +90,4 @@ class Environments:
             title = f"{name}: {', '.join(packages)} cannot be installed: {[*said, 'no reason given'][0]}"
             self.refused[name] = error("E0004", title, fix=" ".join(command))
             raise self.refused[name]
-        done.touch()
+        done.write_text(wanted)

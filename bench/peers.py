@@ -59,6 +59,8 @@ class Engine:
 
 
 ENGINES: dict[str, Engine] = {}
+#: Packages that write the benchmark's networks.
+NETWORKS = ("torch", "onnx", "numpy")
 
 
 def engine(name: str, *packages: str, converter: tuple[str, ...] = (), node: bool = False) -> Callable[[Peer], Peer]:
@@ -202,7 +204,7 @@ def openvino_avx2(task: Task) -> Iterator[Any]:
     yield from openvino(task)
 
 
-@engine("litert", "ai-edge-litert", converter=("torch", "litert-torch"))
+@engine("litert", "ai-edge-litert", converter=(*NETWORKS, "litert-torch"))
 def litert(task: Task) -> Iterator[Any]:
     given = task.onnx.suffix == ".tflite"
     file = task.onnx if given else task.folder / "model.tflite"

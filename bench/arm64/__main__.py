@@ -70,7 +70,7 @@ class Bench:
 
     def __init__(self, folder: Path, root: Path, asked: Asked, generators: Sequence[str], peers: Sequence[str]):
         self.folder, self.root, self.asked, self.generators, self.peers = folder, root, asked, generators, peers
-        self.environments = Environments(folder / "environments")
+        self.environments = Environments(folder / "environments", peers)
         self.models = Models(folder, self.environments)
         self.machine = Machine(folder / "arm64")
         self.problems: list[str] = []

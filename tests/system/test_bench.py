@@ -271,6 +271,30 @@ def test_a_peer_that_cannot_be_installed_is_reported(
     assert "No matching distribution" in module("tables").problems({"small": records})[0]
 
 
+def test_torch_is_installed_once_where_a_converter_needs_it(
+    module: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environments = module("environments")
+    installed: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        installed.append([word for word in command if not word.startswith(("-", "/"))])
+        return subprocess.CompletedProcess((), 0, "", "")
+
+    monkeypatch.setattr(environments.venv, "create", lambda place, **_: place.mkdir(parents=True, exist_ok=True))
+    monkeypatch.setattr(environments.subprocess, "run", run)
+    made = environments.Environments(tmp_path, ["onnxruntime", "litert"])
+    assert made.networks() == made.converter("litert")
+    assert len(installed) == 1
+    assert {"torch", "onnx", "litert-torch"} <= set(installed[0])
+    assert environments.Environments(tmp_path, ["onnxruntime"]).networks() != made.networks()
+    assert len(installed) == 2
+    # What was installed for other packages is no longer complete.
+    (tmp_path / "networks" / "complete").write_text("torch")
+    environments.Environments(tmp_path).networks()
+    assert len(installed) == 3
+
+
 def test_who_is_wrong_is_not_the_fastest(module: Callable[[str], Any]) -> None:
     tables = module("tables")
 
