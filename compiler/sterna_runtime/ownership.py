@@ -19,6 +19,8 @@ from sterna_runtime.sections import PREAMBLE, custom_sections, section_header
 
 GRAPH = "graph.json"
 HEADER = "model.h"
+#: What a bundle for firmware says of itself to programs that build, measure or package it.
+FIRMWARE = "firmware.json"
 SINGLE = "model.wasm"
 #: Where graph.json and params.bin stand in a bundle of one file: the first section and the last one.
 GRAPH_SECTION, PARAMS_SECTION = "sterna.graph", "sterna.params"
@@ -26,7 +28,7 @@ GRAPH_SECTION, PARAMS_SECTION = "sterna.graph", "sterna.params"
 MANIFESTS = (GRAPH, SINGLE, HEADER)
 #: Every name that the compiler gives to a file of a bundle.
 _NAMES = re.compile(
-    r"graph\.json|params\.bin|kernels\.c|model\.[ch]|params\.c|strings\.json|golden\.(json|bin)"
+    r"graph\.json|firmware\.json|params\.bin|kernels\.c|model\.[ch]|params\.c|strings\.json|golden\.(json|bin)"
     r"|model(\.[A-Za-z0-9_-]+)?\.(so|dylib|dll|a|lib|wasm)"
 )
 #: What no runtime opens: a bundle may be without.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
 from sterna.escape import comment
 from sterna.ir import dtypes
-from sterna.ir.graph import Quantized, Value
+from sterna.ir.graph import Graph, Quantized, Value
 from sterna.passes.linearize import Choice, Repeat
 from sterna.te.layout import most_elements
 from sterna_runtime.abi import ALIGNMENT, aligned
 from sterna_runtime.names import identifiers
+from sterna_runtime.ownership import HEADER
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,13 @@ def model_header(compiled: Compiled) -> str:
 
 @dataclass(frozen=True)
 class _Call:
-    """A kernel's call in `model.c`; everything is text of C."""
+    """A kernel's call in `model.c`; everything is text of C.
 
+    Args:
+        number: of the node, in execution order.
+    """
+
+    number: int
     name: str
     kernel: int
     inputs: tuple[str, ...]
@@ -76,6 +83,7 @@ def static_model(compiled: Compiled) -> str:
     """`model.c`: the graph as calls of kernels; no JSON, no allocation, no globals."""
     calls = [
         _Call(
+            number,
             comment(", ".join(call.sources) or call.name),
             kernel,
             tuple(_address(compiled, v) for v in call.inputs),
@@ -83,7 +91,9 @@ def static_model(compiled: Compiled) -> str:
             f"params + {at}" if size else "0",
             int(compiled.kernels[kernel].function.n_tasks),
         )
-        for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True)
+        for number, (call, kernel, (at, size)) in enumerate(
+            zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True)
+        )
     ]
     most = max((len(c.inputs) for c in calls), default=1) or 1
     most_out = max((len(c.outputs) for c in calls), default=1) or 1
@@ -135,6 +145,54 @@ class _Nesting:
         return f"*{pointer}({_address(self.compiled, value)})"
 
 
+def firmware_json(compiled: Compiled, sources: Sequence[str]) -> bytes:
+    """`firmware.json`: what the header says, for programs that build, measure or package firmware.
+
+    Args:
+        sources: names of the files that are compiled where there is no library, in which kernels come last.
+    """
+    names, graph, target = _names(compiled), compiled.graph, compiled.options.target
+    rows = [
+        _row(tensor, value, name, graph.quantization.get(name))
+        for tensor, (value, name) in zip(_tensors(graph), _signature(graph), strict=True)
+    ]
+    functions = [compiled.kernels[kernel].function for kernel in compiled.kernel_of]
+    members = {
+        "sterna": 1,
+        "model": compiled.model,
+        "target": target.name,
+        "header": HEADER,
+        "sources": list(sources),
+        "library": target.library if compiled.library else "",
+        "params": "params.bin",
+        **{key: names[key] for key in ("arena_bytes", "params_bytes", "alignment")},
+        "pools": [asdict(pool) for pool in _pools(compiled)],
+        "resets": bool(names["states"]),
+        "inputs": rows[: len(graph.arguments)],
+        "outputs": rows[len(graph.arguments) :],
+        "nodes": [
+            {"name": call.name, "kernel": function.name, "sources": list(call.sources)}
+            for call, function in zip(compiled.calls, functions, strict=True)
+        ],
+    }
+    return (json.dumps(members, indent=1) + "\n").encode()
+
+
+def _row(tensor: _Tensor, value: Value, name: str, known: Quantized | None) -> dict[str, object]:
+    """An input or output as firmware.json has it."""
+    scales, zero_points = ((), ()) if known is None else (known.scales, known.zero_points)
+    return {
+        "name": name,
+        "identifier": tensor.identifier,
+        "type": tensor.type,
+        "dtype": value.dtype,
+        "dims": [int(size) for size in value.shape],
+        "elements": tensor.elements,
+        "scales": [float(scale) for scale in scales],
+        "zero_points": [int(zero) for zero in zero_points],
+    }
+
+
 def params_source(compiled: Compiled) -> str:
     """`params.c`: the weights as an array for flash."""
     data = compiled.params or b"\0"
@@ -143,12 +201,7 @@ def params_source(compiled: Compiled) -> str:
 
 
 def _names(compiled: Compiled) -> dict[str, object]:
-    graph = compiled.graph
-    named = [*((v, v.name) for v in graph.arguments), *zip(graph.results, graph.result_names, strict=True)]
-    tensors = [
-        _tensor(v, name, identifier, graph.quantization)
-        for (v, name), identifier in zip(named, identifiers([name for _, name in named]), strict=True)
-    ]
+    graph, tensors = compiled.graph, _tensors(compiled.graph)
     plan, scratch = compiled.plan, _scratch(compiled)
     return {
         "model": compiled.model,
@@ -171,6 +224,17 @@ def _names(compiled: Compiled) -> dict[str, object]:
         "static": compiled.options.target.static,
         "target": compiled.options.target,
     }
+
+
+def _signature(graph: Graph) -> list[tuple[Value, str]]:
+    """Inputs and then outputs, with their names in the model."""
+    return [*((v, v.name) for v in graph.arguments), *zip(graph.results, graph.result_names, strict=True)]
+
+
+def _tensors(graph: Graph) -> list[_Tensor]:
+    named = _signature(graph)
+    identified = zip(named, identifiers([name for _, name in named]), strict=True)
+    return [_tensor(v, name, identifier, graph.quantization) for (v, name), identifier in identified]
 
 
 def _tensor(value: Value, name: str, identifier: str, quantization: Mapping[str, Quantized]) -> _Tensor:

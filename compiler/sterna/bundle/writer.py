@@ -7,13 +7,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from sterna.bundle.c_files import model_header, params_source, static_model
+from sterna.bundle.c_files import firmware_json, model_header, params_source, static_model
 from sterna.bundle.directory import write_files
 from sterna.bundle.graph_json import graph_json, graph_name
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
-from sterna_runtime.ownership import GRAPH, HEADER, in_one_file, with_manifest
+from sterna_runtime.ownership import FIRMWARE, GRAPH, HEADER, in_one_file, with_manifest
 from sterna_runtime.strings import FILE as STRINGS
 
 
@@ -41,6 +41,7 @@ def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) 
         files["params.bin"] = compiled.params
         if compiled.library:
             files[target.library] = compiled.library
+        files[FIRMWARE] = firmware_json(compiled, ("model.c", "params.c", "kernels.c"))
         return {**files, HEADER: with_manifest(header, files)}
     files[HEADER] = header
     opened = {"params.bin": compiled.params, **{each.name: each.data for each in compiled.libraries}}

@@ -24,6 +24,7 @@ _PIPE_COLUMNS = 200  # nothing is cut off where nobody looks
 #: What each file of a bundle is for.
 FILE_ROLES = {
     "graph.json": "graph and signature",
+    "firmware.json": "signature for tools",
     "params.bin": "weights",
     "model.h": "C header",
     "model.c": "the graph as C",

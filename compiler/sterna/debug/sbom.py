@@ -19,6 +19,7 @@ from sterna_runtime.describe import BundleFacts, describe_bundle
 #: What a file of a bundle is.
 _FILES = {
     "graph.json": "signature, plan and hashes",
+    "firmware.json": "signature and sizes, for tools",
     "params.bin": "the model's weights as kernels read them",
     "kernels.c": "generated source of the kernels",
     "model.h": "generated C header of the signature",
