@@ -1,7 +1,7 @@
 """Loop programs run one statement after the other with NumPy scalars: slow, obvious, and what the code generators are
 held to. It runs programs as they are written and as `finish` leaves them.
 
-The meaning of every operation is that of `te.interpreter`. Every access is checked against its buffer.
+The meaning of every operation is that of `te.operations`. Every access is checked against its buffer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from sterna.ir.integer import Atom, Int, Symbol, as_int
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
-from sterna.te.interpreter import evaluate_stage, operation
+from sterna.te.interpreter import evaluate_stage
+from sterna.te.operations import operation
 from sterna.te.position import IndexAtom
 from sterna.te.tensor import COMBINING, Tensor
 

@@ -16,23 +16,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import prod
 from typing import Any
 
-from sterna.errors import error
 from sterna.intrinsics import Form
-from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum, maximum, minimum
-from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, ceil_div, of
-from sterna.ir.memory import REGISTER, SCRATCH, TILE, Memory, Scope
+from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
+from sterna.ir.memory import REGISTER, TILE
 from sterna.loops import program as P
-from sterna.loops.bodies import Bodies, Place, loop_name
+from sterna.loops.bodies import Place, loop_name
 from sterna.loops.copies import as_copies
 from sterna.loops.inline import producers_first
 from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whole
 from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Stmt, most, seq
 from sterna.loops.regions import infer_regions
+from sterna.loops.storage import Storage
 from sterna.loops.tensorize import (
     ScatteredOperandError,
     Uses,
@@ -48,21 +46,15 @@ from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.conditions import cuts, terms_in
 from sterna.te.expr import Reduce
-from sterna.te.layout import dense_strides, most_elements
 from sterna.te.tensor import Tensor, identity
-from sterna_runtime.abi import aligned
-
-STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
 
 
-class Nests(Bodies):
+class Nests(Storage):
     """Emits the nests of a kernel's stages one after the other, as `lower` and `loops.scan` ask for them.
 
     Attributes:
         order: the stages, producers first.
         n_tasks: of the last nest that has any.
-        scratch: bytes of storage there, so far.
-        shared: whether workers share each nest, so that no stage inside of one can lie in scratch.
     """
 
     def __init__(self, schedule: Schedule, sinks: Sequence[str]):
@@ -70,10 +62,7 @@ class Nests(Bodies):
         super().__init__(schedule)
         self.order = producers_first(self.bodies, sinks)
         self.n_tasks = ONE
-        self.scratch = 0
-        self.taken: dict[Memory, int] = {}  # bytes of the target's memories, where the nest stands
         self.groups = 0  # of copies
-        self.shared = False
         self.tiles: dict[str, Buffer] = {}  # of stages whose accumulators are tiles
 
     def all_of(self, t: Tensor) -> Stmt:
@@ -340,7 +329,7 @@ class Nests(Bodies):
             region = regions[name]
             if s.scope is None or not s.scope.is_allocated:
                 blocks = s.blocks
-                buffer = self._allocated(s, region, blocks)
+                buffer = self.allocated(s, region, blocks)
                 parts.append(P.Alloc(buffer))
                 self.places[name] = Place(buffer, region.least, blocks=blocks)
             parts.append(self._sum_within(s, region, nest))
@@ -457,45 +446,6 @@ class Nests(Bodies):
             assert not isinstance(found, str), found
             places = tuple((load, self._resolve(e, values)) for load, e in found.places)
         return Uses(t.intrinsic, memory, places, tuple(axes))
-
-    # -- storage
-    def _allocated(self, s: StageSchedule, region: Region, blocks: Sequence[tuple[int, int]]) -> Buffer:
-        """The storage of a stage that is placed inside a nest."""
-        assert s.scope is not None
-        sizes = dict(blocks)
-        shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(region.extent)]
-        buffer = self.storage(s.name, s.tensor.dtype, (*shape, *(as_int(size) for _, size in blocks)), s.scope)
-        if self.shared and buffer.scope.has_offsets:
-            self.refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
-        return replace(buffer, vector=prod(sizes.values())) if blocks else buffer
-
-    def storage(self, name: str, dtype: str, shape: Sequence[Int], scope: Scope) -> Buffer:
-        """A buffer of the most that dimensions with bounds need; in scratch if it is too large for the stack."""
-        try:
-            elements = most_elements(shape)
-        except ValueError as problem:
-            self.refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
-        nbytes, slot = elements * dtypes.size(dtype), 0
-        if scope.is_array and nbytes > STACK_LIMIT:
-            scope = SCRATCH
-        if isinstance(scope, Memory):
-            slot = self._taken(name, nbytes, scope)
-        if scope.in_scratch:
-            slot = self.scratch
-            self.scratch += aligned(nbytes)
-        return Buffer(self.unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
-
-    def _taken(self, name: str, nbytes: int, memory: Memory) -> int:
-        """The offset of a buffer in one of the target's memories, where nothing else is that lives at the same time."""
-        at = -(-self.taken.get(memory, 0) // memory.alignment) * memory.alignment
-        self.taken[memory] = at + nbytes
-        if at + nbytes > memory.bytes:
-            title = f"kernel {self.kernel.name}: {name} does not fit into the memory {memory.name}"
-            where = f"it has {nbytes} bytes, and of the {memory.bytes} of {memory.name}, {at} are taken"
-            raise error(
-                "E0307", title, where, fix=f"smaller tiles, or place it further inside, or outside {memory.name}"
-            )
-        return at
 
 
 def _multiple(n: Int, factor: int, size: int) -> Int:

@@ -9,7 +9,8 @@ from typing import Any
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
-from sterna.ops.contraction import DILATIONS, SPATIAL, summed
+from sterna.ops.contraction import summed
+from sterna.ops.convolution import DILATIONS, SPATIAL
 from sterna.ops.formulas import at, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, check_dtype, present, single

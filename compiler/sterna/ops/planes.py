@@ -1,6 +1,6 @@
 """Convolutions of planes: channels come before the positions, as front ends for images have them.
 
-Beside `conv` (`ops.contraction`) this is the same sum in another order of dimensions: images are (N, C, spatial...),
+Beside `conv` (`ops.convolution`) this is the same sum in another order of dimensions: images are (N, C, spatial...),
 weights (C / groups, spatial..., O).
 """
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int
-from sterna.ops.contraction import DILATIONS, GROUPS, SPATIAL, STRIDES, channel_read, spatial_rank, summed, windows
+from sterna.ops.contraction import summed
+from sterna.ops.convolution import DILATIONS, GROUPS, SPATIAL, STRIDES, channel_read, spatial_rank, windows
 from sterna.ops.formulas import at, widened
 from sterna.ops.operator import Application, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, check_dtype, present, same_dtype, single

@@ -8,7 +8,7 @@ from typing import Any
 
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int
-from sterna.ops.contraction import DILATIONS, SPATIAL, STRIDES, spatial_rank, windows
+from sterna.ops.convolution import DILATIONS, SPATIAL, STRIDES, spatial_rank, windows
 from sterna.ops.formulas import at, rounded, wide, widened
 from sterna.ops.operator import Application, Attribute, Case, Fusion, Operator, Types, case
 from sterna.ops.types import NUMBERS, check_dtype, present, single

@@ -15,7 +15,7 @@ Axes are named by strings: those of the stage's tensor expression, and those tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, NoReturn
@@ -25,13 +25,12 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Atom, Int, as_int, ceil_div, of
+from sterna.ir.integer import ZERO, Atom, as_int, of
 from sterna.ir.memory import REGISTER, SCRATCH, STACK, STATE, Memory, Scope
 from sterna.schedule.decisions import (
     Derived,
     Fuse,
     Packing,
-    RaggedTail,
     Split,
     StageSchedule,
     Step,
@@ -40,9 +39,10 @@ from sterna.schedule.decisions import (
 )
 from sterna.schedule.matching import match
 from sterna.schedule.products import factors
+from sterna.schedule.rewriting import factored, redirect, sum_of, widened, widened_bits, with_other_sign
 from sterna.te import expr as E
 from sterna.te.axis import Axis
-from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Kernel, Tensor
 
 #: Where any target lets a stage be placed; memories of its own come on top.
@@ -284,7 +284,7 @@ class Schedule:
         axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(source.shape))
         copy = Tensor(f"{tensor}_local", source.shape, source.dtype, axes, source[tuple(of(a) for a in axes)])
         self._add_stage(copy)
-        reader.body = _redirect(reader.body, tensor, lambda load: replace(load, tensor=copy))
+        reader.body = redirect(reader.body, tensor, lambda load: replace(load, tensor=copy))
         return copy.name
 
     def cache_write(self, stage: str) -> str:
@@ -327,38 +327,15 @@ class Schedule:
                 "split one reduction axis, then rfactor its inner part",
             )
         parent = next(a for a in reduction.axes if a.name == split.parent)
-        extent = parent.extent
-        factor = min(split.factor, int(extent)) if extent.is_const else split.factor
-        lane = Axis("lane", factor)
-        spatial = {a: Axis(a.name, a.extent) for a in s.tensor.axes}
-        full, ragged = extent // factor, extent % factor
-        blocks = Axis("vector" if parent.name == lane.name else parent.name, ceil_div(extent, factor), reduction=True)
-        # Where in a block the part of a tail begins whose size is only known at run time.
-        part = None if ragged.is_const else Axis("part", 1, reduction=True)
-        others = tuple(Axis(a.name, a.extent, reduction=True) for a in reduction.axes if a is not parent)
-        names = dict(zip((a for a in reduction.axes if a is not parent), others, strict=True))
-        values = {a: of(b) for a, b in {**spatial, **names}.items()}
-        values[parent] = of(blocks) * factor + of(lane) + (ZERO if part is None else Int({(part,): 1}, 0))
-        element = E.substitute_index(reduction.a, values)
         numbered = (f"{stage}_rf{n if n > 1 else ''}" for n in count(1))
         name = next(candidate for candidate in numbered if candidate not in self.stages)
-        reduced = (*others, blocks) if part is None else (*others, blocks, part)
-        kept, sizes = [*spatial.values()], [*s.tensor.shape]
-        kept.insert(0 if outermost else len(kept), lane)
-        sizes.insert(0 if outermost else len(sizes), as_int(factor))
-        body = Reduce(reduction.dtype, combiner=reduction.combiner, a=element, axes=reduced)
-        partial = Tensor(name, tuple(sizes), s.tensor.dtype, tuple(kept), body)
+        partial, tail, s.body = factored(s.tensor, reduction, parent, split.factor, name, outermost)
         self._add_stage(partial)
-        if ragged != ZERO:
-            self.stages[partial.name].relations.append(
-                RaggedTail(blocks.name, "lane", factor, full, ragged, "" if part is None else part.name)
-            )
-        rest = Axis("lane", factor, reduction=True)
-        at = tuple(of(a) for a in ((rest, *s.tensor.axes) if outermost else (*s.tensor.axes, rest)))
-        s.body = Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[at], axes=(rest,))
+        if tail is not None:
+            self.stages[name].relations.append(tail)
         s.leaves = [a.name for a in s.axes]
         s.relations, s.annotations = [], {}
-        return partial.name
+        return name
 
     def pack(self, tensor: str, factors: Mapping[int, int | Sequence[int]], order: Sequence[tuple[int, str]]) -> None:
         """Stores a constant in another order, done once at compile time. See `Packing`."""
@@ -386,7 +363,7 @@ class Schedule:
         packing = Packing(source, packed, tuple(sizes.items()), tuple((d, p) for d, p in order))
         self.packings[tensor] = packing
         for s in self.stages.values():
-            s.body = _redirect(
+            s.body = redirect(
                 s.body, tensor, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices))
             )
 
@@ -409,7 +386,7 @@ class Schedule:
         self.narrowed[tensor] = narrow = replace(now, dtype=dtype)
         widen = widened_bits if finite and dtype == "float16" else widened
         for s in self.stages.values():
-            s.body = _redirect(s.body, now.name, lambda load: widen(replace(load, tensor=narrow, dtype=dtype)))
+            s.body = redirect(s.body, now.name, lambda load: widen(replace(load, tensor=narrow, dtype=dtype)))
 
     def offset(self, stage: str, tensor: str) -> None:
         """Reads a factor of a sum of products, bytes of one signedness, as bytes of the other.
@@ -431,38 +408,12 @@ class Schedule:
             self._illegal("the other factor is not a constant", "offset before it is packed, and where it is constant")
         if stage in self.outputs:
             self._illegal("an output has no reader that could add the difference", "use cache_write")
-        signed = x.dtype == "int8"
-        other = "uint8" if signed else "int8"
-        flipped = E.unary("flip_sign", E.cast(x, other))
-        wide = tuple(E.cast(e, reduction.dtype) for e in (flipped, w))
-        s.body = replace(reduction, a=E.binary("mul", *wide))
-        self._add_difference(s, w, reduction, -128 if signed else 128)
-
-    def _add_difference(self, s: StageSchedule, w: Load, reduction: Reduce, factor: int) -> None:
-        """Lets every reader of a stage add `factor` times the sum of a constant."""
-        kept = tuple(a for a in s.tensor.axes if any(a in i.symbols() for i in w.indices))
-        axes = {a: Axis(a.name, a.extent, a.reduction) for a in (*kept, *reduction.axes)}
-        weight = E.substitute_index(E.cast(w, reduction.dtype), {a: of(b) for a, b in axes.items()})
-        total = Reduce(
-            reduction.dtype,
-            combiner="sum",
-            a=weight * E.const(factor, reduction.dtype),
-            axes=tuple(axes[a] for a in reduction.axes),
-        )
-        shape = tuple(a.extent for a in kept) or (as_int(1),)
-        lead = tuple(axes[a] for a in kept) or (Axis("one", 1),)
-        name = f"{s.name}_offset"
-        self.derived[name] = Derived(Tensor(name, shape, reduction.dtype, lead, total))
-        given = Tensor(name, shape, reduction.dtype)
-        positions = [s.tensor.axes.index(a) for a in kept]
-
-        def corrected(load: Load) -> Expr:
-            at = tuple(load.indices[p] for p in positions) or (as_int(0),)
-            return E.binary("add", load, given[at])
-
+        s.body, times = with_other_sign(x, w, reduction)
+        derived, corrected = sum_of(w, times, s.tensor, reduction)
+        self.derived[derived.stage.name] = derived
         for reader in self.stages.values():
             if reader is not s:
-                reader.body = _redirect(reader.body, s.name, corrected)
+                reader.body = redirect(reader.body, stage, corrected)
 
     def stored_tensor(self, param: Tensor) -> Tensor:
         """What the loops read in place of a parameter."""
@@ -516,20 +467,3 @@ class Schedule:
         raise SternaError(
             Diagnostic("E0302", f"illegal schedule step {self.steps[-1]}: {why}", (f"kernel {self.kernel.name}",), fix)
         )
-
-
-def widened(narrow: Load) -> Expr:
-    """A number of 16 bits in float32."""
-    return E.cast(narrow, "float32")
-
-
-def widened_bits(narrow: Load) -> Expr:
-    """A finite float16 in float32: exponent and fraction are moved into place, the sign is there already, and a factor
-    makes up for the other bias, which serves subnormal numbers too."""
-    bits = E.cast(E.bitcast(narrow, "int16"), "int32")
-    placed = E.binary("and", E.binary("shift_left", bits, E.const(13, "int32")), E.const(~0x70001FFF, "int32"))
-    return E.binary("mul", E.bitcast(placed, "float32"), E.const(2.0**112, "float32"))
-
-
-def _redirect(body: Expr, tensor: str, change: Callable[[Load], Expr]) -> Expr:
-    return E.rewrite(body, lambda node: change(node) if isinstance(node, Load) and node.tensor.name == tensor else None)

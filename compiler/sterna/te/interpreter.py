@@ -6,8 +6,7 @@ A load with affine indices is a strided view of its tensor, any other load is fa
 be in bounds. A sum of a product of factors, which is what convolutions and matrix products are, is contracted factor by
 factor, so that it reaches BLAS and the full grid never exists.
 
-The meaning of every operation is that of its docstring in `te.expr`. Functions of `expr.MATH` are computed in float64
-and rounded once; `Fma` on types narrower than float64 likewise. Sums of float32 are accumulated in float64, except
+What single operations compute is said in `te.operations`. Sums of float32 are accumulated in float64, except
 contractions, which BLAS does in float32; sums of narrower floats are accumulated in float32 or better and rounded once.
 `argmin` and `argmax` take the first NaN for the extreme, as NumPy does.
 """
@@ -15,7 +14,7 @@ contractions, which BLAS does in float32; sums of narrower floats are accumulate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,11 @@ from sterna.ir.integer import Atom, Int
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Expr
+from sterna.te.operations import Array, cast, constant, operation
 from sterna.te.position import IndexAtom
 from sterna.te.scan import parts
 from sterna.te.tensor import Kernel, Scan, Tensor, identity
 
-Array = np.ndarray[Any, Any]
 Ranges = dict[Axis, tuple[int, int]]
 
 #: Elements of a grid above which a stage is computed in parts.
@@ -111,7 +110,7 @@ def _evaluate(stage: Tensor, arrays: Mapping[str, Array], ranges: Ranges) -> Arr
 
     reduction = stage.reduction
     if reduction is not None and any(extent(axis) == 0 for axis in reduction.axes):
-        empty = 0 if reduction.index is not None else _constant(identity(reduction.combiner, stage.dtype))
+        empty = 0 if reduction.index is not None else constant(identity(reduction.combiner, stage.dtype))
         return np.full(shape, empty, dtype)
 
     largest, size = _largest_grid(stage, ranges)
@@ -193,7 +192,7 @@ class _Grid:
         if expr.lanes != 1:
             raise internal_error(f"stage {self.stage.name} holds a vector")
         if isinstance(expr, E.Const):
-            return _constant(expr)
+            return constant(expr)
         if isinstance(expr, E.IndexValue):
             return self.position(expr.index)
         if isinstance(expr, E.Load):
@@ -367,144 +366,3 @@ def _contract_two(a: Array, b: Array, spatial: int) -> Array:
 
 def _aligned(value: Array, rank: int) -> Array:
     return value if value.ndim == rank else value.reshape((1,) * rank)
-
-
-# ---------------------------------------------------------------- operations
-def operation(expr: Expr, operands: list[Array]) -> Any:
-    """One operation of an expression on the values of its operands; the result may be of a wider type."""
-    if isinstance(expr, E.Unary):
-        return _unary(expr.op, operands[0])
-    if isinstance(expr, E.Binary):
-        return _binary(expr.op, *operands)
-    if isinstance(expr, E.Compare):
-        return _COMPARE[expr.op](*operands)
-    if isinstance(expr, E.Fma):
-        return _fma(*operands)
-    if isinstance(expr, E.Select):
-        return np.where(*operands)
-    if isinstance(expr, E.Cast):
-        return cast(operands[0], expr.dtype)
-    if isinstance(expr, E.Nearest):
-        return _nearest(operands[0], expr)
-    if isinstance(expr, E.Bitcast):
-        return operands[0].view(dtypes.to_numpy(expr.dtype))
-    raise internal_error(f"{type(expr).__name__} inside an expression")
-
-
-def _nearest(value: Array, expr: E.Nearest) -> Array:
-    low, high = dtypes.limits(expr.dtype)
-    clipped = np.clip(np.where(np.isnan(value), np.float32(low - expr.zero), value), low - expr.zero, high - expr.zero)
-    result: Array = (np.rint(clipped).astype(np.int32) + expr.zero).astype(dtypes.to_numpy(expr.dtype))
-    return result
-
-
-def cast(value: Array, dtype: str) -> Array:
-    """`expr.Cast`: saturating from float to integer with 0 for NaN, wrapping between integers."""
-    target = dtypes.to_numpy(dtype)
-    if dtype == "bool":
-        return np.asarray(value != 0)
-    source = dtypes.from_numpy(value.dtype)
-    if not (dtypes.is_float(source) and dtypes.is_integer(dtype)):
-        return value.astype(target)
-    least, greatest = dtypes.limits(dtype)
-    wide = np.trunc(value.astype(np.float64))
-    # The limits of 64-bit types are not float64 values: what reaches 2**63 is set afterwards.
-    inside = (wide >= least) & (wide < float(greatest + 1))
-    result = np.where(inside, wide, 0).astype(target)
-    result = np.where(wide >= float(greatest + 1), target.type(greatest), result)
-    return np.where(wide < least, target.type(least), result)
-
-
-def _constant(expr: Expr) -> Array:
-    assert isinstance(expr, E.Const)
-    return np.asarray(expr.value).astype(dtypes.to_numpy(expr.dtype))
-
-
-def _fma(a: Array, b: Array, c: Array) -> Array:
-    # In float64 the product of two float32 is exact; for float64 itself the extended type is the best there is.
-    wide = np.longdouble if c.dtype == np.float64 else np.float64
-    return np.asarray(a.astype(wide) * b.astype(wide) + c.astype(wide))
-
-
-def _unary(op: str, a: Array) -> Any:
-    if op in _MATH:
-        return _MATH[op](a.astype(np.float64))
-    return _UNARY[op](a)
-
-
-def _binary(op: str, a: Array, b: Array) -> Any:
-    integer = a.dtype.kind in "iu"
-    if op == "pow":
-        return _integer_power(a, b) if integer else np.power(a.astype(np.float64), b.astype(np.float64))
-    if op == "div" and integer:
-        quotient, rest = np.divmod(a, b)
-        return quotient + ((rest != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
-    return _BINARY[op](a, b)
-
-
-def _integer_power(a: Array, b: Array) -> Array:
-    """Wrapping; a negative exponent gives the truncated reciprocal, and 0 for that of 0."""
-    positive = np.power(a, np.maximum(b, b.dtype.type(0)))
-    reciprocal = np.where(np.abs(a) == 1, np.where((b & 1) == 1, a, a * a), 0 * a)
-    return np.where(b < 0, reciprocal, positive)
-
-
-def _sigmoid(x: Array) -> Array:
-    small = np.exp(-np.abs(x))
-    return np.where(x < 0, small, 1.0) / (1.0 + small)
-
-
-_erf = np.frompyfunc(math.erf, 1, 1)
-
-_MATH: dict[str, Callable[..., Any]] = {
-    "exp": np.exp,
-    "log": np.log,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "erf": lambda x: np.asarray(_erf(x), dtype=np.float64),
-    "sigmoid": _sigmoid,
-}
-_UNARY: dict[str, Callable[..., Any]] = {
-    "neg": np.negative,
-    "abs": np.abs,
-    "sign": np.sign,
-    "logical_not": np.logical_not,
-    "invert": np.invert,
-    "flip_sign": lambda x: (
-        x ^ x.dtype.type(np.iinfo(x.dtype).max // 2 + 1 if x.dtype.kind == "u" else ~np.iinfo(x.dtype).max)
-    ),
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "rint": np.rint,
-    "trunc": np.trunc,
-    "sqrt": np.sqrt,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-}
-_BINARY: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "floor_div": np.floor_divide,
-    "mod": np.mod,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "shift_left": np.left_shift,
-    "shift_right": np.right_shift,
-    "short_product": np.multiply,
-    "round_shift": lambda a, b: ((a.astype(np.int64) + ((1 << b.astype(np.int64)) >> 1)) >> b).astype(np.int32),
-    "high_product": lambda a, b: ((a.astype(np.int64) * b + (1 << 30)) >> 31).astype(np.int32),
-}
-_COMPARE: dict[str, Callable[..., Any]] = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}

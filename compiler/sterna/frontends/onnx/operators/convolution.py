@@ -138,7 +138,7 @@ def convolved(t: Translation, x: Value, w: Value, padding: int = 0, operator: st
 
 
 def conv_transpose(t: Translation) -> Value:
-    """The weight is padded to a multiple of the stride and the input by the weight's reach; see `ops.contraction`."""
+    """The weight is padded to a multiple of the stride and the input by the weight's reach; see `ops.convolution`."""
     x, w = t.input(0), t.input(1)
     spatial = _spatial(t, x)
     strides, dilations = _per_dimension(t, "strides", spatial), _per_dimension(t, "dilations", spatial)

@@ -222,7 +222,7 @@ def _convolution(t: Translation, stride_names: Sequence[str], dilation_names: Se
 
 @dataclass(frozen=True)
 class _Spread:
-    """How a transposed convolution becomes `conv_transpose` (`ops.contraction`).
+    """How a transposed convolution becomes `conv_transpose` (`ops.convolution`).
 
     The weight is padded to a multiple of the stride and the input by the weight's reach.
 

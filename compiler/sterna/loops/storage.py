@@ -1,0 +1,75 @@
+"""Where the elements of stages are kept: registers, arrays of the stack, scratch memory, the target's own memories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from sterna.errors import error
+from sterna.ir import dtypes
+from sterna.ir.integer import ZERO, Int, as_int, ceil_div
+from sterna.ir.memory import SCRATCH, Memory, Scope
+from sterna.loops.bodies import Bodies
+from sterna.loops.nest import Region
+from sterna.loops.program import Buffer
+from sterna.schedule.decisions import StageSchedule
+from sterna.schedule.schedule import Schedule
+from sterna.te.layout import dense_strides, most_elements
+from sterna_runtime.abi import aligned
+
+STACK_LIMIT = 1024  # bytes of one stack array; larger ones go to scratch
+
+
+class Storage(Bodies):
+    """Gives stages their storage.
+
+    Attributes:
+        scratch: bytes of storage there, so far.
+        taken: bytes of the target's memories, where the nest stands.
+        shared: whether workers share each nest, so that no stage inside of one can lie in scratch.
+    """
+
+    def __init__(self, schedule: Schedule):
+        super().__init__(schedule)
+        self.scratch = 0
+        self.taken: dict[Memory, int] = {}
+        self.shared = False
+
+    def allocated(self, s: StageSchedule, region: Region, blocks: Sequence[tuple[int, int]]) -> Buffer:
+        """The storage of a stage that is placed inside a nest."""
+        assert s.scope is not None
+        sizes = dict(blocks)
+        shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(region.extent)]
+        buffer = self.storage(s.name, s.tensor.dtype, (*shape, *(as_int(size) for _, size in blocks)), s.scope)
+        if self.shared and buffer.scope.has_offsets:
+            self.refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
+        return replace(buffer, vector=prod(sizes.values())) if blocks else buffer
+
+    def storage(self, name: str, dtype: str, shape: Sequence[Int], scope: Scope) -> Buffer:
+        """A buffer of the most that dimensions with bounds need; in scratch if it is too large for the stack."""
+        try:
+            elements = most_elements(shape)
+        except ValueError as problem:
+            self.refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
+        nbytes, slot = elements * dtypes.size(dtype), 0
+        if scope.is_array and nbytes > STACK_LIMIT:
+            scope = SCRATCH
+        if isinstance(scope, Memory):
+            slot = self._taken(name, nbytes, scope)
+        if scope.in_scratch:
+            slot = self.scratch
+            self.scratch += aligned(nbytes)
+        return Buffer(self.unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
+
+    def _taken(self, name: str, nbytes: int, memory: Memory) -> int:
+        """The offset of a buffer in one of the target's memories, where nothing else is that lives at the same time."""
+        at = -(-self.taken.get(memory, 0) // memory.alignment) * memory.alignment
+        self.taken[memory] = at + nbytes
+        if at + nbytes > memory.bytes:
+            title = f"kernel {self.kernel.name}: {name} does not fit into the memory {memory.name}"
+            where = f"it has {nbytes} bytes, and of the {memory.bytes} of {memory.name}, {at} are taken"
+            raise error(
+                "E0307", title, where, fix=f"smaller tiles, or place it further inside, or outside {memory.name}"
+            )
+        return at
