@@ -19,18 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-
-import sterna
-from sterna.api import compile_model, compile_to
-from sterna.bundle.directory import write_files
-from sterna.bundle.writer import bundle_files
-from sterna.debug.golden import golden_files
 from sterna.errors import SternaError
 from sterna.package import natives
-from sterna_runtime.golden import GoldenSet
+from support import replays
 from support.java import RUNTIME
-from support.matrix import NEAR, model_names
+from support.matrix import model_names
 from support.trained import Trained, trained
 
 JRE = Path(os.environ.get("STERNA_ARM64_JRE", Path.home() / ".cache" / "sterna" / "arm64-jre")) / "root"
@@ -52,23 +45,15 @@ def replay(model: Trained, place: str, classes: Path, library: Path, work: Path)
         AssertionError: the results differ.
     """
     target, _, java = PLACES[place]
-    compile_to(work / "here", model.file, "host", shapes=model.shapes(), generator="llvm")
-    with sterna.load(work / "here") as loaded:
-        outputs = dict(loaded.run(model.cases[0].inputs))
-    largest = min(
-        (float(np.abs(each).max(initial=0)) for each in outputs.values() if each.dtype.kind == "f"), default=0.0
-    )
-    near = max(NEAR, model.spread / largest) if largest else NEAR
-    golden = golden_files("this machine", [GoldenSet(model.cases[0].inputs, outputs)], near)
-    compiled = compile_model(model.file, target, shapes=model.shapes(), generator="llvm")
-    write_files(bundle_files(compiled, golden), work / model.name)
+    golden, near = replays.of_this_machine(model, work)
+    bundle = replays.bundle(model, target, golden, work)
     command = [
         *java,
         f"-Ddev.sterna.library={library}",
         "-cp",
         str(classes),
         "dev.sterna.Golden",
-        str(work / model.name),
+        str(bundle),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
     said = (done.stdout + done.stderr).strip().splitlines()

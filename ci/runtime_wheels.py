@@ -1,7 +1,14 @@
-"""Builds the wheels `sterna-runtime`, reads them and runs them, in the environment that ci/runtime-wheels makes."""
+"""Builds the wheels `sterna-runtime`, reads them and runs them, in the environment that ci/runtime-wheels makes.
+
+With --models the wheels for ARM also run every development model (STERNA_MODELS, else ../shared/models): what they
+compute must equal what this machine computes, floats within 1e-5 of an output's largest (or as far as the reference
+runtimes themselves are apart), all else bit for bit.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import re
 import shutil
@@ -9,18 +16,26 @@ import struct
 import subprocess
 import sys
 import tarfile
+import tempfile
+import time
 import zipfile
+from collections.abc import Mapping
 from email.parser import Parser
 from pathlib import Path
 
 import numpy as np
 
+from sterna_runtime.errors import SternaError
 from sterna_runtime.recipe import WHEELS, Platform, library_name, this_platform
 from sterna_runtime.version import __version__
+from support import replays
+from support.matrix import model_names
+from support.trained import Trained, trained
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "wheelhouse-runtime"
 LARGEST = 300_000
+MOST_SECONDS = 1800
 #: e_machine of ELF; the CPU type of Mach-O; the machine of PE: by (system, machine).
 _GLIBC = {"libc", "libpthread", "libdl", "libm", "ld-linux-armhf", "ld-linux-x86-64", "ld-linux-aarch64"}
 _ELF = {"x86_64": 62, "aarch64": 183, "armv7l": 40, "armv6l": 40}
@@ -177,29 +192,76 @@ def in_a_clean_environment(models: list[Path], work: Path) -> dict[Path, dict[st
     return {m: tried([program], clean, compiled(m, "host", work), work / "host.npz") for m in models}
 
 
-def in_qemu(architecture: str, models: list[Path], host: dict[Path, dict[str, np.ndarray]], work: Path) -> None:
-    """The same under another machine's Python."""
+def emulated(architecture: str, work: Path) -> list[tuple[Platform, str, list[str | Path]]]:
+    """What of the wheels runs on a machine: platform, target, and the command of its Python with the wheel."""
     emulator, triple, pairs = EMULATED[architecture]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     root = cache / "sterna" / f"python-{architecture}" / "root"
     libraries = ":".join(str(root / "usr" / "lib" / triple / name) for name in ("blas", "lapack"))
+    [python] = [p for p in (root / "usr" / "bin").glob("python3.*") if not p.is_symlink()]
+    commands = []
     for platform, target in pairs:
         site = work / "sites" / platform.machine
         with zipfile.ZipFile(OUT / name_of(platform)) as archive:
             archive.extractall(site)
         path = f"{site}:{root / 'usr' / 'lib' / 'python3' / 'dist-packages'}"
-        [python] = [p for p in (root / "usr" / "bin").glob("python3.*") if not p.is_symlink()]
         command: list[str | Path] = [emulator, "-cpu", "max", "-L", root, "-E", f"LD_LIBRARY_PATH={libraries}", "-E"]
-        command += [f"PYTHONPATH={path}", python, "-m", "sterna_runtime"]
+        commands.append((platform, target, [*command, f"PYTHONPATH={path}", python, "-m", "sterna_runtime"]))
+    return commands
+
+
+def in_qemu(architecture: str, models: list[Path], host: dict[Path, dict[str, np.ndarray]], work: Path) -> None:
+    """The same under another machine's Python."""
+    for platform, target, command in emulated(architecture, work):
         for model in models:
             print(f"  {name_of(platform)}, {target}", flush=True)
             bundle = compiled(model, target, work)
             equal(f"{model.name} on {target}", tried(command, None, bundle, work / "there.npz"), host[model])
 
 
-def main() -> None:
-    work, options, models = Path(sys.argv[1]), sys.argv[2:], [ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"]
-    models += [Path(word).resolve() for word in options if not word.startswith("-")]
+def every_model(match: str, work: Path) -> int:
+    """Every development model whose name matches, by the wheels for ARM; returns how many are wrong."""
+    places = [place for architecture in EMULATED for place in emulated(architecture, work)]
+    counts = {"passed": 0, "failed": 0}
+    for name in filter(re.compile(match).search, model_names()):
+        with tempfile.TemporaryDirectory(dir=work) as scratch:
+            golden, near = replays.of_this_machine(trained(name), Path(scratch))
+            for _, target, command in places:
+                started = time.monotonic()
+                state, said = _replayed(trained(name), target, command, golden, Path(scratch) / target)
+                counts[state] += 1
+                took = f"{time.monotonic() - started:.1f} s"
+                print(f"{name} on {target}: {state} in {took}  {said}, of {near:.1e}", flush=True)
+    print(f"{counts['passed']} passed, {counts['failed']} failed")
+    return counts["failed"]
+
+
+def _replayed(
+    model: Trained, target: str, command: list[str | Path], golden: Mapping[str, bytes], work: Path
+) -> tuple[str, str]:
+    """ "passed" or "failed", and the largest error or why it is not known."""
+    try:
+        bundle = replays.bundle(model, target, golden, work)
+        words = [*map(str, command), "verify", str(bundle), "--golden", "--json"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=MOST_SECONDS)
+        result = json.loads(done.stdout)
+    except (SternaError, subprocess.TimeoutExpired, json.JSONDecodeError) as problem:
+        return "failed", " ".join(str(problem).split())[:600]
+    if "ok" not in result:
+        return "failed", " ".join(done.stdout.split())[:600]
+    return "passed" if result["ok"] else "failed", f"error {result['error']:.1e}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="ci/runtime-wheels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("more", nargs="*", type=Path, metavar="MODEL", help="tried as the demo's network is")
+    parser.add_argument("--no-emulation", action="store_true", help="run only this machine's wheel")
+    parser.add_argument("--models", nargs="?", const="", metavar="MATCH", help="also every development model, or those")
+    given = parser.parse_args()
+    work, models = given.work, [ROOT / "compiler" / "sterna" / "demo" / "digits.onnx", *map(Path.resolve, given.more)]
     python = work / "build" / "bin" / "python"
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir()
@@ -209,11 +271,13 @@ def main() -> None:
     sdist_gives_the_same(python, work)
     print(f"installed alone, {name_of(this_platform())}", flush=True)
     host = in_a_clean_environment(models, work)
-    if "--no-emulation" not in options:
-        for architecture in EMULATED:
-            print(f"in qemu-user, Debian's Python for {architecture}", flush=True)
-            in_qemu(architecture, models, host, work)
+    if given.no_emulation:
+        return 0
+    for architecture in EMULATED:
+        print(f"in qemu-user, Debian's Python for {architecture}", flush=True)
+        in_qemu(architecture, models, host, work)
+    return int(given.models is not None and every_model(given.models, work) > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
