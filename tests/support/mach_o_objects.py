@@ -1,5 +1,5 @@
-"""Objects for Apple's systems, made into programs for Linux: the same bytes of code and data, relocated by an ELF
-linker.
+"""Objects and libraries for Apple's systems, made into programs for Linux: the same bytes of code and data, relocated
+by an ELF linker.
 
 `assembly` writes every section of Mach-O objects as bytes, its symbols as labels, and its relocations as those that ELF
 has for the same instructions. `build` links that with `mach_o_main.c`, which has what the systems' C libraries do
@@ -11,8 +11,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from support.mach_o_images import Image, is_library
 from support.machines import HERE, RUNTIME
 from support.tools import ROOT, ZIG, run
 
@@ -34,6 +36,11 @@ class _Section:
     relocations: int
     count: int
     zeros: bool
+
+
+def _function(name: str, arm: bool) -> str:
+    """What a function of the C library is called here, without the underscore."""
+    return f"apple_{name}" if name in _OTHERS or (arm and name in _VARIADIC) else name
 
 
 class _Object:
@@ -65,8 +72,7 @@ class _Object:
         name, kind, _, _ = self.symbols[number]
         if not kind & _EXTERN:
             return f"local_{self.number}_{number}"
-        name = name.removeprefix("_")
-        return f"apple_{name}" if name in _OTHERS or (self.arm and name in _VARIADIC) else name
+        return _function(name.removeprefix("_"), self.arm)
 
     def text(self, file: str) -> Iterator[str]:
         """The lines, which read the object from a file."""
@@ -152,11 +158,15 @@ class _Object:
 
 
 def build(objects: Sequence[bytes], processor: str, model: str, directory: Path) -> Path:
-    """A program of a model's objects and the runtime's: `program OUT-PREFIX in0.bin ...`."""
+    """A program of a model's objects and the runtime's, or of their libraries: `program OUT-PREFIX in0.bin ...`."""
     lines: list[str] = []
     for n, data in enumerate(objects):
         (directory / f"object{n}").write_bytes(data)
-        lines += _Object(data, n, processor).text(f"object{n}")
+        if is_library(data):
+            name = partial(_function, arm=processor == "arm64")
+            lines += Image(data, f"image_{n}", processor).text(f"object{n}", name)
+        else:
+            lines += _Object(data, n, processor).text(f"object{n}")
     (directory / "all.s").write_text("\n".join([*lines, '.section .note.GNU-stack,"",@progbits', ""]))
     program = directory / "program"
     flags = ["-O1", "-fno-sanitize=all", f"-I{RUNTIME / 'include'}", f"-I{ROOT / 'runtime_apple' / 'include'}"]

@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from sterna.toolchain.mach_o import read_mach_o
 from sterna.toolchain.zig import zig
 from support import mach_o_objects
 from support.string_models import labels
-from support.tools import need, run
+from support.tools import ROOT, need, run
 from support.trained import digits
 
 pytestmark = pytest.mark.family("apple")
@@ -64,17 +65,27 @@ def package(*arguments: object) -> Result:
     return CliRunner().invoke(program, ["package", *map(str, arguments), "--for", "ios", "-g", "llvm"])
 
 
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packaged(place: Path, *options: str) -> Path:
     """Two models in one place."""
-    place = tmp_path_factory.mktemp("ios")
     onnx.save(product(), place / "gulls.onnx")
     shutil.copy(digits().file, place / "digits.onnx")
     for model in ("digits.onnx", "gulls.onnx"):
-        done = package(place / model, "-o", place / "made", "--json")
+        done = package(place / model, "-o", place / "made", "--json", *options)
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["for"] == "ios"
     return place / "made"
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of static frameworks."""
+    return packaged(tmp_path_factory.mktemp("ios"))
+
+
+@pytest.fixture(scope="module")
+def dynamic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of dynamic frameworks."""
+    return packaged(tmp_path_factory.mktemp("dynamic"), "--dynamic")
 
 
 def library(packages: Path, package: str, name: str, system: str) -> Path:
@@ -82,24 +93,35 @@ def library(packages: Path, package: str, name: str, system: str) -> Path:
 
 
 def objects(packages: Path, package: str, name: str, key: str) -> list[bytes]:
-    """The objects of a library for a processor."""
+    """The objects of a library for a processor; a dynamic library itself."""
+    data = of_processor(packages, package, name, key)
+    return members(data) if data.startswith(b"!<arch>") else [data]
+
+
+def of_processor(packages: Path, package: str, name: str, key: str) -> bytes:
+    """A library for one of its processors."""
     each, part = PARTS[key]
     data = library(packages, package, name, each.name).read_bytes()
     if data[:4] != b"\xca\xfe\xba\xbe":
-        return members(data)
+        return data
     (count,) = struct.unpack_from(">I", data, 4)
     rows = [struct.unpack_from(">IIIII", data, 8 + 20 * n) for n in range(count)]
     at, size, align = next(
         row[2:] for row in rows if row[0] == {"arm64": 0x0100000C, "x86_64": 0x01000007}[part.processor]
     )
     assert (at % 16384, align) == (0, 14)
-    return members(data[at : at + size])
+    return data[at : at + size]
+
+
+def system_functions() -> set[str]:
+    """What libSystem of macOS has, by zig's list of it."""
+    stubs = Path(zig()[0]).parent / "lib" / "libc" / "darwin" / "libSystem.tbd"
+    return {name[1:] for name in re.findall(r"\b_\w+", stubs.read_text())}
 
 
 @pytest.mark.parametrize("key", PARTS)
 def test_every_object_is_of_its_system(key: str, packages: Path) -> None:
-    stubs = Path(zig()[0]).parent / "lib" / "libc" / "darwin" / "libSystem.tbd"
-    system = {name[1:] for name in re.findall(r"\b_\w+", stubs.read_text())}
+    system = system_functions()
     exports: list[str] = []
     for package, name in (("sterna-runtime", "SternaC"), *((n, f"{kind}Kernels") for n, kind in MODELS.items())):
         read = [read_mach_o(data) for data in objects(packages, package, name, key)]
@@ -172,10 +194,70 @@ def test_frameworks_are_laid_out_as_xcode_wants_them(packages: Path) -> None:
                 assert (framework / name).readlink() == Path("Versions/Current") / name
 
 
+@pytest.mark.parametrize("key", PARTS)
+def test_dynamic_libraries_are_of_their_system(key: str, dynamic: Path) -> None:
+    each, part = PARTS[key]
+    for package, name in (("sterna-runtime", "SternaC"), *((n, f"{kind}Kernels") for n, kind in MODELS.items())):
+        data = of_processor(dynamic, package, name, key)
+        read = read_mach_o(data)
+        assert (read.processor, read.platform, read.minimum) == (part.processor, *SYSTEMS[key])
+        assert read.own_name == f"@rpath/{name}.framework/{'' if each.flat else 'Versions/A/'}{name}"
+        assert read.needed == ("/usr/lib/libSystem.B.dylib",)
+        wanted = set(read.undefined)
+        assert wanted <= system_functions() if package == "sterna-runtime" else not wanted
+        assert wanted.isdisjoint(WANT_REASONS), "PrivacyInfo.xcprivacy gives no reasons"
+        assert all(symbol.startswith("sterna_") for symbol in read.exported)
+        assert ("sterna_load_linked" if package == "sterna-runtime" else f"sterna_{package}_linked") in read.exported
+        # A simulator or a Mac on an Apple processor loads nothing that is not signed; Xcode signs what goes to phones,
+        # and has room for it behind the commands.
+        commands = dict(load_commands(data))
+        assert (0x1D in commands) == (part.processor == "arm64" and "ios-arm64," not in key)
+        assert 32 + struct.unpack_from("<I", data, 20)[0] + 64 <= struct.unpack_from("<I", data, first_section(data))[0]
+        assert (0x2C in commands) == (each.name == "ios-arm64"), "what the App Store encrypts"
+
+
+def load_commands(data: bytes) -> Iterator[tuple[int, int]]:
+    """Every load command of a library, and where it is."""
+    at = 32
+    for _ in range(struct.unpack_from("<I", data, 16)[0]):
+        yield struct.unpack_from("<I", data, at)[0], at
+        at += struct.unpack_from("<I", data, at + 4)[0]
+
+
+def first_section(data: bytes) -> int:
+    """Where the offset of the first section stands, of which there is one behind the first segment's command."""
+    return next(at for command, at in load_commands(data) if command == 0x19) + 72 + 48
+
+
+def test_the_list_of_functions_is_of_the_system(dynamic: Path) -> None:
+    """Dynamic libraries are linked by a list of ours, as zig has none for iOS."""
+    listed = (ROOT / "runtime_apple" / "stubs" / "libSystem.tbd").read_text()
+    names = {name[1:] for name in re.findall(r"\b_\w+", listed)}
+    assert names <= system_functions()
+    called = {s for key in PARTS for data in objects(dynamic, "sterna-runtime", "SternaC", key)
+              for s in read_mach_o(data).undefined}  # fmt: skip
+    assert names - called <= {"memmove", "memset"}, "what compilers make calls of by themselves"
+
+
+def test_one_place_has_frameworks_of_one_kind(packages: Path) -> None:
+    """The runtime is there once."""
+    done = package(packages.parent / "gulls.onnx", "-o", packages, "--dynamic")
+    assert done.exit_code == 1
+    assert "E0204" in done.output
+    done = CliRunner().invoke(program, ["package", str(packages.parent / "gulls.onnx"), "--for", "npm", "--dynamic"])
+    assert (done.exit_code, "E0203" in done.output) == (1, True)
+
+
+@pytest.mark.parametrize("kind", ["packages", "dynamic"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("key", PARTS)
-def test_the_code_computes_what_kernels_do_here(key: str, model: str, packages: Path, tmp_path: Path) -> None:
-    """The very objects of the frameworks, relocated for Linux: the runtime, and what the model is linked to."""
+def test_the_code_computes_what_kernels_do_here(
+    key: str, model: str, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """The very objects or libraries of the frameworks, relocated for Linux: the runtime, and what the model is linked
+    to.
+    """
+    packages: Path = request.getfixturevalue(kind)
     _, part = PARTS[key]
     linked = [
         *objects(packages, model, f"{MODELS[model]}Kernels", key),

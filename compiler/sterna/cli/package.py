@@ -78,6 +78,7 @@ _KINDS = (*_OF_BUNDLES, "android", "ios")
     help="npm, c, deb: machine to compile a model for. Default: browser for npm, else this one.",
 )
 @click.option("--app", is_flag=True, help="android: write an app with the model, for Android Studio.")
+@click.option("--dynamic", is_flag=True, help="ios: dynamic frameworks, which an app loads, in place of static ones.")
 @click.option("--maintainer", metavar="NAME <ADDRESS>", help="deb: who packages. Default: DEBFULLNAME and DEBEMAIL.")
 @click.option(
     "--all-variants",
@@ -96,6 +97,7 @@ def command(
     version: str,
     machine: str | None,
     app: bool,
+    dynamic: bool,
     maintainer: str | None,
     all_of_them: bool,
     as_json: bool,
@@ -124,6 +126,8 @@ def command(
     place = output or named.parent / f"{named.name if folder else named.stem}-{kind}"
     if app and ecosystem != "android":
         raise error("E0203", f"--app is for Android; the package is for {ecosystem}", fix="--for android --app")
+    if dynamic and ecosystem != "ios":
+        raise error("E0203", f"--dynamic is for iOS; the package is for {ecosystem}", fix="leave it out")
     if maintainer is not None and ecosystem != "deb":
         raise error("E0002", "--maintainer is of use with --for deb", fix="leave it out")
     if machine is not None and ecosystem not in _OF_BUNDLES:
@@ -145,7 +149,7 @@ def command(
             raise error("E0203", "packages for iOS always hold all variants", fix="leave out --all-variants")
         from sterna.package.ios import ios_package  # noqa: PLC0415 (brings the compiler)
 
-        written = ios_package(bundle, make_options(), place, name, version)
+        written = ios_package(bundle, make_options(), place, name, version, dynamic)
     else:
         from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
 

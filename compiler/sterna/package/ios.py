@@ -1,7 +1,8 @@
 """A model as Swift packages for iOS and macOS: one of the model, and one of the runtime, which all models of an app
 share.
 
-Each has an XCFramework: static libraries for phones, the simulator and Macs, with headers and what the App Store asks.
+Each has an XCFramework: libraries for phones, the simulator and Macs, static or dynamic, with headers and what the App
+Store asks.
 Graph, weights and kernels are constants of the model's library: an app opens nothing when it runs. They are not in
 `__TEXT`, which the App Store encrypts: weights would be decrypted when they are read, and would not be compressed.
 """
@@ -85,6 +86,7 @@ def ios_package(
     output: str | os.PathLike[str],
     name: str | None = None,
     version: str = "1.0.0",
+    dynamic: bool = False,
 ) -> Path:
     """Compiles a model for iOS and macOS, and writes its Swift package beside that of the runtime.
 
@@ -93,14 +95,15 @@ def ios_package(
     Args:
         options: of the compilation; their target does not matter.
         name: of the package; by default the model's.
+        dynamic: frameworks are loaded by the app, not linked into it.
 
     Raises:
         SternaError: what compiling the model raises; E0203 the name or the version is none for Swift packages, or the
             model has strings; E0402 there is no zig; E0204 the place is taken or cannot be written.
     """
     artifact = _artifact(model_name(os.fspath(model)), name, version)
-    own = _model_tree(model, options, artifact, version)
-    shared = _runtime_tree()
+    own = _model_tree(model, options, artifact, version, dynamic)
+    shared = _runtime_tree(dynamic)
     place = Path(output)
     fix = Advice("remove that package, or name another directory with ", Option("output", "elsewhere"))
     with placing(place, fix):
@@ -136,15 +139,15 @@ def _put(folder: Path, tree: Tree) -> None:
 # ---- The two packages ----
 
 
-def _runtime_tree() -> Tree:
+def _runtime_tree(dynamic: bool) -> Tree:
     sources = resource("runtime_apple") / "Sources" / "Sterna"
-    framework = _xcframework(FRAMEWORK, __version__, public_headers(), runtime_objects)
+    framework = _xcframework(FRAMEWORK, __version__, public_headers(), runtime_objects, dynamic)
     files = {f"Sources/Sterna/{path.name}": path.read_bytes() for path in sorted(sources.glob("*.swift"))}
     files |= {"Package.swift": _text("runtime.swift"), "LICENSE": license_text()}
     return Tree({**files, **framework.contents}, framework.links)
 
 
-def _model_tree(model: str | os.PathLike[str], options: Options, artifact: str, version: str) -> Tree:
+def _model_tree(model: str | os.PathLike[str], options: Options, artifact: str, version: str, dynamic: bool) -> Tree:
     compilations: dict[str, Compiled] = {}
 
     def objects(part: Part) -> list[bytes]:
@@ -154,7 +157,7 @@ def _model_tree(model: str | os.PathLike[str], options: Options, artifact: str, 
 
     kind = class_name(model_name(os.fspath(model)))
     header = _text("model.h", model=model_name(os.fspath(model)))
-    framework = _xcframework(f"{kind}Kernels", version, {f"{kind}Kernels.h": header}, objects)
+    framework = _xcframework(f"{kind}Kernels", version, {f"{kind}Kernels.h": header}, objects, dynamic)
     (compiled,) = compilations.values()
     files = {
         "Package.swift": _text("model.swift", artifact=artifact, type=kind),
@@ -228,20 +231,28 @@ def linked_objects(compiled: Compiled, part: Part) -> list[bytes]:
 # ---- Frameworks ----
 
 
-def _xcframework(name: str, version: str, headers: Mapping[str, bytes], objects: Callable[[Part], list[bytes]]) -> Tree:
+def _xcframework(
+    name: str, version: str, headers: Mapping[str, bytes], objects: Callable[[Part], list[bytes]], dynamic: bool
+) -> Tree:
     """A framework for every system; `objects`: what its library is made of."""
     files: dict[str, bytes] = {}
     links: dict[str, str] = {}
     rows = []
     for each in slices():
-        library = universal([(part.processor, part.archive(objects(part))) for part in each.parts])
+        place = f"{name}.framework/{'' if each.flat else 'Versions/A/'}{name}"
+        libraries = []
+        for part in each.parts:
+            made = objects(part)
+            data = part.library(made, f"@rpath/{place}") if dynamic else part.archive(made)
+            libraries.append((part.processor, data))
+        library = universal(libraries)
         framework = _framework(name, version, headers, library, each)
         at = f"{name}.xcframework/{each.name}/{name}.framework"
         files |= {f"{at}/{path}": data for path, data in framework.contents.items()}
         links |= {f"{at}/{path}": target for path, target in framework.links.items()}
         rows.append(
             {
-                "BinaryPath": f"{name}.framework/{'' if each.flat else 'Versions/A/'}{name}",
+                "BinaryPath": place,
                 "LibraryIdentifier": each.name,
                 "LibraryPath": f"{name}.framework",
                 "SupportedArchitectures": [part.processor for part in each.parts],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -44,7 +45,7 @@ class Part:
         """
         command = [*zig("cc", "-target", self.target.triple), *_FLAGS, *(f"-I{folder}" for folder in folders)]
         # zig has the headers of macOS, and takes them for no other system: those of C and POSIX are the same there.
-        command += ["-isystem", str(_zig_headers()), "-c"]
+        command += ["-isystem", str(_zig_library() / "libc" / "include" / "any-darwin-any"), "-c"]
         if beside:
             return [self._object([*command, "-I."], source, beside) for source in sources]
         # The folders are no part of what an object is made from, what lies in them is.
@@ -75,6 +76,31 @@ class Part:
                 (folder / name).write_bytes(data)
             run(zig("ar", "--format=darwin", "rcsD", "made.a", *names), folder, f"a library for {self.target.name}")
             return (folder / "made.a").read_bytes()
+
+    def library(self, objects: Sequence[bytes], own_name: str) -> bytes:
+        """A dynamic library; the same objects give the same bytes. That for a simulator or a Mac on an Apple processor
+        is signed ad hoc; that for phones is not: Xcode signs what it puts into an app.
+
+        Args:
+            own_name: by which apps load it.
+
+        Raises:
+            SternaError: as `compile` does; the objects call what `libSystem.tbd` does not list.
+        """
+        with scratch_folder("ios") as folder:
+            # zig knows the C library of macOS alone, and links with no other of that name: ours is in its place.
+            stubs = folder / "lib" / "libc" / "darwin"
+            stubs.mkdir(parents=True)
+            shutil.copy(resource("runtime_apple") / "stubs" / "libSystem.tbd", stubs)
+            shutil.copy(_zig_library() / "libc" / "darwin" / "SDKSettings.json", stubs)
+            names = [f"{n:03}.o" for n in range(len(objects))]
+            for name, data in zip(names, objects, strict=True):
+                (folder / name).write_bytes(data)
+            command = [*zig("cc", "-target", self.target.triple), "-shared", "-nostdlib", "-s"]
+            command += [f"-Wl,-install_name,{own_name}", "-o", "made", *names]
+            subject = f"a dynamic library for {self.target.name}"
+            run(command, folder, subject, {"ZIG_LIB_DIR": str(folder / "lib")})
+            return (folder / "made").read_bytes()
 
 
 def members(archive: bytes) -> list[bytes]:
@@ -111,8 +137,8 @@ class Slice:
         return self.platform != "macos"
 
 
-def _zig_headers() -> Path:
-    return Path(zig()[0]).parent / "lib" / "libc" / "include" / "any-darwin-any"
+def _zig_library() -> Path:
+    return Path(zig()[0]).parent / "lib"
 
 
 def slices() -> tuple[Slice, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 
 from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
@@ -143,13 +144,15 @@ def _compile(command: list[str], source: str, target: Target) -> bytes:
         return (directory / OBJECT).read_bytes()
 
 
-def run(command: Sequence[str], directory: Path, subject: str) -> None:
-    """Runs a compiler or linker in a directory of its own.
+def run(
+    command: Sequence[str], directory: Path, subject: str, variables: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Runs a compiler or linker in a directory of its own; `variables`: of its environment, besides the usual ones.
 
     Raises:
         SternaError: E0402 it cannot be started, E0403 it failed; with its first error lines and the command.
     """
-    environment = zig_environment(directory)
+    environment = {**zig_environment(directory), **variables}
     try:
         with timed(f"{Path(command[0]).name}: {subject}"):
             done = subprocess.run(
