@@ -60,6 +60,7 @@ class Settings(TypedDict, total=False):
     weights: str
     math: str
     signature: str | None
+    name: str | None
     debug: bool
     max_constant_bytes: int | None
 
@@ -96,6 +97,7 @@ def options_of(
     weights: str = "fp32",
     math: str = "exact",
     signature: str | None = None,
+    name: str | None = None,
     debug: bool = False,
     max_constant_bytes: int | None = None,
     all_variants: bool = False,
@@ -119,6 +121,10 @@ def options_of(
     arguments.choice("weights", weights, WEIGHTS)
     bound = _math(arguments, math)
     arguments.text("signature", signature, optional=True)
+    arguments.text("name", name, optional=True)
+    if isinstance(name, str) and model_name(name) != name:
+        wanted = "lower-case letters, digits and _ are needed, and no word of C"
+        arguments.wrong("name", name, wanted, Option("name", model_name(name)))
     debug = arguments.flag("debug", debug)
     all_variants = arguments.flag("all_variants", all_variants)
     single_file = arguments.flag("single_file", single_file)
@@ -140,6 +146,7 @@ def options_of(
         shapes=tuple((name, None if sizes is None else tuple(sizes)) for name, sizes in (shapes or {}).items()),
         dims=tuple((dims or {}).items()),
         signature=signature,
+        name=name,
         max_constant_bytes=max_constant_bytes,
     )  # fmt: skip
 
@@ -188,6 +195,8 @@ def compile(
             differs by more than the bound (1e-3), relative to its largest magnitude; that is measured while compiling.
         signature: which of the model's signatures to compile, where its format (TensorFlow Lite) has some, with its
             names of inputs and outputs; None: the first graph, with the tensors' own names.
+        name: of the model: the symbols of its library and of its C begin with it; None: its file's. Programs that hold
+            two models of firmware give them different names.
         debug: every tensor between kernels can be read after a run, at the price of memory.
         max_constant_bytes: what constants that are computed may take while the model is compiled, 1 GiB unless it is
             said otherwise; a model that asks for more is refused.
@@ -272,9 +281,9 @@ def compile_with(
         source = Source.of(model)
         with timed("import"):
             graph = read_model(source, reading(options))
-        name = model_name(graph.name if source.path is None else str(source.path))
-        decided = decide(graph, name, options, progress) if options.math else None
-        compiled = compile_graph(graph, name, options if decided is None else decided.options, observe, progress)
+        own = options.name or model_name(graph.name if source.path is None else str(source.path))
+        decided = decide(graph, own, options, progress) if options.math else None
+        compiled = compile_graph(graph, own, options if decided is None else decided.options, observe, progress)
     return replace(compiled, origin=_origin(source), math=None if decided is None else decided.measured)
 
 

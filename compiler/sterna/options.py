@@ -54,6 +54,7 @@ class Options:
         shapes: sizes of inputs that the model leaves open, by name; None for a sequence or optional of nothing.
         dims: the size, or (least, greatest), of named dimensions.
         signature: which of the model's signatures; None: its first graph.
+        name: of the model, with which the symbols of its library and its C begin; None: that of its file.
         max_constant_bytes: what constants may take while the model is compiled; None: as much as usual.
     """
 
@@ -74,6 +75,7 @@ class Options:
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
     dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
     signature: str | None = None
+    name: str | None = None
     max_constant_bytes: int | None = None
 
     @property

@@ -12,6 +12,7 @@ from sterna.compiled import Compiled
 from sterna.escape import comment
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Quantized, Value
+from sterna.loops.program import Function, Require, walk
 from sterna.passes.linearize import Choice, Repeat
 from sterna.te.layout import most_elements
 from sterna_runtime.abi import ALIGNMENT, aligned
@@ -48,7 +49,8 @@ class _Call:
 
     number: int
     name: str
-    kernel: int
+    kernel: str
+    may_fail: bool
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     params: str
@@ -85,7 +87,8 @@ def static_model(compiled: Compiled) -> str:
         _Call(
             number,
             comment(", ".join(call.sources) or call.name),
-            kernel,
+            compiled.kernels[kernel].function.name,
+            _may_fail(compiled.kernels[kernel].function),
             tuple(_address(compiled, v) for v in call.inputs),
             tuple(_address(compiled, v) for v in call.outputs),
             f"params + {at}" if size else "0",
@@ -98,7 +101,15 @@ def static_model(compiled: Compiled) -> str:
     most = max((len(c.inputs) for c in calls), default=1) or 1
     most_out = max((len(c.outputs) for c in calls), default=1) or 1
     statements = _Nesting(compiled, calls).statements(0, len(calls))
-    return render_template("c/model.c.j2", statements=statements, most_in=most, most_out=most_out, **_names(compiled))
+    called = dict.fromkeys(call.kernel for call in calls)
+    return render_template(
+        "c/model.c.j2", statements=statements, called=called, most_in=most, most_out=most_out, **_names(compiled)
+    )
+
+
+def _may_fail(function: Function) -> bool:
+    """Whether a kernel tests what it was given."""
+    return any(isinstance(s, Require) for s in walk(function.body))
 
 
 class _Nesting:

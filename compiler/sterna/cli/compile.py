@@ -44,6 +44,10 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     "--output", "-o", type=click.Path(path_type=Path), metavar="DIRECTORY",
     help="Folder for the bundle. Default: the model's name, followed by the target unless that is `host`.",
 )  # fmt: skip
+@click.option(
+    "--name", metavar="NAME",
+    help="What the model's symbols and C names begin with. Default: the file's name.",
+)  # fmt: skip
 @click.option("--single-file", is_flag=True, help="WebAssembly: one file with kernels, graph and weights.")
 @click.option(
     "--all-variants", is_flag=True,

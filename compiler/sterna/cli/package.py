@@ -44,7 +44,7 @@ _KINDS = (*_OF_BUNDLES, "android", "ios")
     metavar="DIRECTORY",
     help="Folder for the package. Default: the bundle's or model's name with the kind added.",
 )
-@click.option("--name", help="The package's name. Default: the model's.")
+@click.option("--name", "package_name", help="The package's name. Default: the model's.")
 @click.option("--package-version", "version", default="1.0.0", show_default=True, metavar="VERSION")
 @click.option(
     "--shape",
@@ -93,7 +93,7 @@ def command(
     bundle: Path,
     ecosystem: str,
     output: Path | None,
-    name: str | None,
+    package_name: str | None,
     version: str,
     machine: str | None,
     app: bool,
@@ -139,21 +139,21 @@ def command(
             title = "a bundle has been compiled: --target, --shape, --dim and --all-variants are of use with a model"
             raise error("E0203", title, fix="name the model, or give them to `sterna compile`")
         with _bundle(bundle, asked) as made:
-            written = _of_bundle(ecosystem, made, place, name, version, maintainer)
+            written = _of_bundle(ecosystem, made, place, package_name, version, maintainer)
     elif app:
         from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
 
-        written = android_app(bundle, make_options(), place, name, version, all_of_them)
+        written = android_app(bundle, make_options(), place, package_name, version, all_of_them)
     elif ecosystem == "ios":
         if all_of_them:
             raise error("E0203", "packages for iOS always hold all variants", fix="leave out --all-variants")
         from sterna.package.ios import ios_package  # noqa: PLC0415 (brings the compiler)
 
-        written = ios_package(bundle, make_options(), place, name, version, dynamic)
+        written = ios_package(bundle, make_options(), place, package_name, version, dynamic)
     else:
         from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
 
-        written = android_package(bundle, make_options(), place, name, version, all_of_them)
+        written = android_package(bundle, make_options(), place, package_name, version, all_of_them)
     total = sum(path.stat().st_size for path in written.rglob("*") if path.is_file())
     if as_json:
         print_json({"directory": str(written), "for": ecosystem, "bytes": total})

@@ -46,6 +46,7 @@ class Builder(WithUnits):
         self.model, self.target = model, target
         self.printed: list[Printed] = []
         self._cut: Cut[Printed] = Cut(kernels)
+        self._direct = target.static
         self._units = Units(lambda text: compile_c(text, target, compiler))
 
     def add(self, function: Function, comments: Sequence[str]) -> None:
@@ -59,18 +60,20 @@ class Builder(WithUnits):
     def objects(self) -> list[bytes]:
         """The object files."""
         with timed("C text"):
-            self._begin(self._cut.open, self.printed)
+            if self._cut.open or not self._direct:
+                self._begin(self._cut.open, None if self._direct else self.printed)
         return self._units.results()
 
     def _begin(self, unit: Sequence[Printed], table: Sequence[Printed] | None = None) -> None:
-        text = unit_text(unit, self.target, self.model, table, shared=self._cut.closed > 0)
+        text = unit_text(unit, self.target, self.model, table, shared=self._direct or self._cut.closed > 0)
         self._units.add(text, sum(each.size for each in unit))
 
 
 def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:
     """The kernels as one file."""
     printed = printed or _printed(kernels.functions, target, kernels.comments)
-    return unit_text(printed, target, kernels.model, printed, shared=False)
+    direct = target.static  # firmware calls kernels by their names
+    return unit_text(printed, target, kernels.model, None if direct else printed, shared=direct)
 
 
 def generate(functions: Sequence[Function], target: Target, model: str, comments: Sequence[Sequence[str]] = ()) -> str:
@@ -108,7 +111,7 @@ def unit_text(
     """One source file: bodies of kernels, and the exported table.
 
     Args:
-        table: all kernels of the model, which may be none; None: another file has the table.
+        table: all kernels of the model, which may be none; None: another file has the table, or there is none.
         shared: kernels are seen by other files.
     """
     d = dialect(target)

@@ -54,6 +54,7 @@ class Builder(WithUnits):
         self.printed: Sequence[Printed] = ()
         self._functions: list[Function] = []
         self._cut: Cut[Function] = Cut(kernels)
+        self._direct = target.static
         self._units = Units(lambda text: _object(text, target))
 
     def add(self, function: Function, comments: Sequence[str]) -> None:
@@ -66,12 +67,13 @@ class Builder(WithUnits):
 
     def objects(self) -> list[bytes]:
         """The object files."""
-        self._begin(self._cut.open, self._functions)
+        if self._cut.open or not self._direct:
+            self._begin(self._cut.open, None if self._direct else self._functions)
         return self._units.results()
 
     def _begin(self, unit: Sequence[Function], table: Sequence[Function] | None) -> None:
         with timed("LLVM assembly"):
-            text = module_text(unit, self.target, self.model, table, shared=self._cut.closed > 0)
+            text = module_text(unit, self.target, self.model, table, shared=self._direct or self._cut.closed > 0)
         self._units.add(text, len(text))
 
 
@@ -100,7 +102,8 @@ def module_text(
     """The kernels as LLVM assembly, before optimization.
 
     Args:
-        table: the kernels of the exported table, of which a model may have none; None: another module has the table.
+        table: the kernels of the exported table, of which a model may have none; None: another module has the table,
+            or, for firmware, there is none.
         shared: some kernels are in other modules.
     """
     declarations: set[str] = set()

@@ -63,7 +63,9 @@ def compiler_command(compiler: str, target: Target) -> list[str]:
     """
     standard = "-std=c99" if target.dialect in ("plain", "packed") else "-std=gnu99"
     position = () if target.static or target.llvm_triple.startswith(("wasm", "thumb")) else ("-fPIC",)
-    common = [*COMMON, standard, *position]
+    # A program for firmware takes what it calls.
+    sections = ("-ffunction-sections", "-fdata-sections") if target.static else ()
+    common = [*COMMON, standard, *position, *sections]
     if compiler == "zig":
         cpu = [f"-mcpu={target.cpu}"] if target.cpu else []
         return [*zigs.zig("cc", "-target", target.triple), *cpu, *common, *CLANG, *target.c_flags]
