@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value
 from sterna.ops import operator
 from sterna.ops.operator import Fusion
@@ -133,9 +134,25 @@ class _Fusion:
             light = self.kind(producer) is Fusion.BROADCAST and len(producer.outputs) == 1
             # Nothing that it needs may depend on the group.
             depends = any(self.producers.get(v) in members for v in producer.operands)
-            if alone and light and not depends and value.shape == node.output.shape:
+            if alone and light and not depends and value.shape == node.output.shape and not self.narrowed(value):
                 found += [producer, *self.pulled(producer, [*members, *found, producer])]
         return found
+
+    def narrowed(self, value: Value) -> bool:
+        """Whether it is narrower than what it is made of, element by element, and a reduction leaves: its kernel stores
+        this then."""
+        pending, seen = [value], {value}
+        while pending:
+            producer = self.producers.get(pending.pop())
+            if producer is None or producer in self.taken or len(producer.outputs) > 1:
+                continue
+            kind = self.kind(producer)
+            if kind is Fusion.BROADCAST and producer not in self.views.written:
+                pending += [v for v in producer.operands if v.shape == value.shape and v not in seen]
+                seen.update(pending)
+            elif kind is Fusion.COMPLEX and dtypes.bits(producer.output.dtype) > dtypes.bits(value.dtype):
+                return True
+        return False
 
     def leaving(self, members: list[Node]) -> tuple[Value, ...]:
         """Values of the group that others read."""

@@ -7,7 +7,7 @@ one pool of any size, the arena.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -57,6 +57,8 @@ class Pool:
         return ALIGNMENT if self.memory is None else max(ALIGNMENT, self.memory.alignment)
 
 
+#: Orders in which the buffers of an arena are tried beside the first, at most; and how many placements those may be.
+_ORDERS, _PLACEMENTS = 64, 4096
 #: (index of the pool, offset there in bytes).
 Place = tuple[int, int]
 
@@ -68,19 +70,46 @@ def lay_out(lives: Sequence[Life], memories: Sequence[Memory]) -> tuple[list[Pla
         SternaError: E0206, the memories are too small.
     """
     if not memories:
-        places = _placed(lives, [_Room(len(lives), None)], _by_size)
-        assert places is not None
-        return _used(lives, places, [None])
+        return _used(lives, _tightest(lives), [None])
     fastest = sorted(memories, key=lambda m: -m.bytes_per_cycle)
     ways: list[tuple[Callable[[Life], tuple[float, ...]], list[Memory]]] = [(_by_size, fastest)]
     if len(memories) > 1:
         ways = [(_by_touches, fastest), (_by_size, fastest), (_by_size, fastest[::-1])]
     for order, tried in ways:
-        places = _placed(lives, [_Room(len(lives), memory) for memory in tried], order)
+        places = _placed(lives, [_Room(len(lives), memory) for memory in tried], _sorted(lives, order))
         if places is not None:
             moved = [(fastest.index(tried[pool]), offset) for pool, offset in places]
             return _used(lives, moved, fastest)
     raise _too_small(lives, fastest)
+
+
+def _tightest(lives: Sequence[Life]) -> list[Place]:
+    """The places in one arena of any size: the largest first, and while that is above what is alive at one time, also
+    in other orders, of which the least arena is kept.
+
+    A large buffer that is placed early may stand between two that meet it: the one with which the arena ends goes first
+    in the next order.
+    """
+    least = most_alive(lives, max((life.last for life in lives), default=0) + 1)
+    order = _sorted(lives, _by_size)
+    best: tuple[int, list[Place]] | None = None
+    tried: set[tuple[int, ...]] = set()
+    for _ in range(1 + min(_ORDERS, _PLACEMENTS // max(1, len(lives)))):
+        places = _placed(lives, [_Room(len(lives), None)], order)
+        assert places is not None
+        ends = [offset + life.size for life, (_, offset) in zip(lives, places, strict=True)]
+        end = max(ends, default=0)
+        if best is None or end < best[0]:
+            best = end, places
+        if end <= least:
+            break
+        tried.add(tuple(order))
+        last = max(range(len(lives)), key=ends.__getitem__)
+        order = [last, *(n for n in order if n != last)]
+        if tuple(order) in tried:
+            break
+    assert best is not None
+    return best[1]
 
 
 def most_alive(lives: Sequence[Life], calls: int) -> int:
@@ -90,6 +119,10 @@ def most_alive(lives: Sequence[Life], calls: int) -> int:
         changes[life.first] += life.size
         changes[life.last + 1] -= life.size
     return max(accumulate(changes[: max(calls, 1)]), default=0)
+
+
+def _sorted(lives: Sequence[Life], key: Callable[[Life], tuple[float, ...]]) -> list[int]:
+    return sorted(range(len(lives)), key=lambda n: key(lives[n]))
 
 
 def _by_size(life: Life) -> tuple[float, ...]:
@@ -128,12 +161,10 @@ class _Room:
         return offset
 
 
-def _placed(
-    lives: Sequence[Life], rooms: Sequence[_Room], order: Callable[[Life], tuple[float, ...]]
-) -> list[Place] | None:
-    """Each buffer in the first room that has a place for it; None where one of them finds none."""
+def _placed(lives: Sequence[Life], rooms: Sequence[_Room], order: Iterable[int]) -> list[Place] | None:
+    """Each buffer, in an order, in the first room that has a place for it; None where one of them finds none."""
     places: list[Place] = [(0, 0)] * len(lives)
-    for n in sorted(range(len(lives)), key=lambda n: order(lives[n])):
+    for n in order:
         found = next(_fitting(lives[n], rooms), None)
         if found is None:
             return None
@@ -166,7 +197,7 @@ def _too_small(lives: Sequence[Life], fastest: Sequence[Memory]) -> SternaError:
     # What finds no room in the others goes there, however large it is.
     others = [m for m in fastest if m is not largest]
     tried = [*others, replace(largest, bytes=sum(aligned(life.size) + largest.alignment for life in lives))]
-    places = _placed(lives, [_Room(len(lives), memory) for memory in tried], _by_size)
+    places = _placed(lives, [_Room(len(lives), memory) for memory in tried], _sorted(lives, _by_size))
     assert places is not None
     needed = max(offset + life.size for life, (pool, offset) in zip(lives, places, strict=True) if pool == len(others))
     have = " and ".join(f"{m.name} ({m.bytes} bytes)" for m in fastest)
