@@ -124,8 +124,9 @@ def _linearize(grouped: Grouped, context: PassContext) -> Sequenced:
 
 def _memory(sequenced: Sequenced, context: PassContext) -> Outline:
     graph, views, sequence = sequenced.graph, sequenced.views, sequenced.sequence
+    target = context.target
     plan = plan_memory(
-        graph, sequence.calls, views, context.options.debug, sequence.control, context.target.tensor_memories
+        graph, sequence.calls, views, context.options.debug, sequence.control, target.tensor_memories, target.alignment
     )
     return Outline(graph, views, sequence.without(lambda call: plan.needless(call, views)), plan)
 

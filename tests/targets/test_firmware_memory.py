@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from sterna.api import compile_to
 from sterna.driver import Options, outline_of, reading
 from sterna.frontends.formats import read_model
 from sterna.frontends.source import Source
@@ -33,3 +37,13 @@ def test_a_sum_of_two_layers_stores_bytes() -> None:
     found = outline("mlperf_tiny_resnet_int8")
     made = {value.dtype for call in found.sequence.calls for value in call.outputs}
     assert "int32" not in made
+
+
+def test_firmware_aligns_for_its_core(tmp_path: Path) -> None:
+    """One alignment of arena, weights and tables, that of the widest type; the header says it."""
+    found = trained("mlperf_tiny_kws_int8")
+    bundle = compile_to(tmp_path / "bundle", found.file, "cortex-m4", shapes=found.shapes())
+    header, sources = (bundle / "model.h").read_text(), (bundle / "kernels.c").read_text()
+    assert re.findall(r"_ALIGNMENT (\d+)", header) == ["8"]
+    assert re.findall(r"aligned\((\d+)\)", sources) == ["8"]
+    assert "64-byte" not in sources

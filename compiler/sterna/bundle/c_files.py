@@ -15,7 +15,7 @@ from sterna.ir.graph import Graph, Quantized, Value
 from sterna.loops.program import Function, Require, walk
 from sterna.passes.linearize import Choice, Repeat
 from sterna.te.layout import most_elements
-from sterna_runtime.abi import ALIGNMENT, aligned
+from sterna_runtime.abi import aligned
 from sterna_runtime.names import identifiers
 from sterna_runtime.ownership import HEADER
 
@@ -222,7 +222,7 @@ def _names(compiled: Compiled) -> dict[str, object]:
         "scratch_at": _scratch_address(compiled),
         "pools": _pools(compiled),
         "params_bytes": max(len(compiled.params), 1),
-        "alignment": ALIGNMENT,
+        "alignment": compiled.options.target.alignment,
         "states": [
             {
                 "start": _start(compiled, plan.pool_of[v]),
@@ -285,7 +285,8 @@ def _start(compiled: Compiled, pool: int) -> str:
 
 def _scratch(compiled: Compiled) -> int:
     """Bytes of the scratch of all kernels."""
-    return aligned(max((k.function.scratch_bytes for k in compiled.kernels), default=0))
+    scratch = max((k.function.scratch_bytes for k in compiled.kernels), default=0)
+    return aligned(scratch, compiled.options.target.alignment)
 
 
 def _scratch_address(compiled: Compiled) -> str:

@@ -20,7 +20,6 @@ from sterna.loops.program import Function, Stmt, Variable
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
-from sterna_runtime.abi import ALIGNMENT
 
 
 class FunctionWriter(Accesses):
@@ -174,7 +173,7 @@ class FunctionWriter(Accesses):
         self.held = s
         data = s.configuration
         name, text = f"@tiles_{data.hex()}", "".join(f"\\{byte:02x}" for byte in data)
-        table = f'constant [{len(data)} x i8] c"{text}", align {ALIGNMENT}'
+        table = f'constant [{len(data)} x i8] c"{text}", align {self.target.alignment}'
         self.values.declarations.add(f"{name} = private unnamed_addr {table}")
         self._call_tiles(s.intrinsic.name_in("llvm", "configure"), f"ptr {name}")
         self.statement(s.body)

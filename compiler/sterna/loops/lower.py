@@ -14,14 +14,15 @@ from sterna.loops.scan import Recurrence, sinks
 from sterna.schedule.schedule import Schedule
 from sterna.te.layout import Layout, dense_layout, dense_strides, most_elements
 from sterna.te.tensor import Tensor
-from sterna_runtime.abi import aligned
+from sterna_runtime.abi import ALIGNMENT, aligned
 
 
-def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Function:
+def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None, alignment: int = ALIGNMENT) -> Function:
     """The loop program of a scheduled kernel, with loops still marked unrolled and vectorized.
 
     Args:
         layouts: by tensor name, for inputs and outputs that lie inside other buffers.
+        alignment: of each constant.
 
     Raises:
         SternaError: E0303, a schedule whose loops cannot be built.
@@ -31,7 +32,7 @@ def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None) -> Fu
     given = layouts or {}
     inputs = tuple(_argument(nests, t, INPUT, slot, given) for slot, t in enumerate(kernel.inputs))
     outputs = tuple(_argument(nests, t, OUTPUT, slot, given) for slot, t in enumerate(kernel.outputs))
-    params = _params(nests)
+    params = _params(nests, alignment)
     roots = [nests.stages[name].tensor for name in nests.order if nests.stages[name].attach is None]
     parts = _straight(nests, roots) if kernel.scan is None else Recurrence(nests, kernel.scan).statements(roots)
     return Function(kernel.name, inputs, params, outputs, nests.n_tasks, nests.scratch, seq(*parts))
@@ -56,7 +57,7 @@ def _argument(nests: Nests, t: Tensor, scope: Scope, slot: int, layouts: Mapping
     return buffer
 
 
-def _params(nests: Nests) -> tuple[Buffer, ...]:
+def _params(nests: Nests, alignment: int) -> tuple[Buffer, ...]:
     """The constants as the schedule stores them, one after the other."""
     schedule, buffers, offset = nests.schedule, [], 0
     for p in (*nests.kernel.params, *(d.stage for d in schedule.derived.values())):
@@ -67,5 +68,5 @@ def _params(nests: Nests) -> tuple[Buffer, ...]:
         )
         nests.places[stored.name] = Place(buffer, tuple(ZERO for _ in stored.shape))
         buffers.append(buffer)
-        offset += aligned(elements * dtypes.size(stored.dtype))
+        offset += aligned(elements * dtypes.size(stored.dtype), alignment)
     return tuple(buffers)

@@ -26,7 +26,7 @@ from sterna.passes.linearize import Choice, Control, Repeat
 from sterna.passes.pools import Life, Place, Pool, lay_out, most_alive
 from sterna.passes.views import Storage, Views
 from sterna.te.layout import most_elements
-from sterna_runtime.abi import aligned
+from sterna_runtime.abi import ALIGNMENT, aligned
 
 #: Of a loop whose number of iterations is not known.
 _SOME_TRIPS = 16
@@ -45,6 +45,7 @@ class MemoryPlan:
         moved: values that are made in the memory of an output of the graph.
         lives: the buffers that have been placed; sometimes: values of those that live within a region.
         scratch: where scratch lies, if it has a place in a pool.
+        alignment: of every buffer.
     """
 
     offsets: dict[Value, int]
@@ -56,6 +57,7 @@ class MemoryPlan:
     lives: tuple[Life, ...] = ()
     sometimes: frozenset[Value] = frozenset()
     scratch: Place | None = None
+    alignment: int = ALIGNMENT
 
     @property
     def arena_bytes(self) -> int:
@@ -88,8 +90,8 @@ class MemoryPlan:
             SternaError: E0206, it does not fit.
         """
         last = max((life.last for life in self.lives), default=0)
-        scratch = (Life((), aligned(size), 0, last, math.inf),) if size else ()
-        return _laid_out(self.lives, self.sometimes, self.moved, self.live_bytes, memories, scratch)
+        scratch = (Life((), aligned(size, self.alignment), 0, last, math.inf),) if size else ()
+        return _laid_out(self.lives, self.sometimes, self.moved, self.live_bytes, memories, self.alignment, scratch)
 
 
 @dataclass(eq=False)
@@ -115,6 +117,7 @@ def plan_memory(
     keep_all: bool = False,
     control: Sequence[Control] = (),
     memories: Sequence[Memory] = (),
+    alignment: int = ALIGNMENT,
 ) -> MemoryPlan:
     """Places every intermediate buffer.
 
@@ -122,8 +125,9 @@ def plan_memory(
         keep_all: no memory is reused, so that every intermediate tensor can be looked at after a run.
         memories: that the buffers may lie in; none: one arena of any size.
         control: of the calls (`passes.linearize`).
+        alignment: of every buffer.
     """
-    buffers = _lives(graph, calls, views, control)
+    buffers = _lives(graph, calls, views, control, alignment)
     if keep_all:
         for b in buffers.values():
             b.first, b.last = 0, len(calls)
@@ -135,7 +139,7 @@ def plan_memory(
     runs = _runs(len(calls), control)
     lives = tuple(Life(tuple(b.members), b.size, b.first, b.last, sum(runs[n] for n in b.touched)) for b in unique)
     moved = {v: b.members[-1] for b in every if b.fixed for v in b.members[:-1]}
-    return _laid_out(lives, _sometimes(lives, control), moved, most_alive(lives, len(calls)), memories)
+    return _laid_out(lives, _sometimes(lives, control), moved, most_alive(lives, len(calls)), memories, alignment)
 
 
 def _runs(calls: int, control: Sequence[Control]) -> list[int]:
@@ -154,19 +158,22 @@ def _laid_out(
     moved: dict[Value, Value],
     live_bytes: int,
     memories: Sequence[Memory],
+    alignment: int,
     scratch: tuple[Life, ...] = (),
 ) -> MemoryPlan:
     """The plan of buffers whose lives are known, and scratch if there is any."""
-    places, pools = lay_out((*scratch, *lives), memories)
+    places, pools = lay_out((*scratch, *lives), memories, alignment)
     own = places[len(scratch) :]
     offsets = {v: offset for life, (_, offset) in zip(lives, own, strict=True) for v in life.members}
     pool_of = {v: pool for life, (pool, _) in zip(lives, own, strict=True) for v in life.members}
     fleeting = _fleeting(lives, own) | sometimes
     at = places[0] if scratch else None
-    return MemoryPlan(offsets, pool_of, pools, live_bytes, fleeting, moved, lives, sometimes, at)
+    return MemoryPlan(offsets, pool_of, pools, live_bytes, fleeting, moved, lives, sometimes, at, alignment)
 
 
-def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[Control]) -> dict[Value, _Buffer]:
+def _lives(
+    graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[Control], alignment: int
+) -> dict[Value, _Buffer]:
     """The buffer of every root with the range of calls in which it is needed."""
     fixed = {views.storage(v).root for v in (*graph.arguments, *graph.results)}
     buffers: dict[Value, _Buffer] = {}
@@ -174,7 +181,7 @@ def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[
     def touch(value: Value, position: int) -> None:
         root = views.storage(value).root
         if root not in buffers:
-            buffers[root] = _Buffer(_size(root), position, position, [root], set(), root in fixed)
+            buffers[root] = _Buffer(_size(root, alignment), position, position, [root], set(), root in fixed)
         b = buffers[root]
         b.first, b.last = min(b.first, position), max(b.last, position)
         b.touched.add(position)
@@ -203,14 +210,14 @@ def _lives(graph: Graph, calls: Sequence[Call], views: Views, control: Sequence[
                         b.first = min(b.first, c.first)
     for value in graph.live_in:
         # The memory of a state is never shared: before its first reader and after its last, it is for the next run.
-        state = buffers.setdefault(value, _Buffer(_size(value), 0, 0, [value], set()))
+        state = buffers.setdefault(value, _Buffer(_size(value, alignment), 0, 0, [value], set()))
         state.first, state.last = 0, len(calls)
     return buffers
 
 
-def _size(root: Value) -> int:
+def _size(root: Value, alignment: int) -> int:
     """Bytes of a buffer."""
-    return aligned(most_elements(root.shape) * dtypes.size(root.dtype))
+    return aligned(most_elements(root.shape) * dtypes.size(root.dtype), alignment)
 
 
 def _fleeting(lives: Sequence[Life], places: Sequence[Place]) -> frozenset[Value]:

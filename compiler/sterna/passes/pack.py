@@ -15,21 +15,27 @@ from sterna.passes.context import PassContext
 from sterna.passes.kernels import Call
 from sterna.passes.stages import Finished, Packed, Planned
 from sterna.schedule.schedule import Schedule
-from sterna_runtime.abi import aligned
+from sterna_runtime.abi import ALIGNMENT, aligned
 from sterna_runtime.advice import Advice, Option
 
 
 def pack(finished: Finished, context: PassContext) -> Packed:
     """The contents of params.bin, and where everything lies there."""
     contents = BytesIO()
-    params_at = pack_params(finished.sequence.calls, finished.kernels, finished.kernel_of, contents)
-    states_at = pack_states(finished.graph, contents)
+    params_at = pack_params(
+        finished.sequence.calls, finished.kernels, finished.kernel_of, contents, context.target.alignment
+    )
+    states_at = pack_states(finished.graph, contents, context.target.alignment)
     # That is the very memory that was written to, so the weights are there once.
     return Packed(**vars(finished), params=contents.getvalue(), params_at=params_at, states_at=states_at)
 
 
 def pack_params(
-    calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int], out: BytesIO
+    calls: Sequence[Call],
+    kernels: Sequence[Planned],
+    kernel_of: Sequence[int],
+    out: BytesIO,
+    alignment: int = ALIGNMENT,
 ) -> tuple[tuple[int, int], ...]:
     """Writes the weights as the kernels read them, one aligned block per call, equal blocks once; where each lies.
 
@@ -52,7 +58,7 @@ def pack_params(
                 overflowing.append(call)
             for array, buffer in zip(stored, kernels[k].function.params, strict=True):
                 out.write(b"\0" * (start + buffer.slot - out.tell()))
-                _write(out, array)
+                _write(out, array, alignment)
             blocks[identity] = (start, out.tell() - start)
             for array in call.constants:
                 forget(array)
@@ -64,11 +70,11 @@ def pack_params(
     return tuple(where)
 
 
-def _write(out: BytesIO, array: Array) -> None:
+def _write(out: BytesIO, array: Array, alignment: int) -> None:
     """The elements, then zeros up to where the next ones may begin."""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     out.write(data)
-    out.write(b"\0" * (aligned(len(data)) - len(data)))
+    out.write(b"\0" * (aligned(len(data), alignment) - len(data)))
 
 
 def _check_params(calls: Sequence[Call], kernels: Sequence[Planned], kernel_of: Sequence[int]) -> None:
@@ -97,7 +103,7 @@ def _kept_finite(schedule: Schedule, call: Call, stored: Sequence[Array]) -> boo
     )
 
 
-def pack_states(graph: Graph, out: BytesIO) -> tuple[int | None, ...]:
+def pack_states(graph: Graph, out: BytesIO, alignment: int = ALIGNMENT) -> tuple[int | None, ...]:
     """Writes the initial values of states, aligned; where each of these lies."""
     where: list[int | None] = []
     for state in graph.states:
@@ -105,7 +111,7 @@ def pack_states(graph: Graph, out: BytesIO) -> tuple[int | None, ...]:
             where.append(None)
             continue
         where.append(out.tell())
-        _write(out, state.initial)
+        _write(out, state.initial, alignment)
     return tuple(where)
 
 

@@ -166,7 +166,7 @@ def lower_call(call: Call, schedule: Schedule | None, target: Target) -> Functio
     if isinstance(call.kernel, Function):
         return in_lanes(call.kernel, target.lanes)
     assert schedule is not None
-    return lower(schedule, call.layouts)
+    return lower(schedule, call.layouts, target.alignment)
 
 
 def finish_call(call: Call, lowered: Function, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Function:

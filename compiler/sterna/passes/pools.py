@@ -42,10 +42,12 @@ class Pool:
     Args:
         memory: of the target; None where there is one arena of any size.
         bytes: from its start to the end of the last buffer.
+        least: alignment of its buffers, if the memory does not ask for more.
     """
 
     memory: Memory | None
     bytes: int
+    least: int = ALIGNMENT
 
     @property
     def name(self) -> str:
@@ -54,7 +56,7 @@ class Pool:
     @property
     def alignment(self) -> int:
         """Of its address."""
-        return ALIGNMENT if self.memory is None else max(ALIGNMENT, self.memory.alignment)
+        return self.least if self.memory is None else max(self.least, self.memory.alignment)
 
 
 #: Orders in which the buffers of an arena are tried beside the first, at most; and how many placements those may be.
@@ -63,27 +65,29 @@ _ORDERS, _PLACEMENTS = 64, 4096
 Place = tuple[int, int]
 
 
-def lay_out(lives: Sequence[Life], memories: Sequence[Memory]) -> tuple[list[Place], tuple[Pool, ...]]:
+def lay_out(
+    lives: Sequence[Life], memories: Sequence[Memory], alignment: int = ALIGNMENT
+) -> tuple[list[Place], tuple[Pool, ...]]:
     """A place for every buffer, and the pools that are used, fastest first; at least one.
 
     Raises:
         SternaError: E0206, the memories are too small.
     """
     if not memories:
-        return _used(lives, _tightest(lives), [None])
+        return _used(lives, _tightest(lives, alignment), [None], alignment)
     fastest = sorted(memories, key=lambda m: -m.bytes_per_cycle)
     ways: list[tuple[Callable[[Life], tuple[float, ...]], list[Memory]]] = [(_by_size, fastest)]
     if len(memories) > 1:
         ways = [(_by_touches, fastest), (_by_size, fastest), (_by_size, fastest[::-1])]
     for order, tried in ways:
-        places = _placed(lives, [_Room(len(lives), memory) for memory in tried], _sorted(lives, order))
+        places = _placed(lives, [_Room(len(lives), memory, alignment) for memory in tried], _sorted(lives, order))
         if places is not None:
             moved = [(fastest.index(tried[pool]), offset) for pool, offset in places]
-            return _used(lives, moved, fastest)
-    raise _too_small(lives, fastest)
+            return _used(lives, moved, fastest, alignment)
+    raise _too_small(lives, fastest, alignment)
 
 
-def _tightest(lives: Sequence[Life]) -> list[Place]:
+def _tightest(lives: Sequence[Life], alignment: int) -> list[Place]:
     """The places in one arena of any size: the largest first, and while that is above what is alive at one time, also
     in other orders, of which the least arena is kept.
 
@@ -95,7 +99,7 @@ def _tightest(lives: Sequence[Life]) -> list[Place]:
     best: tuple[int, list[Place]] | None = None
     tried: set[tuple[int, ...]] = set()
     for _ in range(1 + min(_ORDERS, _PLACEMENTS // max(1, len(lives)))):
-        places = _placed(lives, [_Room(len(lives), None)], order)
+        places = _placed(lives, [_Room(len(lives), None, alignment)], order)
         assert places is not None
         ends = [offset + life.size for life, (_, offset) in zip(lives, places, strict=True)]
         end = max(ends, default=0)
@@ -138,11 +142,11 @@ class _Room:
     """The buffers that have their places in one memory, in the order of their offsets; for each its place and its
     life."""
 
-    def __init__(self, most: int, memory: Memory | None):
+    def __init__(self, most: int, memory: Memory | None, alignment: int):
         self.rows = np.empty((4, most), np.int64)  # start, end, first, last
         self.count = 0
         self.limit = None if memory is None else memory.bytes
-        self.unit = Pool(memory, 0).alignment
+        self.unit = Pool(memory, 0, alignment).alignment
 
     def add(self, life: Life) -> int | None:
         """Places a buffer at the lowest offset where nothing lies while it lives; None where there is no room."""
@@ -180,7 +184,7 @@ def _fitting(life: Life, rooms: Sequence[_Room]) -> Iterator[Place]:
 
 
 def _used(
-    lives: Sequence[Life], places: Sequence[Place], memories: Sequence[Memory | None]
+    lives: Sequence[Life], places: Sequence[Place], memories: Sequence[Memory | None], alignment: int
 ) -> tuple[list[Place], tuple[Pool, ...]]:
     ends = [0] * len(memories)
     for life, (pool, offset) in zip(lives, places, strict=True):
@@ -188,16 +192,16 @@ def _used(
     kept = [n for n, end in enumerate(ends) if end] or [0]
     number = {pool: n for n, pool in enumerate(kept)}
     moved = [(number.get(pool, 0), offset) for pool, offset in places]
-    return moved, tuple(Pool(memories[n], ends[n]) for n in kept)
+    return moved, tuple(Pool(memories[n], ends[n], alignment) for n in kept)
 
 
-def _too_small(lives: Sequence[Life], fastest: Sequence[Memory]) -> SternaError:
+def _too_small(lives: Sequence[Life], fastest: Sequence[Memory], alignment: int) -> SternaError:
     """What is there, what is needed, and what it would take of the largest memory."""
     largest = max(fastest, key=lambda m: m.bytes)
     # What finds no room in the others goes there, however large it is.
     others = [m for m in fastest if m is not largest]
-    tried = [*others, replace(largest, bytes=sum(aligned(life.size) + largest.alignment for life in lives))]
-    places = _placed(lives, [_Room(len(lives), memory) for memory in tried], _sorted(lives, _by_size))
+    tried = [*others, replace(largest, bytes=sum(aligned(life.size, alignment) + largest.alignment for life in lives))]
+    places = _placed(lives, [_Room(len(lives), memory, alignment) for memory in tried], _sorted(lives, _by_size))
     assert places is not None
     needed = max(offset + life.size for life, (pool, offset) in zip(lives, places, strict=True) if pool == len(others))
     have = " and ".join(f"{m.name} ({m.bytes} bytes)" for m in fastest)

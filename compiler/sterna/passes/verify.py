@@ -15,9 +15,9 @@ from sterna.ir.graph import Graph, Node, Value
 from sterna.passes.fuse import Group
 from sterna.passes.linearize import CallSequence, Choice, Repeat
 from sterna.passes.stages import Finished, Grouped, Lowered, Outline, Packed, Scheduled, Sequenced, Viewed
+from sterna.targets.target import LEAST_ALIGNMENT
 from sterna.te.layout import most_elements
 from sterna.te.tensor import Kernel
-from sterna_runtime.abi import ALIGNMENT
 
 
 def verify_views(viewed: Viewed, stage: str) -> None:
@@ -172,7 +172,7 @@ def verify_packed(packed: Packed, stage: str) -> None:
     for call, k, (at, size) in zip(packed.sequence.calls, packed.kernel_of, packed.params_at, strict=True):
         params = packed.kernels[k].function.params
         needed = max((b.slot + b.elements * dtypes.size(b.dtype) for b in params), default=0)
-        if at % ALIGNMENT or size < needed or at + size > len(packed.params):
+        if at % LEAST_ALIGNMENT or size < needed or at + size > len(packed.params):
             problems.append(f"the weights of {call.name} are {size} bytes at {at} of {len(packed.params)}")
     _refuse(problems, stage)
 

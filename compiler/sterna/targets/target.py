@@ -9,6 +9,10 @@ from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.targets.intrinsics import IntrinsicDeclaration, declared_intrinsic
+from sterna_runtime.abi import ALIGNMENT
+
+#: Of the largest type of C in a 32-bit processor's memory, and of an instruction that loads two words.
+LEAST_ALIGNMENT = 8
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,11 @@ class Target:
     def rounds_bytes(self) -> bool:
         """Whether it has instructions that round vectors of floats to integers and saturate those to bytes."""
         return self.llvm_triple.split("-")[0] in ("aarch64", "arm64") and self.dialect == "vector"
+
+    @property
+    def alignment(self) -> int:
+        """Of buffers and weights, in bytes: what runtimes give every kernel; in firmware what the widest type needs."""
+        return LEAST_ALIGNMENT if self.static else ALIGNMENT
 
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""

@@ -72,6 +72,6 @@ def status(name: str) -> int:
     return next(value for known, value, _, _ in STATUSES if known == name)
 
 
-def aligned(size: int) -> int:
-    """A number of bytes, rounded up to `ALIGNMENT`."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def aligned(size: int, alignment: int = ALIGNMENT) -> int:
+    """A number of bytes, rounded up."""
+    return -(-size // alignment) * alignment
