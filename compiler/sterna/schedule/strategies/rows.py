@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, SCRATCH, STACK
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
@@ -30,6 +31,11 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Elements of a row that is kept on the stack, at most.
 _STACKED = 256
+#: Sums that a long one is cut into where it is not added up in vectors: each is off by an eighth of its roundings
+#: (`partial_sums` says why), and none waits for the one before it.
+_SUMS = 8
+#: Terms of a sum from which on it is cut into those.
+_MANY = 64
 #: Lanes of the narrowest vectors that a short row is reduced in, unless the target has only narrower ones.
 _LEAST_LANES = 4
 
@@ -213,9 +219,19 @@ def _place(
         for leaf in list(s.stages[name].leaves):
             s.unroll(name, leaf)
         return
+    if lanes == 1 and last is not None and _many_terms(body):
+        _factored(s, name, last.name, _SUMS, out, axis, lanes)
+        spatial = list(s.stages[name].leaves)
     s.compute_at(name, out, axis, REGISTER)
     for leaf in spatial:
         s.unroll(name, leaf)
+
+
+def _many_terms(reduction: Reduce) -> bool:
+    """Whether a reduction is a sum of floats, which depends on the order of its terms, that is long along its last
+    axis."""
+    summed = reduction.combiner == "sum" and reduction.index is None and dtypes.is_float(reduction.dtype)
+    return summed and size(reduction.axes[-1].extent) >= _MANY
 
 
 def _read_in_a_reduction(s: Schedule, name: str) -> bool:
@@ -230,15 +246,16 @@ def _read_in_a_reduction(s: Schedule, name: str) -> bool:
 
 
 def _factored(s: Schedule, name: str, reduced: str, width: int, out: str, place: str, lanes: int) -> None:
-    """Keeps `width` partial results of a reduction, in vectors."""
+    """Keeps `width` partial results of a reduction, in vectors of so many lanes."""
     short = size(next(a.extent for a in s.stages[name].axes if a.name == reduced)) <= 4 * lanes
     _, inner = s.split(name, reduced, width)
     partial = s.rfactor(name, inner)
     s.compute_at(partial, out, place, REGISTER)
-    _, lane = s.split(partial, "lane", lanes)
+    lane = s.split(partial, "lane", lanes)[1] if lanes > 1 else ""
     loops = [x for x in s.stages[partial].leaves if x in s.stages[partial].reduction_leaves]
     s.reorder(partial, *loops, *[x for x in s.stages[partial].leaves if x not in loops])
     for leaf in s.stages[partial].leaves:
         if leaf != lane and (leaf not in loops or short):
             s.unroll(partial, leaf)
-    s.vectorize(partial, lane)
+    if lane:
+        s.vectorize(partial, lane)
