@@ -32,13 +32,16 @@ _BORDER = 64  # of kernels and weights
 _JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
-def tools(folder: Path) -> list[Path]:
-    """The files that tests/support/android/pom.xml asks for, with what they need."""
+def tools(folder: Path, *profiles: str) -> list[Path]:
+    """The files that tests/support/android/pom.xml asks for, in these profiles too, with what they need."""
     listed = folder / "classpath.txt"
     command = [need("mvn", "fetches Kotlin's compiler and dx"), "-B", "-q", "-ntp", "-f", str(POM)]
     plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
     done = subprocess.run(
-        [*command, plugin, f"-Dmdep.outputFile={listed}"], capture_output=True, text=True, check=False
+        [*command, plugin, f"-Dmdep.outputFile={listed}", *(f"-P{profile}" for profile in profiles)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:]
     return [Path(name) for name in listed.read_text().split(os.pathsep)]

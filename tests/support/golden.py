@@ -54,9 +54,9 @@ def counter() -> ModelWriter:
     return model
 
 
-def quantized() -> bytes:
+def quantized(rows: int = 5, columns: int = 6) -> bytes:
     """Integers that stand for real numbers, and labels for the outputs."""
-    model = means_of_channels("int8", Scale(0.5, 3))
+    model = means_of_channels("int8", Scale(0.5, 3), rows, columns)
     model.metadata(BUFFER, described([127.5], [127.5]))
     return with_labels(model.content())
 

@@ -67,11 +67,11 @@ def with_labels(content: bytes, name: str = "labels.txt") -> bytes:
     return content + archive.getvalue()
 
 
-def means_of_channels(dtype: str, scale: Scale | None) -> ModelWriter:
+def means_of_channels(dtype: str, scale: Scale | None, rows: int = 5, columns: int = 6) -> ModelWriter:
     """The mean of each of three channels, named after what the channel shows."""
     model = ModelWriter()
     g = model.main
-    x = g.input(np.zeros((1, 5, 6, 3), dtype), scale)
+    x = g.input(np.zeros((1, rows, columns, 3), dtype), scale)
     y = g.output(dtype, (1, 3), scale)
     g.op("MEAN", [x, g.constant(np.array([1, 2], np.int32))], [y], "ReducerOptions", keepDims=False)
     return model
