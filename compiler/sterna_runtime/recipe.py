@@ -109,15 +109,22 @@ WHEELS = (
 )
 
 
+def this_machine() -> str:
+    """`platform.machine()` of this Python, which on a 64-bit kernel may be one of 32 bits, as on 32-bit Raspberry Pi
+    OS: the size of its pointers decides.
+    """
+    machine = platform.machine()
+    if sys.maxsize < 1 << 32:
+        return {"aarch64": "armv7l", "arm64": "armv7l", "x86_64": "i686", "amd64": "x86"}.get(machine.lower(), machine)
+    return machine
+
+
 def this_platform() -> Platform:
-    """That of this Python, which on a 64-bit kernel may be one of 32 bits, as on 32-bit Raspberry Pi OS."""
+    """That of this Python."""
     import sysconfig  # noqa: PLC0415 (as above)
 
     musl = "musl" in str(sysconfig.get_config_var("HOST_GNU_TYPE"))
-    machine = platform.machine()
-    if machine == "aarch64" and sys.maxsize < 1 << 32:
-        machine = "armv7l"
-    return Platform(platform.system(), machine, "musl" if musl else "glibc")
+    return Platform(platform.system(), this_machine(), "musl" if musl else "glibc")
 
 
 def platform_of_build() -> Platform:

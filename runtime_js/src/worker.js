@@ -108,6 +108,11 @@ export class Model {
     return this.#call("run", inputs);
   }
 
+  /** @returns {Promise<void>} */
+  resetState() {
+    return this.#call("resetState");
+  }
+
   /** @param {Record<string, number>} sizes @returns {Promise<void>} */
   setDims(sizes) {
     return this.#call("setDims", sizes);

@@ -28,6 +28,17 @@ test("golden sets in a worker", { skip }, async () => {
   assert.ok(result.error <= result.tolerance);
 });
 
+test("states go back to what they were after loading", { skip }, async () => {
+  for (const Kind of [Model, WorkerModel]) {
+    const model = await Kind.load(`${place}/counter`);
+    const sums = async () => [...Object.values(await model.run({ [model.inputs[0].name]: new Float32Array([1, 2]) }))[0]];
+    assert.deepEqual([await sums(), await sums()], [[8, 9], [9, 11]]);
+    await model.resetState();
+    assert.deepEqual(await sums(), [8, 9]);
+    model.dispose();
+  }
+});
+
 test("every way to load gives the same", { skip }, async () => {
   const bytes = await file("single/model.wasm");
   const given = await parts("digits");

@@ -18,7 +18,7 @@ export async function replay(Model, bundle, read, options = {}) {
   let worst = 0;
   for (const { inputs, outputs } of golden.sets) {
     const given = Object.fromEntries(inputs.map((t) => [t.name, tensor(model, t, data)]));
-    model.resetState?.(); // a model in a worker has no such method
+    await model.resetState();
     const got = words ? await words.run(model, given) : await model.run(given);
     for (const wanted of outputs) {
       const scale = golden.tolerance / Math.max(golden.tolerance, wanted.tolerance ?? 0);

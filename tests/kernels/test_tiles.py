@@ -3,6 +3,7 @@ machine code runs on any x86-64 Linux, by an emulator of the tile instructions."
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -367,7 +368,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that says it has tiles."""
     everything = {name: True for _, needed in targets._LEVELS for name in needed}
     monkeypatch.setattr(targets.llvm, "get_host_cpu_features", lambda: everything)
-    monkeypatch.setattr(targets.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     targets.host.cache_clear()
 
 

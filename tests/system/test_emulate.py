@@ -68,6 +68,15 @@ def sterna_random(bundle: sterna.Bundle) -> dict[str, np.ndarray]:
     return random_inputs(bundle.inputs, 0)
 
 
+def test_who_runs_it_without_is_told_of_the_emulator(bundle: Path, tmp_path: Path) -> None:
+    for done in (run("run", bundle, "--random"), run("verify", bundle, "--golden")):
+        assert done.exit_code == 1
+        assert "E0507" in done.output
+        assert "--target host; or run it in an emulator: --on qemu:raspberrypi4" in " ".join(done.output.split())
+    compile_to(tmp_path / "dll", MODEL, "windows-x86-64", generator="llvm")
+    assert "--on" not in run("run", tmp_path / "dll", "--random").output
+
+
 def test_golden_sets_are_replayed_there(bundle: Path) -> None:
     done = run("verify", bundle, "--golden", "--on", ON)
     assert done.exit_code == 0

@@ -14,6 +14,7 @@ from sterna.bundle.directory import write_files
 from sterna.bundle.writer import bundle_files, write_bundle
 from sterna.debug.golden import golden_files, golden_sets
 from support.data_sized import detector
+from support.golden import counter
 from support.javascript import RUNTIME, npm_packages
 from support.open_networks import encoder
 from support.string_models import labels
@@ -41,6 +42,8 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _compile(place / "open", encoder(), {"batch": (1, 8), "seq": (1, 48)})
     _compile(place / "sizes", detector(30, 3, None))
     write_bundle(compile_model(labels(), "browser"), place / "strings")
+    (place / "counter.tflite").write_bytes(counter().content())
+    _compile(place / "counter", place / "counter.tflite")
     return place
 
 

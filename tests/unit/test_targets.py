@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 
 from sterna.errors import SternaError
 from sterna.intrinsics import INTRINSICS
+from sterna.runtime import here
+from sterna.runtime.here import why_not_here
 from sterna.targets import features
 from sterna.targets.description import host, load_target, target_names
 from sterna.targets.target import Target
@@ -260,3 +263,17 @@ def test_this_machine_if_it_were_an_arm(monkeypatch: pytest.MonkeyPatch) -> None
         found = host.__wrapped__()
         assert found.cpu_features == load_target(expected).cpu_features, names
         assert found.llvm_triple.startswith("aarch64")
+
+
+@pytest.mark.parametrize(
+    ("machine", "target"),
+    [("aarch64", "arm64"), ("arm64", "arm64"), ("x86_64", "x86-64-v2"), ("AMD64", "x86-64-v2")],
+)
+def test_this_machine_is_that_of_this_python(machine: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 32 bits, it loads no libraries of 64 bits, whatever the kernel is."""
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(here, "cpu_has", lambda _: True)
+    assert why_not_here(load_target(target)) is None
+    monkeypatch.setattr(sys, "maxsize", 2**31 - 1)
+    assert host.__wrapped__().library == ""
+    assert "this machine is " in (why_not_here(load_target(target)) or "")

@@ -34,6 +34,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sterna_runtime.recipe import this_machine
+
 fcntl: Any = None  # Windows has no such locks: work folders that a killed process left stay there
 with contextlib.suppress(ImportError):
     fcntl = importlib.import_module("fcntl")
@@ -152,7 +154,7 @@ def exchange(one: Path, other: Path) -> None:
 
 @functools.cache
 def _exchanger() -> Callable[[bytes, bytes], int] | None:
-    system, machine = platform.system(), platform.machine()
+    system, machine = platform.system(), this_machine()
     if system not in ("Linux", "Darwin"):
         return None
     library = ctypes.CDLL(None, use_errno=True)

@@ -19,6 +19,7 @@ from sterna.toolchain.doctor import Tool, toolchain_report
 from sterna.version import __version__
 from sterna_runtime import library
 from sterna_runtime.private import cache_state
+from sterna_runtime.recipe import this_machine
 
 _NEEDED = ("ziglang", "llvmlite")
 
@@ -38,7 +39,7 @@ def command(as_json: bool) -> int:
     machine = {
         "sterna": __version__,
         "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
+        "system": f"{platform.system()} {this_machine()}",
         "host_target": host.description,
         "runtime": runtime,
         "cache": str(cache) if cache is not None else f"not used: {no_cache}",

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from sterna.codegen.generators import DEFAULT, GENERATORS
-from sterna.errors import error
+from sterna.errors import SternaError, error
 from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
 from sterna.options import math_bound
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
+from sterna_runtime.advice import Advice
 from sterna_runtime.cli.values import dim
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -123,13 +126,32 @@ def machine_of(text: str) -> Target:
 def opened(bundle: Path, threads: int, on: str | None) -> Iterator[Bundle]:
     """A bundle that is loaded here, or into the emulator that --on names."""
     if on is None:
-        with load(bundle, threads) as loaded:
+        try:
+            loaded = load(bundle, threads)
+        except SternaError as problem:
+            raise _with_emulator(problem, bundle) from None
+        with loaded:
             yield loaded
         return
     from sterna.emulate.machines import elsewhere  # noqa: PLC0415 (brings the compiler)
 
     with elsewhere(machine_of(on)), load(bundle, threads) as loaded:
         yield loaded
+
+
+def _with_emulator(problem: SternaError, bundle: Path) -> SternaError:
+    """Why a bundle cannot be loaded here, with the emulator that can, where there is one."""
+    from sterna.emulate.machines import why_not_emulated  # noqa: PLC0415 (brings the compiler)
+
+    try:
+        name = json.loads((bundle / "graph.json").read_bytes())["target"]["name"]
+        if problem.codes != ("E0507",) or why_not_emulated(load_target(name)) is not None:
+            return problem
+    except (SternaError, OSError, ValueError, LookupError, TypeError, RecursionError):
+        return problem
+    [one] = problem.diagnostics
+    further = Advice(one.fix or "", f"; or run it in an emulator: --on qemu:{name}")
+    return SternaError(replace(one, fix=further))
 
 
 signature_option = click.option(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import platform
-
 from sterna.targets.description import host_system
 from sterna.targets.target import Target
 from sterna_runtime.library import cpu_has
+from sterna_runtime.recipe import this_machine
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -22,7 +21,7 @@ def why_not_here(target: Target) -> str | None:
         return "it gives source code, not a library"
     if target.is_wasm:
         return "it is for browsers and other WebAssembly engines"
-    machine = platform.machine().lower()
+    machine = this_machine().lower()
     here = _ARCHITECTURES.get(machine, machine)
     wanted = target.llvm_triple.partition("-")[0]
     if _ARCHITECTURES.get(wanted, wanted) != here:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import platform
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,6 +32,7 @@ from sterna.targets.sanity import nonsense
 from sterna.targets.self_test import passes_self_test
 from sterna.targets.tables import keys_fix, line_of, wanted
 from sterna.targets.target import Target
+from sterna_runtime.recipe import this_machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -106,7 +106,7 @@ def host() -> Target:
     """This machine. Features come from the processor itself, never from its model name; tiles must pass a test, as the
     operating system says who may use them."""
     features = {k for k, on in dict(llvm.get_host_cpu_features()).items() if on}
-    machine = platform.machine().lower()
+    machine = this_machine().lower()
     if machine in ("x86_64", "amd64"):
         able = (load_target(name) for name, needed in _LEVELS if features >= needed)
         base = next(t for t in able if not t.int_tile or passes_self_test(t.name))
