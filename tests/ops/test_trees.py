@@ -78,8 +78,8 @@ def model_of(op: str, x: np.ndarray, outputs: int, **attributes: Any) -> onnx.Mo
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
-def rows(random: np.random.Generator, dtype: str = "float32", missing: bool = False) -> np.ndarray:
-    x = (random.integers(-3, 4, (7, FEATURES)) / 2).astype(dtype)
+def rows(random: np.random.Generator, dtype: str = "float32", missing: bool = False, count: int = 7) -> np.ndarray:
+    x = (random.integers(-3, 4, (count, FEATURES)) / 2).astype(dtype)
     if missing:
         x[random.random(x.shape) < 0.2] = np.nan
     return x
@@ -220,6 +220,70 @@ def test_numbered_ensemble(seed: int) -> None:
     model = model_of("TreeEnsemble", x, 1, aggregate_function=1, post_transform=0, **attributes)
     found = interpret(read(model), {"x": x})["y0"]
     np.testing.assert_allclose(found, walked(attributes, x, sets), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n_trees", [1, 11])
+def test_blocks_of_rows_and_what_is_left_over(seed: int, n_trees: int) -> None:
+    random = np.random.default_rng(seed)
+    nodes = grown(random, n_trees, 1 + seed, MODES if seed % 4 == 3 else (MODES[seed % 6],))
+    missing, targets = seed % 2 == 1, 1 + seed % 3
+    x = rows(random, "float32", missing, 8 * (1 + seed % 2) + seed % 5)
+    check(
+        model_of(
+            "TreeEnsembleRegressor", x, 1, n_targets=targets, **attributes_of(nodes, missing),
+            **weighted(random, nodes, "target", [seed % targets] if seed % 3 else list(range(targets)), -1),
+        ),
+        x,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nodes_that_several_nodes_lead_to(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    nodes = grown(random, 3, 4, MODES)
+    attributes = numbered(nodes, [float(w) for w in random.uniform(-1, 1, 64)], 2, "float32")
+    count = len(attributes["nodes_featureids"])
+    for side in ("true", "false"):
+        for n in range(count - 1):
+            if random.random() < 0.4:  # a node that stands later, so that no path leads back
+                attributes[f"nodes_{side}nodeids"][n] = int(random.integers(n + 1, count))
+                attributes[f"nodes_{side}leafs"][n] = 0
+    attributes["tree_roots"] = [*attributes["tree_roots"], count - 1, 0]
+    x = rows(random, count=13)
+    model = model_of("TreeEnsemble", x, 1, aggregate_function=1, post_transform=0, **attributes)
+    np.testing.assert_allclose(interpret(read(model), {"x": x})["y0"], walked(attributes, x, []), rtol=1e-5, atol=1e-6)
+
+
+def test_records_of_two_words_of_64_bits() -> None:
+    """Features and children that 32 bits do not hold beside each other."""
+    random = np.random.default_rng(0)
+    nodes = grown(random, 60, 6, MODES[:1])
+    assert len(nodes["modes"]) > 1 << 11
+    nodes["featureids"] = [0 if mode == "LEAF" else int(random.integers(1 << 21)) for mode in nodes["modes"]]
+    x = random.uniform(-1, 1, (1, 1 << 21)).astype(np.float32)
+    model = model_of(
+        "TreeEnsembleRegressor", x, 1, n_targets=1, **attributes_of(nodes, False),
+        **weighted(random, nodes, "target", [0], -1),
+    )  # fmt: skip
+    assert "uint64" in {value.dtype for value in read(model).constants()}
+    check(model, x)
+
+
+def test_a_value_that_is_nan() -> None:
+    """No comparison with it holds, but that of being unequal; NaN may still lead to the first child."""
+    nodes: dict[str, list[Any]] = {
+        "treeids": [0] * 7, "nodeids": list(range(7)), "featureids": [0, 1, 2, 0, 0, 0, 0],
+        "values": [0.5, np.nan, np.nan, 0, 0, 0, 0], "modes": ["BRANCH_GT", "BRANCH_LEQ", "BRANCH_NEQ"] + ["LEAF"] * 4,
+        "truenodeids": [1, 3, 5, 0, 0, 0, 0], "falsenodeids": [2, 4, 6, 0, 0, 0, 0], "missing": [0, 1, 0, 0, 0, 0, 0],
+    }  # fmt: skip
+    x = np.array([[1, 1, 1, 0], [1, np.nan, 1, 0], [0, 1, 1, 0], [0, 1, np.nan, 0], [np.nan, 1, 1, 0]], np.float32)
+    weights = {
+        "target_treeids": [0] * 4, "target_nodeids": [3, 4, 5, 6], "target_ids": [0] * 4,
+        "target_weights": [1.0, 2.0, 3.0, 4.0],
+    }  # fmt: skip
+    model = model_of("TreeEnsembleRegressor", x, 1, n_targets=1, **attributes_of(nodes, True), **weights)
+    assert interpret(read(model), {"x": x})["y0"].reshape(-1).tolist() == [2, 1, 3, 3, 3]
 
 
 def test_trees_that_are_none_are_refused() -> None:

@@ -32,7 +32,7 @@ from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr, ExprLike
 from sterna.te.layout import most_elements
-from sterna.te.position import position
+from sterna.te.position import IndexAtom, position
 from sterna_runtime.abi import aligned
 
 STACK_BYTES = 512  # of one array; larger ones lie in scratch memory
@@ -258,6 +258,16 @@ class ProgramBuilder:
         lo, hi = found.bounds()
         symbol = Symbol(self._name("at"), lo, hi)
         self.emit(P.LetIndex(symbol, found))
+        return of(symbol)
+
+    def known(self, value: Expr, extent: IntLike) -> Int:
+        """A value as a position among `extent` elements that needs no clamp: it comes of a table of constants that
+        the compiler has written, such as a position within that table, whatever the inputs are."""
+        size = as_int(extent)
+        hi = size.bounds()[1]
+        end = None if hi is None else max(hi - 1, 0)
+        symbol = Symbol(self._name("at"), 0, end)
+        self.emit(P.LetIndex(symbol, of(IndexAtom(value, 0, end, maximum(size - 1, 0)))))
         return of(symbol)
 
     def bound(self, value: Expr | Variable, most: IntLike) -> Int:

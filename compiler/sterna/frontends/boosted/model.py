@@ -9,7 +9,7 @@ import numpy as np
 
 from sterna.frontends.forest import LEAF, Forest
 from sterna.ir.graph import Array
-from sterna.ops.trees import MODES
+from sterna.ops.forest import MODES
 
 
 @dataclass(frozen=True)
