@@ -8,6 +8,7 @@ the example stands in for it while it runs.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import json
 import os
 import re
@@ -26,6 +27,7 @@ import onnx.parser
 from onnx import TensorProto, helper
 
 import sterna
+from sterna.firmware.machines import MACHINES
 from sterna.ir.integer import Symbol, as_int, of
 from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.loops import program as P
@@ -91,6 +93,19 @@ def graph(old: str, new: str, version: int | None = None) -> Callable[[Path], No
         place.write_bytes((head + changed).encode())
 
     return edit
+
+
+def for_firmware(folder: Path) -> None:
+    sterna.compile_to(folder / "digits-m4", DIGITS, "cortex-m4", generator="llvm")
+
+
+@contextmanager
+def small_board() -> Iterator[None]:
+    """A board with less memory, on a machine that has zig alone."""
+    board = dataclasses.replace(MACHINES["mps2-an386"], ram=(0x20000000, 36 << 10))
+    only_zig = mock.patch("shutil.which", lambda name: None if "none-eabi" in name else name)
+    with mock.patch.dict(MACHINES, {"mps2-an386": board}), only_zig:
+        yield
 
 
 def for_browsers(folder: Path) -> None:
@@ -341,6 +356,7 @@ EXAMPLES: dict[str, Example] = {
     "E0404": Example(
         "target = load_target('x86-64-v2')\nlink_library([compile_c('int counter;', target)], target, 'model')"
     ),
+    "E0405": Example("$ sterna run digits-m4 --on qemu:mps2-an386 --random", for_firmware, small_board),
     "E0501": Example("sterna.load('digits', threads=0)"),
     "E0502": Example("sterna.load('digits')", graph('"arena":{"bytes":\\d+', f'"arena":{{"bytes":{2**62}')),
     "E0503": Example("sterna.load('digit')"),

@@ -326,6 +326,10 @@ class Bundle:
 
     # ---- Within ----
 
+    def of_runtime(self) -> tuple[Any, Any]:
+        """The functions that this bundle calls and the model it gives them, for who put others in their place."""
+        return self._functions, self._handle().pointer
+
     def _handle(self) -> Handle:
         if self._open is None:
             self._refuse_closed()

@@ -11,6 +11,7 @@ from typing import Any
 from sterna_runtime.advice import Compile
 from sterna_runtime.dims import Bounds, Dimension
 from sterna_runtime.errors import error
+from sterna_runtime.graph_file import FIRMWARE
 from sterna_runtime.ownership import GRAPH, SINGLE, listed
 from sterna_runtime.reader import damaged_files, read_graph
 
@@ -61,7 +62,7 @@ def describe_bundle(directory: str | os.PathLike[str]) -> BundleFacts:
     except OSError as problem:
         raise error("E0503", f"{problem.filename} cannot be read: {problem.strerror}") from None
     if GRAPH not in sizes and SINGLE not in sizes:
-        if {"kernels.c", "model.c"} <= sizes.keys():
+        if FIRMWARE in sizes:
             names = listed(place) or sizes.keys()
             return BundleFacts(place, None, {name: size for name, size in sizes.items() if name in names}, None)
         fix = Compile("MODEL", str(place))

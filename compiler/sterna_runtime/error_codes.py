@@ -306,6 +306,12 @@ CODES: dict[str, Code] = {
         "profiler.",
         "Remove compiler options of your own (instrumentation, stack protectors), or leave out `--cc`.",
     ),
+    "E0405": Code(
+        "a program does not fit the board",
+        "The model's weights and code need more flash than the board has, or its arena, inputs, outputs and stack more "
+        "RAM. The message says which memory lacks how much.",
+        "Quantize the model to 8 bits, take a smaller one or a larger board: `sterna fit MODEL --board all` compares.",
+    ),
     # E05xx bundle and runtime; E0501 to E0512 are the status codes of runtime_c/include/sterna.h
     "E0501": Code(
         "a call of the runtime was given an impossible argument",

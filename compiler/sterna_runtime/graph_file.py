@@ -15,6 +15,9 @@ from sterna_runtime.dims import Bounds, Dimension
 from sterna_runtime.errors import SternaError, error
 from sterna_runtime.library import cpu_has
 
+#: What a bundle for firmware has in place of graph.json; it runs on emulated boards.
+FIRMWARE = "firmware.json"
+
 Shape = tuple["int | Dimension", ...]
 
 
@@ -23,7 +26,11 @@ class GraphFile:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._line = _first_line(directory)
+        self._name = "graph.json"
+        self._line = _first_line(directory, self._name)
+        if not self._line:
+            self._name = FIRMWARE
+            self._line = _first_line(directory, self._name)
 
     def changed(self) -> SternaError:
         """E0505, for who cannot do without what stood there."""
@@ -32,7 +39,7 @@ class GraphFile:
     def sizes(self) -> dict[str, int]:
         """Bytes of every file of the bundle that is there, by name; raises `changed`."""
         try:
-            paths = [Path(self._directory, name) for name in sorted(["graph.json", *self._read()["files"]])]
+            paths = [Path(self._directory, name) for name in sorted([self._name, *self._read()["files"]])]
             return {path.name: path.stat().st_size for path in paths if path.is_file()}
         except (OSError, ValueError, LookupError, TypeError):
             raise self.changed() from None
@@ -83,16 +90,16 @@ class GraphFile:
         """The whole file; ValueError if another one has been written since."""
         import json  # noqa: PLC0415 (most programs that run a bundle never need it)
 
-        text = Path(self._directory, "graph.json").read_bytes()
+        text = Path(self._directory, self._name).read_bytes()
         if not text.startswith(self._line):
             raise ValueError("another bundle has been written there")
         return json.loads(text)
 
 
-def _first_line(directory: str) -> bytes:
-    """The line of graph.json that tells it from every other: it has the hash of the rest. Empty where there is none."""
+def _first_line(directory: str, name: str) -> bytes:
+    """The line of the file that tells it from every other: it has the hash of the rest. Empty where there is none."""
     try:
-        with open(os.path.join(directory, "graph.json"), "rb") as file:  # noqa: PTH118, PTH123 (every bundle: no Path)
+        with open(os.path.join(directory, name), "rb") as file:  # noqa: PTH118, PTH123 (every bundle: no Path)
             return file.read(64)
     except (OSError, ValueError):
         return b""

@@ -13,6 +13,7 @@ import numpy as np
 from sterna_runtime import library
 from sterna_runtime.advice import Advice, Compile, Fix, Option
 from sterna_runtime.errors import SternaError, error
+from sterna_runtime.graph_file import FIRMWARE
 from sterna_runtime.inputs import Array, TensorSpec
 
 _FIXES: dict[str, Fix] = {
@@ -60,9 +61,10 @@ def _no_graph(directory: str) -> SternaError | None:
     if (place / "graph.json").exists() or not place.is_dir():
         return None
     fix = Advice("for this machine, compile the model with ", Option("target", "host"))
-    if (place / "model.c").is_file() and (place / "kernels.c").is_file():
+    if (place / FIRMWARE).is_file():
         title = "this is a bundle for firmware: C sources that are compiled into a program, and nothing to load here"
-        return error("E0507", title, directory, "model.h declares what the program calls", fix=fix)
+        board = "--on qemu:mps2-an386, or another board of its processor, runs it in an emulator"
+        return error("E0507", title, directory, "its header declares what the program calls", board, fix=fix)
     if (place / "model.wasm").is_file():
         title = "this is a bundle of one file for WebAssembly; the JavaScript runtime loads it"
         return error("E0507", title, directory, fix=fix)

@@ -19,8 +19,6 @@ from sterna_runtime.sections import PREAMBLE, custom_sections, section_header
 
 GRAPH = "graph.json"
 HEADER = "model.h"
-#: What a bundle for firmware says of itself to programs that build, measure or package it.
-FIRMWARE = "firmware.json"
 SINGLE = "model.wasm"
 #: Where graph.json and params.bin stand in a bundle of one file: the first section and the last one.
 GRAPH_SECTION, PARAMS_SECTION = "sterna.graph", "sterna.params"

@@ -226,7 +226,7 @@ def test_errors_of_what_lies_below(bundle: Path, tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "taken").iterdir()] == ["kernels.c"]
     fails("E0402", "compile", MODEL, "--cc", "no-such-compiler", "-o", tmp_path / "d")
     fails("E0503", "run", tmp_path / "none", "--random")
-    fails("E0507", "verify", MODEL, "--target", "cortex-m4")
+    fails("E0507", "verify", MODEL, "--target", "esp32")
     (tmp_path / "graph.json").write_text("{")
     fails("E0504", "inspect", tmp_path)
 

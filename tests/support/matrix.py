@@ -266,12 +266,11 @@ def _in_wasmtime(bundle: Path, target: Target, model: Trained, place: Place) -> 
 
 
 def _on_the_board(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:
-    too_large = boards.too_large_for_the_board(bundle, target.name)
+    too_large = boards.too_large_for_the_board(bundle)
     if too_large:
         raise NoMachineError(too_large)
-    image = boards.build_firmware("gcc", bundle, place.work, library=True, name=target.name)
     case = model.cases[0]
-    yield boards.run_firmware(image, list(case.inputs.values()), case.outputs, place.work, target.name)
+    yield boards.run_on_board(bundle, list(case.inputs.values()), case.outputs)
 
 
 def _as_c99(bundle: Path, target: Target, model: Trained, place: Place) -> Iterator[list[np.ndarray]]:

@@ -184,7 +184,7 @@ def test_random_inputs() -> None:
 def test_refusals(tmp_path: Path) -> None:
     for wanted, options in (
         ("E0203", {"against": "oracle"}),
-        ("E0507", {"options": options_of("cortex-m4")}),
+        ("E0507", {"options": options_of("esp32")}),
         ("E0601", {"inputs": {}}),
         ("E0602", {"inputs": {"image": np.zeros((1, 1, 8, 8), np.float32), "more": np.zeros(1)}}),
     ):

@@ -60,8 +60,7 @@ def test_arm64(tmp_path: Path, arm64_host: Path, target: str, name: str, generat
 def test_cortex_m(tmp_path: Path, target: str, name: str, generator: str) -> None:
     """The sources by gcc, and LLVM's archive, on a board."""
     bundle, inputs, outputs = made(target, name, generator, tmp_path)
-    image = boards.build_firmware("gcc", bundle, tmp_path, library=generator == "llvm", name=target)
-    found = boards.run_firmware(image, inputs, outputs, tmp_path, target)
+    found = boards.run_on_board(bundle, inputs, outputs, library_of_kernels=generator == "llvm")
     np.testing.assert_array_equal(found[0], outputs[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,13 @@ SAMPLE = (
     ("cortex-m33", "tflm_micro_speech_int8", "c"),
     ("cortex-m55", "mlperf_tiny_kws_int8", "llvm"),
     ("cortex-m85", "micro_wakeword_okay_nabu_int8", "c"),
+    ("riscv32imc", "mlperf_tiny_kws_int8", "llvm"),
+    ("riscv32imafc", "tflm_hello_world_int8", "c"),
 )
 
 
-def test_every_cortex_m_has_a_board() -> None:
-    assert {n for n in target_names() if n.startswith("cortex-m")} == set(boards.BOARDS)
+def test_every_microcontroller_has_a_board() -> None:
+    assert {n for n in target_names() if n.startswith(("cortex-m", "riscv32"))} == set(boards.TARGETS)
 
 
 @pytest.mark.family("cortex-m")
@@ -33,8 +36,8 @@ def test_integers_on_a_board(name: str, model: str, generator: str, tmp_path: Pa
     found = trained(model)
     case = found.cases[0]
     bundle = compile_to(tmp_path / "bundle", found.file, name, shapes=found.shapes(), generator=generator)
-    image = boards.build_firmware("gcc", bundle, tmp_path, library=generator == "llvm", name=name)
-    agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path, name))
+    how = {"compiler": "zig" if name.startswith("riscv") else "gcc", "library_of_kernels": generator == "llvm"}
+    agree(found, 0, boards.run_on_board(bundle, list(case.inputs.values()), case.outputs, **how))
 
 
 @pytest.mark.family("cortex-m4")
@@ -48,7 +51,7 @@ def test_nothing_of_a_library(model: str, generator: str, tmp_path: Path) -> Non
     assert boards.unresolved([bundle / "model.a"], tmp_path) == set()
     if generator == "c":
         for level in ("-Os", "-O2", "-O3"):
-            objects = boards.objects_of_gcc("cortex-m4", bundle, tmp_path, level)
+            objects = boards.objects_of_gcc(bundle, tmp_path, level)
             assert boards.unresolved(objects, tmp_path) == set()
 
 
@@ -59,9 +62,8 @@ def test_float64_is_not_fused(tmp_path: Path) -> None:
     assert load_target("cortex-m7").fuses(64, 1)
     found = trained("lightgbm_wine")
     bundle = compile_to(tmp_path / "bundle", found.file, "cortex-m4", shapes=found.shapes())
-    image = boards.build_firmware("gcc", bundle, tmp_path, library=True)
     case = found.cases[0]
-    agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path))
+    agree(found, 0, boards.run_on_board(bundle, list(case.inputs.values()), case.outputs))
 
 
 @pytest.mark.parametrize("name", ["esp32", "esp32s3"])
@@ -70,7 +72,10 @@ def test_source_alone(name: str, tmp_path: Path) -> None:
     found = trained("tflm_hello_world_int8")
     bundle = compile_to(tmp_path / "bundle", found.file, name, shapes=found.shapes())
     assert not load_target(name).library
-    board = "cortex-m4"
-    image = boards.build_firmware("gcc", bundle, tmp_path, library=False, name=board)
     case = found.cases[0]
-    agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path, board))
+    description = json.loads((bundle / "firmware.json").read_text())
+    there = load_target("cortex-m4")
+    description["processor"] |= {key: getattr(there, key) for key in ("triple", "cpu", "llvm_triple", "llvm_cpu")}
+    description["processor"]["features"] = list(there.llvm_features)
+    (bundle / "firmware.json").write_text(json.dumps(description))
+    agree(found, 0, boards.run_on_board(bundle, list(case.inputs.values()), case.outputs, library_of_kernels=False))

@@ -87,8 +87,8 @@ def test_cortex_m4(reference: Reference, generator: str, compiler: str, tmp_path
     bundle = reference.compile("cortex-m4", tmp_path, generator)
     assert not (bundle / "graph.json").exists()
     archive = compiler == "archive"
-    image = boards.build_firmware("zig" if archive else compiler, bundle, tmp_path, archive)
-    reference.check(boards.run_firmware(image, reference.inputs, reference.outputs, tmp_path))
+    how = {"compiler": "zig" if archive else compiler, "library_of_kernels": archive}
+    reference.check(boards.run_on_board(bundle, reference.inputs, reference.outputs, **how))
 
 
 @pytest.mark.family("c99")

@@ -172,6 +172,12 @@ def firmware_json(compiled: Compiled, sources: Sequence[str]) -> bytes:
         "sterna": 1,
         "model": compiled.model,
         "target": target.name,
+        "processor": {
+            **{key: getattr(target, key) for key in ("triple", "cpu", "llvm_triple", "llvm_cpu")},
+            "features": list(target.llvm_features),
+            "flags": list(target.c_flags),
+            "run_time_functions": target.run_time_functions,
+        },
         "header": HEADER,
         "sources": list(sources),
         "library": target.library if compiled.library else "",

@@ -13,7 +13,8 @@ from sterna.bundle.graph_json import graph_json, graph_name
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
-from sterna_runtime.ownership import FIRMWARE, GRAPH, HEADER, in_one_file, with_manifest
+from sterna_runtime.graph_file import FIRMWARE
+from sterna_runtime.ownership import GRAPH, HEADER, in_one_file, with_manifest
 from sterna_runtime.strings import FILE as STRINGS
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -21,6 +22,9 @@ from sterna_runtime.cli.reports import duration, type_text
 from sterna_runtime.cli.trial import Asked, Trial, check_output, encoded, refuse_file, top_rows, trial_json, tried
 from sterna_runtime.cli.values import dim, numbers, unique
 from sterna_runtime.inputs import Array
+
+if TYPE_CHECKING:
+    from sterna.firmware.remote import Counted
 
 _SLOWEST = 15  # nodes in the table by time; the other table has all
 
@@ -92,12 +96,13 @@ def command(
     with options.opened(bundle, threads, on) as model:
         check_output(output, model.outputs)
         trial = tried(model, asked)
+        counts = _counted(model) if on is not None else None
         if output is not None:
             _write(output, encoded(output, trial.results))
         if as_json:
-            print_json(trial_json(model, trial, threads, top))
+            print_json(trial_json(model, trial, threads, top) if counts is None else _json(model, trial, top, counts))
         else:
-            _print(model, trial, _workers(threads, on), top)
+            _print(model, trial, _workers(threads, on), top, counts)
             if output is not None:
                 click.echo(f"outputs in {output}")
 
@@ -115,7 +120,23 @@ def _workers(threads: int, on: str | None) -> str:
     return workers if on is None else f"{workers} of an emulator, which says nothing about the machine"
 
 
-def _print(model: Bundle, trial: Trial, workers: str, top: int | None) -> None:
+def _counted(model: Bundle) -> Counted | None:
+    """What an emulated board has counted."""
+    from sterna.firmware.remote import counted  # noqa: PLC0415 (brings the compiler)
+
+    return counted(model)
+
+
+def _json(model: Bundle, trial: Trial, top: int | None, counts: Counted) -> dict[str, Any]:
+    """As `trial_json`, with instructions in place of times."""
+    data = trial_json(model, trial, 1, top)
+    for row in data.get("nodes", ()):
+        row["instructions"] = row.pop("median_nanoseconds")
+        del row["fastest_nanoseconds"]
+    return {**data, "board": counts.board, "instructions": counts.instructions, "stack_bytes": counts.stack}
+
+
+def _print(model: Bundle, trial: Trial, workers: str, top: int | None, counts: Counted | None) -> None:
     out, times, nodes = console(), trial.times, trial.nodes
     for spec in model.outputs:
         array = trial.results[spec.name]
@@ -128,20 +149,33 @@ def _print(model: Bundle, trial: Trial, workers: str, top: int | None) -> None:
             )
             echo("\n".join(f"  {line}" for line in text.splitlines()[:12]))
     median = duration(statistics.median(times))
-    if len(times) == 1:
+    if counts is not None:
+        stack = f"a stack of {counts.stack:,} bytes"
+        click.echo(f"\n{counts.instructions:,} instructions and {stack} in a run on {counts.board}, emulated")
+    elif len(times) == 1:
         click.echo(f"\n{median} in the first run on {workers}; --repeat 100 measures")
     else:
         click.echo(f"\n{median} median, {duration(min(times))} fastest of {len(times)} runs on {workers}")
     if nodes:
         total = sum(node.nanoseconds for node in nodes) or 1
+        unit = _instructions if counts is not None else _time
         by_time = sorted(nodes, key=lambda node: -node.nanoseconds)
         click.echo()
-        out.print(_profile(by_time[:_SLOWEST], total, "Nodes by time"))
+        kind = "time" if counts is None else "instructions"
+        out.print(_profile(by_time[:_SLOWEST], total, f"Nodes by {kind}", unit, kind))
         others = sum(node.nanoseconds for node in by_time[_SLOWEST:])
         if others:
             click.echo(f"and {len(nodes) - _SLOWEST} others, {others / total:.1%}\n")
-        out.print(_profile(nodes, total, "Nodes in execution order"))
-        click.echo(f"sum of the nodes: {duration(total * 1e-9)}")
+        out.print(_profile(nodes, total, "Nodes in execution order", unit, kind))
+        click.echo(f"sum of the nodes: {unit(total)}")
+
+
+def _time(nanoseconds: int) -> str:
+    return duration(nanoseconds * 1e-9)
+
+
+def _instructions(count: int) -> str:
+    return f"{count:,}"
 
 
 def _top(model: Bundle, name: str, array: Array, count: int) -> Table:
@@ -159,12 +193,10 @@ def _top(model: Bundle, name: str, array: Array, count: int) -> Table:
     return grid
 
 
-def _profile(nodes: Sequence[NodeTime], total: int, title: str) -> Table:
-    rows = table(">#", ">time", ">share", "nodes of the model", "kernel", title=title)
+def _profile(nodes: Sequence[NodeTime], total: int, title: str, unit: Callable[[int], str], kind: str) -> Table:
+    rows = table(">#", f">{kind}", ">share", "nodes of the model", "kernel", title=title)
     for node in nodes:
         sources = ", ".join(node.sources) or node.name
         share = node.nanoseconds / total
-        rows.add_row(
-            str(node.index), duration(node.nanoseconds * 1e-9), f"{share:.1%}", escape(sources), escape(node.kernel)
-        )
+        rows.add_row(str(node.index), unit(node.nanoseconds), f"{share:.1%}", escape(sources), escape(node.kernel))
     return rows

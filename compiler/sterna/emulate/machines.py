@@ -7,6 +7,7 @@ with elsewhere(load_target("raspberrypi4")):
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import shlex
 import shutil
@@ -20,7 +21,10 @@ from sterna.codegen.render import resource
 from sterna.emulate import programs
 from sterna.emulate.remote import Functions
 from sterna.errors import error
+from sterna.firmware.machines import MACHINES, no_machine, package_of
+from sterna.firmware.remote import BoardFunctions
 from sterna.runtime.here import why_not_here
+from sterna.targets.description import load_target, target_names
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.scratch import scratch_folder
@@ -33,12 +37,21 @@ _TOOL = "sterna_remote"
 
 def why_not_emulated(target: Target) -> str | None:
     """Why no emulator of this machine runs the target's bundles; None where one does."""
+    if target.static:
+        return _why_no_board(target)
     words = target.runs_on.split()
-    if not words or not words[0].startswith("qemu-") or target.static:
+    if not words or not words[0].startswith("qemu-"):
         return "nothing here emulates it"
     if _architecture(target) not in programs.MACHINES:
         return f"there is no runtime for {_architecture(target)} in an emulator"
     return None if shutil.which(words[0]) else f"{words[0]} is not installed"
+
+
+def _why_no_board(target: Target) -> str | None:
+    programs_of_boards = [board.program for board in MACHINES.values() if target.llvm_cpu in board.cpus]
+    if not programs_of_boards:
+        return "nothing here emulates it"
+    return None if shutil.which(programs_of_boards[0]) else f"{programs_of_boards[0]} is not installed"
 
 
 def load_for(directory: str | os.PathLike[str], target: Target, threads: int = 1) -> Bundle:
@@ -47,6 +60,19 @@ def load_for(directory: str | os.PathLike[str], target: Target, threads: int = 1
         return load(directory, threads)
     with elsewhere(target):
         return load(directory, threads)
+
+
+def named(name: str) -> contextlib.AbstractContextManager[None]:
+    """`elsewhere` of a target's name, or that of a board.
+
+    Raises:
+        SternaError: as of `load_target` and `elsewhere`.
+    """
+    if name in MACHINES:
+        return library.replaced_by(BoardFunctions(name))
+    if name not in target_names() and difflib.get_close_matches(name, MACHINES, 1):
+        raise no_machine(name)
+    return elsewhere(load_target(name))
 
 
 @contextlib.contextmanager
@@ -68,8 +94,11 @@ def _functions(target: Target) -> Functions:
     if (reason := why_not_emulated(target)) is not None:
         if "installed" in reason:
             title = f"{reason}: it runs programs of {target.name} here"
-            raise error("E0004", title, fix="apt-get install qemu-user")
+            package = "qemu-user" if not target.static else package_of(reason.split()[0])
+            raise error("E0004", title, fix=f"apt-get install {package}")
         raise error("E0507", f"the target {target.name} cannot be run here: {reason}")
+    if target.static:
+        return BoardFunctions()
     return _started(target.runs_on, str(_program(_architecture(target))))
 
 

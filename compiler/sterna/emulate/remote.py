@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import itertools
 import math
+import os
 import select
 import signal
 import struct
@@ -25,8 +26,8 @@ from typing import Any
 from sterna_runtime import library
 from sterna_runtime.abi import ALIGNMENT, MAX_GRAPH_BYTES, MESSAGE_BYTES
 
-_SET_INPUT, _SET_DIMS, _RUN, _PROFILE, _RESET, _GET_OUTPUT, _GET_VALUE = range(1, 8)
-_INPUTS, _OUTPUTS, _VALUES, _DIMS, _NODES, _MEMORY = range(8, 14)
+SET_INPUT, SET_DIMS, RUN, PROFILE, RESET, GET_OUTPUT, GET_VALUE = range(1, 8)
+INPUTS, OUTPUTS, VALUES, DIMS, NODES, MEMORY = range(8, 14)
 _BAD_ARGUMENT, _KERNEL_FAILED = -1, -11
 _SECONDS_TO_LOAD = 300  # the hash of a gigabyte of weights takes seconds in an emulator
 _SECONDS_TO_END = 60
@@ -35,8 +36,8 @@ _MOST_BYTES = 4 * MAX_GRAPH_BYTES
 _MALFORMED = b"the emulator's reply is malformed"
 
 
-class _Reader:
-    """Numbers and texts of a reply, one after the other. Raises _Failure where it ends too early."""
+class Reader:
+    """Numbers and texts of a reply, one after the other. Raises Failure where it ends too early."""
 
     def __init__(self, data: bytes):
         self._data, self._at = data, 0
@@ -49,7 +50,7 @@ class _Reader:
         try:
             found = struct.unpack_from(f"={count}{kind}", self._data, self._at)
         except struct.error:
-            raise _Failure(_KERNEL_FAILED, _MALFORMED) from None
+            raise Failure(_KERNEL_FAILED, _MALFORMED) from None
         self._at += struct.calcsize(f"={count}{kind}")
         return found
 
@@ -60,14 +61,14 @@ class _Reader:
         return bytes(self.many("s", self.one("I"))[0])  # of "s" the count is bytes
 
 
-class _Failure(Exception):  # noqa: N818  a status, which the caller of a function gets
+class Failure(Exception):  # noqa: N818  a status, which the caller of a function gets
     def __init__(self, status: int, message: bytes):
         super().__init__(status, message)
         self.status, self.message = status, message
 
 
 @dataclass
-class _Model:
+class Model:
     """A model in a process of its own.
 
     Args:
@@ -86,9 +87,9 @@ class _Model:
     ended: bytes | None = None
 
     def ask(self, what: int, number: int = 0, payload: bytes = b"", most: int = _MOST_BYTES) -> bytes:
-        """What the process answers, in at most so many bytes. Raises _Failure."""
+        """What the process answers, in at most so many bytes. Raises Failure."""
         if self.ended is not None:
-            raise _Failure(_KERNEL_FAILED, self.ended)
+            raise Failure(_KERNEL_FAILED, self.ended)
         stdin = self.process.stdin
         assert stdin is not None
         try:
@@ -96,22 +97,22 @@ class _Model:
             stdin.write(payload)
             stdin.flush()
         except OSError:
-            raise _Failure(_KERNEL_FAILED, self.end()) from None
+            raise Failure(_KERNEL_FAILED, self.end()) from None
         return self.reply(most)
 
     def loaded(self) -> None:
-        """Waits until the process has loaded its bundle. Raises _Failure."""
+        """Waits until the process has loaded its bundle. Raises Failure."""
         stdout = self.process.stdout
         assert stdout is not None
         ready, _, _ = select.select([stdout], [], [], _SECONDS_TO_LOAD)
         if not ready:
             self.process.kill()
             self.end()
-            raise _Failure(_KERNEL_FAILED, f"the emulator said nothing for {_SECONDS_TO_LOAD} seconds".encode())
+            raise Failure(_KERNEL_FAILED, f"the emulator said nothing for {_SECONDS_TO_LOAD} seconds".encode())
         self.reply(0)
 
     def reply(self, most: int) -> bytes:
-        """What the process writes next. Raises _Failure."""
+        """What the process writes next. Raises Failure."""
         stdout = self.process.stdout
         assert stdout is not None
         head = stdout.read(12)
@@ -120,13 +121,13 @@ class _Model:
             if length > (MESSAGE_BYTES if status else most):
                 self.process.kill()
                 self.end()
-                raise _Failure(_KERNEL_FAILED, _MALFORMED)
+                raise Failure(_KERNEL_FAILED, _MALFORMED)
             data = stdout.read(length)
             if len(data) == length:
                 if status:
-                    raise _Failure(status, data)
+                    raise Failure(status, data)
                 return data
-        raise _Failure(_KERNEL_FAILED, self.end())
+        raise Failure(_KERNEL_FAILED, self.end())
 
     def end(self) -> bytes:
         """Ends the process; how it ended."""
@@ -146,20 +147,20 @@ class _Model:
         return self.ended
 
     def table(self, what: int) -> list[tuple[Any, ...]]:
-        """The rows of a table. Raises _Failure."""
+        """The rows of a table. Raises Failure."""
         if what not in self.tables:
-            reader = _Reader(self.ask(what))
-            read = {_DIMS: _dim, _NODES: _node}.get(what, _tensor)
+            reader = Reader(self.ask(what))
+            read = {DIMS: _dim, NODES: _node}.get(what, _tensor)
             self.tables[what] = [read(reader) for _ in range(reader.one("I"))]
         return self.tables[what]
 
     def changed(self) -> None:
         """Sizes may be others now."""
-        if self.table(_DIMS):
+        if self.table(DIMS):
             self.tables.clear()
 
 
-def _tensor(reader: _Reader) -> tuple[Any, ...]:
+def _tensor(reader: Reader) -> tuple[Any, ...]:
     name, dtype, rank = reader.text(), reader.text(), reader.one("I")
     dims, nbytes = reader.many("q", rank), reader.one("Q")
     n_scales, axis = reader.one("I"), reader.one("I")
@@ -167,11 +168,11 @@ def _tensor(reader: _Reader) -> tuple[Any, ...]:
     return name, dtype, dims, nbytes, axis, scales, zero_points, [reader.text() for _ in range(reader.one("I"))]
 
 
-def _dim(reader: _Reader) -> tuple[Any, ...]:
+def _dim(reader: Reader) -> tuple[Any, ...]:
     return reader.text(), *reader.many("q", 3), reader.one("I")
 
 
-def _node(reader: _Reader) -> tuple[Any, ...]:
+def _node(reader: Reader) -> tuple[Any, ...]:
     return reader.text(), reader.text(), reader.one("I")
 
 
@@ -184,7 +185,7 @@ class Functions:
 
     def __init__(self, command: Sequence[str]):
         self._command = tuple(command)
-        self._models: dict[int, _Model] = {}
+        self._models: dict[int, Model] = {}
         self._numbers = itertools.count(1)
         self._features: dict[bytes, int] = {}
         self._here = library.here()
@@ -217,8 +218,8 @@ class Functions:
 
     def sterna_load(self, path: bytes, options: library.COptions, out: Any, problem: library.CError) -> int:
         try:
-            model = self._loaded([*self._command, path, str(max(1, options.threads))])
-        except _Failure as failure:
+            model = self._loaded(self._opened(path, max(1, options.threads)))
+        except Failure as failure:
             problem.status, problem.message = failure.status, failure.message[: MESSAGE_BYTES - 1]
             return failure.status
         number = next(self._numbers)
@@ -226,17 +227,26 @@ class Functions:
         out._obj.value = number
         return 0
 
-    def _loaded(self, command: Sequence[str | bytes]) -> _Model:
-        """Raises _Failure."""
+    def _opened(self, path: bytes, threads: int) -> Model:
+        """A process that loads a bundle. Raises Failure."""
+        return Model(self._started([*self._command, path, str(threads)]))
+
+    @staticmethod
+    def _started(command: Sequence[str | bytes]) -> subprocess.Popen[bytes]:
+        """Raises Failure."""
         try:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         except OSError as problem:
-            reason = f"the emulator {self._command[0]} cannot be started: {problem.strerror}"
-            raise _Failure(_KERNEL_FAILED, reason.encode()) from None
-        model = _Model(process)
+            name = command[0] if isinstance(command[0], str) else os.fsdecode(command[0])
+            reason = f"the emulator {name} cannot be started: {problem.strerror}"
+            raise Failure(_KERNEL_FAILED, reason.encode()) from None
+
+    @staticmethod
+    def _loaded(model: Model) -> Model:
+        """The model once its process has loaded it, with memory for its outputs. Raises Failure."""
         try:
             model.loaded()
-            for row in model.table(_OUTPUTS):
+            for row in model.table(OUTPUTS):
                 model.outputs.append(ctypes.create_string_buffer(row[3] + ALIGNMENT))
         except BaseException:
             model.end()
@@ -251,7 +261,7 @@ class Functions:
         return ctypes.pointer(self._models[pointer.value].error)
 
     def sterna_reset_state(self, pointer: Any) -> int:
-        return self._status(pointer, lambda model: model.ask(_RESET))
+        return self._status(pointer, lambda model: model.ask(RESET))
 
     # ---- Running ----
 
@@ -272,79 +282,89 @@ class Functions:
         return _aligned(self._models[pointer.value].outputs[number])
 
     def sterna_set_dims(self, pointer: Any, sizes: Any, count: int) -> int:
-        def resize(model: _Model) -> None:
-            model.ask(_SET_DIMS, count, bytes(sizes))
+        def resize(model: Model) -> None:
+            model.ask(SET_DIMS, count, bytes(sizes))
             model.changed()
 
         return self._status(pointer, resize)
 
     def sterna_value_copy(self, pointer: Any, number: int, address: int, nbytes: int) -> int:
-        def copy(model: _Model) -> None:
-            data = model.ask(_GET_VALUE, number, most=nbytes)
+        def copy(model: Model) -> None:
+            data = model.ask(GET_VALUE, number, most=nbytes)
             if len(data) != nbytes:
-                raise _Failure(_BAD_ARGUMENT, f"the tensor has {len(data)} bytes, not {nbytes}".encode())
+                raise Failure(_BAD_ARGUMENT, f"the tensor has {len(data)} bytes, not {nbytes}".encode())
             ctypes.memmove(address, data, nbytes)
 
         return self._status(pointer, copy)
 
-    def _run(self, model: _Model) -> None:
-        inputs = model.table(_INPUTS)
-        for number, address in model.bound.items():
-            model.ask(_SET_INPUT, number, ctypes.string_at(address, inputs[number][3]))
-        reader = _Reader(model.ask(_RUN if model.on_node is None else _PROFILE))
+    def _run(self, model: Model) -> None:
+        self._give(model)
+        reader = Reader(model.ask(RUN if model.on_node is None else PROFILE))
         model.changed()
-        for number, memory in enumerate(model.outputs):
-            data = model.ask(_GET_OUTPUT, number, most=len(memory) - ALIGNMENT)
-            ctypes.memmove(_aligned(memory), data, len(data))
+        self._take(model)
         while model.on_node is not None and reader.left:
             model.on_node(None, reader.one("I"), b"", reader.one("Q"))
+
+    @staticmethod
+    def _give(model: Model) -> None:
+        """Sends the inputs."""
+        inputs = model.table(INPUTS)
+        for number, address in model.bound.items():
+            model.ask(SET_INPUT, number, ctypes.string_at(address, inputs[number][3]))
+
+    @staticmethod
+    def _take(model: Model) -> None:
+        """Fetches the outputs."""
+        for number, memory in enumerate(model.outputs):
+            data = model.ask(GET_OUTPUT, number, most=len(memory) - ALIGNMENT)
+            ctypes.memmove(_aligned(memory), data, len(data))
 
     # ---- Tables ----
 
     def sterna_input_count(self, pointer: Any) -> int:
-        return self._count(pointer, _INPUTS)
+        return self._count(pointer, INPUTS)
 
     def sterna_output_count(self, pointer: Any) -> int:
-        return self._count(pointer, _OUTPUTS)
+        return self._count(pointer, OUTPUTS)
 
     def sterna_value_count(self, pointer: Any) -> int:
-        return self._count(pointer, _VALUES)
+        return self._count(pointer, VALUES)
 
     def sterna_dim_count(self, pointer: Any) -> int:
-        return self._count(pointer, _DIMS)
+        return self._count(pointer, DIMS)
 
     def sterna_node_count(self, pointer: Any) -> int:
-        return self._count(pointer, _NODES)
+        return self._count(pointer, NODES)
 
     def sterna_input_info(self, pointer: Any, number: int, info: library.CTensor) -> int:
-        return self._tensor(pointer, _INPUTS, number, info)
+        return self._tensor(pointer, INPUTS, number, info)
 
     def sterna_output_info(self, pointer: Any, number: int, info: library.CTensor) -> int:
-        return self._tensor(pointer, _OUTPUTS, number, info)
+        return self._tensor(pointer, OUTPUTS, number, info)
 
     def sterna_value_info(self, pointer: Any, number: int, info: library.CTensor) -> int:
-        return self._tensor(pointer, _VALUES, number, info)
+        return self._tensor(pointer, VALUES, number, info)
 
     def sterna_dim_info(self, pointer: Any, number: int, info: library.CDim) -> int:
-        def fill(model: _Model) -> None:
-            info.name, info.lo, info.hi, info.size, info.computed = model.table(_DIMS)[number]
+        def fill(model: Model) -> None:
+            info.name, info.lo, info.hi, info.size, info.computed = model.table(DIMS)[number]
 
         return self._status(pointer, fill)
 
     def sterna_node_info(self, pointer: Any, number: int, info: library.CNode) -> int:
-        def fill(model: _Model) -> None:
-            info.name, info.kernel, info.tasks = model.table(_NODES)[number]
+        def fill(model: Model) -> None:
+            info.name, info.kernel, info.tasks = model.table(NODES)[number]
 
         return self._status(pointer, fill)
 
     def sterna_memory_info(self, pointer: Any, info: library.CMemory) -> int:
-        def fill(model: _Model) -> None:
-            info.arena, info.scratch, info.signature, info.params = _Reader(model.ask(_MEMORY)).many("Q", 4)
+        def fill(model: Model) -> None:
+            info.arena, info.scratch, info.signature, info.params = Reader(model.ask(MEMORY)).many("Q", 4)
 
         return self._status(pointer, fill)
 
     def _tensor(self, pointer: Any, table: int, number: int, info: library.CTensor) -> int:
-        def fill(model: _Model) -> None:
+        def fill(model: Model) -> None:
             name, dtype, dims, nbytes, axis, scales, zero_points, labels = model.table(table)[number]
             info.name, info.dtype, info.rank, info.bytes, info.axis = name, dtype, len(dims), nbytes, axis
             info.dims = (ctypes.c_int64 * len(dims))(*dims)
@@ -358,18 +378,18 @@ class Functions:
     def _count(self, pointer: Any, table: int) -> int:
         found: list[int] = [0]
 
-        def count(model: _Model) -> None:
+        def count(model: Model) -> None:
             found[0] = len(model.table(table))
 
         self._status(pointer, count)
         return found[0]
 
-    def _status(self, pointer: Any, work: Callable[[_Model], object]) -> int:
+    def _status(self, pointer: Any, work: Callable[[Model], object]) -> int:
         """0, or the status of what went wrong, which `sterna_last_error` then tells."""
         model = self._models[pointer.value]
         try:
             work(model)
-        except _Failure as failure:
+        except Failure as failure:
             model.error.status, model.error.message = failure.status, failure.message[: MESSAGE_BYTES - 1]
             return failure.status
         except IndexError:

@@ -171,7 +171,8 @@ def run(
     if done.returncode == 0:
         return
     said = [line.rstrip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-    first = next((n for n, line in enumerate(said) if "error" in line), 0)
+    # GNU's linker says of a memory that is too small that it overflowed, and only after that that this is an error.
+    first = next((n for n, line in enumerate(said) if "error" in line or "overflowed" in line), 0)
     reason = said[first : first + 6] or [f"it ended with status {done.returncode} and said nothing"]
     raise error(
         "E0403", f"{Path(command[0]).name} rejected {subject}", *reason, f"command: {shlex.join(command)}",

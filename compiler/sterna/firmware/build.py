@@ -1,0 +1,144 @@
+"""Building a program around a bundle for an emulated board, by arm-none-eabi-gcc or by zig alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from sterna.codegen.render import render_template, resource
+from sterna.errors import SternaError, error
+from sterna.firmware.description import Firmware, Processor
+from sterna.firmware.machines import STACK, Machine, gcc_words
+from sterna.toolchain.compilers import run
+from sterna.toolchain.zig import zig
+from sterna_runtime.cli.reports import size
+
+GCC = "arm-none-eabi-gcc"
+#: What is always said: no library but the compiler's, nothing fused that is not meant so, unused functions left out.
+FLAGS = (
+    "-std=c99", "-g0", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding", "-nostdlib", "-fno-builtin",
+    "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections",
+)  # fmt: skip
+_OVERFLOWS = (
+    re.compile(r"region [`'](\w+)' overflowed by (\d+) bytes"),
+    re.compile(r"will not fit in region '(\w+)': overflowed by (\d+) bytes"),
+)
+
+
+def compiler_for(processor: Processor, compiler: str = "auto") -> list[str]:
+    """The command that compiles and links for a processor.
+
+    Args:
+        compiler: "gcc", "zig", or "auto": gcc where it is installed and knows the processor.
+
+    Raises:
+        SternaError: E0402, it is not installed or does not know the processor.
+    """
+    words = gcc_words(processor)
+    if compiler == "auto":
+        compiler = "gcc" if words is not None and shutil.which(GCC) is not None else "zig"
+    if compiler == "zig":
+        library = ["-rtlib=compiler-rt"] if processor.run_time_functions else []
+        cpu = [f"-mcpu={processor.cpu}"] if processor.cpu else []
+        return zig("cc", "-target", processor.triple, *cpu, "-fno-sanitize=all", *library, *processor.flags)
+    program = shutil.which(GCC)
+    if program is None or words is None:
+        why = "is not installed" if program is None else f"does not compile for {processor.llvm_triple}"
+        raise error("E0402", f"{GCC} {why}", fix="take zig, which comes with Sterna")
+    return [program, *words]
+
+
+def serving_program(firmware: Firmware) -> str:
+    """The source of the program that runs a model for another one (templates/firmware/serve.c.j2)."""
+    rows = {key: value for key, value in asdict(firmware).items() if key not in ("place", "processor", "nodes")}
+    return render_template("firmware/serve.c.j2", nodes=len(firmware.nodes), **rows)
+
+
+def build(
+    firmware: Firmware,
+    machine: Machine,
+    folder: Path,
+    main: str,
+    *,
+    model: Sequence[Path] | None = None,
+    library: bool = True,
+    compiler: str = "auto",
+    flags: Sequence[str] = ("-O2",),
+    nodes: bool = False,
+) -> Path:
+    """Builds `folder/firmware.elf`.
+
+    Args:
+        folder: an empty one.
+        main: the program's own source.
+        model: files in place of the bundle's.
+        library: whether kernels come from the bundle's library, where it has one, or are compiled.
+        flags: of the compiler, after all others.
+        nodes: whether the program counts nodes (`board_node`).
+
+    Raises:
+        SternaError: E0402, E0403 of the compiler; E0405 the program does not fit the board.
+    """
+    place = resource("templates") / "firmware"
+    (folder / "main.c").write_text(main, "utf-8")
+    script = folder / "board.ld"
+    text = render_template("firmware/sections.ld.j2", memories=machine.memories, stack=STACK)
+    script.write_text(text, "utf-8")
+    command = compiler_for(firmware.processor, compiler)
+    own = [*(["-include", place / "node.h"] if nodes else []), *(firmware.linked(library) if model is None else model)]
+    sources = [folder / "main.c", place / "common.c", place / machine.start, *own]
+    libraries = ["-lgcc"] if Path(command[0]).name == GCC else []
+    image = folder / "firmware.elf"
+    defines = [f"-D{each}" for each in machine.defines]
+    words = [
+        *sources,
+        *FLAGS,
+        *defines,
+        *flags,
+        f"-I{place}",
+        f"-I{firmware.place}",
+        f"-Wl,-T,{script}",
+        *libraries,
+        "-o",
+        image,
+    ]
+    try:
+        run([*command, *map(str, words)], folder, f"the program for {machine.name}")
+    except SternaError as problem:
+        raise _too_large(problem, firmware, machine) or problem from None
+    return image
+
+
+def _too_large(problem: SternaError, firmware: Firmware, machine: Machine) -> SternaError | None:
+    """What the linker said of memories that are too small, as an error of its own."""
+    said = str(problem)
+    found = {name: int(count) for each in _OVERFLOWS for name, count in each.findall(said)}
+    if not found:
+        return None
+    room = {name: count for name, _, count in machine.memories}
+    lines = [f"{name} has {size(room[name])}, and lacks {size(count)}" for name, count in found.items()]
+    takes = f"arena {size(firmware.memory_bytes)}, weights {size(firmware.params_bytes)}"
+    title = f"the program does not fit {machine.name}"
+    return error("E0405", title, *lines, f"the model takes: {takes}", fix="a smaller model, or one with 8-bit weights")
+
+
+def sections(image: Path) -> Mapping[str, int]:
+    """Bytes of every section of a 32-bit ELF file that is loaded or reserved, by name."""
+    data = image.read_bytes()
+    if data[:5] != b"\x7fELF\x01":
+        raise ValueError(f"{image} is not an ELF file of 32 bits")
+    (at,) = struct.unpack_from("<I", data, 32)
+    each, count, names = struct.unpack_from("<HHH", data, 46)
+    rows = [struct.unpack_from("<10I", data, at + n * each) for n in range(count)]
+    texts = rows[names][4]
+    found: dict[str, int] = {}
+    for name, _, flags, _, _, length, *_ in rows:
+        if flags & 2:  # SHF_ALLOC
+            start = texts + name
+            text = data[start : data.index(b"\0", start)].decode("ascii", "replace")
+            found[text] = found.get(text, 0) + length
+    return found

@@ -1,0 +1,164 @@
+"""`firmware.json`: what a bundle for firmware says of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import error
+from sterna_runtime.graph_file import FIRMWARE
+from sterna_runtime.inputs import dtype_from_name
+
+_MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output.
+
+    Args:
+        identifier: its name in C; type: that of its elements there.
+    """
+
+    name: str
+    identifier: str
+    type: str
+    dtype: str
+    dims: tuple[int, ...]
+    elements: int
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        return dtype_from_name(self.dtype)
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.numpy.itemsize
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A block of memory of a target that has several."""
+
+    name: str
+    identifier: str
+    bytes: int
+    alignment: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A kernel's call. `sources` are the names of the model's nodes in it."""
+
+    name: str
+    kernel: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Processor:
+    """How compilers are told of the machine; empty where a bundle is source for any."""
+
+    triple: str
+    cpu: str
+    llvm_triple: str
+    llvm_cpu: str
+    features: tuple[str, ...]
+    flags: tuple[str, ...]
+    run_time_functions: bool
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A bundle for firmware.
+
+    Args:
+        place: its directory.
+        sources: of the model, kernels included; library: of the kernels, compiled; empty where there is none.
+        resets: whether it has states and a function that resets them.
+    """
+
+    place: Path
+    model: str
+    target: str
+    processor: Processor
+    header: str
+    sources: tuple[str, ...]
+    library: str
+    params: str
+    arena_bytes: int
+    params_bytes: int
+    alignment: int
+    resets: bool
+    pools: tuple[Pool, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    nodes: tuple[Node, ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of the arena, or of all pools."""
+        return sum(pool.bytes for pool in self.pools) if self.pools else self.arena_bytes
+
+    def linked(self, library: bool = True) -> list[Path]:
+        """The files that a program is linked of.
+
+        Args:
+            library: take the kernels that are compiled, where there are some.
+        """
+        names = self.sources if not (library and self.library) else (*self.sources[:-1], self.library)
+        return [self.place / name for name in names]
+
+
+def read_firmware(place: str | os.PathLike[str]) -> Firmware:
+    """Reads the description of a bundle.
+
+    Raises:
+        SternaError: E0006 there is none; E0503 it cannot be read; E0504 it is malformed.
+    """
+    path = Path(place, FIRMWARE)
+    if not path.is_file():
+        fix = "sterna compile MODEL -t cortex-m4 -o DIRECTORY makes one"
+        raise error("E0006", f"{place} is no bundle for firmware", f"it has no {FIRMWARE}", fix=fix)
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError
+        return _firmware(Path(place).resolve(), json.loads(path.read_bytes()))
+    except OSError as problem:
+        raise error("E0503", f"{path} cannot be read: {problem.strerror}") from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise error("E0504", f"{FIRMWARE} is malformed", str(place), fix="compile the model again") from None
+
+
+def _firmware(place: Path, rows: dict[str, Any]) -> Firmware:
+    if rows["sterna"] != 1:
+        raise ValueError
+    texts: dict[str, Any] = {key: str(rows[key]) for key in ("model", "target", "header", "library", "params")}
+    numbers: dict[str, Any] = {key: int(rows[key]) for key in ("arena_bytes", "params_bytes", "alignment")}
+    sources = tuple(map(str, rows["sources"]))
+    for name in (*sources, *(texts[key] for key in ("header", "library", "params"))):
+        if Path(name).name != name:
+            raise ValueError  # a bundle names its own files only
+    return Firmware(
+        place,
+        processor=Processor(**_tuples(rows["processor"])),
+        sources=sources,
+        resets=bool(rows["resets"]),
+        pools=tuple(Pool(**row) for row in rows["pools"]),
+        inputs=tuple(Tensor(**_tuples(row)) for row in rows["inputs"]),
+        outputs=tuple(Tensor(**_tuples(row)) for row in rows["outputs"]),
+        nodes=tuple(Node(row["name"], row["kernel"], tuple(row["sources"])) for row in rows["nodes"]),
+        **texts,
+        **numbers,
+    )
+
+
+def _tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
