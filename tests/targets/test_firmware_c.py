@@ -10,13 +10,16 @@ import pytest
 
 from sterna.api import compile_to
 from sterna.errors import SternaError
+from sterna.firmware.build import build
+from sterna.firmware.description import read_firmware
+from sterna.firmware.machines import MACHINES
+from sterna.firmware.remote import command_of
 from sterna.toolchain.check import read_elf
 from support import boards
-from support.machines import HERE, STRICT
-from support.tools import run
+from support.tools import need, run
 from support.trained import Trained, trained
 
-TARGET = "cortex-m4"
+TARGET, BOARD = "cortex-m4", "mps2-an386"
 pytestmark = pytest.mark.family(TARGET)
 
 TWO = """#include "board.h"
@@ -63,20 +66,12 @@ def bundles(folder: Path, generator: str) -> None:
 
 def program(folder: Path, main: str, library: bool) -> Path:
     """A program around both bundles."""
-    board = HERE / "cortex_m"
-    (folder / "main.c").write_text(main)
-    (folder / "board.ld").write_text(boards.BOARDS[TARGET].memory() + (board / "sections.ld").read_text())
-    sources = [folder / "main.c", board / "startup.c"]
-    for name in ("first", "second"):
-        kernels = "model.a" if library else "kernels.c"
-        sources += [folder / name / file for file in ("model.c", "params.c", kernels)]
-    sections = ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-fno-builtin"]
-    image = folder / "firmware.elf"
-    run(
-        *boards.compiler_for(TARGET, "gcc"), *sources, *boards.FREESTANDING, *STRICT, *sections, f"-I{board}",
-        f"-I{folder}", f"-Wl,-T,{folder / 'board.ld'}", "-lgcc", "-o", image, cwd=folder,
-    )  # fmt: skip
-    return image
+    need("arm-none-eabi-gcc", "compiles for Cortex-M")
+    both = [read_firmware(folder / name) for name in ("first", "second")]
+    model = [path for each in both for path in each.linked(library)]
+    place = folder / "program"
+    place.mkdir(exist_ok=True)
+    return build(both[0], MACHINES[BOARD], place, main, model=model, flags=(*boards.STRICTLY, f"-I{folder}"))
 
 
 @pytest.mark.parametrize("generator", ["c", "llvm"])
@@ -89,7 +84,8 @@ def test_two_models_in_a_program(generator: str, tmp_path: Path) -> None:
     given = [next(iter(integers.cases[n].inputs.values())) for n in range(2)]
     for name, array in (("a", given[0]), ("b", given[1]), ("x", next(iter(floats.cases[0].inputs.values())))):
         np.ascontiguousarray(array).tofile(tmp_path / name)
-    boards.run_firmware(image, [], [], tmp_path, TARGET)
+    need("qemu-system-arm", "emulates Cortex-M boards")
+    run(*command_of(MACHINES[BOARD], image), cwd=tmp_path)
     expected = [_only(integers, n) for n in range(2)]
     assert np.fromfile(tmp_path / "out", np.int8).tolist() == [int(each) for each in expected]
     assert np.allclose(np.fromfile(tmp_path / "y", np.float32), _only(floats, 0), atol=1e-5)
@@ -110,7 +106,7 @@ def test_no_variable_and_no_name_but_its_own(model: str, tmp_path: Path) -> None
     """Objects have no writable section, not even that of a state; every symbol they define has the model's name."""
     found = trained(model)
     bundle = compile_to(tmp_path / "bundle", found.file, TARGET, shapes=found.shapes(), name="tern")
-    for file in boards.objects_of_gcc(TARGET, bundle, tmp_path):
+    for file in boards.objects_of_gcc(bundle, tmp_path):
         elf = read_elf(file.read_bytes())
         assert not elf.writable
         assert [s for s in elf.symbols if s.defined and s.exported and "tern_" not in s.name] == []
