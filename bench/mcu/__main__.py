@@ -18,14 +18,15 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from mcu.firmware import BUILDS, Measured, measure
+from mcu.firmware import BUILDS, measure
 from sterna.errors import SternaError
+from sterna.firmware.measure import Measured
 from support.boards import TARGETS
 from support.trained import FOLDER, agree, trained
 
@@ -48,19 +49,22 @@ SMALL = (
 )  # fmt: skip
 
 
-def one(model: str, target: str, build: str, optimize: str, by_mnemonic: bool) -> tuple[Measured | None, str]:
-    """What was measured, and what is wrong with it."""
+def one(
+    model: str, target: str, build: str, optimize: str, by_mnemonic: bool
+) -> tuple[Measured | None, Mapping[str, int], str]:
+    """What was measured, instructions by mnemonic where that is asked for, and what is wrong with it."""
+    found, by_name = None, {}
     with tempfile.TemporaryDirectory(prefix="sterna-mcu-") as folder:
         try:
-            found = measure(trained(model), target, build, Path(folder), optimize, by_mnemonic)
-        except (SternaError, AssertionError) as problem:
+            found, by_name = measure(trained(model), target, build, Path(folder), optimize, by_mnemonic)
+            outputs = zip(found.outputs, trained(model).cases[0].outputs, strict=True)
+            agree(trained(model), 0, [array.reshape(like.shape) for array, like in outputs])
+        except SternaError as problem:
             lines = (line.strip() for line in str(problem).splitlines() if line.strip())
-            return None, " ".join(lines)[-300:]
-    try:
-        agree(trained(model), 0, found.outputs)
-    except AssertionError:
-        return found, "outputs differ from the reference"
-    return found, ""
+            return None, {}, " ".join(lines)[:300]
+        except AssertionError:
+            return found, by_name, "outputs differ from the reference"
+    return found, by_name, ""
 
 
 def rows(models: Sequence[str], targets: Sequence[str], builds: Sequence[str]) -> Iterable[tuple[str, str, str]]:
@@ -92,7 +96,7 @@ def main() -> int:
     )
     wrong = 0
     for model, target, build in rows(models, targets, asked.builds.split(",")):
-        found, problem = one(model, target, build, asked.optimize, asked.histogram)
+        found, by_name, problem = one(model, target, build, asked.optimize, asked.histogram)
         wrong += bool(problem) and "E0405" not in problem
         own = ["", "", "", "", ""]
         if found is not None:
@@ -103,8 +107,8 @@ def main() -> int:
         theirs = [f"{peer[k]:,}" if k in peer else "" for k in ("code", "flash", "ram", "instructions_m")]
         table.add_row(model, target, build, *own, *theirs, problem)
         print(" ".join((model, target, build, *own, problem)), flush=True)
-        if asked.histogram and found is not None:
-            common = sorted(found.histogram.items(), key=lambda each: -each[1])[:10]
+        if by_name:
+            common = sorted(by_name.items(), key=lambda each: -each[1])[:10]
             print("  " + ", ".join(f"{m} {n:,}" for m, n in common), flush=True)
     console.print(table)
     return int(wrong > 0)

@@ -16,6 +16,7 @@ from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import SternaError, error
 from sterna.ir.limits import MOST_CONSTANT_BYTES, memory_for
 from sterna.options import math_bound
+from sterna.targets.description import load_target
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
 from sterna_runtime.advice import Advice
