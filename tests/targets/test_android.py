@@ -396,7 +396,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     """All at once, and before the model is read."""
     (tmp_path / "log.onnx").write_text("no model")
     with pytest.raises(SternaError, match=r"liblog\.so") as caught:
-        android.android_package(tmp_path / "log.onnx", options_of(), tmp_path / "out", "a b", "one")
+        android.android_package(tmp_path / "log.onnx", options_of(name="log"), tmp_path / "out", "a b", "one")
     assert caught.value.codes == ("E0203",) * 3
     assert not (tmp_path / "out").exists()
     done = CliRunner().invoke(program, ["package", str(tmp_path), "--for", "npm", "--dim", "batch=1"])
@@ -424,3 +424,22 @@ def test_another_model_of_the_same_name_clashes(repository: Path, tmp_path: Path
         android.android_package(tmp_path / "digits.onnx", options_of(generator="llvm"), repository)
     assert caught.value.codes == ("E0204",)
     assert {path: path.read_bytes() for path in repository.rglob("*") if path.is_file()} == before
+
+
+def test_another_name_is_another_class(repository: Path, tmp_path: Path) -> None:
+    """Two models whose classes have one name are refused; `--name` names the class, the library and the assets too."""
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
+    shutil.copytree(repository, place := tmp_path / "place")
+    before = sorted(place.rglob("*"))
+    file = tmp_path / "di_gits.onnx"  # the same to file systems that know no upper and lower case
+    onnx.save(onnx.parser.parse_model(text), file)
+    for options, name in ((options_of(generator="llvm"), None), (options_of(name="digits"), "another")):
+        with pytest.raises(SternaError, match="the class of digits, which is there, is called Digits too") as caught:
+            android.android_package(file, options, place, name)
+        assert caught.value.codes == ("E0204",)
+        assert 'fix: name="another-model"' in str(caught.value)
+    assert sorted(place.rglob("*")) == before
+    android.android_package(file, options_of(generator="llvm"), place, "other-model")
+    with aar(place, "other-model") as archive, zipfile.ZipFile(io.BytesIO(archive.read("classes.jar"))) as classes:
+        assert "dev/sterna/models/OtherModel.class" in classes.namelist()
+        assert {"jni/x86/libother_model.so", f"assets/sterna/other_model/{android.PARAMS}"} <= set(archive.namelist())

@@ -334,6 +334,10 @@ def test_what_cannot_be_packaged_is_said(packages: Path, tmp_path: Path) -> None
     with pytest.raises(SternaError, match=r"no tensors of strings"):
         ios.ios_package(tmp_path / "words.onnx", options_of(generator="llvm"), tmp_path / "x")
     assert not (tmp_path / "x").exists()
+    for options, name in ((options_of(), "gull-s"), (options_of(name="gulls"), "others")):
+        with pytest.raises(SternaError, match=r"the class of gulls, which is there, is called Gulls too") as caught:
+            ios.ios_package(model, options, packages, name=name)
+        assert list(caught.value.codes) == ["E0204"]
     (tmp_path / "made" / "gulls").mkdir(parents=True)
     (tmp_path / "made" / "gulls" / "Package.swift").write_text("mine")
     done = package(model, "-o", tmp_path / "made")

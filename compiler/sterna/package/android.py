@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,6 @@ from sterna.package.placing import placing
 from sterna.toolchain.scratch import scratch_folder
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
-from sterna_runtime.names import model_name
 from sterna_runtime.strings import FILE as STRINGS
 
 RUNTIME = "sterna-runtime-android"
@@ -98,15 +99,19 @@ def android_package(
 
     Args:
         options: of the compilation; their target does not matter.
-        name: of the artifact; by default the model's.
+        name: of the artifact, the model's class and its library; by default the model's.
         all_variants: also kernels for better processors of an ABI, one of which the runtime picks.
 
     Raises:
         SternaError: what compiling the model raises; E0203 the name or the version is none for Maven, or the model is
-            called as a library of Android's; E0402 there is no JDK; E0204 the place is taken or cannot be written.
+            called as a library of Android's; E0402 there is no JDK; E0204 the place is taken or cannot be written, or
+            another package there has a class of the same name.
     """
-    made = packaged(model, options, name, version, all_variants)
     place = Path(output)
+    named = wrappers.name_of(model, options, name)
+    others = _classes(place, _artifact(named, name, version))
+    wrappers.keep_apart(class_name(named), others, place)
+    made = packaged(model, options, name, version, all_variants)
     fix = Advice(Option("version", "1.0.1"), ", or name another directory")
     with placing(place, fix):
         for folder, files in made.folders.items():
@@ -118,9 +123,10 @@ def packaged(
     model: str | os.PathLike[str], options: Options, name: str | None, version: str, all_variants: bool
 ) -> Packaged:
     """Compiles a model for Android. Raises what `android_package` does, but for E0204."""
-    artifact = _artifact(model_name(os.fspath(model)), name, version)
+    named = wrappers.name_of(model, options, name)
+    artifact = _artifact(named, name, version)
     natives.java_home()  # before the model is compiled, which takes longer
-    compiled, graphs = compile_abis(model, options, all_variants)
+    compiled, graphs = compile_abis(model, replace(options, name=named), all_variants)
     shared = _published(GROUP, RUNTIME, __version__, runtime_aar(), java.sources(), None)
     own = _published(
         MODELS, artifact, version, model_aar(compiled, graphs), {source_path(compiled): source(compiled)}, RUNTIME
@@ -140,10 +146,22 @@ def _artifact(model: str, name: str | None, version: str) -> str:
         wrong.append(Diagnostic("E0203", f'Maven does not take the name "{artifact}"', (), fix))
     if model in _TAKEN:
         title = f"Android has a library of its own that is called lib{model}.so"
-        wrong.append(Diagnostic("E0203", title, (), "give the model's file another name"))
+        wrong.append(Diagnostic("E0203", title, (), Advice(Option("name", "my-model"))))
     if wrong:
         raise SternaError(wrong)
     return artifact
+
+
+def _classes(place: Path, artifact: str) -> dict[str, str]:
+    """The classes of the other models' artifacts in a repository, by their names."""
+    found = {}
+    for file in sorted((place / MODELS.replace(".", "/")).glob("*/*/*.aar")):
+        with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(file) as archive:
+            for graph in archive.namelist():
+                if graph.startswith("assets/sterna/"):
+                    found[file.parents[1].name] = class_name(graph.split("/")[2])
+    found.pop(artifact, None)
+    return found
 
 
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -163,7 +181,7 @@ def compile_abis(
     Args:
         all_variants: also what better processors of the first ABI run by; it needs no more of the others' weights.
     """
-    library = f"lib{model_name(os.fspath(model))}.so"
+    library = f"lib{wrappers.name_of(model, options, None)}.so"
     made = [Abi(abi.name, replace(abi.target, library=library)) for abi in abis()]
     first, *rest = (abi.target for abi in made)
     better = tuple(replace(t, library=library) for t in abis()[0].alternatives) if all_variants else ()

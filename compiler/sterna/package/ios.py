@@ -34,7 +34,6 @@ from sterna.toolchain.mach_o import universal
 from sterna.toolchain.scratch import scratch_folder
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
-from sterna_runtime.names import model_name
 
 RUNTIME = "sterna-runtime"
 FRAMEWORK = "SternaC"
@@ -101,10 +100,13 @@ def ios_package(
         SternaError: what compiling the model raises; E0203 the name or the version is none for Swift packages, or the
             model has strings; E0402 there is no zig; E0204 the place is taken or cannot be written.
     """
-    artifact = _artifact(model_name(os.fspath(model)), name, version)
+    named = wrappers.name_of(model, options, name)
+    artifact = _artifact(named, name, version)
+    options = replace(options, name=named)
+    place = Path(output)
+    wrappers.keep_apart(class_name(named), _classes(place, artifact), place)
     own = _model_tree(model, options, artifact, version, dynamic)
     shared = _runtime_tree(dynamic)
-    place = Path(output)
     fix = Advice("remove that package, or name another directory with ", Option("output", "elsewhere"))
     with placing(place, fix):
         for folder, tree in ((RUNTIME, shared), (artifact, own)):
@@ -125,6 +127,12 @@ def _artifact(model: str, name: str | None, version: str) -> str:
     if wrong:
         raise SternaError(wrong)
     return artifact
+
+
+def _classes(place: Path, artifact: str) -> dict[str, str]:
+    """The classes of the other models' packages in a directory, by their names."""
+    sources = [path for path in sorted(place.glob("*/Sources/*Model/*.swift")) if path.parents[2].name != artifact]
+    return {path.parents[2].name: path.stem for path in sources}
 
 
 def _put(folder: Path, tree: Tree) -> None:
@@ -155,8 +163,9 @@ def _model_tree(model: str | os.PathLike[str], options: Options, artifact: str, 
         compilations.setdefault(compiled.model, compiled)
         return linked_objects(compiled, part)
 
-    kind = class_name(model_name(os.fspath(model)))
-    header = _text("model.h", model=model_name(os.fspath(model)))
+    named = wrappers.name_of(model, options, None)
+    kind = class_name(named)
+    header = _text("model.h", model=named)
     framework = _xcframework(f"{kind}Kernels", version, {f"{kind}Kernels.h": header}, objects, dynamic)
     (compiled,) = compilations.values()
     files = {
@@ -193,7 +202,7 @@ def compile_part(model: str | os.PathLike[str], options: Options, part: Part) ->
     Raises:
         SternaError: E0203, the model has strings; else as compiling does.
     """
-    archive = f"{model_name(os.fspath(model))}.a"
+    archive = f"{wrappers.name_of(model, options, None)}.a"
     target = replace(part.target, library=archive)
     others = tuple(replace(each, library=archive) for each in variants_of(part.target))
     compiled = compile_with(model, replace(options, target=target, alternatives=others))

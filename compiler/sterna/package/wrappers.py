@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from sterna.errors import error
 from sterna.ir.graph import Graph
+from sterna.options import Options
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.names import model_name
 
 #: Rows and columns of a picture: less is something else that has three of a kind.
 _LEAST = 8
@@ -49,6 +55,28 @@ def class_name(model: str, used: Collection[str]) -> str:
     """`mobilenet_v2` -> `MobilenetV2`; a name that the class itself uses for something else gets `Model` in front."""
     name = "".join(part[:1].upper() + part[1:] for part in model.split("_") if part)
     return name if name and name[0].isalpha() and name not in used else f"Model{name}"
+
+
+def name_of(model: str | os.PathLike[str], options: Options, package: str | None) -> str:
+    """What a model, its class and library are called in a package: as the options say, else as the package was named,
+    else as its file."""
+    return options.name or model_name(os.fspath(model) if package is None else f"{package}.")
+
+
+def keep_apart(kind: str, others: Mapping[str, str], place: Path) -> None:
+    """Refuses a class that another package in the same place has too: no app could hold both.
+
+    Args:
+        kind: the class; names that differ in upper and lower case alone are one to many file systems.
+        others: of every other package its class.
+
+    Raises:
+        SternaError: E0204.
+    """
+    for package, other in others.items():
+        if other.lower() == kind.lower():
+            title = f"no app can hold both models: the class of {package}, which is there, is called {other} too"
+            raise error("E0204", title, str(place), fix=Advice(Option("name", "another-model")))
 
 
 def tensors(graph: Graph, ends: Collection[str]) -> list[Tensor]:
