@@ -231,6 +231,12 @@ CODES: dict[str, Code] = {
         "The message says how much is missing. Use a smaller model, smaller inputs or narrower types, or a board with "
         "more memory.",
     ),
+    "E0209": Code(
+        "there is no such board",
+        "`sterna fit --board` takes the name of a board that it has data of, or the path of a file that describes one.",
+        "`sterna fit MODEL --board all` shows every board. For another one, write a `.toml` file with its flash, RAM, "
+        "clock and target, and give its path.",
+    ),
     # E03xx schedules
     "E0301": Code(
         "a saved schedule names a primitive that does not exist",

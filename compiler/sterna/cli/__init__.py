@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Run a bundle, time it, profile its nodes."),
     "inspect": ("inspect", "Show what is in a bundle or a model."),
     "quantize": ("quantize", "Quantize a float model to 8 bits, with samples."),
+    "fit": ("fit", "Say whether a model fits a microcontroller's board."),
     "verify": ("verify", "Compare a compiled model with a reference."),
     "serve": ("serve", "Serve a page that runs a bundle in your browser."),
     "package": ("package", "Package a model for npm, C, Debian, Android or iOS."),

@@ -1,0 +1,135 @@
+"""`sterna fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sterna.cli import options
+from sterna.cli.asked import takes_options
+from sterna.cli.output import console, print_json, table
+from sterna.codegen.generators import DEFAULT, GENERATORS
+from sterna.errors import SternaError, error
+from sterna.escape import rich as escape
+from sterna.firmware.boards import board_names, load_board
+from sterna.firmware.fit import Fit, fit
+from sterna.options import Options
+from sterna_runtime.cli.reports import duration, size
+from sterna_runtime.cli.values import dim
+
+
+@click.command("fit")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--board", "-b", "names", multiple=True, required=True, metavar="NAME|FILE|all",
+    help="A board, such as nrf52840; several times for several, `all` for all of them.",
+)  # fmt: skip
+@click.option(
+    "--shape", "shapes", multiple=True, type=options.shape, metavar="NAME=SIZES",
+    help="Sizes of an input that the model leaves open: image=1,3,224,224.",
+)  # fmt: skip
+@click.option("--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE", help="Size of a named dimension: batch=1.")
+@click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True,
+              help="How kernels are made.")  # fmt: skip
+@click.option("--max-ms", type=options.Number(min=0), metavar="MS", help="Refuse a board that takes longer for a run.")
+@options.json_option
+@takes_options
+def command(
+    make_options: Callable[..., Options],
+    model: Path,
+    names: tuple[str, ...],
+    max_ms: float | None,
+    as_json: bool,
+) -> int:
+    """Say whether a MODEL fits a board: flash, RAM, stack, instructions, time and energy of a run.
+
+    Flash, RAM, stack and instructions are measured, on a core of the board's kind that QEMU emulates. Milliseconds and
+    microjoules are estimates from the board's data sheet and an assumed number of cycles for each instruction.
+    The exit status is 0 if the model fits every board that is named, or with `all` some board.
+    """
+    every = "all" in names
+    boards = [load_board(name) for name in (board_names() if every else dict.fromkeys(names))]
+    found = fit(model, partial(_options, make_options), boards)
+    wrong = [each for each in found if _reasons(each, max_ms)]
+    failed = len(wrong) == len(found) if every else bool(wrong)
+    mistake = _mistake(wrong, max_ms) if failed else None
+    if as_json:
+        print_json([_json(each, max_ms) for each in found])
+    else:
+        _print(found, max_ms)
+    if mistake is not None:
+        raise mistake
+    return 0
+
+
+def _options(make_options: Callable[..., Options], target: str) -> Options:
+    return make_options(target=target)
+
+
+def _reasons(found: Fit, max_ms: float | None) -> list[str]:
+    """Why a board does not do; empty where it does."""
+    reasons = []
+    for what, takes, has in (("flash", found.flash, found.board.flash), ("RAM", found.ram, found.board.ram)):
+        if takes > has:
+            reasons.append(f"{what}: {size(takes)} of {size(has)}")
+    if max_ms is not None and found.milliseconds is not None and found.milliseconds > max_ms:
+        reasons.append(f"time: {found.milliseconds:.3g} of {max_ms:g} ms")
+    return reasons
+
+
+def _mistake(wrong: list[Fit], max_ms: float | None) -> SternaError:
+    lines = [f"{each.board.name}: {', '.join(_reasons(each, max_ms))}" for each in wrong]
+    fix = "a smaller model, or one with 8-bit weights; --board all shows which boards have room"
+    boards = wrong[0].board.title if len(wrong) == 1 else f"{len(wrong)} boards"
+    return error("E0405", f"the model does not fit {boards}", *lines, fix=fix)
+
+
+def _json(found: Fit, max_ms: float | None) -> dict[str, Any]:
+    measured, board = found.measured, found.board
+    row: dict[str, Any] = {
+        "board": board.name,
+        "target": board.target,
+        "fits": not _reasons(found, max_ms),
+        "flash_bytes": found.flash,
+        "flash_of_board": board.flash,
+        "ram_bytes": found.ram,
+        "ram_of_board": board.ram,
+    }
+    if measured is not None:
+        row |= {
+            "stack_bytes": measured.stack,
+            "instructions": measured.instructions,
+            "counted_on": board.counted_on or board.target,
+            "estimated_milliseconds": found.milliseconds,
+        }
+        if found.microjoules is not None:
+            row["estimated_microjoules"] = found.microjoules
+    return row
+
+
+def _print(found: list[Fit], max_ms: float | None) -> None:
+    rows = table("board", "core", ">flash", ">of", ">RAM", ">of", ">stack", ">instructions", ">time", ">energy", "")
+    for each in found:
+        board, measured = each.board, each.measured
+        energy = "" if each.microjoules is None else f"{each.microjoules:,.1f} uJ"
+        time = "" if each.milliseconds is None else duration(each.milliseconds / 1000)
+        stack, instructions = ("", "") if measured is None else (f"{measured.stack:,} B", f"{measured.instructions:,}")
+        mark = "[green]fits[/]" if not _reasons(each, max_ms) else "[red]does not fit[/]"
+        core = board.target if not board.counted_on else f"{board.target} *"
+        rows.add_row(
+            escape(board.name), escape(core), size(each.flash), size(board.flash), size(each.ram), size(board.ram),
+            stack, instructions, time, energy, mark,
+        )  # fmt: skip
+    out = console()
+    out.print(rows)
+    out.print("flash, RAM, stack, instructions: measured; time and energy: estimated from the boards' data sheets")
+    if any(each.board.counted_on for each in found):
+        out.print("* counted on a 32-bit RISC-V, which stands in: nothing here emulates this core")
+    if any(each.measured is None for each in found):
+        out.print("without stack and instructions: weights and arena alone; QEMU is missing, or its board too small")
+    if len(found) == 1 and found[0].board.note:
+        out.print(f"{escape(found[0].board.title)}: {escape(found[0].board.note)}")

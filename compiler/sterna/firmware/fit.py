@@ -1,0 +1,86 @@
+"""Does a model fit a board, and how long will it take there? Everything but time is measured on an emulated core."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sterna.api import compile_with
+from sterna.bundle.writer import write_bundle
+from sterna.errors import SternaError
+from sterna.firmware.boards import Board
+from sterna.firmware.description import Firmware, read_firmware
+from sterna.firmware.machines import MACHINES
+from sterna.firmware.measure import Measured, measure
+from sterna.options import Options
+from sterna.toolchain.scratch import temporary_directory
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A model on a board.
+
+    Args:
+        flash: bytes of code and weights; without `measured` of weights alone.
+        ram: bytes of arena, inputs, outputs, static data and stack; without `measured` no stack and no data.
+        measured: on an emulated core; None where there is no emulator here, or no room on its board either.
+    """
+
+    board: Board
+    flash: int
+    ram: int
+    measured: Measured | None
+
+    @property
+    def fits(self) -> bool:
+        return self.flash <= self.board.flash and self.ram <= self.board.ram
+
+    @property
+    def milliseconds(self) -> float | None:
+        return None if self.measured is None else self.board.milliseconds(self.measured.instructions)
+
+    @property
+    def microjoules(self) -> float | None:
+        return None if self.measured is None else self.board.microjoules(self.measured.instructions)
+
+
+def fit(model: Path, options: Callable[[str], Options], boards: Sequence[Board]) -> list[Fit]:
+    """A model on several boards; it is compiled once for each of their targets.
+
+    Args:
+        options: of a compilation for a target of that name.
+
+    Raises:
+        SternaError: the model cannot be compiled; E0402, E0403 of the compiler.
+    """
+    found: dict[str, tuple[Firmware, Measured | None]] = {}
+    for target in dict.fromkeys(map(_core, boards)):
+        with temporary_directory("fit") as folder:
+            bundle = write_bundle(compile_with(model, options(target)), Path(folder) / "bundle")
+            found[target] = _measured(read_firmware(bundle), Path(folder))
+    return [_fit(board, *found[_core(board)]) for board in boards]
+
+
+def _core(board: Board) -> str:
+    """The target that is measured in place of a board's."""
+    return board.counted_on or board.target
+
+
+def _measured(firmware: Firmware, folder: Path) -> tuple[Firmware, Measured | None]:
+    machines = (each for each in MACHINES.values() if firmware.processor.llvm_cpu in each.cpus)
+    machine = next((each for each in machines if shutil.which(each.program)), None)
+    try:
+        return firmware, None if machine is None else measure(firmware, machine, folder)
+    except SternaError as problem:
+        if problem.codes != ("E0405",):
+            raise
+        return firmware, None  # too large even for the emulator's board
+
+
+def _fit(board: Board, firmware: Firmware, measured: Measured | None) -> Fit:
+    own = sum(tensor.bytes for tensor in (*firmware.inputs, *firmware.outputs))
+    if measured is None:
+        return Fit(board, firmware.params_bytes, firmware.memory_bytes + own, None)
+    return Fit(board, measured.flash, measured.memory + own, measured)
