@@ -18,11 +18,12 @@ from sterna.targets.target import Target
 
 @dataclass(frozen=True)
 class Library:
-    """A kernel library: its file's name in the bundle, what it was built for, its bytes."""
+    """A kernel library: its file's name in the bundle, what it was built for, its bytes, and its kernels."""
 
     name: str
     target: Target
     data: bytes = field(repr=False)
+    kernels: tuple[Planned, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)

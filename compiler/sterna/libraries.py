@@ -11,6 +11,7 @@ from sterna.loops.finish import without_rounding
 from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes.context import Ahead, PassContext
+from sterna.passes.own_loops import own_loops
 from sterna.passes.plan_kernels import comments_of
 from sterna.passes.stages import Packed, Written
 from sterna.timing import timed
@@ -32,7 +33,7 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
     Raises:
         SternaError: E0203 the generator does not generate for a target, E04xx the toolchain failed.
     """
-    options, functions = context.options, [kernel.function for kernel in written.kernels]
+    options = context.options
     libraries = []
     for target in (context.target, *(v for v in options.variants if v != context.target)):
         if target.library:
@@ -41,9 +42,11 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
             chosen = replace(options, target=target)
             ahead = context.ahead if own else None
             lesser = context.target.rounds_bytes and not target.rounds_bytes
+            kernels = written.kernels if own else own_loops(written, target, context)
+            functions = [kernel.function for kernel in kernels]
             programs = [without_rounding(f) for f in functions] if lesser else functions
             data = build_library(programs, written.comments, context.model, chosen, ahead)
-            libraries.append(Library(name, target, data))
+            libraries.append(Library(name, target, data, tuple(kernels)))
     return Compiled(
         graph=written.graph,
         options=options,

@@ -110,7 +110,7 @@ def compiled_schedule(
         params_at=params_at,
         states_at=(),
         source=source,
-        libraries=(Library(machine.library, machine, library),),
+        libraries=(Library(machine.library, machine, library, (planned,)),),
     )
 
 

@@ -12,7 +12,8 @@ _NEEDED, _STRTAB, _SYMTAB, _SONAME, _STRSZ = 1, 5, 6, 14, 10
 
 @dataclass(frozen=True)
 class Library:
-    """An ELF library; `page` is the least alignment of its segments, `writable_code` whether one is both."""
+    """An ELF library; `page` is the least alignment of its segments, `writable_code` whether one is both, `code` the
+    bytes of those that can be executed."""
 
     machine: int
     soname: str
@@ -21,6 +22,7 @@ class Library:
     imported: list[str]
     page: int
     writable_code: bool
+    code: int
     hard_float: bool
 
 
@@ -75,5 +77,6 @@ def read(data: bytes) -> Library:
         sorted(imported),
         min(align for *_, align in loads),
         any(access & 3 == 3 for *_, access, _ in loads),
+        sum(in_file for _, _, in_file, access, _ in loads if access & 1),
         bool(flags & 0x400),
     )

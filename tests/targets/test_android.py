@@ -25,6 +25,7 @@ from sterna.errors import SternaError
 from sterna.package import android, java, natives, wrappers
 from sterna.package.natives import PAGE
 from support import elf, machines
+from support.counted_kernels import KERNELS
 from support.golden import quantized
 from support.handmade_bundle import graph_text
 from support.java import RUNTIME
@@ -206,6 +207,18 @@ def test_what_rounds_on_arm64_is_computed_elsewhere(abi: str, variants: tuple[Tr
     processor, command = MACHINES[abi]
     host = machines.arm_host(processor, tmp_path)
     agree(model, 0, machines.run_emulated(host, bundle, in_order(bundle, model), case.outputs, tmp_path, command))
+
+
+@pytest.mark.parametrize("kernel", ["conv_1x1", "conv_3x3"])
+def test_abis_with_fewer_registers_have_tiles_of_their_own(kernel: str, tmp_path: Path) -> None:
+    """Of the weights as arm64 reads them: a tile that fills its 32 registers is twice to three times as much code where
+    there are 16, most of it moves sums to memory and back."""
+    onnx.save(KERNELS[kernel](), tmp_path / "net.onnx")
+    compiled, _ = android.compile_abis(tmp_path / "net.onnx", options_of(generator="llvm"))
+    alone = compile_model(tmp_path / "net.onnx", "arm64", generator="llvm")
+    assert compiled.params == alone.params
+    code = [elf.read(library.data).code for library in compiled.libraries]
+    assert all(each <= 1.5 * code[0] for each in code), code
 
 
 STEM = "keywords"

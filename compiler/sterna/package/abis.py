@@ -1,7 +1,8 @@
-"""The machines of Android: four ABIs, one schedule.
+"""The machines of Android: four ABIs, one set of weights.
 
-The ABIs' libraries of a model run the same loop programs, so that one set of weights and one plan of memory serve them
-all. What an ABI's better processors run by has other loops, and shares those weights that it reads in the same form.
+The ABIs' libraries of a model read the same weights by one plan of memory: those with fewer registers by loops of their
+own where these read them in that form, else by the first one's. What an ABI's better processors run by shares those
+weights that it reads in the same form.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Abi:
 
 
 def abis() -> tuple[Abi, ...]:
-    """All of them. The first one's schedules are everybody's: nearly every phone has it."""
+    """All of them. The first one's schedules say how weights lie: nearly every phone has it."""
     arm64, armv7, x86 = load_target("arm64"), load_target("armv7"), load_target("x86-64-v2")
     # The ABI promises neither fused multiply-adds on ARM nor anything after SSSE3 on x86.
     softfp = replace(
@@ -57,5 +58,5 @@ def _paged(name: str, target: Target) -> Target:
         link_flags=flags,
         runs_on="",
         variants=(),
-        own_graphs=False,
+        own_graphs=True,
     )

@@ -191,7 +191,13 @@ def compile_abis(
     for abi, built in zip(made, compiled.libraries, strict=True):
         chosen = replace(compiled.options.alone, target=abi.target)
         alternatives = compiled.alternatives if abi.target is first else ()
-        alone = replace(compiled, options=chosen, libraries=(replace(built, name=library),), alternatives=alternatives)
+        alone = replace(
+            compiled,
+            options=chosen,
+            kernels=built.kernels,
+            libraries=(replace(built, name=library),),
+            alternatives=alternatives,
+        )
         opened = {each.libraries[0].name: each.library for each in alternatives}
         graphs[_graph_asset(abi)] = _graph(alone, {**further, **opened} if alternatives else {})
     return compiled, graphs

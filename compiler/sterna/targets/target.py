@@ -57,6 +57,7 @@ class Target:
         variants: targets whose kernels `--all-variants` puts into one bundle, best first; they run the schedules of
             this target, so that they share graph and weights.
         own_graphs: each variant has schedules and a graph of its own instead; equal weights are still stored once.
+            Of an ABI of Android: its graph is its own, so that kernels can be cut into other tasks.
         memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.
         intrinsics: those that the description declares, which schedules may name as they name Sterna's own.
         file: the description, where it is not one of Sterna's own.

@@ -34,6 +34,7 @@ class Context:
         weights: the type that weights are stored in, if not their own.
         exact: the types of 16 bits that hold a constant as it is, by its name.
         symmetric: the names of constants of int8 without -128.
+        panels: columns of the panels that constants lie in already, by name: another target reads them, too.
     """
 
     target: Target
@@ -41,6 +42,7 @@ class Context:
     weights: str = ""
     exact: Mapping[str, str] = field(default_factory=dict)
     symmetric: frozenset[str] = frozenset()
+    panels: Mapping[str, int] = field(default_factory=dict)
 
     def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
         """The least number of cycles that these multiply-adds take."""

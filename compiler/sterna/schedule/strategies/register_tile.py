@@ -46,6 +46,7 @@ def register_tile(
         lengths: of the parts that the rows are computed in, if they are cut into any.
     """
     vectors = -(-size(contraction.columns.extent) // lanes)
+    panel = context.panels.get(contraction.right.tensor.name, 0)
     rows, vectors = tile_shape(
         tuple(lengths) if lengths else (size(contraction.rows[-1].extent) if contraction.rows else 1,),
         vectors,
@@ -58,6 +59,7 @@ def register_tile(
         context.target.l2_bytes if context.target.l1_bytes else 0,
         context.target.tile_registers,
         by_lane(contraction, context),
+        panel // lanes,
     )
     return RegisterTile(rows, vectors, lanes)
 
@@ -108,6 +110,7 @@ def tile_shape(
     l2_bytes: int = 0,
     together: int = 0,
     by_lane: bool = False,
+    given: int = 0,
 ) -> tuple[int, int]:
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
     in parts of so many.
@@ -120,17 +123,18 @@ def tile_shape(
         together: registers for accumulators and all operands of a step, 0 where operands need not be there at once.
         by_lane: whether a load brings as many elements of the left operand as a vector has lanes, which stay in a
             register for so many steps; vectors of the right operand are loaded two at a time.
+        given: NV, where panels of the right operand have that many already; 0 where it is to be found.
     """
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
-    for nv in range(1, min(vectors, 8, most[1]) + 1):
+    for nv in (given,) if given else range(1, min(vectors, 8, most[1]) + 1):
         for mr in range(1, min(max(rows), registers, most[0]) + 1):
             # One register is left over: compilers load the next operand before the last use of the one before it, and
             # a sum that lies on the stack meanwhile is waited for in every step.
             fits = mr * nv + nv + 1 < registers
             if together or by_lane:
                 fits = mr * nv + nv + mr <= (together or registers)
-            if not fits and mr * nv > 1:
+            if not fits and mr * nv > 1 and not (given and mr == 1):
                 break
             cost = 0.0
             for m, many_m in ((mr, sum(n // mr for n in rows)), *((n % mr, 1) for n in rows)):
