@@ -70,6 +70,30 @@ def test_a_transpose_takes_a_load_for_each_row() -> None:
     assert sum(isinstance(v, P.Shuffle) for v in lets) == 4 * 16
 
 
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(
+    st.sampled_from(["float32", "int8", "int16"]), st.sampled_from([2, 4, 8]), st.integers(8, 40), st.integers(0, 40),
+    st.integers(0, 39),
+)  # fmt: skip
+def test_columns_of_long_rows_in_any_places(dtype: str, lanes: int, stride: int, columns: int, moved: int) -> None:
+    """One store may stand elsewhere, so that only what stands before or after it is woven."""
+    x, y = buffers(dtype, (lanes - 1) * stride + columns + 3, (columns + 1) * lanes)
+    places = [columns if n == moved else n for n in range(columns)]
+    before = P.seq(*(P.Store(y, as_int(at * lanes), column(x, 3 + n, lanes, stride)) for n, at in enumerate(places)))
+    after = shuffle_loads(before)
+    np.testing.assert_array_equal(outputs_of(after, x, y), outputs_of(before, x, y))
+
+
+def test_columns_of_long_rows_take_whole_vectors() -> None:
+    """Of four rows of 16 bytes: a load of each, four shuffles for each of two halvings, four stores."""
+    x, y = buffers("int8", 4 * 100, 64)
+    after = shuffle_loads(P.seq(*(P.Store(y, as_int(4 * n), column(x, n, 4, 100)) for n in range(16))))
+    lets = [s.value for s in P.members(after) if isinstance(s, P.Let)]
+    assert [v.lanes for v in lets if isinstance(v, E.Load)] == [16] * 4
+    assert [v.lanes for v in lets if isinstance(v, P.Shuffle)] == [16] * 8
+    assert sum(isinstance(s, P.Store) for s in P.members(after)) == 4
+
+
 @pytest.mark.parametrize("stride", [2, 3, 4])
 def test_a_short_stride_is_picked_from_whole_vectors(stride: int) -> None:
     x, y = buffers("float32", 8 * stride, 8)

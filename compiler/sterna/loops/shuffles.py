@@ -3,6 +3,7 @@
 A vector whose lanes lie apart in memory is loaded element by element, one load and one insertion each. Where the lanes
 lie within a few vectors, those are loaded instead and the lanes are picked from them; where several such vectors lie
 side by side, they are the columns of a matrix whose rows are consecutive, and the matrix is transposed in registers.
+Of a matrix of a few long rows, whose columns are written one after the other, the rows are woven into whole vectors.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def shuffle_loads(stmt: P.Stmt) -> P.Stmt:
 
 @dataclass
 class _Shuffling:
-    """Runs being rewritten; `matrices` counts those that were transposed, for names that no other has."""
+    """Runs being rewritten; `matrices` counts those that were turned, for names that no other has."""
 
     matrices: int = 0
 
@@ -46,6 +47,21 @@ class _Shuffling:
 
     def run(self, stores: Sequence[P.Store]) -> list[P.Stmt]:
         """Stores one after another."""
+        out: list[P.Stmt] = []
+        rest: list[P.Store] = []
+        while stores:
+            lanes = _weavable(stores)
+            if not lanes:
+                rest.append(stores[0])
+                stores = stores[1:]
+                continue
+            out += [*self.scattered(rest), *_weave(stores[:lanes], self.matrices)]
+            self.matrices += 1
+            rest, stores = [], stores[lanes:]
+        return [*out, *self.scattered(rest)]
+
+    def scattered(self, stores: Sequence[P.Store]) -> list[P.Stmt]:
+        """Stores one after another, none of which are copies of long rows."""
         scattered = dict.fromkeys(load for s in stores for load in E.loads(s.value) if _scattered(load))
         if not scattered:
             return list(stores)
@@ -74,6 +90,52 @@ class _Shuffling:
 
 def _scattered(load: Load) -> bool:
     return load.lanes > 1 and load.stride > 1 and not load.rows and load.dtype != "bool"
+
+
+def _weavable(stores: Sequence[P.Store]) -> int:
+    """How many stores, from the first one on, copy neighbouring columns of the same few rows to consecutive places: as
+    many as a vector of one instruction's block has lanes, or half of them; 0 where there are fewer."""
+    first = stores[0]
+    load = first.value
+    if not isinstance(load, Load) or not _scattered(load):
+        return 0
+    source, rows = load.tensor, load.lanes
+    assert isinstance(source, P.Buffer)
+    if rows & (rows - 1) or source is first.buffer or source.may_alias or first.buffer.may_alias:
+        return 0
+
+    def follows(n: int) -> bool:
+        s = stores[n]
+        whole = s.stride == 1 and not s.rows and s.active is None and load.active is None
+        placed = s.buffer is first.buffer and s.index == first.index + n * rows
+        return whole and placed and s.value == replace(load, indices=(load.indices[0] + n,))
+
+    most = next((n for n in range(len(stores)) if not follows(n)), len(stores))
+    block = _BLOCK // dtypes.bits(load.dtype)
+    return next((lanes for lanes in (block, block // 2) if rows < lanes <= most), 0)
+
+
+def _weave(stores: Sequence[P.Store], number: int) -> list[P.Stmt]:
+    """Copies of as many columns as a vector has lanes, by vectors of the rows: perfect shuffles of the first half of
+    them with the second, as often as their number can be halved."""
+    lets: list[P.Let] = []
+    first = stores[0]
+    column, lanes = first.value, len(stores)
+    assert isinstance(column, Load)
+    count, (index,) = column.lanes, column.indices
+    rows: list[Expr] = []
+    for n in range(count):
+        row = replace(column, indices=(index + n * column.stride,), stride=1, lanes=lanes)
+        rows.append(_named(f"row{number}_{n}", row, lets))
+    for stage in range(count.bit_length() - 1):
+        new: list[Expr] = []
+        for n in range(count // 2):
+            for part in (0, lanes // 2):
+                order = tuple(part + lane // 2 + lanes * (lane % 2) for lane in range(lanes))
+                mixed = P.Shuffle(column.dtype, a=rows[n], b=rows[n + count // 2], order=order, lanes=lanes)
+                new.append(_named(f"mix{number}_{stage}_{len(new)}", mixed, lets))
+        rows = new
+    return [*lets, *(replace(first, index=first.index + n * lanes, value=row) for n, row in enumerate(rows))]
 
 
 def _neighbours(places: Sequence[int], most: int) -> list[list[int]]:
