@@ -41,7 +41,7 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
             name = target.library if own else "{0}.{2}.{1}".format(*target.library.rsplit(".", 1), target.name)
             chosen = replace(options, target=target)
             ahead = context.ahead if own else None
-            lesser = context.target.rounds_bytes and not target.rounds_bytes
+            lesser = not context.target.rounded <= target.rounded
             kernels = written.kernels if own else own_loops(written, target, context)
             functions = [kernel.function for kernel in kernels]
             programs = [without_rounding(f) for f in functions] if lesser else functions

@@ -106,6 +106,11 @@ def graph_pass(
     return Pass(name, lambda graph, context: over(graph), (dump,), verify_graph, applies, words, over_graphs=True)
 
 
+def _scale_in_integers(graph: Graph, context: PassContext) -> Graph:
+    all_of_them = context.target.wide_products
+    return everywhere(lambda each: scale_in_integers.scale_in_integers(each, all_of_them), graph)
+
+
 def _planes(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: planes(each, context.target), graph)
 
@@ -205,7 +210,8 @@ PIPELINE: tuple[Pass, ...] = (
         lambda graph, context: everywhere(lambda each: group_operands.group_operands(each, context), graph),
         (("group-operands", print_graph),), verify_graph, group_operands.applies, over_graphs=True,
     ),
-    graph_pass("scale-in-integers", scale_in_integers.scale_in_integers, scale_in_integers.applies),
+    Pass("scale-in-integers", _scale_in_integers, (("scale-in-integers", print_graph),), verify_graph,
+         scale_in_integers.applies, over_graphs=True),
     graph_pass("tabulate", tabulate, lambda context: not context.options.debug),
     graph_pass("widen-halves", widen_halves),
     Pass(

@@ -57,7 +57,7 @@ def test_a_machine_without_a_shift_that_rounds_computes_it(
     (axis,) = schedule.stages["y"].leaves
     schedule.split("y", axis, lanes)
     schedule.vectorize("y", f"{axis}.i")
-    monkeypatch.setattr(plan_kernels, "finish", lambda function, rounds: finish(function, True))
+    monkeypatch.setattr(plan_kernels, "finish", lambda function, rounded: finish(function, frozenset(("round_shift",))))
     wanted = (numbers + ((np.int64(1) << shifts) >> 1)) >> shifts
     np.testing.assert_array_equal(run_kernel(kernel, feeds)["y"], wanted)
     np.testing.assert_array_equal(run_schedule(schedule, feeds, (), generator)["y"], wanted)
@@ -67,7 +67,8 @@ def test_declarations_are_whole() -> None:
     """Each is of an operation that there is, has a way for some generator, and names its operands and types right."""
     for idiom in IDIOMS:
         conversions = (f"to_{d}" for d in ("int32", "int64", "uint32", "uint64"))
-        others = ("fma", "widen", "narrow", "nearest", "load_part", *conversions)
+        froms = (f"from_{d}" for d in ("int8", "uint8", "int32"))
+        others = (*froms, "fma", "widen", "narrow", "nearest", "load_part", "load_front", *conversions)
         assert idiom.operation in (*E.UNARY, *E.BINARY, *others)
         assert idiom.c or idiom.llvm
         assert not idiom.llvm or idiom.llvm[-1].startswith("r = ")

@@ -34,7 +34,7 @@ def kernel_of(target: Target) -> tuple[Schedule, dict[str, np.ndarray]]:
     widths: dict[str, int] = {}
     for number, idiom in enumerate(idioms_of(target)):
         lanes = idiom.lanes or target.lanes(32)
-        rest = lanes - 1 if idiom.operation == "load_part" else 1
+        rest = {"load_part": lanes - 1, "load_front": lanes // 2}.get(idiom.operation, 1)
         arrays = _operands(idiom, VECTORS * lanes + rest, number)
         operands = [placeholder(f"x{number}{name}", a.shape, dtypes.from_numpy(a.dtype)) for name, a in arrays.items()]
         output = compute(f"y{number}", operands[0].shape, partial(_element, idiom, operands))
@@ -63,8 +63,10 @@ def _element(idiom: Idiom, tensors: list[Tensor], i: Int) -> E.Expr:
         return E.unary(idiom.operation, operands[0])
     if idiom.operation in E.BINARY:
         return E.binary(idiom.operation, *operands)
-    if idiom.operation == "load_part":
+    if idiom.operation in ("load_part", "load_front"):
         return operands[0]
+    if idiom.operation.startswith("from_"):
+        return E.cast(operands[0], idiom.dtype)
     result = {"widen": "float32", "narrow": idiom.dtype}.get(idiom.operation, idiom.operation.removeprefix("to_"))
     return E.cast(operands[0], result)
 
@@ -79,12 +81,20 @@ def _operands(idiom: Idiom, count: int, seed: int) -> dict[str, np.ndarray]:
         return {n: random.integers(-(1 << 15), 1 << 15, count).astype(np.int32) for n in "ab"}
     if idiom.operation == "high_product":
         return {n: random.integers(1 - (1 << 31), 1 << 31, count).astype(np.int32) for n in "ab"}
+    if idiom.operation == "upper_product":
+        return {
+            n: random.choice([-(1 << 31), 0, -1, 1, *random.integers(-(1 << 31), 1 << 31, 9)], count).astype(np.int32)
+            for n in "ab"
+        }
     if idiom.operation == "nearest":
         near = random.integers(-600, 600, count).astype(np.float32) / 2
         return {"a": np.where(random.random(count) < 0.2, random.choice(SPECIAL, count), near).astype(np.float32)}
     if idiom.operation == "round_shift":
         numbers = random.integers(-(1 << 30), 1 << 30, count).astype(np.int32)
         return {"a": numbers, "b": random.integers(0, 31, count).astype(np.int32)}
+    if idiom.operation.startswith("from_"):
+        source = idiom.operation.removeprefix("from_")
+        return {"a": random.integers(*dtypes.limits(source), count, dtype=source, endpoint=True)}
     if dtypes.is_integer(idiom.dtype):
         low, high = dtypes.limits(idiom.dtype)
         return {"a": random.integers(low, high, count, dtype=idiom.dtype, endpoint=True)}

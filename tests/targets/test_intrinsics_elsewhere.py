@@ -132,6 +132,13 @@ def test_fixed_point_on_arm64(tmp_path: Path, arm64_host: Path, generator: str) 
     np.testing.assert_array_equal(found[0], outputs[0])
 
 
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_fixed_point_with_helium(tmp_path: Path, generator: str) -> None:
+    bundle, inputs, outputs = depthwise("cortex-m55", generator, tmp_path)
+    np.testing.assert_array_equal(on_a_board(bundle, inputs, outputs, tmp_path, generator == "llvm")[0], outputs[0])
+
+
 @pytest.mark.family("wasm32")
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 def test_fixed_point_in_webassembly(tmp_path: Path, generator: str) -> None:
@@ -173,3 +180,43 @@ def test_idioms_of_webassembly(tmp_path: Path, target: str, generator: str) -> N
     bundle, inputs, outputs = idioms(target, generator, tmp_path)
     for found, want in zip(machines.run_wasm(bundle, inputs, outputs, tmp_path), outputs, strict=True):
         np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_idioms_of_helium(tmp_path: Path, generator: str) -> None:
+    bundle, inputs, outputs = idioms("cortex-m55", generator, tmp_path)
+    for found, want in zip(on_a_board(bundle, inputs, outputs, tmp_path, generator == "llvm"), outputs, strict=True):
+        np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize("library", [False, True])
+def test_sums_of_bytes_with_helium(tmp_path: Path, library: bool) -> None:
+    """Tiles of sums that are single numbers, scaled as vectors: columns and rows of every kind of remainder, depths
+    that are not whole vectors."""
+    random = np.random.default_rng(11)
+    b = Builder()
+    x = random.integers(-128, 128, (1, 3, 5, 27)).astype(np.int8)
+    v = input_value(b, x)
+    y = b.add(
+        "conv_integer",
+        v,
+        b.constant(random.integers(-128, 128, (1, 2, 27, 11)).astype(np.int8)),
+        strides=(1, 1),
+        dilations=(1, 1),
+    )
+    factors = [b.constant(n.astype(np.int32)) for n in (random.integers(1 << 30, (1 << 31) - 1, 11), np.arange(5, 16))]
+    y = b.add("cast", b.add("clip", b.add("fixed_multiply", y, *factors, range="small"), min=-128, max=127), to="int8")
+    graph = Graph("g", (v,), (y,), tuple(b.nodes), ("y",))
+    want = interpret(graph, {"x": x})["y"]
+    bundle = write_bundle(compiled(graph, "cortex-m55", "llvm" if library else "c"), tmp_path / "bundle")
+    np.testing.assert_array_equal(on_a_board(bundle, [x], [want], tmp_path, library)[0], want)
+
+
+def on_a_board(
+    bundle: Path, inputs: list[np.ndarray], outputs: list[np.ndarray], folder: Path, library: bool = False
+) -> list[np.ndarray]:
+    """What the bundle gives on an emulated Cortex-M55, its sources compiled by gcc."""
+    image = boards.build_firmware("gcc", bundle, folder, library=library, name="cortex-m55")
+    return boards.run_firmware(image, inputs, outputs, folder, "cortex-m55")

@@ -40,6 +40,17 @@ def test_integers_on_a_board(name: str, model: str, generator: str, tmp_path: Pa
     agree(found, 0, boards.run_on_board(bundle, list(case.inputs.values()), case.outputs, **how))
 
 
+@pytest.mark.family("cortex-m")
+def test_floats_with_helium(tmp_path: Path) -> None:
+    """gcc 12 compares one lane of vectors of floats: a model whose pooling and activations compare them."""
+    found = trained("mnist_cntk_f32")
+    case = found.cases[0]
+    bundle = compile_to(tmp_path / "bundle", found.file, "cortex-m55", shapes=found.shapes(), generator="c")
+    assert "vfmaq_f32" in (bundle / "kernels.c").read_text()
+    image = boards.build_firmware("gcc", bundle, tmp_path, library=False, name="cortex-m55")
+    agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path, "cortex-m55"))
+
+
 @pytest.mark.family("cortex-m4")
 @pytest.mark.parametrize("model", ["mlperf_tiny_ad_int8", "mlperf_tiny_kws_int8"])
 @pytest.mark.parametrize("generator", ["c", "llvm"])

@@ -192,6 +192,8 @@ class Values:
             return self.idiom(op, dtype, lanes, a, b) or self._round_shift(dtype, lanes, a, b)
         if op == "high_product":
             return self.idiom(op, dtype, lanes, a, b) or self._high_product(lanes, a, b)
+        if op == "upper_product":
+            return self.idiom(op, dtype, lanes, a, b) or self._upper_product(lanes, a, b)
         if op == "short_product":
             return self.idiom(op, dtype, lanes, a, b) or self.op(f"mul {k} {a}, {b}")
         raise internal_error(f"the LLVM generator has no {op} of {dtype}")
@@ -223,6 +225,14 @@ class Values:
         k, one = kind(dtype, lanes), constant(1, dtype, lanes)
         half = self._shift("shift_left", dtype, lanes, one, self.op(f"sub {k} {b}, {one}"))
         return self._shift("shift_right", dtype, lanes, self.op(f"add {k} {a}, {half}"), b)
+
+    def _upper_product(self, lanes: int, a: str, b: str) -> str:
+        """a b / 2^32, rounded down."""
+        k, wide = kind("int32", lanes), kind("int64", lanes)
+        x, y = (self.op(f"sext {k} {each} to {wide}") for each in (a, b))
+        product = self.op(f"mul {wide} {x}, {y}")
+        shifted = self.op(f"ashr {wide} {product}, {constant(32, 'int64', lanes)}")
+        return self.op(f"trunc {wide} {shifted} to {k}")
 
     def _high_product(self, lanes: int, a: str, b: str) -> str:
         """2 a b / 2^32, halves up."""

@@ -22,9 +22,11 @@ class Idiom:
 
     Args:
         operation: of `te.expr.UNARY` or `BINARY`; "fma"; "to_int32" and the like, conversions of a float that clamp;
+            "from_int8" and the like, conversions of integers;
             "widen" and "narrow", between a float of 16 bits and float32; "nearest", `te.expr.Nearest`, of a vector $a
             of float32 and the zero point $b (in LLVM the least float, four times, and c, the zero point, eight times);
-            "load_part", the first $b elements of a vector at the address $a, and zeros.
+            "load_part", the first $b elements of a vector at the address $a, and zeros; "load_front", a power of two of
+            them.
         dtype: of the operands; of "narrow" and "nearest", of the result.
         lanes: how many elements it takes, 0 for any number.
         parts: whether vectors of twice as many lanes, four times and so on are done in parts.
@@ -161,6 +163,47 @@ def _conversions() -> Iterable[Idiom]:
     )
 
 
+def _helium_floats() -> Iterable[Idiom]:
+    """Fused multiply-adds of floats for gcc, which has no built-in function for them. Extrema: gcc 12 compares one lane
+    of two vectors for all, and LLVM 22 loses whether the second is NaN, which is asked of its bits instead."""
+    mve = "defined(__ARM_FEATURE_MVE)"
+    yield Idiom(
+        "fma", "float32", 4, (("mve.fp",),), parts=True, c_header="arm_mve.h", c_when=f"{mve} && !defined(__clang__)",
+        c="($T)vfmaq_f32((float32x4_t)$c, (float32x4_t)$a, (float32x4_t)$b)",
+    )  # fmt: skip
+    for operation, a, b in (("minimum", "$b", "$a"), ("maximum", "$a", "$b")):
+        first, second = a.replace("$", ""), b.replace("$", "")
+        twice = "vshlq_n_u32((uint32x4_t)$b, 1)"
+        yield Idiom(
+            operation, "float32", 4, (("mve.fp",),), parts=True, c_header="arm_mve.h", c_when=mve,
+            c=f"($T)vpselq_f32((float32x4_t)$b, (float32x4_t)$a, (mve_pred16_t)("
+            f"vcmpgtq_f32((float32x4_t){b}, (float32x4_t){a}) | vcmphiq_u32({twice}, vdupq_n_u32(0xff000000u))))",
+            llvm=(
+                "bits = bitcast {T} {b} to <4 x i32>",
+                "twice = shl <4 x i32> {bits}, splat (i32 1)",
+                "none = icmp ugt <4 x i32> {twice}, splat (i32 -16777216)",
+                f"beyond = fcmp ogt {{T}} {{{second}}}, {{{first}}}",
+                "either = or <4 x i1> {beyond}, {none}",
+                "r = select <4 x i1> {either}, {T} {b}, {T} {a}",
+            ),
+        )  # fmt: skip
+
+
+def _byte_conversions() -> Iterable[Idiom]:
+    """Four bytes to numbers of 32 bits and back through memory, as Helium loads and stores them; gcc would move byte
+    after byte through general registers."""
+    for byte, letter in (("int8", "s"), ("uint8", "u")):
+        word = f"{byte[:-1]}32x4_t"
+        for source, dtype, before, c in (
+            (byte, "int32", "", f"($T)vldrbq_{letter}32((const {byte}_t *)(const void *)&$a)"),
+            ("int32", byte, f"$T r; vstrbq_{letter}32(({byte}_t *)(void *)&r, ({word})$a);", "r"),
+        ):
+            yield Idiom(
+                f"from_{source}", dtype, 4, (("mve",),), c=c, c_before=(before,) if before else (),
+                c_header="arm_mve.h", c_when="defined(__ARM_FEATURE_MVE) && !defined(__clang__)",
+            )  # fmt: skip
+
+
 def _instruction(name: str, second: str) -> str:
     """An instruction of 64-bit ARM on two vectors of int32, as an expression of C."""
     text = f'__asm__("{name} %0.4s, %1.4s, %2.4s" : "=w"(done) : "w"($a), "w"({second}));'
@@ -169,7 +212,8 @@ def _instruction(name: str, second: str) -> str:
 
 def _products() -> Iterable[Idiom]:
     """Products of small integers as pairs of which the upper ones are multiplied by zero (x86's pmaddwd); rounding
-    doubling products of which the upper half is kept, and shifts that round (NEON's sqrdmulh, srshl)."""
+    doubling products of which the upper half is kept, and shifts that round (NEON's sqrdmulh, srshl; Helium's
+    vqrdmulh, vrshl), upper words of products (Helium's vmulh)."""
     for lanes, feature, c, llvm in (
         (4, "sse2", "128", "llvm.x86.sse2.pmadd.wd"),
         (8, "avx2", "256", "llvm.x86.avx2.pmadd.wd"),
@@ -200,6 +244,24 @@ def _products() -> Iterable[Idiom]:
         "high_product", "int32", 4, (("aarch64",),), parts=True,
         c=_instruction("sqrdmulh", "$b"),
         llvm=("r = call {T} @llvm.aarch64.neon.sqrdmulh.v4i32({T} {a}, {T} {b})",),
+    )  # fmt: skip
+    yield Idiom(
+        "round_shift", "int32", 4, (("mve",),), parts=True, c_header="arm_mve.h", c_when="defined(__ARM_FEATURE_MVE)",
+        c="($T)vrshlq_s32((int32x4_t)$a, (int32x4_t)-$b)",
+        llvm=(
+            "count = sub {T} zeroinitializer, {b}",
+            "r = call {T} @llvm.arm.mve.vshl.vector.v4i32.v4i32({T} {a}, {T} {count}, i32 0, i32 1, i32 0)",
+        ),
+    )  # fmt: skip
+    yield Idiom(
+        "high_product", "int32", 4, (("mve",),), parts=True, c_header="arm_mve.h", c_when="defined(__ARM_FEATURE_MVE)",
+        c="($T)vqrdmulhq_s32((int32x4_t)$a, (int32x4_t)$b)",
+        llvm=("r = call {T} @llvm.arm.mve.vqrdmulh.v4i32({T} {a}, {T} {b})",),
+    )  # fmt: skip
+    yield Idiom(
+        "upper_product", "int32", 4, (("mve",),), parts=True, c_header="arm_mve.h", c_when="defined(__ARM_FEATURE_MVE)",
+        c="($T)vmulhq_s32((int32x4_t)$a, (int32x4_t)$b)",
+        llvm=("r = call {T} @llvm.arm.mve.vmulh.v4i32({T} {a}, {T} {b}, i32 0)",),
     )  # fmt: skip
 
 
@@ -279,7 +341,14 @@ def _sign_flips() -> Iterable[Idiom]:
 
 
 def _partial_loads() -> Iterable[Idiom]:
-    """A part of a vector by one load with a mask, where C would load and join several pieces."""
+    """A part of a vector by one load with a mask, where C would load and join several pieces; with Helium, which has no
+    shorter vectors, also what is as long as one."""
+    for dtype, element in (("int8", "s8"), ("uint8", "u8")):
+        for operation in ("load_part", "load_front"):
+            yield Idiom(
+                operation, dtype, 16, (("mve",),), c_header="arm_mve.h", c_when="defined(__ARM_FEATURE_MVE)",
+                c=f"($T)vldrbq_z_{element}($a, vctp8q((uint32_t)$b))",
+            )  # fmt: skip
     for dtype in ("float32", "int32", "uint32"):
         for lanes, feature in ((4, "avx512vl"), (8, "avx512vl"), (16, "avx512f")):
             name = f"__builtin_ia32_loadups{32 * lanes}_mask"
@@ -292,8 +361,9 @@ def _partial_loads() -> Iterable[Idiom]:
 
 
 IDIOMS: tuple[Idiom, ...] = (
-    *_fused(), *_extrema(), *_conversions(), *_products(), *_nearest(), *_sign_flips(), *_partial_loads(),
+    *_fused(), *_extrema(), *_conversions(), *_helium_floats(), *_byte_conversions(), *_products(), *_nearest(),
+    *_sign_flips(), *_partial_loads(),
 )  # fmt: skip
 #: Where a part of a vector is loaded or stored by one instruction with a mask: least bits of an element, and the
 #: features of which each member is enough.
-MASKED_ACCESS: tuple[tuple[int, tuple[str, ...]], ...] = ((32, ("avx2",)), (8, ("avx512bw",)))
+MASKED_ACCESS: tuple[tuple[int, tuple[str, ...]], ...] = ((32, ("avx2",)), (8, ("avx512bw",)), (8, ("mve",)))

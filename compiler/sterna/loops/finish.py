@@ -39,16 +39,16 @@ def _of_bodies(name: str, run: Body) -> LoopPass:
     return LoopPass(name, lambda function: replace(function, body=run(function.body)))
 
 
-def finish(function: P.Function, rounds: bool = False) -> P.Function:
+def finish(function: P.Function, rounded: frozenset[str] = frozenset()) -> P.Function:
     """The loop program that generators render: asynchronous copies waited for, vectors explicit, loops unrolled,
     scattered loads as shuffles of whole vectors, registers named, sums begun with their first term, tiles placed, math
     expanded, 16-bit floats computed in 32 bits, integers divided, repeated values shared, every access proved in
     bounds, and threads proved apart.
 
     Args:
-        rounds: whether the target has instructions that round vectors of floats to bytes.
+        rounded: what the target has instructions for that round (`targets.target`).
     """
-    for each in loop_passes(rounds):
+    for each in loop_passes(rounded):
         function = each.run(function)
     return verify_threads(verify(function))
 
@@ -65,20 +65,20 @@ def without_rounding(function: P.Function) -> P.Function:
 _ROUNDED = (4, 8, 16)
 
 
-def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], rounds: bool) -> P.Stmt:
+def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], rounded: frozenset[str]) -> P.Stmt:
     if (value := P.value_of(stmt)) is not None:
         if (done := memo.get(value)) is None:
-            memo[value] = done = _arithmetic(value, rounds)
+            memo[value] = done = _arithmetic(value, rounded)
         stmt = P.with_value(stmt, done)
-    return P.map_children(stmt, lambda s: _expand(s, memo, rounds))
+    return P.map_children(stmt, lambda s: _expand(s, memo, rounded))
 
 
-def _arithmetic(value: Expr, rounds: bool) -> Expr:
+def _arithmetic(value: Expr, rounded: frozenset[str]) -> Expr:
     """The value without elementary functions, quotients of vectors of integers, arithmetic in 16 bits and what no
     instruction rounds; most have none of them."""
     nodes = walk(value)
     if any(_rounds(node) for node in nodes):
-        value = rewrite(value, lambda node: _rounded(node, rounds))
+        value = rewrite(value, lambda node: _rounded(node, rounded))
         nodes = walk(value)
     if any(node.lanes > 1 and is_quotient(node) for node in nodes):
         value = rewrite(value, _divided)
@@ -95,19 +95,19 @@ def _rounds(node: Expr) -> bool:
     return isinstance(node, Nearest) or (isinstance(node, Binary) and node.op == "round_shift")
 
 
-def _rounded(node: Expr, rounds: bool) -> Expr | None:
+def _rounded(node: Expr, rounded: frozenset[str]) -> Expr | None:
     """The arithmetic of what rounds; None for all else, and where an instruction does it."""
     if not isinstance(node, (Nearest, Binary)) or not _rounds(node):
         return None
-    done = rounds and node.lanes in _ROUNDED and (isinstance(node, Binary) or dtypes.bits(node.dtype) == 8)
-    return None if done else by_arithmetic(node)
+    has = node.op in rounded if isinstance(node, Binary) else "nearest" in rounded and dtypes.bits(node.dtype) == 8
+    return None if has and node.lanes in _ROUNDED else by_arithmetic(node)
 
 
-def loop_passes(rounds: bool = False) -> tuple[LoopPass, ...]:
-    """The passes, in order; `rounds` as of `finish`."""
-    if not rounds:
+def loop_passes(rounded: frozenset[str] = frozenset()) -> tuple[LoopPass, ...]:
+    """The passes, in order; `rounded` as of `finish`."""
+    if not rounded:
         return LOOP_PASSES
-    math = _of_bodies("math", lambda body: _expand(body, {}, rounds))
+    math = _of_bodies("math", lambda body: _expand(body, {}, rounded))
     return tuple(math if each.name == "math" else each for each in LOOP_PASSES)
 
 
@@ -119,6 +119,6 @@ LOOP_PASSES: tuple[LoopPass, ...] = (
     LoopPass("registers", promote_registers),
     _of_bodies("first-terms", first_terms),
     LoopPass("tiles", place_tiles),
-    _of_bodies("math", lambda body: _expand(body, {}, False)),
+    _of_bodies("math", lambda body: _expand(body, {}, frozenset())),
     _of_bodies("share", share),
 )

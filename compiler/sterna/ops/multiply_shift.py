@@ -35,9 +35,11 @@ def multiply_shift(applied: Application) -> Tensor:
     def body(*index: Int) -> Expr:
         count = E.binary("and", broadcast_at(shift, index), _COUNT)
         half = E.binary("shift_right", E.binary("shift_left", E.const(1, "int32"), count), 1)
+        if applied["halves"] == "up" and not applied["bias"]:
+            high = E.binary("upper_product", broadcast_at(x, index), broadcast_at(multiplier, index))
+            return E.binary("shift_right", high + half, count)
         wide = E.cast(broadcast_at(x, index), "int64") * E.cast(broadcast_at(multiplier, index), "int64")
-        if applied["bias"]:
-            wide = wide + applied["bias"]
+        wide = wide + applied["bias"]
         if applied["halves"] == "up":
             high = E.cast(E.binary("shift_right", wide, 32), "int32")
             return E.binary("shift_right", high + half, count)

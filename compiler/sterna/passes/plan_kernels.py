@@ -181,7 +181,7 @@ def finish_call(call: Call, lowered: Function, target: Target, name: str, dims: 
             inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
             outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
         )
-    function = with_checks(finish(lowered, target.rounds_bytes), call.kernel)
+    function = with_checks(finish(lowered, target.rounded), call.kernel)
     used = used_dims(function)
     return replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used))
 

@@ -4,7 +4,7 @@ What models say is done in two roundings (TensorFlow Lite's fixed point: a high 
 or in float64 (its fully connected layers). The first is one product exactly, where nothing leaves the words: rounding
 down twice is rounding down once. For the second a multiplier of 31 bits is tried on the one place where each result
 begins: both ways of scaling never decrease, so if they agree where each of at most 256 results begins, they agree
-everywhere.
+everywhere. Where vectors have high products that round, the first stays as it is.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NEAR = 8
 
 
 def applies(context: PassContext) -> bool:
-    return context.target.wide_products
+    return context.target.wide_products or context.target.high_products
 
 
-def scale_in_integers(graph: Graph) -> Graph:
-    """The graph with such scalings as `multiply_shift`."""
+def scale_in_integers(graph: Graph, all_of_them: bool = True) -> Graph:
+    """The graph with such scalings as `multiply_shift`: all, or those in float64."""
     rewriting = Rewriting(graph)
     for node in graph.nodes:
-        if not (_two_roundings(node, rewriting) or _by_float64(node, rewriting)):
+        if not ((all_of_them and _two_roundings(node, rewriting)) or _by_float64(node, rewriting)):
             rewriting.keep(node)
     return rewriting.finish()
 

@@ -31,6 +31,10 @@ class Target:
             where compilers load the operands first; 0 where they load each when it is multiplied.
         wide_products: whether integers are scaled by products of 64 bits, one word of which is the result, where that
             gives what the model says in float64 or by several roundings.
+        high_products: whether vectors of integers have products of which the upper word is kept, rounded or not, so
+            that only what models say in float64 is scaled otherwise.
+        compares_floats: whether vectors of floats are compared in every way; if not, kernels that compare floats
+            otherwise than for their extrema, or convert them, compute without vectors.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
         by_lane: whether a vector is multiplied by an element of another one in one instruction.
@@ -78,6 +82,8 @@ class Target:
     integer_registers: int = 0
     tile_registers: int = 0
     wide_products: bool = False
+    high_products: bool = False
+    compares_floats: bool = True
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
     by_lane: bool = False
@@ -116,9 +122,20 @@ class Target:
         return self.multiply_adds_per_cycle or (2.0 if self.fma else 1.0)
 
     @property
+    def rounded(self) -> frozenset[str]:
+        """What it has instructions for that round, of vectors of numbers of 32 bits: "round_shift", an integer by a
+        power of two; "nearest", floats to integers, and those to bytes, saturated."""
+        machine = self.llvm_triple.split("-")[0]
+        if self.dialect != "vector" or not self.vector_bits:
+            return frozenset()
+        if machine in ("aarch64", "arm64"):
+            return frozenset(("nearest", "round_shift"))
+        return frozenset(("round_shift",)) if machine.startswith("thumbv8.1m") else frozenset()
+
+    @property
     def rounds_bytes(self) -> bool:
         """Whether it has instructions that round vectors of floats to integers and saturate those to bytes."""
-        return self.llvm_triple.split("-")[0] in ("aarch64", "arm64") and self.dialect == "vector"
+        return "nearest" in self.rounded
 
     @property
     def alignment(self) -> int:

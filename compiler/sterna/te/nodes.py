@@ -30,12 +30,13 @@ UNARY = (
     *("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "isnan", "isinf"),
 )
 #: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do. `high_product`
-#: is 2 a b / 2^32 of int32, halves up, not defined where both are the least number; `short_product` is a b of int32
-#: numbers that int16 could hold, which machines multiply faster; `round_shift` is a / 2^b of int32, halves up,
-#: for b from 0 to 31, not defined where a and the half together leave int32.
+#: is 2 a b / 2^32 of int32, halves up, not defined where both are the least number; `upper_product` is a b / 2^32 of
+#: int32, rounded down; `short_product` is a b of int32 numbers that int16 could hold, which machines multiply faster;
+#: `round_shift` is a / 2^b of int32, halves up, for b from 0 to 31, not defined where a and the half together leave
+#: int32.
 BINARY = (
     *("add", "sub", "mul", "div", "floor_div", "mod", "minimum", "maximum", "pow", "high_product", "short_product"),
-    "round_shift",
+    *("upper_product", "round_shift"),
     *("and", "or", "xor", "shift_left", "shift_right"),
 )
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")

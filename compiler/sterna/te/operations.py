@@ -150,6 +150,7 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "short_product": np.multiply,
     "round_shift": lambda a, b: ((a.astype(np.int64) + ((1 << b.astype(np.int64)) >> 1)) >> b).astype(np.int32),
     "high_product": lambda a, b: ((a.astype(np.int64) * b + (1 << 30)) >> 31).astype(np.int32),
+    "upper_product": lambda a, b: ((a.astype(np.int64) * b) >> 32).astype(np.int32),
 }
 _COMPARE: dict[str, Callable[..., Any]] = {
     "lt": np.less,

@@ -18,7 +18,9 @@ from sterna.te.text import INFIX, RELATION
 _SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "b8"}
 _LOGICAL = {"and": "&&", "or": "||", "xor": "!="}
 #: Operations without an operator, and those whose operator is not defined for every operand.
-_HELPED = ("minimum", "maximum", "mod", "floor_div", "high_product", "shift_left_any", "shift_right_any")
+_HELPED = (
+    *("minimum", "maximum", "mod", "floor_div", "high_product", "upper_product", "shift_left_any", "shift_right_any"),
+)
 #: C's names of the element types; the file of a dialect defines those that its language lacks.
 C_TYPE = {
     "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t",

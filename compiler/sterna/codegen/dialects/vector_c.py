@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily, short
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
+from sterna.codegen.machine import find_idioms
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.loops.program import Buffer
@@ -65,7 +66,7 @@ class VectorC(CFamily):
     def binary(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
         if lanes == 1:
             return super().binary(op, dtype, a, b, 1)
-        if op in ("high_product", "round_shift", "short_product", "shift_left_any", "shift_right_any"):
+        if op in ("high_product", "upper_product", "round_shift", "short_product", "shift_left_any", "shift_right_any"):
             self.type(dtype, lanes)
             return f"{self.helper(op, dtype, lanes)}({a}, {b})"
         if op in ("mod", "floor_div") or (op == "div" and dtypes.is_integer(dtype)):
@@ -111,6 +112,9 @@ class VectorC(CFamily):
             self.type(dtype, lanes)
             self.mask_type(dtypes.bits(source), lanes)
             return f"{self.helper(f'to_{short(dtype)}', source, lanes)}({a})"
+        if find_idioms(self.target, f"from_{source}", dtype, lanes):
+            self.type(dtype, lanes)
+            return f"{self.helper(f'from_{source}', dtype, lanes)}({a})"
         return self._convert(a, self.type(dtype, lanes))
 
     def nearest(self, dtype: str, a: str, zero: int, lanes: int) -> str:

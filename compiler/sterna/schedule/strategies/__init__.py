@@ -6,6 +6,7 @@ A strategy names no target and no operator: it looks at how the stages reduce an
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import (
@@ -23,7 +24,7 @@ from sterna.schedule.strategies import (
     tile,
     window,
 )
-from sterna.schedule.strategies.analysis import Context
+from sterna.schedule.strategies.analysis import Context, compares_floats
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.te.tensor import Kernel
 
@@ -49,6 +50,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     Order matters: a recurrence holds contractions, a contraction is also a reduction, and everything can be computed
     row by row.
     """
+    if not context.target.compares_floats and compares_floats(kernel):
+        context = replace(context, target=replace(context.target, vector_bits=0))
     schedule = _propose(kernel, context)
     narrow_weights(schedule, context)
     return schedule

@@ -57,6 +57,28 @@ class Context:
         return self.target.lanes(max(widest, 32))
 
 
+#: Operations of floats that need no comparison, or have instructions of their own where comparisons are dear.
+_NO_COMPARISON = ("add", "sub", "mul", "div", "minimum", "maximum", "neg", "sqrt")
+
+
+def compares_floats(kernel: Kernel) -> bool:
+    """Whether a stage compares floats, or rounds or converts them, which comparisons are part of."""
+    return any(
+        dtypes.is_float(t.dtype) if t.body is None else any(_compares(n) for n in E.walk(t.body)) for t in kernel.stages
+    )
+
+
+def _compares(node: E.Expr) -> bool:
+    """Whether an operation of floats compares them."""
+    if isinstance(node, (E.Const, E.Load)) or not any(dtypes.is_float(c.dtype) for c in node.children()):
+        return False
+    if isinstance(node, (E.Unary, E.Binary)):
+        return node.op not in _NO_COMPARISON
+    if isinstance(node, E.Reduce):
+        return node.combiner not in ("sum", "prod", "min", "max")
+    return not isinstance(node, E.Fma)
+
+
 def _divides_longs(kernel: Kernel) -> bool:
     """Whether a stage has a quotient of integers of 64 bits whose divisor is not known."""
     nodes = (n for t in kernel.stages if t.body is not None for n in E.walk(t.body))

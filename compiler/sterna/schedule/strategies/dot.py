@@ -28,9 +28,13 @@ from sterna.schedule.strategies.analysis import (
 from sterna.schedule.strategies.contraction import tile_tasks
 from sterna.schedule.strategies.operands import Contraction, analyse, least_cycles, single_reduction
 from sterna.schedule.strategies.register_tile import largest_tile, tile_shape
+from sterna.targets.target import Target
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
 from sterna.te.tensor import Kernel, Tensor
+
+#: Instructions that make results of a vector of sums, or of one: its bias, its scale, its limits, its store.
+_SCALED = 12
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,8 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
     target, rows = context.target, size(contraction.rows[-1].extent) if contraction.rows else 1
     vectors = -(-size(contraction.columns.extent) // intrinsic.lanes)
     steps = -(-product([a.extent for a in contraction.inner]) // intrinsic.group)
+    if intrinsic.lanes == 1 and target.vector_bits:
+        return _single_sums(rows, vectors, steps, most, target)
     if target.by_lane:
         return _fewest_instructions(intrinsic, rows, vectors, steps, most, target.registers(intrinsic.dtype))
     return tile_shape(
@@ -135,6 +141,27 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
         intrinsic.lanes,
         most,
     )
+
+
+def _single_sums(rows: int, columns: int, steps: int, most: tuple[int, int], target: Target) -> tuple[int, int]:
+    """The tile of the fewest instructions where each sum is one number in a general register, and each operand a vector
+    that is loaded: products, loads, and what makes vectors of results, or single ones. Two registers hold addresses;
+    sums that take their place are moved."""
+    lanes, registers = target.lanes(32), target.registers("int32")
+    best: tuple[float, int, int] | None = None
+    for wide in range(1, min(columns, most[1], registers) + 1):
+        for high in range(1, min(rows, most[0], registers // wide) + 1):
+            cost = 0.0
+            for m, times in ((high, rows // high), (rows % high, 1)):
+                for n, across in ((wide, columns // wide), (columns % wide, 1)):
+                    if m and n and times and across:
+                        stored = n if n % lanes else n // lanes
+                        moved = 2 if m * n > registers - 2 else 0
+                        cost += times * across * (steps * (m * n + m + n + moved) + _SCALED * m * stored)
+            if best is None or cost < best[0] * 0.999:
+                best = (cost, high, wide)
+    assert best is not None
+    return best[1], best[2]
 
 
 def _fewest_instructions(
@@ -169,7 +196,7 @@ def _stored_lanes(s: Schedule, out: str, intrinsic: Intrinsic, columns: int, con
     """Lanes of the vectors of a panel of so many columns that the result is computed in: where instructions narrow two
     vectors at once, bytes are computed in two."""
     lanes, target = intrinsic.lanes, context.target
-    if intrinsic.rows > 1:
+    if intrinsic.rows > 1 or intrinsic.lanes == 1:
         lanes = min(columns, target.lanes(32))
     twice = target.rounds_bytes and dtypes.bits(s.stages[out].tensor.dtype) == 8
     return 2 * target.lanes(32) if twice and columns % (2 * target.lanes(32)) == 0 else lanes
