@@ -25,6 +25,8 @@ typedef struct sterna_linked {
   size_t params_bytes;
   const sterna_linked_graph *graphs;
   size_t n_graphs;
+  const void *strings;                /* strings.json, of a model with tensors of strings; else NULL */
+  size_t strings_bytes;
 } sterna_linked;
 
 /* Loads the first graph that this processor runs. `linked` is a sterna_linked; the rest as for sterna_load_table. */

@@ -1,5 +1,6 @@
 #include "sterna_linked.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Whether this processor has every feature of a list. */
@@ -20,7 +21,7 @@ static int has_all(const char *features) {
 sterna_status sterna_load_linked(const void *linked, const sterna_options *options, sterna_model **out,
                                  sterna_error *error) {
   const sterna_linked *model = linked;
-  if (out == NULL || model == NULL || model->size < sizeof *model || model->n_graphs == 0) {
+  if (out == NULL || model == NULL || model->size < offsetof(sterna_linked, strings) || model->n_graphs == 0) {
     if (out != NULL) *out = NULL;
     if (error != NULL) {
       memset(error, 0, sizeof *error);

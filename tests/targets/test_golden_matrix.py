@@ -1,8 +1,7 @@
 """One golden set for all: what `sterna compile --golden` put into bundles, replayed in every language from one file.
 
 The bundles have strings, states, open sizes, sizes that data decide, float16 and quantized tensors
-(`support/golden.py`). Each language also refuses a set whose outputs are wrong. Swift is missing: Debian has no
-compiler for it.
+(`support/golden.py`). Each language also refuses a set whose outputs are wrong.
 """
 
 from __future__ import annotations
@@ -14,15 +13,20 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+import onnx
 import pytest
 
 import sterna
+from sterna.api import options_of
 from sterna.errors import SternaError
-from sterna.package import natives
+from sterna.package import ios, natives
 from support import java, wine
 from support.golden import BUNDLES, steps, write_bundles
 from support.javascript import RUNTIME as RUNTIME_JS
+from support.string_models import labels
+from support.swift import need_swift, replay_program, swift
 from support.tools import ROOT, need, run
+from support.trained import digits
 
 RUNTIME = ROOT / "runtime_c"
 SANITIZE = "-fsanitize=address,undefined"
@@ -140,6 +144,23 @@ def windows(bundles: Path, runtime: Path, place: Path) -> Mapping[str, bool]:
     return {name: good(name) for name in (*BUNDLES, SPOILED)}
 
 
+def swift_(bundles: Path, runtime: Path, place: Path) -> Mapping[str, bool]:
+    """The Swift packages of two models, on Linux; bundles are linked models there. Their classes are used, too."""
+    need_swift()
+    onnx.save(labels(), place / "labels.onnx")
+    for model in (digits().file, place / "labels.onnx"):
+        ios.ios_package(model, options_of(generator="llvm"), place / "packages")
+    replay_program(place, place / "packages")
+    names = (*BUNDLES, SPOILED)
+    for name in names:
+        shutil.copytree(bundles / name, place / name)
+    models = [json.loads((place / name / "graph.json").read_text())["model"] for name in names]
+    said = swift(place, "./program", *(f"{name}={model}" for name, model in zip(names, models, strict=True)))
+    rows = dict(line.split(": ", 1) for line in said.splitlines())
+    assert rows.pop("classes") == "0 wrong"
+    return {name: " sets, 0 wrong " in text for name, text in rows.items()}
+
+
 Replay = Callable[[Path, Path, Path], Mapping[str, bool]]
 LANGUAGES: tuple[tuple[str, str, str, Replay], ...] = (
     ("Python", "host-llvm", "host", python),
@@ -147,6 +168,7 @@ LANGUAGES: tuple[tuple[str, str, str, Replay], ...] = (
     ("C++", "runtime", "host", cpp),
     ("JavaScript", "wasm32", "browser", javascript),
     ("Java", "java", "host", java_),
+    ("Swift", "apple", "host", swift_),
     ("C-on-Windows", "windows", "windows-x86-64", windows),
 )
 

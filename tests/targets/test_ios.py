@@ -27,6 +27,9 @@ from sterna.toolchain.mach_o import read_mach_o
 from sterna.toolchain.zig import zig
 from support import mach_o_objects
 from support.string_models import labels
+from support.swift import compile_packages, need_swift
+from support.tflite_builder import Scale
+from support.tflite_metadata import means_of_channels
 from support.tools import ROOT, need, run
 from support.trained import digits
 
@@ -293,15 +296,38 @@ def test_the_code_computes_what_kernels_do_here(
         assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode != 0
 
 
-def test_swift_sources_are_swift(packages: Path) -> None:
-    """By a grammar: there is no compiler for Swift in Debian, on PyPI or npm."""
-    tree_sitter, swift = pytest.importorskip("tree_sitter"), pytest.importorskip("tree_sitter_swift")
-    parser = tree_sitter.Parser(tree_sitter.Language(swift.language()))
-    assert parser.parse(b"func f( { }").root_node.has_error
+def test_swift_compiles(packages: Path, tmp_path: Path) -> None:
+    """Without a warning; classes of pictures, too. test_golden_matrix.py runs what is compiled."""
+    need_swift()
+    shutil.copytree(packages, tmp_path / "packages")
+    (part, *_) = slices()[0].parts
+    for dtype, scale in (("int8", Scale(0.5, 3)), ("uint8", Scale(0.5, 3)), ("float32", None)):
+        (tmp_path / f"{dtype}_photo.tflite").write_bytes(means_of_channels(dtype, scale, 16, 16).content())
+        made = ios.source(ios.compile_part(tmp_path / f"{dtype}_photo.tflite", options_of(generator="llvm"), part))
+        assert b"Fill(" in made
+        own = re.sub(rb"import \w+Kernels", b"import DigitsKernels", made)  # a module of C less
+        own = re.sub(rb"sterna_\w+_linked", b"sterna_digits_linked", own)
+        (tmp_path / f"packages/digits/Sources/DigitsModel/{dtype}.swift").write_bytes(own)
+    for version in (5, 6):
+        modules = compile_packages(tmp_path, tmp_path / "packages", version)
+        assert modules == ["Sterna", "DigitsModel", "GullsModel"]
+
+
+def test_strings_are_linked_in(tmp_path: Path) -> None:
+    onnx.save(labels(), tmp_path / "labels.onnx")
+    (part, *_) = slices()[0].parts
+    compiled = ios.compile_part(tmp_path / "labels.onnx", options_of(generator="llvm"), part)
+    made = b"".join(ios.linked_objects(compiled, part))
+    assert b'{"strings": ["tern", "gull", "auk"' in made
+    assert b'"strings.json":{' in made.replace(b'": ', b'":')
+    source = ios.source(compiled).decode()
+    assert "public var inputX: [String]" in source
+    assert "func inputXFill(strings: [String]) throws" in source
+
+
+def test_swift_sources_fit_the_headers(packages: Path) -> None:
     sources = sorted(packages.rglob("*.swift"))
-    assert len(sources) == 5 + 2 * 2
-    for path in sources:
-        assert not parser.parse(path.read_bytes()).root_node.has_error, path
+    assert len(sources) == 6 + 2 * 2
     digits = (packages / "digits/Sources/DigitsModel/Digits.swift").read_text()
     assert "public var inputImage: UnsafeMutableBufferPointer<Float>" in digits
     assert "public var outputScoresBest: Int" in digits
@@ -330,9 +356,6 @@ def test_what_cannot_be_packaged_is_said(packages: Path, tmp_path: Path) -> None
     assert 'fix: version="1.0.0"' in str(caught.value)
     with pytest.raises(SternaError, match="cannot be called"):
         ios.ios_package(model, options_of(), tmp_path / "x", name="Sterna-Runtime")
-    onnx.save(labels(), tmp_path / "words.onnx")
-    with pytest.raises(SternaError, match=r"no tensors of strings"):
-        ios.ios_package(tmp_path / "words.onnx", options_of(generator="llvm"), tmp_path / "x")
     assert not (tmp_path / "x").exists()
     for options, name in ((options_of(), "gull-s"), (options_of(name="gulls"), "others")):
         with pytest.raises(SternaError, match=r"the class of gulls, which is there, is called Gulls too") as caught:

@@ -29,12 +29,17 @@ def strings_json(graph: Graph) -> bytes:
     return json.dumps(members, ensure_ascii=False).encode()
 
 
+def strings_files(graph: Graph) -> dict[str, bytes]:
+    """The table of a model with tensors of strings, by its name; nothing for any other."""
+    has = any(v.dtype == dtypes.STRING for v in (*graph.inputs, *graph.outputs))
+    return {STRINGS: strings_json(graph)} if has else {}
+
+
 def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
     """Every file of the bundle, by name; those of a golden set are given."""
     target = compiled.options.target
     files: dict[str, bytes] = {"kernels.c": compiled.source.encode(), **(golden or {})}
-    if any(v.dtype == dtypes.STRING for v in (*compiled.graph.inputs, *compiled.graph.outputs)):
-        files[STRINGS] = strings_json(compiled.graph)
+    files |= strings_files(compiled.graph)
     header = model_header(compiled).encode()
     if target.static:
         files["model.c"] = static_model(compiled).encode()

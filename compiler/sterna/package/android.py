@@ -20,7 +20,7 @@ from typing import Any
 from sterna.api import compile_with
 from sterna.bundle.graph_json import graph_json, graph_name
 from sterna.bundle.install import Files, install
-from sterna.bundle.writer import strings_json
+from sterna.bundle.writer import strings_files
 from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
 from sterna.errors import Diagnostic, SternaError
@@ -32,7 +32,6 @@ from sterna.package.placing import placing
 from sterna.toolchain.scratch import scratch_folder
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
-from sterna_runtime.strings import FILE as STRINGS
 
 RUNTIME = "sterna-runtime-android"
 GROUP = "dev.sterna"
@@ -206,18 +205,12 @@ def compile_abis(
 def _graph(compiled: Compiled, further: Mapping[str, bytes]) -> bytes:
     """graph.json of a compilation with one library; further: other files that it names."""
     (library,) = compiled.libraries
-    return graph_json(
-        compiled, {"params.bin": compiled.params, library.name: library.data, **_strings(compiled), **further}
-    )
+    own = {"params.bin": compiled.params, library.name: library.data, **strings_files(compiled.graph)}
+    return graph_json(compiled, {**own, **further})
 
 
 def _graph_asset(abi: Abi) -> str:
     return f"graph-{abi.name}.json"
-
-
-def _strings(compiled: Compiled) -> dict[str, bytes]:
-    signature = (*compiled.graph.arguments, *compiled.graph.results)
-    return {STRINGS: strings_json(compiled.graph)} if any(v.dtype == dtypes.STRING for v in signature) else {}
 
 
 def model_aar(compiled: Compiled, graphs: Mapping[str, bytes]) -> bytes:
@@ -232,7 +225,7 @@ def model_aar(compiled: Compiled, graphs: Mapping[str, bytes]) -> bytes:
         "R.txt": b"",
         "classes.jar": java.archive(java.classes({source_path(compiled): source(compiled)}, "the model's class")),
         f"{folder}/{PARAMS}": compiled.params,
-        **{f"{folder}/{file}": data for file, data in _strings(compiled).items()},
+        **{f"{folder}/{file}": data for file, data in strings_files(compiled.graph).items()},
         **{f"{folder}/{name}": graph for name, graph in graphs.items()},
         **{f"jni/{abi}/{name}": library for abi, name, library in libraries},
     }

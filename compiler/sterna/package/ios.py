@@ -20,10 +20,11 @@ from typing import Any
 from sterna.api import compile_with, variants_of
 from sterna.bundle.graph_json import graph_json
 from sterna.bundle.install import Files, install
+from sterna.bundle.writer import strings_files
 from sterna.codegen.render import render_template, resource
 from sterna.compiled import Compiled
 from sterna.driver import symbols_of
-from sterna.errors import Diagnostic, SternaError, error
+from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.options import Options
 from sterna.package import wrappers
@@ -97,8 +98,8 @@ def ios_package(
         dynamic: frameworks are loaded by the app, not linked into it.
 
     Raises:
-        SternaError: what compiling the model raises; E0203 the name or the version is none for Swift packages, or the
-            model has strings; E0402 there is no zig; E0204 the place is taken or cannot be written.
+        SternaError: what compiling the model raises; E0203 the name or the version is none for Swift packages;
+            E0402 there is no zig; E0204 the place is taken or cannot be written.
     """
     named = wrappers.name_of(model, options, name)
     artifact = _artifact(named, name, version)
@@ -184,7 +185,7 @@ def source(compiled: Compiled) -> bytes:
     """The source of the model's class."""
     tensors = []
     for t in wrappers.tensors(compiled.graph, _ENDS):
-        element = _ELEMENTS.get(t.dtype, "UInt8")
+        element = "String" if t.dtype == dtypes.STRING else _ELEMENTS.get(t.dtype, "UInt8")
         tensors.append(_Tensor(**vars(t), element=element, bits=element.lower() not in (t.dtype, *_plain(t.dtype))))
     return _text("Model.swift", model=compiled.model, type=class_name(compiled.model), tensors=tensors)
 
@@ -197,38 +198,31 @@ def _plain(dtype: str) -> tuple[str, ...]:
 
 
 def compile_part(model: str | os.PathLike[str], options: Options, part: Part) -> Compiled:
-    """The model for a processor, with what better processors of that system run instead.
-
-    Raises:
-        SternaError: E0203, the model has strings; else as compiling does.
-    """
+    """The model for a processor, with what better processors of that system run instead."""
     archive = f"{wrappers.name_of(model, options, None)}.a"
     target = replace(part.target, library=archive)
     others = tuple(replace(each, library=archive) for each in variants_of(part.target))
-    compiled = compile_with(model, replace(options, target=target, alternatives=others))
-    strings = [v.name for v in (*compiled.graph.arguments, *compiled.graph.results) if v.dtype == dtypes.STRING]
-    if strings:
-        fix = "let the app look the strings up: compile the part of the model that takes and gives numbers"
-        raise error("E0203", f"a Swift package has no tensors of strings: {', '.join(strings)}", fix=fix)
-    return compiled
+    return compile_with(model, replace(options, target=target, alternatives=others))
 
 
 def linked_objects(compiled: Compiled, part: Part) -> list[bytes]:
     """The objects of a model: kernels, and graphs and weights as constants."""
     objects: list[bytes] = []
     graphs: list[_Linked] = []
-    beside = {"params.bin": compiled.params}
+    strings = strings_files(compiled.graph)
+    beside = {"params.bin": compiled.params, **strings}
     own = replace(compiled, alternatives=())
     for each in (*compiled.alternatives, own):
         target = each.options.target
         (library,) = each.libraries
         symbols = compiled.model if each is own else symbols_of(compiled.model, target)
-        text = graph_json(each, {"params.bin": compiled.params, library.name: library.data})
+        text = graph_json(each, {"params.bin": compiled.params, library.name: library.data, **strings})
         graphs.append(_Linked(symbols, " ".join(target.cpu_features), len(text)))
         beside[f"{symbols}.json"] = text
         objects += members(library.data)
     kind = class_name(compiled.model)
-    made = _text("model.c", model=compiled.model, type=kind, graphs=graphs, params_bytes=len(compiled.params))
+    sizes = {"params_bytes": len(compiled.params), "strings_bytes": sum(map(len, strings.values()))}
+    made = _text("model.c", model=compiled.model, type=kind, graphs=graphs, **sizes)
     beside[f"{kind}Kernels.h"] = _text("model.h", model=compiled.model)
     with scratch_folder("ios") as folder:
         path = folder / "model.c"

@@ -10,6 +10,7 @@ public struct Golden {
     let dims: [Int]
     let offset: Int?
     let bytes: Int?
+    let strings: [String]?
     let tolerance: Double?
   }
 
@@ -44,23 +45,27 @@ public struct Golden {
       try setSizes(model, set.inputs)
       try model.resetState()
       for row in set.inputs {
-        guard let tensor = model.inputs.first(where: { $0.name == row.name }), let given = slice(row),
-          tensor.shape == row.dims, given.count == tensor.byteCount
+        guard let tensor = model.inputs.first(where: { $0.name == row.name }), tensor.shape == row.dims,
+          fits(row, tensor)
         else {
           wrong.append("set \(number): the input \(row.name) does not fit")
           continue
         }
-        tensor.bytes.copyBytes(from: given)
+        if let words = row.strings {
+          try tensor.setStrings(words)
+        } else if let given = slice(row) {
+          tensor.bytes.copyBytes(from: given)
+        }
       }
       try model.run()
       for row in set.outputs {
-        guard let tensor = model.outputs.first(where: { $0.name == row.name }), let wanted = slice(row),
-          tensor.shape == row.dims, wanted.count == tensor.byteCount
+        guard let tensor = model.outputs.first(where: { $0.name == row.name }), tensor.shape == row.dims,
+          fits(row, tensor)
         else {
           wrong.append("set \(number): the output \(row.name) does not fit")
           continue
         }
-        if !same(tensor, [UInt8](wanted), max(row.tolerance ?? 0, file.tolerance)) {
+        if !same(tensor, row) {
           wrong.append("set \(number): the output \(row.name) differs")
         }
       }
@@ -101,8 +106,18 @@ public struct Golden {
     return data[offset..<(offset + count)]
   }
 
-  private func same(_ tensor: Tensor, _ wanted: [UInt8], _ tolerance: Double) -> Bool {
+  /// Whether a row has as many elements as its tensor.
+  private func fits(_ row: Row, _ tensor: Tensor) -> Bool {
+    if tensor.type == "string" { return row.strings?.count == tensor.elements(Int64.self).count }
+    return slice(row)?.count == tensor.byteCount
+  }
+
+  private func same(_ tensor: Tensor, _ row: Row) -> Bool {
+    let wanted = [UInt8](slice(row) ?? [])
+    let tolerance = max(row.tolerance ?? 0, file.tolerance)
     switch tensor.type {
+    case "string":
+      return tensor.strings.map { Array($0.utf8) } == (row.strings ?? []).map { Array($0.utf8) }
     case "float32":
       let made = Array(tensor.elements(Float.self)).map { Double($0) }
       let expected = wanted.withUnsafeBytes { raw in Array(raw.bindMemory(to: Float.self)).map { Double($0) } }

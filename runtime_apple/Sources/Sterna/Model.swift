@@ -3,6 +3,8 @@ import SternaC
 /// A model that is linked into the app. It belongs to one thread at a time; different models are independent.
 public final class Model {
   let handle: OpaquePointer
+  /// Of a model with tensors of strings.
+  let words: Words?
 
   /// Loads a model.
   ///
@@ -18,6 +20,7 @@ public final class Model {
     let status = sterna_load_linked(linked, &options, &loaded, &problem)
     guard status == STERNA_OK, let found = loaded else { throw SternaError(problem) }
     handle = found
+    words = Words(linked: linked)
   }
 
   deinit {
@@ -41,14 +44,14 @@ public final class Model {
   public func input(_ number: UInt32) -> Tensor {
     var info = sterna_tensor()
     precondition(sterna_input_info(handle, number, &info) == STERNA_OK, "no such input")
-    return Tensor(info, model: self, memory: sterna_input_buffer(handle, number))
+    return Tensor(info, model: self, memory: sterna_input_buffer(handle, number), of: words?.inputs)
   }
 
   /// The output of a number, which must be one that there is.
   public func output(_ number: UInt32) -> Tensor {
     var info = sterna_tensor()
     precondition(sterna_output_info(handle, number, &info) == STERNA_OK, "no such output")
-    return Tensor(info, model: self, memory: sterna_output_buffer(handle, number))
+    return Tensor(info, model: self, memory: sterna_output_buffer(handle, number), of: words?.outputs)
   }
 
   /// Runs the model on what its inputs hold. It allocates nothing.

@@ -6,7 +6,7 @@ import SternaC
 /// model is.
 public struct Tensor {
   public let name: String
-  /// As in graph.json: "float32", "int8" ...
+  /// As in graph.json: "float32", "int8" ...; or "string".
   public let type: String
   /// The sizes of now; those that the model computes are known after a run.
   public let shape: [Int]
@@ -21,22 +21,22 @@ public struct Tensor {
   let model: Model
   let memory: UnsafeMutableRawPointer?
 
-  init(_ info: sterna_tensor, model: Model, memory: UnsafeMutableRawPointer?) {
+  init(_ info: sterna_tensor, model: Model, memory: UnsafeMutableRawPointer?, of texts: Set<String>?) {
     name = String(cString: info.name)
-    type = String(cString: info.dtype)
+    type = texts?.contains(name) == true ? "string" : String(cString: info.dtype)
     shape = (0..<Int(info.rank)).map { Int(info.dims[$0]) }
     byteCount = Int(info.bytes)
     let count = Int(info.n_scales)
     scales = count == 0 ? [] : Array(UnsafeBufferPointer(start: info.scales, count: count))
     zeroPoints = count == 0 ? [] : UnsafeBufferPointer(start: info.zero_points, count: count).map { Int($0) }
     axis = Int(info.axis)
-    var texts: [String] = []
+    var named: [String] = []
     if let found = info.labels {
       for number in 0..<Int(info.n_labels) {
-        if let label = found[number] { texts.append(String(cString: label)) }
+        if let label = found[number] { named.append(String(cString: label)) }
       }
     }
-    labels = texts
+    labels = named
     self.model = model
     self.memory = memory
   }
@@ -46,6 +46,26 @@ public struct Tensor {
     guard let start = memory else { return UnsafeMutableBufferPointer(start: nil, count: 0) }
     let count = byteCount / MemoryLayout<Element>.stride
     return UnsafeMutableBufferPointer(start: start.bindMemory(to: Element.self, capacity: count), count: count)
+  }
+
+  /// The strings of a tensor of strings: a copy, empty for any other tensor. Those of outputs are to be read before an
+  /// input of strings is written again.
+  public var strings: [String] {
+    guard type == "string", let words = model.words else { return [] }
+    return elements(Int64.self).map { words.word($0) }
+  }
+
+  /// Writes the strings of an input of strings. Those that the model does not know keep a number of their own until the
+  /// input is written again.
+  public func setStrings(_ strings: [String]) throws {
+    guard type == "string", let words = model.words else {
+      throw SternaError(code: "E0603", message: name + " is a tensor of " + type)
+    }
+    let to = elements(Int64.self)
+    guard to.count == strings.count else {
+      throw SternaError(code: "E0604", message: "\(name) has \(to.count) elements, and \(strings.count) were given")
+    }
+    for (place, number) in words.numbers(for: name, strings).enumerated() { to[place] = number }
   }
 
   /// All bytes of the memory.
