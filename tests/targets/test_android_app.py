@@ -238,6 +238,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SternaError, match="cannot be written") as caught:
         android_app.android_app(tmp_path / "none.onnx", options_of(), tmp_path / ("x" * 300))
     assert caught.value.codes == ("E0204",)
+    assert "the package cannot be written: File name too long" in str(caught.value)
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "graph.json").touch()
+    for further in (("android", "--app"), ("ios",)):
+        done = CliRunner().invoke(program, ["package", str(tmp_path / "bundle"), "--for", *further])
+        assert "error[E0203]" in done.output
+        assert "name the model that it was compiled from" in done.output
     done = CliRunner().invoke(program, ["package", str(tmp_path), "--for", "npm", "--app"])
     assert done.exit_code != 0
     assert "--for android --app" in done.output

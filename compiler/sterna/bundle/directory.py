@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sterna.bundle.install import ClashError, Files, install
-from sterna.errors import error
+from sterna.errors import SternaError, error
 from sterna_runtime.ownership import MANIFESTS, owned
 
 _log = logging.getLogger("sterna")
@@ -51,9 +51,14 @@ def write_files(files: Mapping[str, bytes], directory: str | os.PathLike[str]) -
             fix="move or delete them, or name another directory with -o",
         ) from None
     except (OSError, ValueError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-        fix = "name a directory that you may write, with free space"
-        raise error("E0204", f"the bundle cannot be written: {reason}", str(place), fix=fix) from None
+        raise unwritable("bundle", place, problem) from None
     if others:
         _log.info("%s also holds %s, left alone", place, ", ".join(others))
     return Written(place, {name: len(data) for name, data in sorted(files.items())}, others)
+
+
+def unwritable(what: str, place: Path, problem: OSError | ValueError) -> SternaError:
+    """The error E0204 of what cannot be written to a place."""
+    reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
+    fix = "name a directory that you may write, with free space"
+    return error("E0204", f"the {what} cannot be written: {reason}", str(place), fix=fix)

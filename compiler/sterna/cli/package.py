@@ -133,6 +133,9 @@ def command(
     if machine is not None and ecosystem not in _OF_BUNDLES:
         title = f"a package for {ecosystem} is compiled for all processors of its machines; --target names one"
         raise error("E0203", title, fix="leave out --target")
+    if ecosystem not in _OF_BUNDLES and (bundle / "graph.json").is_file():
+        title = f"{bundle} is a bundle, of kernels for one processor; a package for {ecosystem} holds several"
+        raise error("E0203", title, fix="name the model that it was compiled from")
     if ecosystem in _OF_BUNDLES:
         asked = make_options(target=machine or _OF_BUNDLES[ecosystem], all_variants=all_of_them)
         if folder and (machine or asked.shapes or asked.dims or all_of_them):

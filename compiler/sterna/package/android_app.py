@@ -52,10 +52,8 @@ def android_app(
         SternaError: as `android_package`.
     """
     place = Path(output)
-    try:
+    with placing(place):
         taken = place.is_dir() and any(place.iterdir())
-    except OSError as problem:
-        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
     if taken:
         raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
     made = packaged(model, options, name, version, all_variants)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sterna.bundle.directory import unwritable
 from sterna.bundle.install import ClashError
 from sterna.errors import error
 from sterna_runtime.advice import Fix
@@ -27,4 +28,4 @@ def placing(place: Path, fix: Fix | None = None) -> Iterator[None]:
         title = f"the output directory has other files of these names: {clash}"
         raise error("E0204", title, str(place), fix=fix) from None
     except (OSError, ValueError) as problem:
-        raise error("E0204", f"the package cannot be written: {problem}", str(place)) from None
+        raise unwritable("package", place, problem) from None
