@@ -35,6 +35,7 @@ CONTENTS = {
         "docs/ios",
         "docs/cpp",
         "docs/raspberry-pi",
+        "docs/firmware",
         "docs/windows-macos",
         "runtime_c/README",
         "runtime_js/README",

@@ -75,6 +75,12 @@ def with_manifest(header: bytes, files: Mapping[str, bytes]) -> bytes:
     return header + comment.encode()
 
 
+def without_manifest(header: bytes) -> bytes:
+    """The header as it was before `with_manifest`, for a folder that has other files."""
+    found = _COMMENT.search(header)
+    return header if found is None else header[: found.start()]
+
+
 def owned(manifest: Path, folder: Path) -> frozenset[str]:
     """Names in `folder` of the bundle whose manifest lies in the directory `manifest`; none where there is none."""
     entries = _entries(manifest)

@@ -9,6 +9,7 @@ import pytest
 from sterna_runtime.private import cache_directory
 from support.pages import DOCS, Walk, follow, has_commands, sections, steps
 from support.tools import ROOT
+from support.trained import FOLDER
 
 DEMO = ROOT / "compiler" / "sterna" / "demo"
 DIGITS = {"digits.onnx": DEMO / "digits.onnx"}
@@ -27,7 +28,18 @@ PI = {
 printf '#!/bin/sh\nexec {EMULATED} ./arm64 "$@"\n' >digits && chmod +x digits""",
 }
 BOARD = {"qemu-aarch64": "runs programs for 64-bit ARM", "dpkg-deb": "unpacks packages"}
-PAGES = ("android.md", "cpp.md", "ios.md", "raspberry-pi.md", "windows-macos.md")
+PAGES = ("android.md", "cpp.md", "firmware.md", "ios.md", "raspberry-pi.md", "windows-macos.md")
+KWS = {"kws.tflite": FOLDER / "mlperf_tiny_kws_int8" / "model.tflite"}
+CROSS = {"arm-none-eabi-gcc": "compiles for Cortex-M", "qemu-system-arm": "emulates boards", "cmake": "builds"}
+#: What stands in for tools that are not here compiles a library's sources for the board's core.
+SOURCES = (
+    "for f in {0}/src/*.c; do "
+    "arm-none-eabi-gcc -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard -I{0}/{1} -c $f; done; ls *.o; rm *.o"
+)
+TOOLCHAINS = {
+    "arduino-cli": f"cd ~; test -f $4/Run.ino; {SOURCES.format('$4/../..', 'src')}",
+    "west": f"test -f $4/prj.conf; {SOURCES.format('$4/../..', 'include')}",
+}
 WALKS = (
     Walk("android.md", ["An app from a model"], r"a project: open it", {"javac": "compiles its libraries"}, DIGITS),
     Walk("cpp.md", ["A program"], r"^class \d of 10$", {"cmake": "builds the example", "g++": "compiles it"}, DIGITS),
@@ -40,6 +52,10 @@ WALKS = (
         PI,
         {"arm64-jre": ARM64},
     ),
+    Walk("firmware.md", ["Does it fit", "On an emulated board"], r"agrees with", CROSS, KWS),
+    Walk("firmware.md", ["Bare CMake"], r"^as recorded, class \d+$", CROSS, KWS),
+    Walk("firmware.md", ["Arduino"], r"kws_kernels\.o", CROSS, KWS, TOOLCHAINS),
+    Walk("firmware.md", ["Zephyr"], r"kws_kernels\.o", CROSS, KWS, TOOLCHAINS),
     Walk("windows-macos.md", ["A program for Windows"], r"^\d+\.\d{3} ms", {}, DIGITS),
     Walk("windows-macos.md", ["macOS"], r"compiled in", {}, DIGITS),
 )

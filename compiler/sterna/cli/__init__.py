@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fit": ("fit", "Say whether a model fits a microcontroller's board."),
     "verify": ("verify", "Compare a compiled model with a reference."),
     "serve": ("serve", "Serve a page that runs a bundle in your browser."),
-    "package": ("package", "Package a model for npm, C, Debian, Android or iOS."),
+    "package": ("package", "Package a model for npm, Android, iOS, Debian, Arduino..."),
     "targets": ("targets", "List the targets, or describe one."),
     "doctor": ("doctor", "Show what is installed here, and what is missing."),
     "explain": ("explain", "Explain an error code: its cause, and what to do about it."),

@@ -28,10 +28,15 @@ _THEN = {
     "ios": "Swift packages; docs/ios.md says how an app uses them",
     "android": "a Maven repository; docs/android.md says how an app uses it",
     "app": "a project: open it in Android Studio",
+    **dict.fromkeys(
+        ("arduino", "platformio", "zephyr", "esp-idf", "cmsis-pack", "cmake"), "its README.md says how it is used"
+    ),
 }
 #: Made of one bundle, of a model for this target where no other is named; the others compile a model for several.
-_OF_BUNDLES = {"npm": "browser", "c": "host", "deb": "host"}
-_KINDS = (*_OF_BUNDLES, "android", "ios")
+_FIRMWARE = {"arduino": "cortex-m4", "platformio": "cortex-m4", "zephyr": "cortex-m4", "esp-idf": "esp32s3",
+             "cmsis-pack": "cortex-m4", "cmake": "cortex-m4"}  # fmt: skip
+_OF_BUNDLES = {"npm": "browser", "c": "host", "deb": "host", **_FIRMWARE}
+_KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
 
 
 @click.command("package")
@@ -79,7 +84,10 @@ _KINDS = (*_OF_BUNDLES, "android", "ios")
 )
 @click.option("--app", is_flag=True, help="android: write an app with the model, for Android Studio.")
 @click.option("--dynamic", is_flag=True, help="ios: dynamic frameworks, which an app loads, in place of static ones.")
-@click.option("--maintainer", metavar="NAME <ADDRESS>", help="deb: who packages. Default: DEBFULLNAME and DEBEMAIL.")
+@click.option(
+    "--maintainer", metavar="NAME <ADDRESS>",
+    help="deb, arduino, platformio: who packages. Default for deb: DEBFULLNAME and DEBEMAIL.",
+)  # fmt: skip
 @click.option(
     "--all-variants",
     "all_of_them",
@@ -119,6 +127,9 @@ def command(
     For iOS the model is compiled for phones, the simulator and macOS. What is written are two Swift packages with
     XCFrameworks: one of the model, with a typed class and everything linked in, and one of the runtime, which all
     models of an app share.
+
+    For Arduino, PlatformIO, Zephyr, ESP-IDF, CMSIS-Pack and CMake a library of C sources for a microcontroller, with
+    an example that runs the model on a recorded input. --target names the core.
     """
     named = bundle if bundle.name not in ("", "..") else bundle.resolve()
     kind = "app" if app else ecosystem
@@ -128,8 +139,9 @@ def command(
         raise error("E0203", f"--app is for Android; the package is for {ecosystem}", fix="--for android --app")
     if dynamic and ecosystem != "ios":
         raise error("E0203", f"--dynamic is for iOS; the package is for {ecosystem}", fix="leave it out")
-    if maintainer is not None and ecosystem != "deb":
-        raise error("E0002", "--maintainer is of use with --for deb", fix="leave it out")
+    if maintainer is not None and ecosystem not in ("deb", "arduino", "platformio"):
+        title = "--maintainer is of use with --for deb, arduino and platformio"
+        raise error("E0002", title, fix="leave it out")
     if machine is not None and ecosystem not in _OF_BUNDLES:
         title = f"a package for {ecosystem} is compiled for all processors of its machines; --target names one"
         raise error("E0203", title, fix="leave out --target")
@@ -137,11 +149,13 @@ def command(
         title = f"{bundle} is a bundle, of kernels for one processor; a package for {ecosystem} holds several"
         raise error("E0203", title, fix="name the model that it was compiled from")
     if ecosystem in _OF_BUNDLES:
-        asked = make_options(target=machine or _OF_BUNDLES[ecosystem], all_variants=all_of_them)
+        firmware = ecosystem in _FIRMWARE
+        names = package_name.replace("-", "_").lower() if firmware and package_name and not folder else None
+        asked = make_options(target=machine or _OF_BUNDLES[ecosystem], all_variants=all_of_them, name=names)
         if folder and (machine or asked.shapes or asked.dims or all_of_them):
             title = "a bundle has been compiled: --target, --shape, --dim and --all-variants are of use with a model"
             raise error("E0203", title, fix="name the model, or give them to `sterna compile`")
-        with _bundle(bundle, asked) as made:
+        with _bundle(bundle, asked, golden=int(firmware)) as made:
             written = _of_bundle(ecosystem, made, place, package_name, version, maintainer)
     elif app:
         from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
@@ -165,16 +179,24 @@ def command(
 
 
 @contextmanager
-def _bundle(path: Path, asked: Options) -> Iterator[Path]:
-    """The bundle at a path; of a model, the one that it is compiled into, which lasts as long as the context."""
+def _bundle(path: Path, asked: Options, golden: int) -> Iterator[Path]:
+    """The bundle at a path; of a model, the one that it is compiled into, which lasts as long as the context.
+
+    Args:
+        golden: how many golden sets that one has.
+    """
     if path.is_dir():
         yield path
         return
     from sterna.api import compile_with  # noqa: PLC0415 (brings the compiler)
-    from sterna.bundle.writer import write_bundle  # noqa: PLC0415 (as above)
+    from sterna.bundle.directory import write_files  # noqa: PLC0415 (as above)
+    from sterna.bundle.writer import bundle_files  # noqa: PLC0415 (as above)
+    from sterna.debug.golden import golden_files, golden_sets  # noqa: PLC0415 (as above)
 
+    sets = golden_files(*golden_sets(path, asked, golden)) if golden else None
     with tempfile.TemporaryDirectory(prefix="sterna-") as scratch:
-        yield write_bundle(compile_with(path, asked), Path(scratch) / model_name(path.name))
+        files = bundle_files(compile_with(path, asked), sets)
+        yield write_files(files, Path(scratch) / model_name(path.name)).directory
 
 
 def _of_bundle(
@@ -186,6 +208,10 @@ def _of_bundle(
         from sterna.package.c import c_package  # noqa: PLC0415 (as above)
 
         return c_package(bundle, place, name)
+    if ecosystem in _FIRMWARE:
+        from sterna.package.firmware import firmware_package  # noqa: PLC0415
+
+        return firmware_package(ecosystem, bundle, place, name, version, maintainer)
     from sterna.package.deb import deb_packages  # noqa: PLC0415
 
     return deb_packages(bundle, place, name, version, maintainer)

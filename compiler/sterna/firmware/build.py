@@ -58,6 +58,11 @@ def serving_program(firmware: Firmware) -> str:
     return render_template("firmware/serve.c.j2", nodes=len(firmware.nodes), **rows)
 
 
+def render_script(machine: Machine) -> str:
+    """The linker's script of a board."""
+    return render_template("firmware/sections.ld.j2", memories=machine.memories, stack=STACK)
+
+
 def build(
     firmware: Firmware,
     machine: Machine,
@@ -86,8 +91,7 @@ def build(
     place = resource("templates") / "firmware"
     (folder / "main.c").write_text(main, "utf-8")
     script = folder / "board.ld"
-    text = render_template("firmware/sections.ld.j2", memories=machine.memories, stack=STACK)
-    script.write_text(text, "utf-8")
+    script.write_text(render_script(machine), "utf-8")
     command = compiler_for(firmware.processor, compiler)
     own = [*(["-include", place / "node.h"] if nodes else []), *(firmware.linked(library) if model is None else model)]
     sources = [folder / "main.c", place / "common.c", place / machine.start, *own]
