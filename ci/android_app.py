@@ -12,6 +12,7 @@ first time. Needs a JDK from 17 on, Maven, and Debian's aapt, zipalign, apksigne
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -121,7 +122,9 @@ def tried(model: Path, dims: dict[str, int], files: list[Path], native: Path, pl
     code = [classes, *app.classes, apps.one(files, "kotlin-stdlib")]
     apk = apps.apk(app, apps.dex(files, code, place / "classes.dex", apps.LEAST), place)
     _with_other_assets(apk, f"assets/sterna/{model_name(model)}/{PARAMS}")
+    library = next(each for each in app.libraries if (each / "assets").is_dir())
     _record(model, dims, place / "recorded")
+    _record_normalization(library / "assets" / "sterna" / model_name(model), place / "recorded")
     left_out = ("android-all", "kotlin-compiler", "dalvik-dx")
     path = [classes, *app.classes, *(file for file in files if file.parents[1].name not in left_out)]
     _configure(classes, {"android_merged_manifest": place / "AndroidManifest.xml", "android_resource_apk": apk})
@@ -143,7 +146,6 @@ def tried(model: Path, dims: dict[str, int], files: list[Path], native: Path, pl
     java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.io=ALL-UNNAMED"]
     java += [f"-D{name}={value}" for name, value in facts.items()]
     java += ["-cp", apps.paths(*path), "org.junit.runner.JUnitCore", *(f"dev.sterna.app.{test.stem}" for test in TESTS)]
-    library = next(each for each in app.libraries if (each / "assets").is_dir())
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library / "jni" / "x86_64")}
     return subprocess.run(java, env=environment, check=False, timeout=500).returncode == 0
 
@@ -178,6 +180,14 @@ def _record(model: Path, dims: dict[str, int], place: Path) -> None:
         given = {s.name: inputs.get(s.name, np.full(s.shape, "", object)) for s in here.inputs}
         _write(place, "input", given)
         _write(place, "output", here.run(given))
+
+
+def _record_normalization(assets: Path, place: Path) -> None:
+    """Of inputs that take pictures: the mean and the deviation of three colours, where the model says them."""
+    said = json.loads((assets / "graph-x86_64.json").read_text()).get("metadata", {}).get("normalization", {})
+    for name, numbers in said.items():
+        for side in ("mean", "std"):
+            _write(place, side, {name: np.resize(np.array(numbers[side], np.float32), 3)})
 
 
 def _write(place: Path, side: str, tensors: Mapping[str, np.ndarray]) -> None:
