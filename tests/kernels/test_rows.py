@@ -18,6 +18,7 @@ from sterna.pipeline import outline_of
 from sterna.schedule.decisions import Split
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.description import host, load_target
+from sterna.te import expr as E
 from sterna.te.tensor import Kernel
 from support.compiling import build, check, input_value
 
@@ -44,15 +45,29 @@ def test_rows_are_reduced_in_vectors_of_at_most_half_their_elements(columns: int
     assert max(vectors, default=1) == lanes
 
 
-@pytest.mark.parametrize("channels", [1, 3, 40])
-def test_positions_of_samples_are_computed_in_vectors_once_for_all_channels(channels: int) -> None:
-    target, b = load_target("x86-64-v4"), Builder()
+def sampling(channels: int, mode: str) -> Kernel:
+    """The kernel that samples an image."""
+    b = Builder()
     x = input_value(b, np.zeros((1, 20, 20, channels), np.float32), "x")
     grid = input_value(b, np.zeros((1, 30, 30, 2), np.float32), "grid")
-    y = b.add("grid_sample", x, grid, mode="linear", padding="zeros", align_corners=False)
-    (call,) = outline_of(Graph("samples", (x, grid), (y,), tuple(b.nodes)), Options(target)).sequence.calls
+    y = b.add("grid_sample", x, grid, mode=mode, padding="zeros", align_corners=False)
+    target = Options(load_target("x86-64-v4"))
+    (call,) = outline_of(Graph("samples", (x, grid), (y,), tuple(b.nodes)), target).sequence.calls
     assert isinstance(call.kernel, Kernel)
-    s = propose(call.kernel, Context(target))
+    return call.kernel
+
+
+@pytest.mark.parametrize(("mode", "products"), [("linear", 8), ("cubic", 20)])
+def test_cubic_samples_are_summed_by_rows_first(mode: str, products: int) -> None:
+    """16 elements by weights of columns, 4 sums by weights of rows. Linear: 4 products of weights, and of elements."""
+    (out,) = sampling(3, mode).outputs
+    assert out.body is not None
+    assert sum(isinstance(n, E.Binary) and n.op == "mul" for n in set(E.walk(out.body))) == products
+
+
+@pytest.mark.parametrize("channels", [1, 3, 40])
+def test_positions_of_samples_are_computed_in_vectors_once_for_all_channels(channels: int) -> None:
+    s = propose(sampling(channels, "linear"), Context(load_target("x86-64-v4")))
     apart = [state for state in s.stages.values() if state.scope is not None]
     assert len(apart) == 8
     assert all("vectorized" in state.annotations.values() for state in apart)

@@ -127,7 +127,8 @@ def _grid_sample(applied: Application) -> Tensor:
     positions = _stages(applied, "place", places, each, whole)
     weights = {} if mode == "nearest" else _stages(applied, "weight", places, each, weighed)
 
-    def body(*index: Int) -> Expr:
+    def at_once(*index: Int) -> Expr:
+        """The sum over all taps of all dimensions."""
         *here, c = index
         total: Expr | None = None
         for chosen in product(range(count_of), repeat=spatial):
@@ -150,6 +151,27 @@ def _grid_sample(applied: Application) -> Tensor:
             total = term if total is None else total + term
         assert total is not None
         return E.cast(total, x.dtype)
+
+    def by_rows(here: Sequence[Int], c: Int, source: Sequence[Int] = ()) -> Expr:
+        """The same from chosen positions on, summed along the last dimension first, then over those sums: 20 products
+        of a cubic sample of an image, where all weights at once take 32."""
+        d, total = len(source), None
+        if d == spatial:
+            return E.cast(widened(at(x, (here[0], *source, c))), share_dtype)
+        for k in range(count_of):
+            found = at(positions[d, k], here)
+            term = by_rows(here, c, (*source, position(found, sizes[d])))
+            if padding == "zeros":
+                term = E.select(E.compare("ge", found, 0), term, 0)
+            term = term * at(weights[d, k], here)
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    def body(*index: Int) -> Expr:
+        *here, c = index
+        # Of two taps, four products by the weights of elements take fewer vectors than six by those of dimensions.
+        return E.cast(by_rows(here, c), x.dtype) if mode == "cubic" else at_once(*index)
 
     return compute(applied.name, applied.output.shape, body)
 
