@@ -204,6 +204,21 @@ def test_what_is_no_debian_package(bundles: dict[str, Path], tmp_path: Path, mon
     assert not (tmp_path / "deb").exists()
 
 
+@pytest.mark.parametrize("kind", ["c", "deb"])
+def test_what_is_no_package_is_said_before_anything_is_compiled(kind: str, tmp_path: Path) -> None:
+    for words, code, said in (
+        (("-t", "cortex-m4"), "E0507", "cortex-m4 is for firmware or browsers"),
+        (("-t", "browser"), "E0507", "browser is for firmware or browsers"),
+        (("--name", ""), "E0203", "an empty name"),
+        (("--dynamic",), "E0203", "--dynamic is for iOS"),
+    ):
+        done = CliRunner().invoke(program, ["package", str(MODEL), "--for", kind, "-o", str(tmp_path / "x"), *words])
+        assert done.exit_code == 1
+        assert code in done.output
+        assert said in " ".join(done.output.split())
+    assert not (tmp_path / "x").exists()
+
+
 @pytest.mark.family("runtime")
 def test_a_folder_of_c_for_windows(tmp_path: Path) -> None:
     """The port and the program's name are that system's; tests of Wine run such programs."""

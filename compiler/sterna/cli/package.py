@@ -142,6 +142,8 @@ def command(
     if maintainer is not None and ecosystem not in ("deb", "arduino", "platformio"):
         title = "--maintainer is of use with --for deb, arduino and platformio"
         raise error("E0002", title, fix="leave it out")
+    if package_name == "":
+        raise error("E0203", "a package cannot have an empty name", fix="--name my-model, or leave it out")
     if machine is not None and ecosystem not in _OF_BUNDLES:
         title = f"a package for {ecosystem} is compiled for all processors of its machines; --target names one"
         raise error("E0203", title, fix="leave out --target")
@@ -155,6 +157,9 @@ def command(
         if folder and (machine or asked.shapes or asked.dims or all_of_them):
             title = "a bundle has been compiled: --target, --shape, --dim and --all-variants are of use with a model"
             raise error("E0203", title, fix="name the model, or give them to `sterna compile`")
+        if not folder and ecosystem in ("c", "deb") and (asked.target.static or asked.target.is_wasm):
+            title = f"a package for {ecosystem} runs on a system; {asked.target.name} is for firmware or browsers"
+            raise error("E0507", title, fix="-t raspberrypi4; `sterna targets` lists others")
         with _bundle(bundle, asked, golden=int(firmware)) as made:
             written = _of_bundle(ecosystem, made, place, package_name, version, maintainer)
     elif app:
