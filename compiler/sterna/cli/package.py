@@ -41,7 +41,10 @@ _KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
 
 @click.command("package")
 @click.argument("bundle", type=click.Path(path_type=Path), metavar="BUNDLE|MODEL")
-@click.option("--for", "ecosystem", type=click.Choice(_KINDS), required=True, help="What kind of package.")
+@click.option(
+    "--for", "ecosystem", type=click.Choice(_KINDS), required=True, metavar="KIND",
+    help=f"What kind of package: {', '.join(_KINDS[:-1])} or {_KINDS[-1]}.",
+)  # fmt: skip
 @click.option(
     "--output",
     "-o",
