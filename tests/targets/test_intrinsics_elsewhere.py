@@ -136,7 +136,9 @@ def test_fixed_point_on_arm64(tmp_path: Path, arm64_host: Path, generator: str) 
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 def test_fixed_point_with_helium(tmp_path: Path, generator: str) -> None:
     bundle, inputs, outputs = depthwise("cortex-m55", generator, tmp_path)
-    np.testing.assert_array_equal(on_a_board(bundle, inputs, outputs, tmp_path, generator == "llvm")[0], outputs[0])
+    np.testing.assert_array_equal(
+        boards.run_on_board(bundle, inputs, outputs, library_of_kernels=generator == "llvm")[0], outputs[0]
+    )
 
 
 @pytest.mark.family("wasm32")
@@ -186,7 +188,8 @@ def test_idioms_of_webassembly(tmp_path: Path, target: str, generator: str) -> N
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 def test_idioms_of_helium(tmp_path: Path, generator: str) -> None:
     bundle, inputs, outputs = idioms("cortex-m55", generator, tmp_path)
-    for found, want in zip(on_a_board(bundle, inputs, outputs, tmp_path, generator == "llvm"), outputs, strict=True):
+    results = boards.run_on_board(bundle, inputs, outputs, library_of_kernels=generator == "llvm")
+    for found, want in zip(results, outputs, strict=True):
         np.testing.assert_array_equal(found, want)
 
 
@@ -211,12 +214,4 @@ def test_sums_of_bytes_with_helium(tmp_path: Path, library: bool) -> None:
     graph = Graph("g", (v,), (y,), tuple(b.nodes), ("y",))
     want = interpret(graph, {"x": x})["y"]
     bundle = write_bundle(compiled(graph, "cortex-m55", "llvm" if library else "c"), tmp_path / "bundle")
-    np.testing.assert_array_equal(on_a_board(bundle, [x], [want], tmp_path, library)[0], want)
-
-
-def on_a_board(
-    bundle: Path, inputs: list[np.ndarray], outputs: list[np.ndarray], folder: Path, library: bool = False
-) -> list[np.ndarray]:
-    """What the bundle gives on an emulated Cortex-M55, its sources compiled by gcc."""
-    image = boards.build_firmware("gcc", bundle, folder, library=library, name="cortex-m55")
-    return boards.run_firmware(image, inputs, outputs, folder, "cortex-m55")
+    np.testing.assert_array_equal(boards.run_on_board(bundle, [x], [want], library_of_kernels=library)[0], want)

@@ -47,8 +47,8 @@ def test_floats_with_helium(tmp_path: Path) -> None:
     case = found.cases[0]
     bundle = compile_to(tmp_path / "bundle", found.file, "cortex-m55", shapes=found.shapes(), generator="c")
     assert "vfmaq_f32" in (bundle / "kernels.c").read_text()
-    image = boards.build_firmware("gcc", bundle, tmp_path, library=False, name="cortex-m55")
-    agree(found, 0, boards.run_firmware(image, list(case.inputs.values()), case.outputs, tmp_path, "cortex-m55"))
+    given = list(case.inputs.values())
+    agree(found, 0, boards.run_on_board(bundle, given, case.outputs, library_of_kernels=False))
 
 
 @pytest.mark.family("cortex-m4")

@@ -35,6 +35,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Instructions that make results of a vector of sums, or of one: its bias, its scale, its limits, its store.
 _SCALED = 12
+#: Sums of a tile in general registers, of which there are so many; addresses and the counter of a loop take some.
+_SUMS, _GENERAL, _ADDRESSES = 8, 14, 4
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,8 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
     target, rows = context.target, size(contraction.rows[-1].extent) if contraction.rows else 1
     vectors = -(-size(contraction.columns.extent) // intrinsic.lanes)
     steps = -(-product([a.extent for a in contraction.inner]) // intrinsic.group)
-    if intrinsic.lanes == 1 and target.vector_bits:
-        return _single_sums(rows, vectors, steps, most, target)
+    if intrinsic.lanes == 1:
+        return _single_sums(intrinsic, rows, vectors, steps, most, target)
     if target.by_lane:
         return _fewest_instructions(intrinsic, rows, vectors, steps, most, target.registers(intrinsic.dtype))
     return tile_shape(
@@ -143,25 +145,37 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
     )
 
 
-def _single_sums(rows: int, columns: int, steps: int, most: tuple[int, int], target: Target) -> tuple[int, int]:
-    """The tile of the fewest instructions where each sum is one number in a general register, and each operand a vector
-    that is loaded: products, loads, and what makes vectors of results, or single ones. Two registers hold addresses;
-    sums that take their place are moved."""
-    lanes, registers = target.lanes(32), target.registers("int32")
+def _single_sums(
+    intrinsic: Intrinsic, rows: int, columns: int, steps: int, most: tuple[int, int], target: Target
+) -> tuple[int, int]:
+    """The tile of the fewest instructions where each sum is one number in a general register: products, loads, what
+    prepares operands, the loop, and what makes results, of vectors of sums if the target has vectors."""
+    lanes = target.lanes(32)
     best: tuple[float, int, int] | None = None
-    for wide in range(1, min(columns, most[1], registers) + 1):
-        for high in range(1, min(rows, most[0], registers // wide) + 1):
+    for wide in range(1, min(columns, most[1], _SUMS) + 1):
+        for high in range(1, min(rows, most[0], _SUMS // wide) + 1):
             cost = 0.0
             for m, times in ((high, rows // high), (rows % high, 1)):
                 for n, across in ((wide, columns // wide), (columns % wide, 1)):
                     if m and n and times and across:
                         stored = n if n % lanes else n // lanes
-                        moved = 2 if m * n > registers - 2 else 0
-                        cost += times * across * (steps * (m * n + m + n + moved) + _SCALED * m * stored)
+                        cost += times * across * (steps * _step(intrinsic, m, n, target) + _SCALED * m * stored)
             if best is None or cost < best[0] * 0.999:
                 best = (cost, high, wide)
     assert best is not None
     return best[1], best[2]
+
+
+def _step(intrinsic: Intrinsic, rows: int, columns: int, target: Target) -> float:
+    """Instructions of a step of so many single sums, and those that move what has no register: vectors are operands in
+    registers of their own; words that are prepared take two general ones, those of a row and of all columns that more
+    rows are multiplied by."""
+    sums = rows * columns
+    products = intrinsic.instructions * sums + (1 + intrinsic.prepares) * (rows + columns)
+    if target.vector_bits:
+        return products + (2 if sums > target.registers("int32") - 2 else 0)
+    held = sums + 2 * (columns if rows > 1 else 1) + 2 + _ADDRESSES
+    return products + 3 + 2 * max(0, sums - 4) + 4 * max(0, held - _GENERAL)
 
 
 def _fewest_instructions(
