@@ -78,6 +78,35 @@ def test_first_elements_of_hard_rows(generator: str, target: Target, tmp_path: P
 
 
 @pytest.mark.parametrize(("generator", "target"), TARGETS[:2])
+def test_few_of_rows_of_medium_length(generator: str, target: Target, tmp_path: Path) -> None:
+    """What is kept in order, with blocks that hold nothing better, blocks that do, and what is left over."""
+    builder, feeds, expected = Builder(), {}, {}
+    inputs: list[Value] = []
+    results: list[Value] = []
+    for dtype, length, k, turned in (
+        ("float32", 257, 8, False), ("float64", 300, 5, True), ("int64", 321, 2, False), ("uint8", LENGTH, 3, False),
+        ("int32", LENGTH, 1, True),
+    ):  # fmt: skip
+        x = np.ascontiguousarray(hard_rows(dtype)[:, :length])
+        x[1] = x[1][::-1]
+        data = np.ascontiguousarray(x.T if turned else x)
+        value = input_value(builder, data)
+        inputs.append(value)
+        feeds[value.name] = data
+        for largest in (True, False):
+            found = builder.add_all("top_k", value, k=(k,), axis=0 if turned else 1, largest=largest)
+            places = first_positions(x, k, largest)
+            wanted = (np.take_along_axis(x, places, 1), places)
+            expected |= {v.name: w.T if turned else w for v, w in zip(found, wanted, strict=True)}
+            results += found
+    graph = Graph("orders", tuple(inputs), tuple(results), tuple(builder.nodes))
+    with build(graph, tmp_path / "bundle", target, generator) as bundle:
+        got = bundle.run(feeds)
+    for name, want in expected.items():
+        np.testing.assert_array_equal(got[name], want, err_msg=name)
+
+
+@pytest.mark.parametrize(("generator", "target"), TARGETS[:2])
 @pytest.mark.parametrize("axis", [None, 0])
 def test_different_elements_of_many(generator: str, target: Target, axis: int | None, tmp_path: Path) -> None:
     """Equal ones are found by sorting, however the elements are given."""

@@ -32,6 +32,7 @@ from sterna.ops.sorting import (
     key_type,
     sort,
     sort_key,
+    visit_few,
     visit_least,
 )
 from sterna.ops.types import axis_of, check_dtype, present, with_dim
@@ -42,6 +43,7 @@ Attributes = Mapping[str, Any]
 FEW = 32  # a row that is not worth screening
 FIRST = 8  # so many of a row of at most SHORT elements are found one after the other
 SHORT = 256
+MEDIUM = 2048  # elements of a row of which a few are kept as they come: slow where each is better than those before it
 
 
 # ---------------------------------------------------------------- top_k
@@ -86,13 +88,17 @@ def _top_k(p: ProgramBuilder, attributes: Attributes) -> None:
                 row[n] = key(n)
             return row
 
-        if most <= FIRST and most < longest <= SHORT:
+        if most <= FIRST and most < longest <= (MEDIUM if most == 1 else SHORT):
             visit_least(p, row_keys(), k, chosen)
             return
-        pairs = Pairs(p, key_type(x.dtype), integer(extent), capacity)
         if screened:
             # What lies apart is read once: it is looked at twice, and vectors want it side by side.
             read: Callable[[Int], Expr] = key if x.buffer.strides[axis] == 1 else row_keys().__getitem__
+        if screened and k.is_const and most <= FIRST and longest <= MEDIUM and (extent.bounds()[0] or 0) >= most:
+            visit_few(p, read, extent, most, chosen)
+            return
+        pairs = Pairs(p, key_type(x.dtype), integer(extent), capacity)
+        if screened:
             count = p.bound(gather_least(p, pairs, read, extent, k), capacity)
         else:
             count = extent

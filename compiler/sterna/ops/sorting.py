@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sterna.ir import dtypes
 from sterna.ir.extremum import minimum
 from sterna.ir.integer import Int, IntLike, as_int
-from sterna.loops.build import Array, ProgramBuilder, Variable, both, either, equal, negated, number, unequal
+from sterna.loops.build import Array, ProgramBuilder, Variable, both, either, equal, integer, negated, number, unequal
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -102,6 +102,46 @@ def visit_least(p: ProgramBuilder, keys: Array, k: Int, visit: Visit) -> None:
         last_key.set(next_key.value)
         last_place.set(next_place.value)
         visit(rank, last_place.value)
+
+
+def visit_few(p: ProgramBuilder, key: Callable[[Int], Expr], extent: Int, k: int, visit: Visit) -> None:
+    """Visits the positions of the k least keys of at least k in their order; of equal ones the first comes first.
+
+    The few are kept in their order. Most blocks of a row hold nothing less than the last of them, and are passed over
+    as a whole.
+    """
+    place = integer(extent)
+    first = [key(as_int(n)) for n in range(k)]
+    keys = [p.variable("kept", each) for each in first]
+    places = [p.variable("kept_place", n, place) for n in range(k)]
+
+    def insert(mine: Expr, at: Expr, count: int) -> None:
+        """Into the first `count` in front of the last, which leaves."""
+        smaller = [p.let(mine < keys[n].value) for n in range(count)]
+        for n in reversed(range(count)):
+            for kept, new in ((keys, mine), (places, at)):
+                own = E.select(smaller[n], new, kept[n].value)
+                kept[n].set(E.select(smaller[n - 1], kept[n - 1].value, own) if n else own)
+
+    for rank in range(1, k):  # all that came before are in order
+        insert(first[rank], E.const(rank, place), rank + 1)
+    blocks = (extent - k) // BLOCK
+
+    def consider(n: Int) -> None:
+        mine = p.let(key(n))
+        with p.when(mine < keys[-1].value):
+            insert(mine, number(n, place), k)
+
+    with p.loop(blocks, "block") as b:
+        some = p.variable("some", 0, "int32")
+        with p.loop(BLOCK, "n") as n:
+            some.set(E.binary("or", some.value, E.cast(key(b * BLOCK + n + k) < keys[-1].value, "int32")))
+        with p.when(unequal(some.value, 0)), p.loop(BLOCK, "n") as n:
+            consider(b * BLOCK + n + k)
+    with p.loop(extent, "n", start=blocks * BLOCK + k) as n:
+        consider(n)
+    for rank, found in enumerate(places):
+        visit(as_int(rank), found.value)
 
 
 class Pairs:
