@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sterna.emulate import remote
+from sterna.runtime import remote
 from sterna_runtime import library
 
 _GOOD = "struct.pack('=iQ', 0, 0)"

@@ -15,9 +15,9 @@ import sterna
 from sterna.api import compile_to
 from sterna.cli import program
 from sterna.cli.options import machine_of
-from sterna.emulate import remote
 from sterna.emulate.machines import elsewhere, load_for
 from sterna.errors import SternaError
+from sterna.runtime import remote
 from sterna.targets.description import load_target
 from sterna_runtime import library
 from support.data_sized import detections, detector

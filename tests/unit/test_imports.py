@@ -12,7 +12,8 @@ LAYERS = (
     "sterna_runtime", "version", "escape", "advice", "errors", "cache", "timing",
     "collector", "ir", "te", "intrinsics", "targets", "options", "schedule", "loops", "ops", "frontends", "passes",
     "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives", "driver",
-    "bundle", "emulate", "fast", "api", "debug", "package", "quantize", "web", "demo", "cli", "__init__", "__main__",
+    "bundle", "fast", "api", "firmware", "emulate", "debug", "package", "quantize", "web", "demo", "cli", "__init__",
+    "__main__",
 )  # fmt: skip
 
 

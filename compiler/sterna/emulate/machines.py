@@ -19,11 +19,11 @@ from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.render import resource
 from sterna.emulate import programs
-from sterna.emulate.remote import Functions
 from sterna.errors import error
 from sterna.firmware.machines import MACHINES, no_machine, package_of
 from sterna.firmware.remote import BoardFunctions
 from sterna.runtime.here import why_not_here
+from sterna.runtime.remote import Functions
 from sterna.targets.description import load_target, target_names
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import compiler_version, run

@@ -1,7 +1,7 @@
 """Bundles for firmware on emulated boards: the functions of `runtime.library`, of a program that is built around the
 model and started in QEMU.
 
-Requests and replies are those of `emulate.remote`; what is known without running it comes from firmware.json. Nodes are
+Requests and replies are those of `runtime.remote`; what is known without running it comes from firmware.json. Nodes are
 told with the instructions they take in place of nanoseconds: `-icount` gives each the same time.
 """
 
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sterna.emulate import remote
-from sterna.emulate.remote import Functions, Model, Reader
 from sterna.firmware.build import build, serving_program
 from sterna.firmware.description import Firmware, Tensor, read_firmware
 from sterna.firmware.machines import Machine, machine_for
+from sterna.runtime import remote
+from sterna.runtime.remote import Functions, Model, Reader
 from sterna_runtime import Bundle, library
 
 
