@@ -52,6 +52,16 @@ def test_arm64(tmp_path: Path, arm64_host: Path, target: str, name: str, generat
     np.testing.assert_array_equal(found[0], outputs[0])
 
 
+@pytest.mark.family("armv7")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("name", load_target("armv7").int_dot)
+def test_32_bit_arm(tmp_path: Path, name: str, generator: str) -> None:
+    bundle, inputs, outputs = made("armv7", name, generator, tmp_path)
+    host, runs_on = machines.arm_host("armv7", tmp_path), load_target("armv7").runs_on
+    found = machines.run_emulated(host, bundle, inputs, outputs, tmp_path, runs_on)
+    np.testing.assert_array_equal(found[0], outputs[0])
+
+
 @pytest.mark.family("cortex-m")
 @pytest.mark.parametrize("generator", ["c", "llvm"])
 @pytest.mark.parametrize(

@@ -116,13 +116,14 @@ _MMLA = tuple(
     for times in (2, 1)
     for instruction, builtin, left in (("smmla", "vmmlaq_s32", "int8"), ("usmmla", "vusmmlaq_s32", "uint8"))
 )
-#: 64-bit ARM, all of it: two products added up in 16 bits (smull, smlal2), which hold them as none is 2^14, then pairs
-#: of such sums in 32 (sadalp). Of two vectors side by side no instruction waits for the one before it.
+#: NEON, of 64-bit ARM (smull, smlal2, sadalp) and of 32-bit ARM (vmull, vmlal, vpadal): two products added up in 16
+#: bits, which hold them as none is 2^14, then pairs of such sums in 32. Of two vectors side by side no instruction
+#: waits for the one before it.
 _SMLAL = tuple(
     Intrinsic(
-        "smlal.128" + (f"x{vectors}" if vectors > 1 else ""),
+        f"{instruction}.128" + (f"x{vectors}" if vectors > 1 else ""),
         paired_dot_product(vectors, "int8", "int8"),
-        template="smlal",
+        template=instruction,
         spare=vectors,
         parts=vectors,
         bounds={"b": (-127, 127)},
@@ -131,6 +132,7 @@ _SMLAL = tuple(
         prepares=2.25,
         latency=4 / vectors,
     )
+    for instruction in ("smlal", "vmlal")
     for vectors in (2, 1)
 )
 

@@ -131,8 +131,9 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
     steps = -(-product([a.extent for a in contraction.inner]) // intrinsic.group)
     if intrinsic.lanes == 1:
         return _single_sums(intrinsic, rows, vectors, steps, most, target)
+    given = context.panels.get(contraction.right.tensor.name, 0) // intrinsic.lanes
     if target.by_lane:
-        return _fewest_instructions(intrinsic, rows, vectors, steps, most, target.registers(intrinsic.dtype))
+        return _fewest_instructions(intrinsic, rows, vectors, steps, most, target.registers(intrinsic.dtype), given)
     return tile_shape(
         (rows,),
         vectors,
@@ -142,6 +143,7 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
         target.loads_per_cycle,
         intrinsic.lanes,
         most,
+        given=given,
     )
 
 
@@ -179,18 +181,22 @@ def _step(intrinsic: Intrinsic, rows: int, columns: int, target: Target) -> floa
 
 
 def _fewest_instructions(
-    intrinsic: Intrinsic, rows: int, vectors: int, steps: int, most: tuple[int, int], registers: int
+    intrinsic: Intrinsic, rows: int, vectors: int, steps: int, most: tuple[int, int], registers: int, given: int
 ) -> tuple[int, int]:
     """The tile of the fewest instructions, which is what counts where they begin two or three at a time: products, what
-    prepares the left operands, loads of the right ones two at a time, and what begins and stores a tile."""
+    prepares the left operands, loads of the right ones two at a time, and what begins and stores a tile.
+
+    Args:
+        given: its vectors, where panels of weights have that many already, else 0.
+    """
     high, wide = intrinsic.rows, intrinsic.sizes[1] // 16
     best: tuple[float, int, int] | None = None
-    for nv in range(1, min(vectors, most[1], registers) + 1):
+    for nv in (given,) if given else range(1, min(vectors, most[1], registers) + 1):
         for mr in range(1, min(-(-rows // high) * high, most[0], registers) + 1):
             m = -(-mr // high)
             held = m * nv * intrinsic.parts + nv * wide + max(m, intrinsic.prepares) + intrinsic.spare
             ragged = (mr % high and mr != rows) or (nv * intrinsic.lanes % 4 and nv != vectors)
-            if ragged or (held > registers and m * nv > 1):
+            if ragged or (held > registers and m * nv > 1 and not (given and m == 1)):
                 continue
             cost = 0.0
             for a, times in ((mr, rows // mr), (rows % mr, 1)):
