@@ -94,7 +94,7 @@ def compiled_schedule(
     options, functions, views = Options(machine, generator), [planned.function], Views()
     plan = plan_memory(graph, [call], views)
     contents = BytesIO()
-    params_at = pack_params([call], [planned], [0], contents)
+    params_at = pack_params([call], [planned], [0], contents, machine.alignment)
     library = build_library(functions, [["kernel"]], "kernel", options)
     source = c.generate(functions, machine, "kernel", [["kernel"]])
     return Compiled(
