@@ -1,4 +1,4 @@
-"""A cache of files by the hash of what they were made from: objects, libraries, the compiled C runtime.
+"""A cache of files by the hash of what they were made from: objects, libraries, the C runtime, templates.
 
 It lies in `STERNA_CACHE_DIR`, else in `~/.cache/sterna`, and may be deleted at any time. `STERNA_NO_CACHE=1` turns it
 off. Entries are written to a temporary file and renamed, and carry the hash of their key and contents: any number of

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sterna.cache import Cache, cache_directory, key
+from sterna.codegen.render import environment
 
 ROOT = Path(__file__).parents[2]
 KEY = key("one")
@@ -131,3 +133,32 @@ def test_processes_share_it(tmp_path: Path) -> None:
         _, problem = writer.communicate(timeout=120)
         assert writer.returncode == 0, problem.decode()
     assert len(_entries(tmp_path)) == 12
+
+
+def test_templates_are_translated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one process has translated, the next one reads; a damaged entry is made again."""
+    monkeypatch.setenv("STERNA_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("STERNA_NO_CACHE", raising=False)
+    translated: list[str] = []
+    parse = jinja2.Environment._parse
+
+    def counted(self: jinja2.Environment, source: str, name: str | None, filename: str | None) -> jinja2.nodes.Template:
+        translated.append(str(name))
+        return parse(self, source, name, filename)
+
+    monkeypatch.setattr(jinja2.Environment, "_parse", counted)
+
+    def rendered() -> str:
+        return environment().get_template("sterna_kernel.h").render()
+
+    first = rendered()
+    assert translated == ["sterna_kernel.h"]
+    assert rendered() == first
+    assert len(translated) == 1
+    (entry,) = (p for p in (tmp_path / "templates").glob("*/*") if p.is_file())
+    entry.write_bytes(entry.read_bytes()[:-20] + bytes(20))
+    assert rendered() == first
+    assert len(translated) == 2
+    monkeypatch.setenv("STERNA_NO_CACHE", "1")
+    assert rendered() == first
+    assert len(translated) == 3

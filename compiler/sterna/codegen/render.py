@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.bccache import Bucket
 
+from sterna.cache import Cache, cache_directory, key
 from sterna.escape import comment, java_comment, javascript
 from sterna_runtime import abi
 from sterna_runtime.abi import records
@@ -20,21 +23,44 @@ def resource(name: str) -> Path:
     return inside if inside.exists() else package.parent.parent / name
 
 
-@lru_cache(maxsize=1)
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+class _Translated(jinja2.BytecodeCache):
+    """Templates as Python's bytecode, kept from one process to the next: to translate those of C takes 0.14 s."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if (found := self._store().get(self._entry(bucket))) is not None:
+            bucket.bytecode_from_string(found)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._store().put(self._entry(bucket), bucket.bytecode_to_string())
+
+    @staticmethod
+    def _store() -> Cache:
+        return Cache("templates", cache_directory())
+
+    @staticmethod
+    def _entry(bucket: Bucket) -> str:
+        return key(jinja2.__version__, sys.version, bucket.key, bucket.checksum)
+
+
+def environment() -> jinja2.Environment:
+    """Where templates are found, and what they may name."""
+    made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([resource("templates"), resource("runtime_c") / "include"]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        bytecode_cache=_Translated(),
         autoescape=False,  # every language has an escaper of its own
     )
-    environment.filters.update(comment=comment, java_comment=java_comment, javascript=javascript)
-    environment.globals.update(abi=abi, records=records)
-    return environment
+    made.filters.update(comment=comment, java_comment=java_comment, javascript=javascript)
+    made.globals.update(abi=abi, records=records)
+    return made
+
+
+_shared = lru_cache(maxsize=1)(environment)
 
 
 def render_template(name: str, /, **values: Any) -> str:
     """A template's text for the given values."""
-    return _environment().get_template(name).render(**values)
+    return _shared().get_template(name).render(**values)

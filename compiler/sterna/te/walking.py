@@ -119,9 +119,15 @@ def loads(expr: Expr) -> tuple[Load, ...]:
     if known is None:
         found: list[Load] = []
         for node in walk(expr):
-            if isinstance(node, Load) and node is not expr:
-                found.append(node)
-            for index in positions(node):
+            if isinstance(node, Load):
+                indices = node.indices
+                if node is not expr:
+                    found.append(node)
+            elif isinstance(node, IndexValue):
+                indices = (node.index,)
+            else:
+                continue
+            for index in indices:
                 for value in index.expressions():
                     found += [inner for inner in walk(value) if isinstance(inner, Load)]
         expr.__dict__["_loads"] = known = tuple(found)
