@@ -57,6 +57,7 @@ WALKS = (
     Walk("firmware.md", ["Arduino"], r"kws_kernels\.o", CROSS, KWS, TOOLCHAINS),
     Walk("firmware.md", ["Zephyr"], r"kws_kernels\.o", CROSS, KWS, TOOLCHAINS),
     Walk("windows-macos.md", ["A program for Windows"], r"^\d+\.\d{3} ms", {}, DIGITS),
+    Walk("ios.md", ["Dynamic frameworks"], r"Swift packages; docs/ios\.md", {}, DIGITS),
     Walk("windows-macos.md", ["macOS"], r"compiled in", {}, DIGITS),
 )
 #: Sections that tests follow otherwise, or not at all, and why.
