@@ -336,6 +336,7 @@ EXAMPLES: dict[str, Example] = {
             '[[memories]]\nname = "psram"\nbytes = 2048\nreach = "device"\nbytes_per_cycle = 1\n',
         ),
     ),
+    "E0207": Example("$ sterna compile digits.onnx --target esp32 --max-stack 512"),
     "E0209": Example("$ sterna fit digits.onnx --board nrf52480"),
     "E0301": Example('saved.apply(kernel, [Step("levitate", "y", ("i",))])'),
     "E0302": Example('Schedule(kernel).split("y", "j", 4)'),

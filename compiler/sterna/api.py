@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
@@ -34,13 +35,14 @@ from sterna.ir.limits import memory_for
 from sterna.options import WEIGHTS, math_bound
 from sterna.runtime.here import why_not_here
 from sterna.targets.description import load_target
+from sterna.targets.memories import pools as memories_of
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.processor import check_processor
 from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
-from sterna_runtime.advice import Compile, Option
+from sterna_runtime.advice import Advice, Compile, Option
 from sterna_runtime.arguments import Arguments, Dims, Shapes
 from sterna_runtime.names import model_name
 
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
 TargetName = Union[str, "os.PathLike[str]", Target]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+_SECTION = re.compile(r"[\w.]{1,64}", re.ASCII)
 
 
 class Settings(TypedDict, total=False):
@@ -70,6 +75,11 @@ class BundleSettings(Settings, total=False):
 
     all_variants: bool
     single_file: bool
+    pools: Mapping[str, int] | None
+    weights_section: str | None
+    max_flash: int | None
+    max_ram: int | None
+    max_stack: int | None
 
 
 def _shows(settings: type) -> Callable[[F], F]:
@@ -102,6 +112,11 @@ def options_of(
     max_constant_bytes: int | None = None,
     all_variants: bool = False,
     single_file: bool = False,
+    pools: Mapping[str, int] | None = None,
+    weights_section: str | None = None,
+    max_flash: int | None = None,
+    max_ram: int | None = None,
+    max_stack: int | None = None,
     arguments: Arguments | None = None,
 ) -> Options:
     """The options of a compilation, of what a user asks for. The arguments are those of `compile` and `compile_to`.
@@ -130,11 +145,27 @@ def options_of(
     single_file = arguments.flag("single_file", single_file)
     if max_constant_bytes is not None:
         max_constant_bytes = arguments.integer("max_constant_bytes", max_constant_bytes, 1)
+    pools = arguments.sizes("pools", pools)
+    arguments.text("weights_section", weights_section, optional=True)
+    if isinstance(weights_section, str) and not _SECTION.fullmatch(weights_section):
+        needs = "1 to 64 letters, digits, _ and . are needed"
+        arguments.wrong("weights_section", weights_section, needs, Option("weights_section", ".xip"))
+    budgets = {"max_flash": max_flash, "max_ram": max_ram, "max_stack": max_stack}
+    for key, most in budgets.items():
+        if most is not None:
+            arguments.integer(key, most, 1)
     arguments.done()
     machine = target if isinstance(target, Target) else load_target(os.fspath(target))
     check_processor(machine)
     if all_variants and not machine.variants:
         raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
+    firmware = {**budgets, "pools": pools, "weights_section": weights_section}
+    if not machine.static and (asked := [key for key, given in firmware.items() if given]):
+        title = f"the target {machine.name} is no firmware, whose memories and sections are chosen"
+        raise error("E0203", title, fix=Advice("leave out ", Option(asked[0])))
+    if pools:
+        named = memories_of(pools, machine.alignment)
+        machine = replace(machine, memories=(*(m for m in machine.memories if not m.holds_tensors), *named))
     variants = variants_of(machine) if all_variants else ()
     return Options(
         machine, generator, compiler, threads, debug,
@@ -148,6 +179,10 @@ def options_of(
         signature=signature,
         name=name,
         max_constant_bytes=max_constant_bytes,
+        weights_section=weights_section,
+        max_flash=max_flash,
+        max_ram=max_ram,
+        max_stack=max_stack,
     )  # fmt: skip
 
 
@@ -240,6 +275,11 @@ def compile_to(
     Args:
         all_variants: the bundle holds the kernel libraries of all variants that the target names; the runtime picks.
         single_file: a bundle of one file, with graph and weights around the kernel library (WebAssembly only).
+        pools: firmware's memories, bytes by name, the fastest first: what is touched most lies in the first that has
+            room for it, and the program gives a block for each.
+        weights_section: of the program, where firmware's params.c puts the weights, as flash that is read in place.
+        max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack;
+            a model that takes more is refused (E0207).
         observe: called with (stage, text) after every stage of the compiler.
         progress: called with a few words at the start of every longer step.
 

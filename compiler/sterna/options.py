@@ -56,6 +56,8 @@ class Options:
         signature: which of the model's signatures; None: its first graph.
         name: of the model, with which the symbols of its library and its C begin; None: that of its file.
         max_constant_bytes: what constants may take while the model is compiled; None: as much as usual.
+        weights_section: of the program, where firmware's params.c puts the weights; None: among other constants.
+        max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack.
     """
 
     target: Target
@@ -77,6 +79,10 @@ class Options:
     signature: str | None = None
     name: str | None = None
     max_constant_bytes: int | None = None
+    weights_section: str | None = None
+    max_flash: int | None = None
+    max_ram: int | None = None
+    max_stack: int | None = None
 
     @property
     def alone(self) -> Options:

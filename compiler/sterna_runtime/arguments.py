@@ -135,6 +135,15 @@ class Arguments:
                 self.wrong(f'shapes["{name}"]', sizes, "a tuple of integers is needed", _SHAPES)
         return result
 
+    def sizes(self, name: str, value: Any) -> dict[str, int] | None:
+        """Numbers of bytes by name, as plain integers."""
+        if value is None:
+            return None
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            self.wrong(name, value, "a dict is needed, of bytes by name", f'{name}={{"sram": 65536}}')
+            return None
+        return {key: self.integer(f'{name}["{key}"]', size, 1) for key, size in value.items()}
+
     def dims(self, value: Any) -> Dims | None:
         """Sizes of dimensions, as plain integers."""
         if value is None:

@@ -231,6 +231,13 @@ CODES: dict[str, Code] = {
         "The message says how much is missing. Use a smaller model, smaller inputs or narrower types, or a board with "
         "more memory.",
     ),
+    "E0207": Code(
+        "firmware takes more than it may",
+        "`--max-flash`, `--max-ram` or `--max-stack` allows less than the compiled model takes. Flash is code, tables "
+        "and weights, memory is arena and stack; what the program around it takes comes on top.",
+        "The message says what it would take, and of what that is made. Use a smaller model, smaller inputs or "
+        "narrower types, or allow more.",
+    ),
     "E0209": Code(
         "there is no such board",
         "`sterna fit --board` takes the name of a board that it has data of, or the path of a file that describes one.",

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sterna.api import compile_to
 from sterna.driver import Options, outline_of, reading
+from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.frontends.source import Source
 from sterna.passes.stages import Outline
 from sterna.targets.description import load_target
+from sterna.toolchain.frames import contents
+from support import boards
+from support.machines import HERE
+from support.tools import run
 from support.trained import trained
 
 
@@ -47,3 +54,131 @@ def test_firmware_aligns_for_its_core(tmp_path: Path) -> None:
     assert re.findall(r"_ALIGNMENT (\d+)", header) == ["8"]
     assert re.findall(r"aligned\((\d+)\)", sources) == ["8"]
     assert "64-byte" not in sources
+
+
+WATERMARK = """#include "board.h"
+#include "bundle/model.h"
+extern uint32_t stack_top[];
+static _Alignas(TERN_ALIGNMENT) uint8_t arena[TERN_ARENA_BYTES];
+{buffers}
+int main(void) {{
+  const tern_inputs inputs = {{{inputs}}};
+  const tern_outputs outputs = {{{outputs}}};
+{reset}  board_paint_stack();
+  uintptr_t here;
+  __asm__ volatile("mov %0, sp" : "=r"(here));
+  if (tern_run(&inputs, &outputs, arena, tern_params) != 0) return 3;
+  const uint32_t used = board_stack_used() - (uint32_t)((uintptr_t)stack_top - here);
+  return board_write("used", 4, &used, 4) ? 0 : 5;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "generator"),
+    [
+        ("mlperf_tiny_kws_int8", "cortex-m4", "c"),
+        ("tflm_hello_world_int8", "cortex-m0plus", "c"),
+        ("mlperf_tiny_ad_int8", "cortex-m55", "llvm"),
+        ("tflm_mnist_lstm_int8", "cortex-m4", "llvm"),
+    ],
+)
+def test_the_stack_that_is_used(model: str, target: str, generator: str, tmp_path: Path) -> None:
+    """What a run takes of the stack is at most what the header says, and 60 % of it or more."""
+    found = trained(model)
+    bundle = compile_to(
+        tmp_path / "bundle", found.file, target, shapes=found.shapes(), generator=generator, name="tern"
+    )
+    facts = json.loads((bundle / "firmware.json").read_text())
+    each = [*facts["inputs"], *facts["outputs"]]
+    main = WATERMARK.format(
+        buffers="".join(f"static tern_{t['identifier']}_t b_{t['identifier']};\n" for t in each),
+        inputs=", ".join(f"b_{t['identifier']}" for t in facts["inputs"]),
+        outputs=", ".join(f"b_{t['identifier']}" for t in facts["outputs"]),
+        reset="  tern_reset_state(arena, tern_params);\n" if facts["resets"] else "",
+    )
+    board = HERE / "cortex_m"
+    (tmp_path / "main.c").write_text(main)
+    (tmp_path / "board.ld").write_text(boards.BOARDS[target].memory() + (board / "sections.ld").read_text())
+    sources = [tmp_path / "main.c", board / "startup.c", bundle / "params.c", bundle / "model.a"]
+    run(
+        *boards.compiler_for(target, "gcc"), *sources, *boards.FREESTANDING, "-fno-builtin", f"-I{board}",
+        f"-I{tmp_path}", f"-Wl,-T,{tmp_path / 'board.ld'}", "-lgcc", "-o", tmp_path / "firmware.elf", cwd=tmp_path,
+    )  # fmt: skip
+    boards.run_firmware(tmp_path / "firmware.elf", [], [], tmp_path, target)
+    (used,) = np.fromfile(tmp_path / "used", np.uint32)
+    assert 0.6 * facts["stack_bytes"] <= used <= facts["stack_bytes"]
+
+
+def test_frames_are_what_compilers_say(tmp_path: Path) -> None:
+    """Frames that are read from code are those that compilers report, of kernels and of a function with a large one."""
+    found = trained("tflm_hello_world_int8")
+    for target, machine in MACHINES.items():
+        bundle = compile_to(tmp_path / target, found.file, target, shapes=found.shapes(), name="tern")
+        (bundle / "large.c").write_text(LARGE)
+        for source in ("kernels", "model", "large"):
+            run(*machine, "-O2", "-ffreestanding", "-fstack-usage", "-c", f"{source}.c", "-o", "o.o", cwd=bundle)
+            (usage,) = bundle.glob("*.su")
+            rows = [line.split("\t") for line in usage.read_text().splitlines()]
+            usage.unlink()
+            frames = contents((bundle / "o.o").read_bytes()).frames
+            said = {row[0].rpartition(":")[2]: int(row[1]) for row in rows if row[2] == "static"}
+            assert said
+            # A frame beyond what an immediate holds may be unknown, and is never another.
+            unknown = {"larger"} if frames.get("larger") and frames["larger"].bytes is None else set()
+            assert {name: frames[name].bytes for name in said if name not in unknown} == {
+                name: size for name, size in said.items() if name not in unknown
+            }
+
+
+LARGE = """void use(char *);
+void large(void); void larger(void);
+void large(void) { char room[3000]; use(room); }
+void larger(void) { char room[300000]; use(room); }
+"""
+MACHINES = {
+    "cortex-m4": ["arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"],
+    "cortex-m0plus": ["arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m0plus"],
+    "riscv32imc": ["clang", "-target", "riscv32-none-elf", "-march=rv32imc"],
+}
+
+
+@pytest.mark.parametrize("budget", ["max_flash", "max_ram", "max_stack"])
+def test_budgets(budget: str, tmp_path: Path) -> None:
+    """A budget is met, or the model is refused with what it would take, which then is enough."""
+    found = trained("tflm_hello_world_int8")
+    with pytest.raises(SternaError) as refused:
+        compile_to(tmp_path / "bundle", found.file, "cortex-m4", **{budget: 1})
+    assert refused.value.codes == ("E0207",)
+    assert not (tmp_path / "bundle").exists()
+    (needed,) = re.findall(r"takes (\d+) bytes", str(refused.value))
+    compile_to(tmp_path / "bundle", found.file, "cortex-m4", **{budget: int(needed)})
+    with pytest.raises(SternaError, match="E0207"):
+        compile_to(tmp_path / "bundle", found.file, "cortex-m4", **{budget: int(needed) - 1})
+    with pytest.raises(SternaError, match="E0203"):
+        compile_to(tmp_path / "bundle", found.file, "host", **{budget: 1 << 20})
+
+
+def test_a_budget_of_what_is_not_known(tmp_path: Path) -> None:
+    found = trained("tflm_hello_world_int8")
+    with pytest.raises(SternaError, match="E0207"):
+        compile_to(tmp_path / "bundle", found.file, "esp32", max_stack=1 << 20)
+
+
+def test_pools_and_sections(tmp_path: Path) -> None:
+    """Tensors that are touched most lie in the first pool; weights lie in the section that was asked for."""
+    found = trained("mlperf_tiny_kws_int8")
+    given = {"pools": {"dtcm": 9 << 10, "sram": 16 << 10}, "weights_section": ".xip"}
+    bundle = compile_to(tmp_path / "bundle", found.file, "cortex-m7", shapes=found.shapes(), **given)
+    facts = json.loads((bundle / "firmware.json").read_text())
+    assert [pool["name"] for pool in facts["pools"]] == ["dtcm", "sram"]
+    assert all(0 < pool["bytes"] <= given["pools"][pool["name"]] for pool in facts["pools"])
+    params = boards.objects_of_gcc("cortex-m7", bundle, tmp_path)[2]
+    (line,) = [row for row in run("arm-none-eabi-size", "-A", params, cwd=tmp_path).splitlines() if ".xip" in row]
+    assert int(line.split()[1]) == facts["params_bytes"]
+    for wrong in ({"pools": {"sram": 4096}}, {"pools": {"a": 2048, "b": 2048}}):
+        with pytest.raises(SternaError, match="E0206"):
+            compile_to(tmp_path / "small", found.file, "cortex-m4", **wrong)
+    for wrong in ({"pools": {"Fast!": 4096}}, {"pools": {"sram": 0}}, {"weights_section": 'x"'}):
+        with pytest.raises(SternaError, match="E0203"):
+            compile_to(tmp_path / "small", found.file, "cortex-m4", **wrong)

@@ -34,9 +34,20 @@ class _Tensor:
     zero_point: int = 0
 
 
-def model_header(compiled: Compiled) -> str:
-    """`model.h`: names, shapes and sizes of the signature."""
-    return render_template("c/model.h.j2", **_names(compiled))
+def model_header(compiled: Compiled, footprint: Mapping[str, int | None] | None = None) -> str:
+    """`model.h`: names, shapes and sizes of the signature.
+
+    Args:
+        footprint: `code`, `tables` and `stack` of firmware, in bytes, as far as they are known.
+    """
+    known = {"code": None, "tables": None, "stack": None, **(footprint or {})}
+    return render_template("c/model.h.j2", footprint=known, **_names(compiled))
+
+
+def arena_bytes(compiled: Compiled) -> int:
+    """What firmware gives the model to work in: the arena or all pools, and scratch."""
+    plan = compiled.plan
+    return plan.arena_bytes + (_scratch(compiled) if plan.scratch is None else 0)
 
 
 @dataclass(frozen=True)
@@ -156,11 +167,12 @@ class _Nesting:
         return f"*{pointer}({_address(self.compiled, value)})"
 
 
-def firmware_json(compiled: Compiled, sources: Sequence[str]) -> bytes:
+def firmware_json(compiled: Compiled, sources: Sequence[str], footprint: Mapping[str, int | None]) -> bytes:
     """`firmware.json`: what the header says, for programs that build, measure or package firmware.
 
     Args:
         sources: names of the files that are compiled where there is no library, in which kernels come last.
+        footprint: `code`, `tables` and `stack`, in bytes; null in the file where they are not known.
     """
     names, graph, target = _names(compiled), compiled.graph, compiled.options.target
     rows = [
@@ -183,6 +195,7 @@ def firmware_json(compiled: Compiled, sources: Sequence[str]) -> bytes:
         "library": target.library if compiled.library else "",
         "params": "params.bin",
         **{key: names[key] for key in ("arena_bytes", "params_bytes", "alignment")},
+        **{f"{key}_bytes": footprint[key] for key in ("code", "tables", "stack")},
         "pools": [asdict(pool) for pool in _pools(compiled)],
         "resets": bool(names["states"]),
         "inputs": rows[: len(graph.arguments)],
@@ -214,17 +227,18 @@ def params_source(compiled: Compiled) -> str:
     """`params.c`: the weights as an array for flash."""
     data = compiled.params or b"\0"
     rows = [", ".join(str(b) for b in data[i : i + 32]) for i in range(0, len(data), 32)]
-    return render_template("c/params.c.j2", rows=rows, **_names(compiled))
+    section = compiled.options.weights_section
+    return render_template("c/params.c.j2", rows=rows, section=section, **_names(compiled))
 
 
 def _names(compiled: Compiled) -> dict[str, object]:
     graph, tensors = compiled.graph, _tensors(compiled.graph)
-    plan, scratch = compiled.plan, _scratch(compiled)
+    plan = compiled.plan
     return {
         "model": compiled.model,
         "inputs": tensors[: len(graph.arguments)],
         "outputs": tensors[len(graph.arguments) :],
-        "arena_bytes": plan.arena_bytes + (scratch if plan.scratch is None else 0),
+        "arena_bytes": arena_bytes(compiled),
         "scratch_at": _scratch_address(compiled),
         "pools": _pools(compiled),
         "params_bytes": max(len(compiled.params), 1),

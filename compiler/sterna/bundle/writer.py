@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from sterna.bundle.c_files import firmware_json, model_header, params_source, static_model
 from sterna.bundle.directory import write_files
+from sterna.bundle.firmware import firmware_archive
 from sterna.bundle.graph_json import graph_json, graph_name
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
@@ -45,9 +47,11 @@ def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) 
         files["model.c"] = static_model(compiled).encode()
         files["params.c"] = params_source(compiled).encode()
         files["params.bin"] = compiled.params
-        if compiled.library:
-            files[target.library] = compiled.library
-        files[FIRMWARE] = firmware_json(compiled, ("model.c", "params.c", "kernels.c"))
+        archive, footprint = firmware_archive(compiled)
+        if archive:
+            files[target.library] = archive
+        header = model_header(compiled, asdict(footprint)).encode()
+        files[FIRMWARE] = firmware_json(compiled, ("model.c", "params.c", "kernels.c"), asdict(footprint))
         return {**files, HEADER: with_manifest(header, files)}
     files[HEADER] = header
     opened = {"params.bin": compiled.params, **{each.name: each.data for each in compiled.libraries}}

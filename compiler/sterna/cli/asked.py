@@ -21,6 +21,8 @@ def takes_options(function: F) -> F:
     def command(*arguments: Any, **values: Any) -> Any:
         settings = {name: values.pop(name) for name in list(values) if name in known}
         shapes, dims = (unique(settings.pop(name), flag) for name, flag in (("shapes", "--shape"), ("dims", "--dim")))
+        if "pools" in settings:
+            settings["pools"] = unique(settings["pools"], "--pool") or None
         return function(*arguments, make_options=partial(options_of, shapes=shapes, dims=dims, **settings), **values)
 
     return cast(F, command)

@@ -48,6 +48,14 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     "--name", metavar="NAME",
     help="What the model's symbols and C names begin with. Default: the file's name.",
 )  # fmt: skip
+@click.option(
+    "--pool", "pools", multiple=True, type=options.pool, metavar="NAME=BYTES",
+    help="Firmware: a memory for tensors, the fastest first: --pool dtcm=64K --pool sram=256K.",
+)  # fmt: skip
+@click.option("--weights-section", metavar="SECTION", help="Firmware: where params.c puts the weights: .xip.")
+@options.size_option("--max-flash", "Firmware: the most that code and weights may take: 256K. Else it is refused.")
+@options.size_option("--max-ram", "Firmware: the most that arena and stack may take, as 64K.")
+@options.size_option("--max-stack", "Firmware: the most stack.")
 @click.option("--single-file", is_flag=True, help="WebAssembly: one file with kernels, graph and weights.")
 @click.option(
     "--all-variants", is_flag=True,

@@ -47,6 +47,28 @@ def math_mode(text: str) -> str:
     return text
 
 
+def bytes_of(text: str) -> int:
+    """`96K`, `2M` or a number of bytes."""
+    unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper(), 1)
+    digits = text if unit == 1 else text[:-1]
+    if not digits.isdecimal() or not int(digits):
+        raise error("E0002", f'"{text}" is no number of bytes', fix="96K, 2M or 65536")
+    return int(digits) * unit
+
+
+def pool(text: str) -> tuple[str, int]:
+    """`sram=96K` -> (name, bytes)."""
+    name, equals, size = text.partition("=")
+    if not equals or not name:
+        raise error("E0002", f'--pool "{text}" is not of the form NAME=BYTES', fix="--pool sram=96K")
+    return name, bytes_of(size)
+
+
+def size_option(flag: str, help_: str) -> Callable[[F], F]:
+    """An option that takes a number of bytes."""
+    return click.option(flag, type=bytes_of, metavar="BYTES", help=help_)
+
+
 def _limit_constants(context: click.Context, _option: click.Parameter, size: int) -> None:
     """--max-constant-bytes, for as long as the command runs."""
     context.with_resource(memory_for(size))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from sterna.errors import Diagnostic
+from sterna.errors import Diagnostic, SternaError
 from sterna.ir.memory import ACCESSES, BUILT_IN, REACHES, Memory
 from sterna.targets.tables import Contradiction, entries_of, line_of
 
@@ -32,6 +32,25 @@ def read_memories(value: Any, path: Path) -> tuple[tuple[Memory, ...], list[Diag
             where = (line_of(path, c.key, TABLE, n),)
             problems.append(Diagnostic("E0202", f'memory "{memory.name}": {c.problem}', where, c.fix))
     return memories, problems
+
+
+def pools(sizes: Mapping[str, int], alignment: int) -> tuple[Memory, ...]:
+    """The memories of a board that a user names, bytes by name, the fastest first.
+
+    Raises:
+        SternaError: E0203, what is wrong with all of them.
+    """
+    made: list[Memory] = []
+    problems = []
+    for n, (name, size) in enumerate(sizes.items()):
+        speed = float(len(sizes) - n)
+        memory = Memory(name, "device", bytes=size, alignment=alignment, bytes_per_cycle=speed)
+        for c in _nonsense(memory, tuple(made)):
+            problems.append(Diagnostic("E0203", f'pool "{name}": {c.problem}', (), c.fix))
+        made.append(memory)
+    if problems:
+        raise SternaError(problems)
+    return tuple(made)
 
 
 def _nonsense(memory: Memory, earlier: tuple[Memory, ...]) -> Iterator[Contradiction]:

@@ -1,0 +1,106 @@
+"""The archive of a firmware bundle, and what the model takes: flash by section, stack over the call graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sterna.bundle.c_files import arena_bytes, model_header, static_model
+from sterna.compiled import Compiled
+from sterna.errors import Diagnostic, SternaError
+from sterna.toolchain.compilers import compile_c
+from sterna.toolchain.frames import Contents, Frame, contents, deepest, members
+from sterna.toolchain.link import link_library
+from sterna_runtime.advice import Advice, Fix, Option
+
+#: Option -> what it bounds.
+_BUDGETS = {
+    "max_flash": ("flash: code, tables and weights", "narrower weights, or a smaller model"),
+    "max_ram": ("memory: arena and stack", "smaller inputs, or a smaller model"),
+    "max_stack": ("stack", "a larger stack, or another generator"),
+}
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a model takes, in bytes; None where it is not known.
+
+    Args:
+        code, tables: of the archive, instructions and constants; weights: params.c.
+        arena: and all pools, with scratch; stack: the deepest of NAME_run and what it calls, without interrupts.
+    """
+
+    code: int | None
+    tables: int | None
+    weights: int
+    arena: int
+    stack: int | None
+
+    @property
+    def flash(self) -> int | None:
+        return None if self.code is None or self.tables is None else self.code + self.tables + self.weights
+
+    @property
+    def ram(self) -> int | None:
+        return None if self.stack is None else self.arena + self.stack
+
+
+def firmware_archive(compiled: Compiled) -> tuple[bytes, Footprint]:
+    """The kernels' archive with NAME_run in it, and what all takes. A target without a library has no archive, and
+    neither sizes of code nor a stack that are known.
+
+    Raises:
+        SternaError: E04xx the toolchain failed, E0207 a budget is exceeded.
+    """
+    options, target = compiled.options, compiled.options.target
+    weights, arena = len(compiled.params), arena_bytes(compiled)
+    if not compiled.library:
+        found = Footprint(None, None, weights, arena, None)
+        _hold(compiled, found)
+        return b"", found
+    text = static_model(compiled).replace('#include "model.h"\n', model_header(compiled), 1)
+    objects = [*members(compiled.library), compile_c(text, target, options.compiler)]
+    archive = link_library(objects, target, compiled.model)
+    try:
+        parts = [contents(each) for each in objects]
+    except ValueError:
+        found = Footprint(None, None, weights, arena, None)  # of another processor
+    else:
+        found = _footprint(parts, weights, arena, f"{compiled.model}_run")
+    _hold(compiled, found)
+    return archive, found
+
+
+def _footprint(parts: list[Contents], weights: int, arena: int, start: str) -> Footprint:
+    frames: dict[str, Frame] = {}
+    for part in parts:
+        frames |= part.frames
+    return Footprint(
+        sum(part.code for part in parts), sum(part.tables for part in parts), weights, arena, deepest(frames, start)
+    )
+
+
+def _hold(compiled: Compiled, found: Footprint) -> None:
+    """Refuses what exceeds a budget, naming all that do and what it would take."""
+    options = compiled.options
+    taken = {"max_flash": found.flash, "max_ram": found.ram, "max_stack": found.stack}
+    problems = []
+    for name, (what, how) in _BUDGETS.items():
+        most, needed = getattr(options, name), taken[name]
+        if most is None:
+            continue
+        if needed is None:
+            title = f"what the model takes of {what} is not known for the target {options.target.name}"
+            problems.append(Diagnostic("E0207", title, (), Advice("leave out ", Option(name))))
+        elif needed > most:
+            title = f"the model takes {needed} bytes of {what}; {most} are allowed, {needed - most} too few"
+            fix: Fix = Advice(Option(name, needed), f", {how}")
+            problems.append(Diagnostic("E0207", title, _where(name, found), fix))
+    if problems:
+        raise SternaError(problems)
+
+
+def _where(name: str, found: Footprint) -> tuple[str, ...]:
+    """What the sum is made of."""
+    if name == "max_flash":
+        return (f"code {found.code}, tables {found.tables}, weights {found.weights}",)
+    return (f"arena {found.arena}, stack {found.stack}",) if name == "max_ram" else ()
