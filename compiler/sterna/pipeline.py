@@ -133,18 +133,20 @@ def _memory(sequenced: Sequenced, context: PassContext) -> Outline:
     plan = plan_memory(
         graph, sequence.calls, views, context.options.debug, sequence.control, target.tensor_memories, target.alignment
     )
-    return Outline(graph, views, sequence.without(lambda call: plan.needless(call, views)), plan)
+    kept = tuple(n for n, call in enumerate(sequence.calls) if not plan.needless(call, views))
+    sequence = sequence.without(lambda call: plan.needless(call, views))
+    return Outline(graph, views, sequence, replace(plan, positions=kept))
 
 
 def _scratch(finished: Finished, context: PassContext) -> Finished:
-    """Scratch has a place in one of the memories."""
-    size = max((k.function.scratch_bytes for k in finished.kernels), default=0)
-    return replace(finished, plan=finished.plan.with_scratch(size, context.target.tensor_memories))
+    """The scratch of every call has a place in one of the memories, or in the arena."""
+    sizes = [finished.kernels[k].function.scratch_bytes for k in finished.kernel_of]
+    return replace(finished, plan=finished.plan.with_scratch(sizes, context.target.tensor_memories))
 
 
 def _scratch_is_planned(context: PassContext) -> bool:
-    """Whether no runtime makes room for it, and it cannot just follow the arena."""
-    return context.target.static and bool(context.target.tensor_memories)
+    """Whether no runtime makes room for it."""
+    return context.target.static
 
 
 def _group_channels(outline: Outline, context: PassContext) -> Outline:

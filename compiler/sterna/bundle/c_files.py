@@ -45,9 +45,11 @@ def model_header(compiled: Compiled, footprint: Mapping[str, int | None] | None 
 
 
 def arena_bytes(compiled: Compiled) -> int:
-    """What firmware gives the model to work in: the arena or all pools, and scratch."""
+    """What the model needs to work in: the arena or all pools, and scratch, which has its places there in firmware."""
     plan = compiled.plan
-    return plan.arena_bytes + (_scratch(compiled) if plan.scratch is None else 0)
+    if compiled.options.target.static:
+        return plan.arena_bytes
+    return plan.arena_bytes + aligned(max((k.function.scratch_bytes for k in compiled.kernels), default=0))
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class _Call:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     params: str
+    scratch: str
     tasks: int
 
 
@@ -103,6 +106,7 @@ def static_model(compiled: Compiled) -> str:
             tuple(_address(compiled, v) for v in call.inputs),
             tuple(_address(compiled, v) for v in call.outputs),
             f"params + {at}" if size else "0",
+            _scratch(compiled, number),
             int(compiled.kernels[kernel].function.n_tasks),
         )
         for number, (call, kernel, (at, size)) in enumerate(
@@ -239,7 +243,6 @@ def _names(compiled: Compiled) -> dict[str, object]:
         "inputs": tensors[: len(graph.arguments)],
         "outputs": tensors[len(graph.arguments) :],
         "arena_bytes": arena_bytes(compiled),
-        "scratch_at": _scratch_address(compiled),
         "pools": _pools(compiled),
         "params_bytes": max(len(compiled.params), 1),
         "alignment": compiled.options.target.alignment,
@@ -303,16 +306,10 @@ def _start(compiled: Compiled, pool: int) -> str:
     return f"memory->{pools[pool].identifier}" if pools else "arena"
 
 
-def _scratch(compiled: Compiled) -> int:
-    """Bytes of the scratch of all kernels."""
-    scratch = max((k.function.scratch_bytes for k in compiled.kernels), default=0)
-    return aligned(scratch, compiled.options.target.alignment)
-
-
-def _scratch_address(compiled: Compiled) -> str:
-    """Where it lies: in a pool, or behind the arena; of none it does not matter."""
-    pool, offset = compiled.plan.scratch or (0, compiled.plan.pools[0].bytes)
-    return f"{_start(compiled, pool)} + {offset}"
+def _scratch(compiled: Compiled, call: int) -> str:
+    """The address of a call's scratch; empty if it needs none."""
+    place = compiled.plan.scratch[call]
+    return "" if place is None else f"{_start(compiled, place[0])} + {place[1]}"
 
 
 @dataclass(frozen=True)

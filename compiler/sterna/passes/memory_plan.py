@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,7 +44,8 @@ class MemoryPlan:
         fleeting: values whose memory later nodes take before a run ends, or that only some runs compute.
         moved: values that are made in the memory of an output of the graph.
         lives: the buffers that have been placed; sometimes: values of those that live within a region.
-        scratch: where scratch lies, if it has a place in a pool.
+        scratch: for each call, where its scratch lies, if that has a place in a pool.
+        positions: of the calls, as lives count them; without any, each has its own.
         alignment: of every buffer.
     """
 
@@ -56,7 +57,8 @@ class MemoryPlan:
     moved: dict[Value, Value] = field(default_factory=dict)
     lives: tuple[Life, ...] = ()
     sometimes: frozenset[Value] = frozenset()
-    scratch: Place | None = None
+    scratch: tuple[Place | None, ...] = ()
+    positions: tuple[int, ...] = ()
     alignment: int = ALIGNMENT
 
     @property
@@ -83,15 +85,27 @@ class MemoryPlan:
         root = self.owner(views.storage(value).root)
         return (self.pool_of[root], self.offsets[root]) if root in self.offsets else root
 
-    def with_scratch(self, size: int, memories: Sequence[Memory]) -> MemoryPlan:
-        """The same buffers with scratch of `size` bytes among them, which every call may use.
+    def with_scratch(self, sizes: Sequence[int], memories: Sequence[Memory]) -> MemoryPlan:
+        """The same buffers with the scratch of every call among them, which lives as long as the call.
+
+        Args:
+            sizes: of the calls, in bytes.
 
         Raises:
             SternaError: E0206, it does not fit.
         """
-        last = max((life.last for life in self.lives), default=0)
-        scratch = (Life((), aligned(size, self.alignment), 0, last, math.inf),) if size else ()
-        return _laid_out(self.lives, self.sometimes, self.moved, self.live_bytes, memories, self.alignment, scratch)
+        where = self.positions or range(len(sizes))
+        needed = {
+            n: Life((), aligned(size, self.alignment), at, at, math.inf)
+            for n, (size, at) in enumerate(zip(sizes, where, strict=True))
+            if size
+        }
+        scratch = tuple(needed.values())
+        every = (*scratch, *self.lives)
+        alive = most_alive(every, 1 + max((life.last for life in every), default=0))
+        plan = _laid_out(self.lives, self.sometimes, self.moved, alive, memories, self.alignment, scratch)
+        placed = dict(zip(needed, plan.scratch, strict=True))
+        return replace(plan, scratch=tuple(placed.get(n) for n in range(len(sizes))), positions=self.positions)
 
 
 @dataclass(eq=False)
@@ -167,8 +181,8 @@ def _laid_out(
     offsets = {v: offset for life, (_, offset) in zip(lives, own, strict=True) for v in life.members}
     pool_of = {v: pool for life, (pool, _) in zip(lives, own, strict=True) for v in life.members}
     fleeting = _fleeting(lives, own) | sometimes
-    at = places[0] if scratch else None
-    return MemoryPlan(offsets, pool_of, pools, live_bytes, fleeting, moved, lives, sometimes, at, alignment)
+    at = tuple(places[: len(scratch)])
+    return MemoryPlan(offsets, pool_of, pools, live_bytes, fleeting, moved, lives, sometimes, at, alignment=alignment)
 
 
 def _lives(

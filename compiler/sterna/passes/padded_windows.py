@@ -15,15 +15,20 @@ from sterna.passes.partition import Partition
 from sterna.passes.planes import is_depthwise
 from sterna.targets.target import Target
 
+#: Of the most that a kernel reads and writes, what a padded tensor is from which on it counts.
+LEAST_SHARE = 0.25
+
 _POOLS = ("max_pool", "sum_pool")
 
 
 def find_padded_windows(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:
     """The nodes of each such kernel, in order."""
     found = []
+    saves = target.saves_memory
+    most = max(map(_traffic, partition.groups), default=0) if saves else 0
     for group in partition.groups:
-        windows = [node for node in group.nodes if _slides(node)]
-        if len(windows) == 1 and (pad := _copied(partition, windows[0], group)) is not None:
+        windows = [node for node in group.nodes if _slides(node) or (saves and _multiplies(node, target))]
+        if len(windows) == 1 and (pad := _copied(partition, windows[0], group, most)) is not None:
             found.append(partition.in_order((pad, *group.nodes)))
     return tuple(found)
 
@@ -37,13 +42,41 @@ def _slides(node: Node) -> bool:
     return node.op == "conv_planes" and int(node.operands[1].shape[0]) == 1 and node.attributes["groups"] > 1
 
 
-def _copied(partition: Partition, window: Node, group: Group) -> Node | None:
-    """The pad before a window that is a copy of its operand."""
+def _multiplies(node: Node, target: Target) -> bool:
+    """Whether it is a convolution of bytes, whose products read their operand as it lies: depthwise, or with channels
+    that fill the groups of the target's dot products."""
+    if node.op != "conv_integer":
+        return False
+    if is_depthwise(node):
+        return True
+    groups = {target.known_intrinsics[name].group for name in target.int_dot}
+    channels = node.operands[0].shape[-1]
+    return node.attributes["groups"] == 1 and bool(groups) and all(channels % n == 0 for n in groups)
+
+
+def _traffic(group: Group) -> int:
+    """Bytes that a kernel reads and writes, without constants; none for what only pads."""
+    if all(node.op == "pad" for node in group.nodes):
+        return 0
+    inside = {value for node in group.nodes for value in node.outputs}
+    read = {value for node in group.nodes for value in node.operands if value not in inside and not value.is_constant}
+    return sum(int(value.type.bytes) for value in (*read, *group.outputs) if value.type.is_static)
+
+
+def _copied(partition: Partition, window: Node, group: Group, most: int) -> Node | None:
+    """The pad before a window that is a copy of its operand.
+
+    Args:
+        most: bytes that a kernel reads and writes, where that decides what memory a model takes: any pad whose result
+            is a share of it counts; else 0.
+    """
     padded = window.operands[0]
     pad = partition.producers.get(padded)
     if pad is None or pad.op != "pad" or pad in group.nodes or partition.alone(padded, window) is None:
         return None
-    if pad.attributes["mode"] != "constant" or partition.views.written.get(pad) != (False,):
+    copied = partition.views.written.get(pad) == (False,) and _slides(window)
+    large = most > 0 and padded.type.is_static and int(padded.type.bytes) >= LEAST_SHARE * most
+    if pad.attributes["mode"] != "constant" or not (copied or large):
         return None
     ends = [as_int(n) for end in ("before", "after") for n in pad.attributes[end]]
     static = pad.operands[0].type.is_static and window.output.type.is_static and all(n.is_const for n in ends)

@@ -142,6 +142,12 @@ class Target:
         """Of buffers and weights, in bytes: what runtimes give every kernel; in firmware what the widest type needs."""
         return LEAST_ALIGNMENT if self.static else ALIGNMENT
 
+    @property
+    def saves_memory(self) -> bool:
+        """Whether memory is scarcest: a kernel pads what it reads, a few rows at a time, where a padded tensor
+        would take more of it."""
+        return self.static
+
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""
         return max(1, self.vector_bits // dtype_bits)

@@ -16,6 +16,7 @@ from sterna.ir.memory import REGISTER, SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart
 from sterna.schedule.strategies.operands import Contraction, analyse, bytes_of, least_cycles
+from sterna.schedule.strategies.padding import Padded, pad_rows, padded_of
 from sterna.schedule.strategies.register_tile import (
     RegisterTile,
     by_lane,
@@ -25,7 +26,7 @@ from sterna.schedule.strategies.register_tile import (
     part_by_lane,
     register_tile,
 )
-from sterna.schedule.strategies.tasks import even_group, extent_of, make_tasks, shared, wanted_tasks
+from sterna.schedule.strategies.tasks import block_tasks, even_group, extent_of, make_tasks, shared, wanted_tasks
 from sterna.schedule.strategies.weights import stored_type
 from sterna.te import expr as E
 from sterna.te.axis import Axis
@@ -57,19 +58,22 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return None
     s = Schedule(kernel)
     acc, out = stored_apart(s, contraction.stage)
-    inline_elementwise(s)
+    padded = padded_of(contraction.stage, context) if context.target.saves_memory else None
+    inline_elementwise(s, [padded.stage.name] if padded is not None else [])
     lanes = contraction.picked or context.lanes(kernel)
     cycles = least_cycles(contraction, lanes * context.target.rate)
     rows, vectors = largest_tile(contraction, context, lanes, cycles)
-    parts = padded_rows(contraction)
+    parts = padded_rows(contraction) if padded is None else {}
     # What is picked for one vector serves no other.
     most = (rows, 1 if contraction.picked else vectors)
     lengths = parts.get(contraction.rows[-1]) if contraction.rows else None
     tile = register_tile(contraction, lanes, context, most, lengths)
-    widened = not parts and widens_panels(contraction, tile, context)
+    widened = not parts and padded is None and widens_panels(contraction, tile, context)
     loops = split_tiles(s, out, contraction, tile)
     s.reorder(out, loops.columns, *loops.rows, *loops.inner, loops.vector, loops.lane)
-    if parts:
+    if padded is not None:
+        place = padded_tiles(s, out, padded, loops.columns, loops.rows, contraction, context)
+    elif parts:
         place = part_tasks(s, out, loops, contraction, parts, cycles, context)
     else:
         place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context, widened)
@@ -95,6 +99,26 @@ def padded_rows(contraction: Contraction) -> dict[Axis, tuple[int, ...]]:
             if len(at) > 2:
                 found[row] = tuple(end - first for first, end in pairwise(at))
     return found
+
+
+def padded_tiles(
+    s: Schedule, out: str, padded: Padded, columns: str, rows: list[str], contraction: Contraction, context: Context
+) -> str:
+    """Orders the loops over tiles in blocks of rows, padded one after the other, and makes the tasks; returns the
+    axis of one tile.
+
+    Args:
+        columns: the loop over panels; rows: the outer axes of the rows.
+    """
+    axis = contraction.rows.index(contraction.stage.axes[padded.axis])
+    if axis == len(rows) - 1:
+        blocks, within = rows[axis], []
+    else:
+        blocks, inner = s.split(out, rows[axis], padded.rows)
+        within = [inner, *rows[axis + 1 :]]
+    s.reorder(out, *rows[:axis], blocks, columns, *within)
+    pad_rows(s, out, block_tasks(s, out, rows[:axis], blocks, context), padded, 1)
+    return within[-1] if within else columns
 
 
 def part_tasks(

@@ -25,8 +25,9 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
     stride_of,
 )
-from sterna.schedule.strategies.contraction import tile_tasks
+from sterna.schedule.strategies.contraction import padded_tiles, tile_tasks
 from sterna.schedule.strategies.operands import Contraction, analyse, least_cycles, single_reduction
+from sterna.schedule.strategies.padding import padded_of
 from sterna.schedule.strategies.register_tile import largest_tile, tile_shape
 from sterna.targets.target import Target
 from sterna.te.axis import Axis
@@ -68,7 +69,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     acc, out = stored_apart(s, contraction.stage)
     if fit.offset:
         s.offset(acc, contraction.left.tensor.name)
-    inline_elementwise(s)
+    padded = padded_of(contraction.stage, context)
+    inline_elementwise(s, [padded.stage.name] if padded is not None else [])
     # A step adds up a group.
     cycles = least_cycles(contraction, intrinsic.elements * depth * context.target.rate)
     mr, nv = _tile(contraction, intrinsic, context, largest_tile(contraction, context, lanes, cycles))
@@ -82,7 +84,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         rows[-1], unrolled = s.split(out, rows[-1], mr)
         inner = [unrolled]
     s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
-    place = tile_tasks(s, out, column_outer, rows, contraction, cycles, context)
+    if padded is None:
+        place = tile_tasks(s, out, column_outer, rows, contraction, cycles, context)
+    else:
+        place = padded_tiles(s, out, padded, column_outer, rows, contraction, context)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, column_vector)

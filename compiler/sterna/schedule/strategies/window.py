@@ -6,11 +6,8 @@ weights are loaded once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sterna.ir import dtypes
-from sterna.ir.integer import Int
-from sterna.ir.memory import REGISTER, SCRATCH
+from sterna.ir.memory import REGISTER
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     CACHE_LINE,
@@ -24,17 +21,12 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
     stride_of,
 )
+from sterna.schedule.strategies.padding import pad_rows, padded_of
 from sterna.schedule.strategies.tasks import block_tasks, make_tasks
-from sterna.te.conditions import cuts
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
 
 WIDE = 2  # vectors of channels, where there are several sums: these lie in a row in memory
-
-#: Of L1 and L2, what padded rows of a block may take.
-SHARE_OF_L1, SHARE_OF_L2 = 0.5, 0.25
-#: Rows of results of a block from which on few rows are padded for two of them.
-LEAST_ROWS = 4
 
 NEAR = 2  # elements between lanes that are picked from whole vectors: two loads and a shuffle
 
@@ -94,20 +86,10 @@ def store_tiles(s: Schedule, out: str, stage: Tensor, acc: str, lanes: int, cont
     _accumulate(s, acc, stage, lanes, tile, context)
 
 
-@dataclass(frozen=True)
-class _Padded:
-    """What a window slides over where the kernel pads it: the stage that does, the axis of the results whose blocks it
-    is padded for, and how many results along it are a block."""
-
-    stage: Tensor
-    axis: int
-    rows: int
-
-
 def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     s = Schedule(kernel)
     acc, out = stored_apart(s, stage)
-    padded = _padded(stage, context)
+    padded = padded_of(stage, context)
     inline_elementwise(s, [padded.stage.name] if padded is not None else [])
     r = stage.reduction
     assert r is not None
@@ -151,7 +133,7 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
         nest = [x for x in nest if x not in before]
         s.reorder(out, *before, blocks, *nest, *inner, channel_vector, lane)
         place = nest[-1]
-        _pad(s, out, block_tasks(s, out, before, blocks, context), padded, lanes)
+        pad_rows(s, out, block_tasks(s, out, before, blocks, context), padded, lanes)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, channel_vector)
@@ -164,58 +146,6 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     s.compute_at(acc, out, place, REGISTER)
     _accumulate(s, acc, stage, lanes, tile * wide, context)
     return s
-
-
-def _padded(stage: Tensor, context: Context) -> _Padded | None:
-    """What the windows of a stage slide over, if the kernel pads that itself."""
-    r = stage.reduction
-    assert r is not None
-    for load in stage.reads():
-        source = load.tensor
-        if not isinstance(source, Tensor) or source.body is None or not _conditional(source):
-            continue
-        slid = [n for n, a in enumerate(stage.axes) if any(a in i.symbols() and _reduces(i, r) for i in load.indices)]
-        if not slid:
-            continue
-        # Lanes are along the last axis, which is no loop to be cut into blocks, unless it is the only one.
-        axis = min(slid[0], max(len(stage.axes) - 2, 0))
-        place = next(i for i in load.indices if stage.axes[axis] in i.symbols())
-        stride = place.coefficient(stage.axes[axis]) or 1
-        window = 1 + sum((size(a.extent) - 1) * abs(place.coefficient(a) or 0) for a in r.axes)
-        row = product(source.shape[load.indices.index(place) + 1 :]) * dtypes.size(source.dtype)
-        rows = size(stage.axes[axis].extent)
-        return _Padded(source, axis, _block_rows(rows, stride, window, row, context) if len(stage.axes) > 1 else rows)
-    return None
-
-
-def _conditional(t: Tensor) -> bool:
-    return t.body is not None and any(len(cuts(t.body, a)) > 2 for a in t.axes if a.extent.is_const)
-
-
-def _reduces(index: Int, reduction: Reduce) -> bool:
-    return not index.symbols().isdisjoint(reduction.axes)
-
-
-def _block_rows(rows: int, stride: int, window: int, row: int, context: Context) -> int:
-    """Rows of results whose padded rows stay in L1, or in L2 where those would be few; of blocks that are all alike."""
-    target = context.target
-    found = 1
-    for cache in (target.l1_bytes * SHARE_OF_L1, target.l2_bytes * SHARE_OF_L2):
-        most = max(int((cache / row - window) / stride) + 1, LEAST_ROWS)
-        found = max(n for n in range(1, min(rows, most) + 1) if rows % n == 0)
-        if found >= min(rows, LEAST_ROWS):
-            break
-    return found
-
-
-def _pad(s: Schedule, out: str, task: str, padded: _Padded, lanes: int) -> None:
-    """Pads the rows that a block of results needs: border and interior apart."""
-    name = padded.stage.name
-    s.compute_at(name, out, task, SCRATCH)
-    s.partition(name, *(a.name for a in padded.stage.axes))
-    if lanes > 1:
-        _, lane = s.split(name, padded.stage.axes[-1].name, lanes)
-        s.vectorize(name, lane)
 
 
 def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int, context: Context) -> None:
