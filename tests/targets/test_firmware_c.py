@@ -118,3 +118,25 @@ def test_names_that_are_none(tmp_path: Path) -> None:
         with pytest.raises(SternaError) as problem:
             compile_to(tmp_path / "bundle", found.file, TARGET, name=name)
         assert problem.value.codes == ("E0203",)
+
+
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        ("mlperf_tiny_resnet_int8", "cortex-m4"),
+        ("tflm_mnist_lstm_int8", "cortex-m0plus"),
+        ("lightgbm_wine", "cortex-m7"),
+    ],
+)
+def test_no_compiler_has_a_word_to_say(model: str, target: str, compiler: str, tmp_path: Path) -> None:
+    """Strictly C99, without a warning of what compilers know."""
+    found = trained(model)
+    bundle = compile_to(tmp_path / "bundle", found.file, target, shapes=found.shapes())
+    strict = "-Wcast-align=strict" if compiler == "gcc" else "-Wcast-align"
+    for source in ("kernels", "model", "params"):
+        command = [*boards.compiler_for(target, compiler), "-std=c99", "-O1", "-ffreestanding", *WARNINGS, strict]
+        run(*command, "-c", bundle / f"{source}.c", "-o", tmp_path / "object.o", cwd=tmp_path)

@@ -80,7 +80,7 @@ class CFamily(Dialect):
     def bind(self, buffer: Buffer) -> str:
         address = {
             INPUT: f"call->in[{buffer.slot}]",
-            PARAM: f"(call->params + {buffer.slot})",
+            PARAM: f"(const void *)(call->params + {buffer.slot})",
             OUTPUT: f"call->out[{buffer.slot}]",
         }[buffer.scope]
         pointer = f"{'' if buffer.scope is OUTPUT else 'const '}{C_TYPE[buffer.dtype]} *"
@@ -92,7 +92,7 @@ class CFamily(Dialect):
     def allocate(self, buffer: Buffer, shared: bool) -> str:
         t = C_TYPE[buffer.dtype]
         if buffer.scope.in_scratch:
-            return f"{t} *{'' if shared else 'restrict '}{buffer.name} = ({t} *)(call->scratch + {buffer.slot});"
+            return f"{t} *{'' if shared else 'restrict '}{buffer.name} = ({t} *)(void *)(call->scratch + {buffer.slot});"
         return f"{t} {buffer.name}[{buffer.elements}];"
 
     def tasks(self, name: str) -> str:
