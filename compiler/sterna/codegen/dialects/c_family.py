@@ -92,7 +92,8 @@ class CFamily(Dialect):
     def allocate(self, buffer: Buffer, shared: bool) -> str:
         t = C_TYPE[buffer.dtype]
         if buffer.scope.in_scratch:
-            return f"{t} *{'' if shared else 'restrict '}{buffer.name} = ({t} *)(void *)(call->scratch + {buffer.slot});"
+            pointer = f"{t} *{'' if shared else 'restrict '}{buffer.name}"
+            return f"{pointer} = ({t} *)(void *)(call->scratch + {buffer.slot});"
         return f"{t} {buffer.name}[{buffer.elements}];"
 
     def tasks(self, name: str) -> str:
