@@ -12,14 +12,15 @@ import pytest
 from sterna.api import compile_to
 from sterna.driver import Options, outline_of, reading
 from sterna.errors import SternaError
+from sterna.firmware.remote import BoardFunctions, counted
 from sterna.frontends.formats import read_model
 from sterna.frontends.source import Source
 from sterna.passes.stages import Outline
 from sterna.targets.description import load_target
 from sterna.toolchain.frames import contents
+from sterna_runtime import library, load
 from support import boards
-from support.machines import HERE
-from support.tools import run
+from support.tools import need, run
 from support.trained import trained
 
 
@@ -66,24 +67,6 @@ def test_firmware_aligns_for_its_core(tmp_path: Path) -> None:
     assert "64-byte" not in sources
 
 
-WATERMARK = """#include "board.h"
-#include "bundle/model.h"
-extern uint32_t stack_top[];
-static _Alignas(TERN_ALIGNMENT) uint8_t arena[TERN_ARENA_BYTES];
-{buffers}
-int main(void) {{
-  const tern_inputs inputs = {{{inputs}}};
-  const tern_outputs outputs = {{{outputs}}};
-{reset}  board_paint_stack();
-  uintptr_t here;
-  __asm__ volatile("mov %0, sp" : "=r"(here));
-  if (tern_run(&inputs, &outputs, arena, tern_params) != 0) return 3;
-  const uint32_t used = board_stack_used() - (uint32_t)((uintptr_t)stack_top - here);
-  return board_write("used", 4, &used, 4) ? 0 : 5;
-}}
-"""
-
-
 @pytest.mark.parametrize(
     ("model", "target", "generator"),
     [
@@ -99,25 +82,15 @@ def test_the_stack_that_is_used(model: str, target: str, generator: str, tmp_pat
     bundle = compile_to(
         tmp_path / "bundle", found.file, target, shapes=found.shapes(), generator=generator, name="tern"
     )
-    facts = json.loads((bundle / "firmware.json").read_text())
-    each = [*facts["inputs"], *facts["outputs"]]
-    main = WATERMARK.format(
-        buffers="".join(f"static tern_{t['identifier']}_t b_{t['identifier']};\n" for t in each),
-        inputs=", ".join(f"b_{t['identifier']}" for t in facts["inputs"]),
-        outputs=", ".join(f"b_{t['identifier']}" for t in facts["outputs"]),
-        reset="  tern_reset_state(arena, tern_params);\n" if facts["resets"] else "",
-    )
-    board = HERE / "cortex_m"
-    (tmp_path / "main.c").write_text(main)
-    (tmp_path / "board.ld").write_text(boards.BOARDS[target].memory() + (board / "sections.ld").read_text())
-    sources = [tmp_path / "main.c", board / "startup.c", bundle / "params.c", bundle / "model.a"]
-    run(
-        *boards.compiler_for(target, "gcc"), *sources, *boards.FREESTANDING, "-fno-builtin", f"-I{board}",
-        f"-I{tmp_path}", f"-Wl,-T,{tmp_path / 'board.ld'}", "-lgcc", "-o", tmp_path / "firmware.elf", cwd=tmp_path,
-    )  # fmt: skip
-    boards.run_firmware(tmp_path / "firmware.elf", [], [], tmp_path, target)
-    (used,) = np.fromfile(tmp_path / "used", np.uint32)
-    assert 0.6 * facts["stack_bytes"] <= used <= facts["stack_bytes"]
+    said = json.loads((bundle / "firmware.json").read_text())["stack_bytes"]
+    need("arm-none-eabi-gcc", "compiles for Cortex-M")
+    need("qemu-system-arm", "emulates Cortex-M boards")
+    how = BoardFunctions(None, compiler="gcc", library=True, flags=boards.STRICTLY)
+    with library.replaced_by(how), load(bundle) as running:
+        running.run({spec.name: np.zeros(spec.shape, spec.dtype) for spec in running.inputs})
+        counts = counted(running)
+    assert counts is not None
+    assert 0.6 * said <= counts.stack <= said
 
 
 def test_frames_are_what_compilers_say(tmp_path: Path) -> None:
@@ -183,7 +156,7 @@ def test_pools_and_sections(tmp_path: Path) -> None:
     facts = json.loads((bundle / "firmware.json").read_text())
     assert [pool["name"] for pool in facts["pools"]] == ["dtcm", "sram"]
     assert all(0 < pool["bytes"] <= given["pools"][pool["name"]] for pool in facts["pools"])
-    params = boards.objects_of_gcc("cortex-m7", bundle, tmp_path)[2]
+    params = next(each for each in boards.objects_of_gcc(bundle, tmp_path) if each.stem == "params")
     (line,) = [row for row in run("arm-none-eabi-size", "-A", params, cwd=tmp_path).splitlines() if ".xip" in row]
     assert int(line.split()[1]) == facts["params_bytes"]
     for wrong in ({"pools": {"sram": 4096}}, {"pools": {"a": 2048, "b": 2048}}):

@@ -57,7 +57,10 @@ def firmware_archive(compiled: Compiled) -> tuple[bytes, Footprint]:
         found = Footprint(None, None, weights, arena, None)
         _hold(compiled, found)
         return b"", found
-    text = static_model(compiled).replace('#include "model.h"\n', model_header(compiled), 1)
+    # A program may compile model.c as well: what stands in the archive gives way to that.
+    names = ("run", *(["reset_state"] if compiled.graph.live_in else []))
+    weak = "".join(f"#pragma weak {compiled.model}_{name}\n" for name in names)
+    text = static_model(compiled).replace('#include "model.h"\n', model_header(compiled) + weak, 1)
     objects = [*members(compiled.library), compile_c(text, target, options.compiler)]
     archive = link_library(objects, target, compiled.model)
     try:
