@@ -90,3 +90,40 @@ def test_source_alone(name: str, tmp_path: Path) -> None:
     description["processor"]["features"] = list(there.llvm_features)
     (bundle / "firmware.json").write_text(json.dumps(description))
     agree(found, 0, boards.run_on_board(bundle, list(case.inputs.values()), case.outputs, library_of_kernels=False))
+
+
+WITHOUT_FPU = """extends = "cortex-m55"
+description = "Cortex-M55 without FPU and Helium"
+triple = "thumb-freestanding-eabi"
+llvm_triple = "thumbv8.1m.main-none-eabi"
+cpu = "cortex_m55"
+llvm_features = ["-mve", "-mve.fp", "-fp-armv8d16", "-fp-armv8d16sp", "-vfp4d16sp", "-vfp3d16sp", "-vfp2sp", "-fpregs"]
+cpu_features = []
+int_dot = []
+fma = false
+fma_float64 = false
+run_time_functions = true
+dialect = "plain"
+vector_registers = 8
+"""
+
+
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize("model", ["lightgbm_wine", "mlperf_tiny_kws_hybrid"])
+def test_a_core_that_may_have_an_fpu_and_has_none(model: str, tmp_path: Path) -> None:
+    """Rounding and floats come from functions that are linked: nothing of them is left undefined."""
+    (tmp_path / "soft.toml").write_text(WITHOUT_FPU)
+    found = trained(model)
+    bundle = compile_to(tmp_path / "bundle", found.file, str(tmp_path / "soft.toml"), shapes=found.shapes())
+    case = found.cases[0]
+    agree(found, 0, boards.run_on_board(bundle, list(case.inputs.values()), case.outputs))
+
+
+@pytest.mark.family("cortex-m")
+def test_helium_writes_nothing_behind_its_memory(tmp_path: Path) -> None:
+    """The model with the largest tensors of those that vectors of Helium fill; the board's program has a guard behind
+    the arena and every output, and its stack ends where its memory does."""
+    found = trained("tflm_person_detect_int8")
+    bundle = compile_to(tmp_path / "bundle", found.file, "cortex-m55", shapes=found.shapes(), generator="llvm")
+    case = found.cases[0]
+    agree(found, 0, boards.run_on_board(bundle, list(case.inputs.values()), case.outputs))
