@@ -63,7 +63,7 @@ def _no_graph(directory: str) -> SternaError | None:
     fix = Advice("for this machine, compile the model with ", Option("target", "host"))
     if (place / FIRMWARE).is_file():
         title = "this is a bundle for firmware: C sources that are compiled into a program, and nothing to load here"
-        board = "--on qemu:mps2-an386, or another board of its processor, runs it in an emulator"
+        board = "sterna run --on qemu:mps2-an386, or another board of its processor, runs it in an emulator"
         return error("E0507", title, directory, "its header declares what the program calls", board, fix=fix)
     if (place / "model.wasm").is_file():
         title = "this is a bundle of one file for WebAssembly; the JavaScript runtime loads it"

@@ -75,7 +75,7 @@ def load_board(name: str) -> Board:
         known = board_names()
         close = difflib.get_close_matches(name.lower(), known, 1)
         hint = f"did you mean {close[0]}? " if close else ""
-        fix = f"{hint}`--board all` compares them; a path to a .toml file adds one"
+        fix = hint + "sterna fit --board all compares them; a path to a .toml file adds one"
         raise error("E0209", f'no board "{name}"', f"known boards: {', '.join(known)}", fix=fix)
     try:
         return _board(path)

@@ -91,7 +91,7 @@ def machine_for(firmware: Firmware, name: str | None = None) -> Machine:
     cpu = firmware.processor.llvm_cpu
     able = [machine for machine in MACHINES.values() if cpu in machine.cpus]
     if name is not None and MACHINES[name] not in able:
-        known = f"--on qemu:{able[0].name}" if able else "no board that QEMU emulates does"
+        known = f"sterna run --on qemu:{able[0].name}" if able else "no board that QEMU emulates does"
         title = f"{name} does not run what was compiled for {firmware.target}"
         raise error("E0507", title, str(firmware.place), fix=known)
     if not able:
