@@ -208,12 +208,15 @@ def _in_qemu(bundle: Path, target: Target, model: Trained, place: Place) -> Iter
     yield found
 
 
-def near_this_machine(found: Sequence[np.ndarray], model: Trained, place: Place) -> None:
+def near_this_machine(found: Sequence[np.ndarray], model: Trained, place: Place) -> float:
     """Compares what an emulated processor computes with what this one does: floats within NEAR, unless the reference
     runtimes are further apart themselves; everything else is compared with the reference bit for bit anyway.
 
     Two processors round sums in other orders, and a network may be off by more than NEAR on each of them. Where they
     differ, exact sums decide (the interpreter's): the emulated one may be off by NEAR more than this one is.
+
+    Returns:
+        How far the two are apart, in parts of the largest of an output.
 
     Raises:
         AssertionError: they differ.
@@ -224,13 +227,16 @@ def near_this_machine(found: Sequence[np.ndarray], model: Trained, place: Place)
     with sterna.load(bundle) as loaded:
         here = list(loaded.run(model.cases[0].inputs).values())
     near = [NEAR * float(np.abs(want).max(initial=0)) for want in here]
-    if all(_apart(have, want) <= max(limit, model.spread) for have, want, limit in zip(found, here, near, strict=True)):
-        return
+    apart = [_apart(have, want) for have, want in zip(found, here, strict=True)]
+    error = max((NEAR * each / limit for each, limit in zip(apart, near, strict=True) if limit), default=0.0)
+    if all(each <= max(limit, model.spread) for each, limit in zip(apart, near, strict=True)):
+        return error
     graph = read_model(model.file, ReadOptions(shapes=model.shapes()))
-    exact = interpret(graph, model.cases[0].inputs).values()
+    exact = list(interpret(graph, model.cases[0].inputs).values())[: len(here)]  # states come after the outputs
     for number, (have, want, sums, limit) in enumerate(zip(found, here, exact, near, strict=True)):
         there, own = _apart(have, sums), _apart(want, sums)
         assert there <= own + limit, f"output {number} is off by {there:.1e} of exact sums, this machine by {own:.1e}"
+    return error
 
 
 def _apart(have: np.ndarray, want: np.ndarray) -> float:

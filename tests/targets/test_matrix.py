@@ -10,14 +10,27 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sterna.api import compile_to
 from sterna.targets.description import load_target
-from support import machines
+from support import machines, matrix
+from support.golden import counter
 from support.handmade_bundle import graph_text
-from support.matrix import Pair, Place, check, distinct_targets, family, generators, model_names, pairs
-from support.trained import agree, trained
+from support.matrix import (
+    NEAR,
+    Pair,
+    Place,
+    check,
+    distinct_targets,
+    family,
+    generators,
+    model_names,
+    near_this_machine,
+    pairs,
+)
+from support.trained import Case, Trained, agree, trained
 
 ROUND = int(os.environ.get("STERNA_MATRIX_ROUND", "0"))
 #: Models of more work than an emulator or plain C does in seconds: they meet native targets only.
@@ -99,3 +112,20 @@ def test_all_variants_of_an_integer_model(name: str, generator: str, tmp_path: P
         threads = 2 if "threads" in variant["cpu_features"] else 1
         inputs, outputs = list(model.cases[0].inputs.values()), model.cases[0].outputs
         agree(model, 0, machines.run_wasm(bundle, inputs, outputs, tmp_path, threads))
+
+
+def test_exact_sums_decide_where_an_emulated_processor_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model with states, which the interpreter gives beside the outputs."""
+    (tmp_path / "counter.tflite").write_bytes(counter().content())
+    (name,) = (v.name for v in matrix.read_model(tmp_path / "counter.tflite", matrix.ReadOptions()).arguments)
+    here = np.array([8, 9], np.float32)
+    model = Trained("counter", tmp_path / "counter.tflite", (Case({name: here - 7}, [here]),), 0.0, True)
+    place, off = Place(tmp_path, tmp_path), np.float32(9 * NEAR)
+    assert near_this_machine([here], model, place) == 0
+    assert near_this_machine([here + off / 2], model, place) == pytest.approx(NEAR / 2, rel=0.1)
+    with pytest.raises(AssertionError, match=r"off by .* of exact sums"):
+        near_this_machine([here + 3 * off], model, place)
+    monkeypatch.setattr(matrix, "interpret", lambda graph, inputs: {"y": here + 2 * off, "sum": here})
+    assert near_this_machine([here + 4 * off], model, place) == pytest.approx(4 * NEAR, rel=0.1)
+    with pytest.raises(AssertionError, match=r"off by .* of exact sums"):
+        near_this_machine([here + 6 * off], model, place)
