@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sterna.cache import Cache, cache_directory, key
+from sterna.codegen import render
 from sterna.codegen.render import environment
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +137,7 @@ def test_processes_share_it(tmp_path: Path) -> None:
 
 
 def test_templates_are_translated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one process has translated, the next one reads; a damaged entry is made again."""
+    """What one process has translated, the next one reads; a damaged entry is made again, and one of other settings."""
     monkeypatch.setenv("STERNA_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("STERNA_NO_CACHE", raising=False)
     translated: list[str] = []
@@ -159,6 +160,10 @@ def test_templates_are_translated_once(tmp_path: Path, monkeypatch: pytest.Monke
     entry.write_bytes(entry.read_bytes()[:-20] + bytes(20))
     assert rendered() == first
     assert len(translated) == 2
+    with monkeypatch.context() as other:
+        other.setattr(render, "_SYNTAX", {**render._SYNTAX, "keep_trailing_newline": False})
+        assert rendered() != first
+    assert len(translated) == 3
     monkeypatch.setenv("STERNA_NO_CACHE", "1")
     assert rendered() == first
-    assert len(translated) == 3
+    assert len(translated) == 4

@@ -12,6 +12,7 @@ from jinja2.bccache import Bucket
 
 from sterna.cache import Cache, cache_directory, key
 from sterna.escape import comment, java_comment, javascript
+from sterna.version import __version__
 from sterna_runtime import abi
 from sterna_runtime.abi import records
 
@@ -23,8 +24,20 @@ def resource(name: str) -> Path:
     return inside if inside.exists() else package.parent.parent / name
 
 
+#: How templates are read; what they are translated to follows it.
+_SYNTAX: dict[str, Any] = {
+    "trim_blocks": True,
+    "lstrip_blocks": True,
+    "keep_trailing_newline": True,
+    "autoescape": False,  # every language has an escaper of its own
+}
+
+
 class _Translated(jinja2.BytecodeCache):
-    """Templates as Python's bytecode, kept from one process to the next: to translate those of C takes 0.14 s."""
+    """Templates as Python's bytecode, kept from one process to the next: to translate those of C takes 0.14 s.
+
+    Whoever reads it runs it: like machine code, it counts only where the cache is this user's alone.
+    """
 
     def load_bytecode(self, bucket: Bucket) -> None:
         if (found := self._store().get(self._entry(bucket))) is not None:
@@ -39,7 +52,8 @@ class _Translated(jinja2.BytecodeCache):
 
     @staticmethod
     def _entry(bucket: Bucket) -> str:
-        return key(jinja2.__version__, sys.version, bucket.key, bucket.checksum)
+        versions = (__version__, jinja2.__version__, sys.version)
+        return key(*versions, repr(_SYNTAX), bucket.key, bucket.checksum)
 
 
 def environment() -> jinja2.Environment:
@@ -47,11 +61,8 @@ def environment() -> jinja2.Environment:
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([resource("templates"), resource("runtime_c") / "include"]),
         undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
         bytecode_cache=_Translated(),
-        autoescape=False,  # every language has an escaper of its own
+        **_SYNTAX,
     )
     made.filters.update(comment=comment, java_comment=java_comment, javascript=javascript)
     made.globals.update(abi=abi, records=records)
