@@ -86,7 +86,7 @@ def cropped_convolutions(draw: st.DrawFn) -> tuple[Graph, np.ndarray]:
 def test_cropped_convolutions_are_compiled(generator: str) -> None:
     cropped = 0
 
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=8, deadline=None, derandomize=True, database=None)
     @given(cropped_convolutions())
     def check(drawn: tuple[Graph, np.ndarray]) -> None:
         nonlocal cropped

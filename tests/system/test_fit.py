@@ -29,8 +29,9 @@ source = "none"
 """
 
 
-def fit(*arguments: object) -> Result:
-    return CliRunner().invoke(program, ["fit", *(str(a) for a in arguments)])
+def fit(*arguments: object, columns: int = 200) -> Result:
+    """Columns: of the terminal, which those who run tests in parallel otherwise choose."""
+    return CliRunner().invoke(program, ["fit", *(str(a) for a in arguments)], env={"COLUMNS": str(columns)})
 
 
 @pytest.mark.parametrize("name", board_names())
@@ -73,6 +74,19 @@ def test_what_fits_and_what_does_not(tmp_path: Path) -> None:
     assert "does not fit" in done.stdout
     assert "large" not in done.stderr
     assert "time: " in fit(model, "--board", tmp_path / "large.toml", "--max-ms", "1e-6").stderr
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_no_number_is_cut_off(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the table is wider than the terminal, a board is a sentence."""
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, **more: None if "qemu" in name else which(name, **more))
+    done = fit(trained("tflm_hello_world_int8").file, "--board", "nrf52840", "--board", "rp2040", columns=columns)
+    assert done.exit_code == 0
+    text = " ".join(done.stdout.split())
+    for word in ("nrf52840", "cortex-m4", "1.0 MB", "262.1 kB", "rp2040", "cortex-m0plus", "2.1 MB", "270.3 kB"):
+        assert word in text, text
+    assert max(map(len, done.stdout.splitlines())) <= columns
 
 
 @pytest.mark.family("cortex-m")

@@ -106,6 +106,7 @@ def test_arduino_rules(packages: Path) -> None:
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,62}", rows["name"])
     assert re.fullmatch(r"\d+\.\d+\.\d+", rows["version"])
     assert rows["category"] == "Data Processing"
+    assert rows["url"] == "https://example.com"  # must be there; which page it is only the publisher knows
     for header in rows["includes"].split(","):
         assert (place / "src" / header).is_file()
     for sketch in place.glob("examples/*/*.ino"):
@@ -141,7 +142,9 @@ def test_esp_idf_rules(packages: Path) -> None:
     text = (place / "CMakeLists.txt").read_text()
     assert text.startswith("idf_component_register(SRCS ")
     assert all((place / name).is_file() for name in re.findall(r'"(src/[^"]+)"', text))
-    assert 'version: "1.2.3"' in (place / "idf_component.yml").read_text()
+    component = (place / "idf_component.yml").read_text()
+    assert 'version: "1.2.3"' in component
+    assert "url:" not in component  # optional, and no page is known
     main = place / "examples" / "run" / "main"
     (override,) = re.findall(r'override_path: "(.*)"', (main / "idf_component.yml").read_text())
     assert (main / override).resolve() == place.resolve()

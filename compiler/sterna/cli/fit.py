@@ -21,6 +21,8 @@ from sterna.options import Options
 from sterna_runtime.cli.reports import duration, size
 from sterna_runtime.cli.values import dim
 
+_WIDE = 1000  # columns: room for any table
+
 
 @click.command("fit")
 @click.argument("model", type=click.Path(path_type=Path))
@@ -113,19 +115,16 @@ def _json(found: Fit, max_ms: float | None) -> dict[str, Any]:
 
 def _print(found: list[Fit], max_ms: float | None) -> None:
     rows = table("board", "core", ">flash", ">of", ">RAM", ">of", ">stack", ">instructions", ">time", ">energy", "")
+    lines = []
     for each in found:
-        board, measured = each.board, each.measured
-        energy = "" if each.microjoules is None else f"{each.microjoules:,.1f} uJ"
-        time = "" if each.milliseconds is None else duration(each.milliseconds / 1000)
-        stack, instructions = ("", "") if measured is None else (f"{measured.stack:,} B", f"{measured.instructions:,}")
-        mark = "[green]fits[/]" if not _reasons(each, max_ms) else "[red]does not fit[/]"
-        core = board.target if not board.counted_on else f"{board.target} *"
-        rows.add_row(
-            escape(board.name), escape(core), size(each.flash), size(board.flash), size(each.ram), size(board.ram),
-            stack, instructions, time, energy, mark,
-        )  # fmt: skip
+        cells = _cells(each, max_ms)
+        rows.add_row(*cells)
+        lines.append(_in_words(*cells))
     out = console()
-    out.print(rows)
+    if out.measure(rows, options=out.options.update(width=_WIDE)).maximum <= out.width:
+        out.print(rows)
+    else:
+        out.print(*lines, sep="\n")
     out.print("flash, RAM, stack, instructions: measured; time and energy: estimated from the boards' data sheets")
     if any(each.board.counted_on for each in found):
         out.print("* counted on a 32-bit RISC-V, which stands in: nothing here emulates this core")
@@ -133,3 +132,27 @@ def _print(found: list[Fit], max_ms: float | None) -> None:
         out.print("without stack and instructions: weights and arena alone; QEMU is missing, or its board too small")
     if len(found) == 1 and found[0].board.note:
         out.print(f"{escape(found[0].board.title)}: {escape(found[0].board.note)}")
+
+
+def _cells(found: Fit, max_ms: float | None) -> list[str]:
+    """The row of a board in the table; empty where nothing was measured."""
+    board, measured = found.board, found.measured
+    energy = "" if found.microjoules is None else f"{found.microjoules:,.1f} uJ"
+    time = "" if found.milliseconds is None else duration(found.milliseconds / 1000)
+    stack, instructions = ("", "") if measured is None else (f"{measured.stack:,} B", f"{measured.instructions:,}")
+    mark = "[green]fits[/]" if not _reasons(found, max_ms) else "[red]does not fit[/]"
+    core = board.target if not board.counted_on else f"{board.target} *"
+    return [
+        escape(board.name), escape(core), size(found.flash), size(board.flash), size(found.ram), size(board.ram),
+        stack, instructions, time, energy, mark,
+    ]  # fmt: skip
+
+
+def _in_words(
+    board: str, core: str, flash: str, has_flash: str, ram: str, has_ram: str, stack: str, instructions: str,
+    time: str, energy: str, mark: str,
+) -> str:  # fmt: skip
+    """The same as a sentence, for terminals too narrow for the table, which would cut numbers off."""
+    parts = [f"flash {flash} of {has_flash}", f"RAM {ram} of {has_ram}"]
+    parts += [f"stack {stack}", f"{instructions} instructions"] if stack else []
+    return f"{board} ({core}) {mark}: {', '.join([*parts, *filter(None, (time, energy))])}"
