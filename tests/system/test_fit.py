@@ -96,6 +96,10 @@ def test_without_an_emulator_sizes_are_said(monkeypatch: pytest.MonkeyPatch) -> 
     done = fit(trained("tflm_hello_world_int8").file, "--board", "nrf52840")
     assert done.exit_code == 0
     assert "QEMU is missing" in done.stdout
+    # A time that nobody measured meets no bound.
+    done = fit(trained("tflm_hello_world_int8").file, "--board", "nrf52840", "--max-ms", 1000)
+    assert done.exit_code == 1
+    assert "nrf52840: time: not known of 1000 ms" in done.stderr
 
 
 def test_boards_that_are_none(tmp_path: Path) -> None:
@@ -110,4 +114,12 @@ def test_boards_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN.format(flash=1).replace("cortex-m4", "cortex-m9"))
     load_board.cache_clear()
     with pytest.raises(SternaError, match="no target"):
+        load_board(str(tmp_path / "own.toml"))
+    (tmp_path / "own.toml").write_text(OWN.format(flash=1).replace("cortex-m4", "host"))
+    load_board.cache_clear()
+    with pytest.raises(SternaError, match="host is no target for firmware"):
+        load_board(str(tmp_path / "own.toml"))
+    (tmp_path / "own.toml").write_text('title = "half"\nmhz = 2\n')
+    load_board.cache_clear()
+    with pytest.raises(SternaError, match="it lacks target, flash, ram, cycles_per_instruction, source"):
         load_board(str(tmp_path / "own.toml"))

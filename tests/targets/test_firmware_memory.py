@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sterna.api import compile_to
+from sterna.bundle.firmware import _footprint
 from sterna.driver import Options, outline_of, reading
 from sterna.errors import SternaError
 from sterna.firmware.remote import BoardFunctions, counted
@@ -17,7 +18,7 @@ from sterna.frontends.formats import read_model
 from sterna.frontends.source import Source
 from sterna.passes.stages import Outline
 from sterna.targets.description import load_target
-from sterna.toolchain.frames import contents
+from sterna.toolchain.frames import Contents, Frame, contents, deepest
 from sterna_runtime import library, load
 from support import boards
 from support.tools import need, run
@@ -124,6 +125,19 @@ MACHINES = {
     "cortex-m0plus": ["arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m0plus"],
     "riscv32imc": ["clang", "-target", "riscv32-none-elf", "-march=rv32imc"],
 }
+
+
+def test_a_stack_of_functions_of_one_name() -> None:
+    """Of local functions that two objects call alike, each is counted with the larger frame; a circle has no bound."""
+    run_, call = Frame(16, frozenset({"one", "two"})), frozenset({"fill"})
+    one = Contents({"run": run_, "one": Frame(8, call), "fill": Frame(400, frozenset())}, 0, 0)
+    two = Contents({"two": Frame(8, call), "fill": Frame(4, frozenset())}, 0, 0)
+    for parts in ([one, two], [two, one]):
+        assert _footprint(parts, 0, 0, "run").stack == 16 + 8 + 400
+    unknown = Contents({"two": Frame(8, call), "fill": Frame(None, frozenset())}, 0, 0)
+    assert _footprint([unknown, one], 0, 0, "run").stack is None
+    circle = {"run": Frame(8, frozenset({"one"})), "one": Frame(8, frozenset({"run"}))}
+    assert deepest(circle, "run") is None
 
 
 @pytest.mark.parametrize("budget", ["max_flash", "max_ram", "max_stack"])

@@ -75,8 +75,9 @@ def firmware_archive(compiled: Compiled) -> tuple[bytes, Footprint]:
 
 def _footprint(parts: list[Contents], weights: int, arena: int, start: str) -> Footprint:
     frames: dict[str, Frame] = {}
-    for part in parts:
-        frames |= part.frames
+    for name, frame in (row for part in parts for row in part.frames.items()):
+        # Objects may have local functions of one name: whichever is called, the bound of both holds.
+        frames[name] = frame if name not in frames else frames[name].joined(frame)
     return Footprint(
         sum(part.code for part in parts), sum(part.tables for part in parts), weights, arena, deepest(frames, start)
     )

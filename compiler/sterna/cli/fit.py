@@ -78,8 +78,9 @@ def _reasons(found: Fit, max_ms: float | None) -> list[str]:
     for what, takes, has in (("flash", found.flash, found.board.flash), ("RAM", found.ram, found.board.ram)):
         if takes > has:
             reasons.append(f"{what}: {size(takes)} of {size(has)}")
-    if max_ms is not None and found.milliseconds is not None and found.milliseconds > max_ms:
-        reasons.append(f"time: {found.milliseconds:.3g} of {max_ms:g} ms")
+    if max_ms is not None and (found.milliseconds is None or found.milliseconds > max_ms):
+        takes = "not known" if found.milliseconds is None else f"{found.milliseconds:.3g}"
+        reasons.append(f"time: {takes} of {max_ms:g} ms")
     return reasons
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import difflib
 import math
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sterna.errors import error
-from sterna.targets.description import target_names
+from sterna.targets.description import load_target, target_names
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -92,10 +92,15 @@ def _board(path: Path) -> Board:
     for key, value in rows.items():
         if not _is(value, kinds[key]):
             raise ValueError(f"{key} is {value!r}")
+    needed = [field.name for field in fields(Board) if field.default is MISSING and field.name != "name"]
+    if missing := [name for name in needed if name not in rows]:
+        raise ValueError(f"it lacks {', '.join(missing)}")
     board = Board(path.stem, **rows)
     for target in filter(None, (board.target, board.counted_on)):
         if target not in target_names():
             raise ValueError(f'no target "{target}"')
+        if not load_target(target).static:
+            raise ValueError(f"{target} is no target for firmware")
     return board
 
 

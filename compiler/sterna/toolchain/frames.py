@@ -28,6 +28,11 @@ class Frame:
     bytes: int | None
     calls: frozenset[str]
 
+    def joined(self, other: Frame) -> Frame:
+        """A frame that bounds both."""
+        known = None if self.bytes is None or other.bytes is None else max(self.bytes, other.bytes)
+        return Frame(known, self.calls | other.calls)
+
 
 @dataclass(frozen=True)
 class Contents:
@@ -100,10 +105,8 @@ def contents(data: bytes) -> Contents:
 
 
 def deepest(frames: Mapping[str, Frame], start: str) -> int | None:
-    """The most stack that a function and what it calls take; None if a frame is not constant.
-
-    Raises:
-        ValueError: functions call each other in a circle.
+    """The most stack that a function and what it calls take; None if a frame is not constant, or functions call each
+    other in a circle.
     """
 
     def depth(name: str, above: tuple[str, ...]) -> int | None:
@@ -111,7 +114,7 @@ def deepest(frames: Mapping[str, Frame], start: str) -> int | None:
         if frame is None:
             return RUN_TIME_BYTES
         if name in above:
-            raise ValueError(f"{name} calls itself")
+            return None
         below = [depth(callee, (*above, name)) for callee in sorted(frame.calls)]
         if frame.bytes is None or None in below:
             return None
