@@ -15,8 +15,11 @@ import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from onnx.numpy_helper import from_array
+from onnx.parser import parse_model
 
 from sterna.cli import program
 from sterna.cli.package import _FIRMWARE
@@ -220,7 +223,7 @@ def test_the_cmake_project_runs_as_its_readme_says(packages: Path, tmp_path: Pat
     text = (packages / "cmake" / "README.md").read_text()
     steps = [line.strip() for line in text.splitlines() if line.startswith("    ")]
     assert len(steps) == 2
-    assert "as recorded, class 00" in said_by("\n".join(steps), packages / "cmake")
+    assert said_by("\n".join(steps), packages / "cmake").endswith("as recorded, class 0\n")
     # The comparison can fail: another recorded result is noticed.
     sample = packages / "cmake" / "example" / "sample.h"
     changed = re.sub(r"(expected_\w+\[\] = \{\n\s+)(-?\d+)", lambda m: f"{m[1]}{int(m[2]) + 1}", sample.read_text())
@@ -228,6 +231,57 @@ def test_the_cmake_project_runs_as_its_readme_says(packages: Path, tmp_path: Pat
     sample.write_text(changed)
     with pytest.raises(AssertionError, match="not as recorded"):
         said_by("\n".join(steps), packages / "cmake")
+
+
+def test_an_output_of_many_classes_and_an_infinity(tmp_path: Path) -> None:
+    """A class is said with all its digits; an infinity is as recorded, and its neighbours are compared as closely."""
+    for tool in ("cmake", "arm-none-eabi-gcc", "qemu-system-arm"):
+        need(tool, "builds and runs the project")
+    model = parse_model('<ir_version: 8, opset_import: ["" : 13]> g (float[150] x) => (float[150] y) { y = Add(x, c) }')
+    added = np.arange(150, dtype=np.float32)
+    added[120] = np.inf
+    model.graph.initializer.append(from_array(added, "c"))
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    done = sterna("package", tmp_path / "model.onnx", "--for", "cmake", "--name", "many", "-o", tmp_path / "many")
+    assert done.exit_code == 0, done.output
+    steps = [line.strip() for line in (tmp_path / "many" / "README.md").read_text().splitlines() if line[:4] == "    "]
+    assert said_by("\n".join(steps), tmp_path / "many").endswith("\nas recorded, class 120\n")
+    sample = (tmp_path / "many" / "example" / "sample.h").read_text()
+    assert 0 < float(re.findall(r"most = (\S+)f;", sample)[0]) < 1
+
+
+def test_nothing_recorded_is_not_as_recorded(tmp_path: Path) -> None:
+    """An example of a bundle without a golden set compares nothing, and says so."""
+    model = trained("tflm_hello_world_int8").file
+    assert sterna("compile", model, "-t", "cortex-m55", "-o", tmp_path / "bundle").exit_code == 0
+    for kind in KINDS:
+        place = firmware_package(kind, tmp_path / "bundle", tmp_path / kind, "hello")
+        texts = {path.name: path.read_text() for path in place.rglob("*") if path.suffix != ".pack" and path.is_file()}
+        assert not [name for name, text in texts.items() if "recorded" in text]
+    assert '- "^done"' in (tmp_path / "zephyr" / "samples" / "run" / "sample.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("target", "board"),
+    [("cortex-m0plus", "mps2/an385"), ("cortex-m55", "mps3/corstone300/an547"), ("cortex-m85", None)],
+)
+def test_zephyr_runs_the_sample_on_a_board_of_its_core(target: str, board: str | None, tmp_path: Path) -> None:
+    model = trained("tflm_hello_world_int8").file
+    done = sterna("package", model, "--for", "zephyr", "-t", target, "-o", tmp_path / "p")
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "p" / "samples" / "run" / "sample.yaml").read_text()
+    assert re.findall(r"platform_allow: (.*)", text) == ([] if board is None else [board])
+    assert ("build_only: true" in text) == (board is None)
+
+
+def test_a_model_of_several_memories(tmp_path: Path) -> None:
+    model = trained("tflm_micro_speech_int8").file
+    pools = ["--pool", "dtcm=1K", "--pool", "sram=256K"]
+    assert sterna("compile", model, "-t", "cortex-m4", *pools, "-o", tmp_path / "bundle").exit_code == 0
+    done = sterna("package", tmp_path / "bundle", "--for", "arduino", "-o", tmp_path / "p")
+    assert "E0203" in done.output
+    assert "(dtcm, sram)" in done.output
+    assert "without --pool" in done.output
 
 
 def test_refusals(packages: Path, tmp_path: Path) -> None:

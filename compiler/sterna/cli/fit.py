@@ -79,8 +79,8 @@ def _reasons(found: Fit, max_ms: float | None) -> list[str]:
         if takes > has:
             reasons.append(f"{what}: {size(takes)} of {size(has)}")
     if max_ms is not None and (found.milliseconds is None or found.milliseconds > max_ms):
-        takes = "not known" if found.milliseconds is None else f"{found.milliseconds:.3g}"
-        reasons.append(f"time: {takes} of {max_ms:g} ms")
+        known = "not known" if found.milliseconds is None else f"{found.milliseconds:.3g}"
+        reasons.append(f"time: {known} of {max_ms:g} ms")
     return reasons
 
 

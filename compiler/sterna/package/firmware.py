@@ -36,6 +36,11 @@ _CORES = {
     "cortex-m0plus": "Cortex-M0+", "cortex-m3": "Cortex-M3", "cortex-m4": "Cortex-M4", "cortex-m7": "Cortex-M7",
     "cortex-m33": "Cortex-M33", "cortex-m55": "Cortex-M55", "cortex-m85": "Cortex-M85",
 }  # fmt: skip
+#: Boards of Zephyr that QEMU emulates, by what LLVM calls their processors.
+_ZEPHYR_BOARDS = {
+    "cortex-m0plus": "mps2/an385", "cortex-m3": "mps2/an385", "cortex-m4": "mps2/an386", "cortex-m7": "mps2/an500",
+    "cortex-m33": "mps2/an521/cpu0", "cortex-m55": "mps3/corstone300/an547", "generic-rv32": "qemu_riscv32",
+}  # fmt: skip
 _BOARD = ("board.h", "common.c")
 _VENDOR = "Sterna"
 _ROW = 100  # characters of numbers in a line of C
@@ -109,7 +114,9 @@ def _zephyr(package: _Package) -> Texts:
         "Kconfig": package.text("zephyr.Kconfig", **more),
         "samples/run/CMakeLists.txt": package.text("zephyr.sample.CMakeLists.txt"),
         "samples/run/prj.conf": package.text("zephyr.prj.conf", **more),
-        "samples/run/sample.yaml": package.text("zephyr.sample.yaml"),
+        "samples/run/sample.yaml": package.text(
+            "zephyr.sample.yaml", board=_ZEPHYR_BOARDS.get(package.firmware.processor.llvm_cpu)
+        ),
         "samples/run/src/main.c": package.text("main.c", kind="zephyr"),
         "samples/run/src/sample.h": package.text("sample.h"),
     }
@@ -231,8 +238,9 @@ def _check(kind: str, firmware: Firmware, title: str, version: str) -> None:
         fix = Advice(Option("package-version", "1.0.0"))
         raise error("E0203", f'"{version}" is no version of the form 1.0.0', fix=fix)
     if firmware.pools:
-        title = f"the target {firmware.target} has several memories, which the examples of packages know nothing of"
-        raise error("E0203", title, fix="compile the model for a target with one memory")
+        names = ", ".join(pool.name for pool in firmware.pools)
+        title = f"the model takes its memories one by one ({names}), and the examples of packages have one arena"
+        raise error("E0203", title, fix=Advice("compile it for a target with one memory, without ", Option("pools")))
 
 
 def _package(firmware: Firmware, title: str, version: str, maintainer: str) -> _Package:
@@ -255,6 +263,9 @@ def _package(firmware: Firmware, title: str, version: str, maintainer: str) -> _
         "alignment": firmware.alignment,
         "arena_bytes": firmware.arena_bytes,
         "params_bytes": firmware.params_bytes,
+        "input": "a recorded input" if golden.outputs else "a random input",
+        "as_recorded": "as recorded" if golden.outputs else "done",
+        "otherwise": "not as recorded" if golden.outputs else "failed",
         "samples": [_data(t, a) for t, a in zip(firmware.inputs, golden.inputs.values(), strict=True)],
         "expected": [_data(tensor, array, golden.tolerances) for tensor, array in expected],
     }
@@ -288,7 +299,7 @@ def _data(tensor: Tensor, array: np.ndarray, tolerances: Mapping[str, float] | N
         if len(rows[-1]) + len(word) > _ROW:
             rows.append("")
         rows[-1] += f", {word}" if rows[-1] else word
-    most = float(np.abs(stored).max()) if floating and stored.size else 0.0
+    most = float(np.abs(stored[np.isfinite(stored)]).max(initial=0.0)) if floating else 0.0
     allowed = max(most, 1e-6) * max(1e-4, (tolerances or {}).get(tensor.name, 0.0))
     return {
         "type": tensor.type, "identifier": tensor.identifier, "elements": tensor.elements, "rows": rows,
