@@ -70,8 +70,8 @@ def fed(graph: Graph, **given: Any) -> dict[str, np.ndarray]:
     return feeds | {name: np.asarray(value) for name, value in given.items()}
 
 
-def compiled(graph: Graph, generator: str = "c", debug: bool = False) -> Compiled:
-    return compile_graph(graph, "looped", Options(load_target("host"), generator, debug=debug))
+def compiled(graph: Graph, generator: str = "c", debug: bool = False, target: str = "host") -> Compiled:
+    return compile_graph(graph, "looped", Options(load_target(target), generator, debug=debug))
 
 
 def check(
@@ -199,7 +199,7 @@ def test_nesting(generator: str, tmp_path: Path) -> None:
     for trips in (0, 1, 5):
         check(graph, result, tmp_path, fed(graph, trips=trips), made=trips)
     assert print_graph(graph).count("graph ") == 5
-    source = static_model(result)
+    source = static_model(compiled(graph, target="cortex-m4"))
     assert (source.count("for (int64_t n1"), source.count("for (int64_t n2"), source.count("} else {")) == (1, 1, 1)
 
 
