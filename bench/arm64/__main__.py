@@ -30,6 +30,7 @@ from rich.table import Table
 from arm64.cases import TABLES, Level
 from arm64.counting import Asked, Counted, Interval, Machine
 from arm64.cycles import CORES, estimate
+from arm64.cycles import version as estimator
 from arm64.root import emulated, make_root, versions
 from environments import Environments
 from models import Model, Models
@@ -122,10 +123,10 @@ class Bench:
         known = json.loads(kept.read_text()) if kept.exists() else {}
         if (
             known.get("versions") == made_by
-            and (known["cycles"] or not self.asked.blocks)
+            and (not self.asked.blocks or known.get("estimator") == estimator())
             and self.asked.caches is None
         ):
-            kinds = {key: n for key, n in known.items() if key not in ("versions", "error", "cycles")}
+            kinds = {key: n for key, n in known.items() if key not in ("versions", "estimator", "error", "cycles")}
             return Figure(Interval(kinds), known["error"], known["cycles"] if self.asked.blocks else {})
         file = self._file_for(peer, model, inputs)
         if file is None:
@@ -139,7 +140,8 @@ class Bench:
         if self.asked.caches is None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             whole = kept.with_suffix(".new")  # renamed, so that a run that is broken off leaves no half of a file
-            whole.write_text(json.dumps({"versions": versions(self.root), **figure.record}))
+            made = {"versions": versions(self.root), "estimator": estimator() if self.asked.blocks else ""}
+            whole.write_text(json.dumps({**made, **figure.record}))
             whole.replace(kept)
         return figure
 

@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sterna.errors import error
 
-#: Names of LLVM's models.
+#: Cores that cycles are estimated for.
 CORES = ("cortex-a55", "cortex-a72", "cortex-a76", "apple-m1")
+#: LLVM's model of a core, where it goes by another name. LLVM has only Cortex-A57's for "cortex-a76"; Neoverse N1 has
+#: the pipeline of the A76, and since LLVM 16 a model of its own.
+_MODELS = {"cortex-a76": "neoverse-n1"}
 #: Features that the cores of a name lack: of code with such instructions nothing can be said for them.
 _ATTRIBUTES = "+dotprod,+i8mm,+bf16,+fullfp16,+rdm,+lse"
 #: Of all instructions, so many are in the pieces that are looked at; the others are taken to be alike.
@@ -31,8 +34,14 @@ def tool(name: str) -> str:
     """
     found = next((path for version in _VERSIONS if (path := shutil.which(f"{name}{version}"))), None)
     if found is None:
-        raise error("E0004", f"{name} is not installed: it estimates cycles", fix="apt-get install llvm")
+        raise error("E0004", f"{name} is not installed: it estimates cycles", fix="apt-get install llvm-19")
     return found
+
+
+def version() -> str:
+    """Whose estimates these are: those of two versions do not compare."""
+    done = subprocess.run([tool("llvm-mca"), "--version"], capture_output=True, text=True, check=False)
+    return " ".join(done.stdout.split("\n", 1)[0].split())
 
 
 def estimate(blocks: Mapping[tuple[str, ...], int], cores: Iterable[str] = CORES) -> dict[str, float]:
@@ -76,7 +85,8 @@ def _assembly(pieces: Sequence[tuple[str, ...]]) -> list[str]:
 def _cycles(texts: Sequence[str], core: str) -> list[float] | None:
     """Of a run of each piece; None if the core's model lacks an instruction."""
     regions = (f"# LLVM-MCA-BEGIN r{n}\n{text}\n# LLVM-MCA-END\n" for n, text in enumerate(texts))
-    command = [tool("llvm-mca"), "-mtriple=aarch64-linux-gnu", f"-mcpu={core}", f"-mattr={_ATTRIBUTES}"]
+    model = _MODELS.get(core, core)
+    command = [tool("llvm-mca"), "-mtriple=aarch64-linux-gnu", f"-mcpu={model}", f"-mattr={_ATTRIBUTES}"]
     command += [f"-iterations={_RUNS}", "-instruction-info=0", "-resource-pressure=0"]
     done = subprocess.run(command, input="".join(regions), capture_output=True, text=True, check=False)
     found = [int(n) / _RUNS for n in re.findall(r"^Total Cycles:\s+(\d+)", done.stdout, re.M)]

@@ -93,6 +93,27 @@ def test_cycles_of_code_that_ran(machine: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.family("arm64")
+def test_the_newest_llvm_estimates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two versions the newer one; Cortex-A76 by the model of Neoverse N1, as LLVM has none of its own for it."""
+    cycles = "*=neoverse-n1*) echo Total Cycles: 64;; *) echo Total Cycles: 128;;"
+    for number, estimates in (("14", "*) exit 1;;"), ("19", cycles)):
+        version_of = f"*--version) echo '  LLVM version {number}';;"
+        _program(tmp_path / f"llvm-mca-{number}", f'case "$*" in {version_of} {estimates} esac')
+        _program(tmp_path / f"llvm-mc-{number}", r"printf '\tnop\n'")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    from arm64.cycles import estimate, version
+
+    assert version() == "LLVM version 19"
+    assert estimate({("d503201f",): 5}, ("cortex-a72", "cortex-a76")) == {"cortex-a72": 10.0, "cortex-a76": 5.0}
+
+
+def _program(place: Path, script: str) -> None:
+    place.write_text(f"#!/bin/sh\n{script}\n")
+    place.chmod(0o755)
+
+
+@pytest.mark.family("arm64")
 def test_the_benchmark_prints_a_table(tmp_path: Path) -> None:
     need("qemu-aarch64", "runs what is counted")
     command = [str(ROOT / "ci" / "bench-arm64"), "--models", str(tmp_path / "model.onnx"), "--peers", "none"]
