@@ -136,8 +136,9 @@ def options_of(
     arguments.choice("weights", weights, WEIGHTS)
     bound = _math(arguments, math)
     arguments.text("signature", signature, optional=True)
-    arguments.text("name", name, optional=True)
-    if isinstance(name, str) and model_name(name) != name:
+    if not isinstance(name, str):
+        arguments.text("name", name, optional=True)
+    elif model_name(name) != name:
         wanted = "lower-case letters, digits and _ are needed, and no word of C"
         arguments.wrong("name", name, wanted, Option("name", model_name(name)))
     debug = arguments.flag("debug", debug)
@@ -146,8 +147,9 @@ def options_of(
     if max_constant_bytes is not None:
         max_constant_bytes = arguments.integer("max_constant_bytes", max_constant_bytes, 1)
     pools = arguments.sizes("pools", pools)
-    arguments.text("weights_section", weights_section, optional=True)
-    if isinstance(weights_section, str) and not _SECTION.fullmatch(weights_section):
+    if not isinstance(weights_section, str):
+        arguments.text("weights_section", weights_section, optional=True)
+    elif not _SECTION.fullmatch(weights_section):
         needs = "1 to 64 letters, digits, _ and . are needed"
         arguments.wrong("weights_section", weights_section, needs, Option("weights_section", ".xip"))
     budgets = {"max_flash": max_flash, "max_ram": max_ram, "max_stack": max_stack}

@@ -133,6 +133,7 @@ def test_zephyr_rules(packages: Path) -> None:
     assert "name: hello\nbuild:\n  cmake: .\n  kconfig: Kconfig\n" in (place / "zephyr" / "module.yml").read_text()
     (symbol,) = re.findall(r"^config (\w+)$", (place / "Kconfig").read_text(), re.M)
     text = (place / "CMakeLists.txt").read_text()
+    assert symbol == "STERNA_HELLO"
     assert f"if(CONFIG_{symbol})" in text
     (sources,) = re.findall(r"zephyr_library_sources\((.*)\)", text)
     assert all((place / name).is_file() for name in sources.split())
@@ -272,6 +273,16 @@ def test_zephyr_runs_the_sample_on_a_board_of_its_core(target: str, board: str |
     text = (tmp_path / "p" / "samples" / "run" / "sample.yaml").read_text()
     assert re.findall(r"platform_allow: (.*)", text) == ([] if board is None else [board])
     assert ("build_only: true" in text) == (board is None)
+
+
+@pytest.mark.parametrize("name", ["string", "sample", "run", "board"])
+def test_a_model_whose_files_would_hide_others(name: str, tmp_path: Path) -> None:
+    """In a package a model's header and target have its name: that of C's header or of the example is refused."""
+    model = trained("tflm_hello_world_int8").file
+    done = sterna("package", model, "--for", "cmake", "--name", name, "-o", tmp_path / "p")
+    assert "E0203" in done.output
+    assert f"--name {name}_model" in done.output
+    assert not (tmp_path / "p").exists()
 
 
 def test_a_model_of_several_memories(tmp_path: Path) -> None:

@@ -176,6 +176,8 @@ def test_pools_and_sections(tmp_path: Path) -> None:
     for wrong in ({"pools": {"sram": 4096}}, {"pools": {"a": 2048, "b": 2048}}):
         with pytest.raises(SternaError, match="E0206"):
             compile_to(tmp_path / "small", found.file, "cortex-m4", **wrong)
-    for wrong in ({"pools": {"Fast!": 4096}}, {"pools": {"sram": 0}}, {"weights_section": 'x"'}):
-        with pytest.raises(SternaError, match="E0203"):
+    wrongs = ({"pools": {"Fast!": 4096}}, {"pools": {"sram": 0}}, {"weights_section": 'x"'}, {"weights_section": ""})
+    for wrong in (*wrongs, {"name": ""}):
+        with pytest.raises(SternaError, match="E0203") as refused:
             compile_to(tmp_path / "small", found.file, "cortex-m4", **wrong)
+        assert len(refused.value.diagnostics) == 1

@@ -41,6 +41,16 @@ _ZEPHYR_BOARDS = {
     "cortex-m0plus": "mps2/an385", "cortex-m3": "mps2/an385", "cortex-m4": "mps2/an386", "cortex-m7": "mps2/an500",
     "cortex-m33": "mps2/an521/cpu0", "cortex-m55": "mps3/corstone300/an547", "generic-rv32": "qemu_riscv32",
 }  # fmt: skip
+#: What a model in a package is not called, as its header and its build's target have its name: headers of C and of
+#: Arduino, files of the examples, and targets that builds have.
+_TAKEN = frozenset(
+    """
+    assert complex ctype fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic stdbool
+    stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+    arduino board main sample
+    all app clean gcc help install run test zephyr
+    """.split()  # noqa: SIM905 (fifty quoted words are harder to read)
+)
 _BOARD = ("board.h", "common.c")
 _VENDOR = "Sterna"
 _ROW = 100  # characters of numbers in a line of C
@@ -104,7 +114,7 @@ def _platformio(package: _Package) -> Texts:
 
 def _zephyr(package: _Package) -> Texts:
     steps = "In a workspace: `west build -b BOARD samples/run`. Elsewhere ZEPHYR_EXTRA_MODULES names this folder."
-    symbol = package.firmware.model.upper()
+    symbol = f"STERNA_{package.firmware.model.upper()}"  # Zephyr has symbols such as SENSOR of its own
     more = {"symbol": symbol, "sources": package.named("src")}
     return {
         **package.library("src", "include"),
@@ -231,7 +241,11 @@ def firmware_package(
 
 
 def _check(kind: str, firmware: Firmware, title: str, version: str) -> None:
-    """Raises E0203, for names and versions that an ecosystem refuses."""
+    """Raises E0203, for names and versions that an ecosystem refuses, and models that packages do not take."""
+    if firmware.model in _TAKEN:
+        what = f'a model called "{firmware.model}" has the header {firmware.model}.h, or a target, of something else'
+        fix = Advice("compile it with ", Option("name", f"{firmware.model}_model"))
+        raise error("E0203", what, str(firmware.place), fix=fix)
     if not _NAME.fullmatch(title) or (kind == "arduino" and title.lower().startswith("arduino")):
         raise error("E0203", f'"{title}" is no name of a library for {kind}', fix=Advice(Option("name", "my-model")))
     if not _VERSION.fullmatch(version):
