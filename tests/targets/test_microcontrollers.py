@@ -51,6 +51,19 @@ def test_floats_with_helium(tmp_path: Path) -> None:
     agree(found, 0, boards.run_on_board(bundle, given, case.outputs, library_of_kernels=False))
 
 
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("riscv32imc", "tflm_hello_world_f32"), ("cortex-m0plus", "tflm_hello_world_f32"), ("cortex-m4", "lightgbm_wine")],
+)
+def test_zig_alone_links_soft_floats(name: str, model: str, tmp_path: Path) -> None:
+    """Floats on cores without an FPU, and float64 beside one of float32, are calls of the compiler's library."""
+    found = trained(model)
+    case = found.cases[0]
+    bundle = compile_to(tmp_path / "bundle", found.file, name, shapes=found.shapes())
+    agree(found, 0, boards.run_on_board(bundle, list(case.inputs.values()), case.outputs, compiler="zig"))
+
+
 @pytest.mark.family("cortex-m4")
 @pytest.mark.parametrize("model", ["mlperf_tiny_ad_int8", "mlperf_tiny_kws_int8"])
 @pytest.mark.parametrize("generator", ["c", "llvm"])

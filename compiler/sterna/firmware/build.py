@@ -42,9 +42,8 @@ def compiler_for(processor: Processor, compiler: str = "auto") -> list[str]:
     if compiler == "auto":
         compiler = "gcc" if words is not None and shutil.which(GCC) is not None else "zig"
     if compiler == "zig":
-        library = ["-rtlib=compiler-rt"] if processor.run_time_functions else []
         cpu = [f"-mcpu={processor.cpu}"] if processor.cpu else []
-        return zig("cc", "-target", processor.triple, *cpu, "-fno-sanitize=all", *library, *processor.flags)
+        return zig("cc", "-target", processor.triple, *cpu, "-fno-sanitize=all", *processor.flags)
     program = shutil.which(GCC)
     if program is None or words is None:
         why = "is not installed" if program is None else f"does not compile for {processor.llvm_triple}"
@@ -95,7 +94,8 @@ def build(
     command = compiler_for(firmware.processor, compiler)
     own = [*(["-include", place / "node.h"] if nodes else []), *(firmware.linked(library) if model is None else model)]
     sources = [folder / "main.c", place / "common.c", place / machine.start, *own]
-    libraries = ["-lgcc"] if Path(command[0]).name == GCC else []
+    # The compiler's own library. It stands behind FLAGS: zig forgets about it where -nostdlib follows.
+    libraries = ["-lgcc"] if Path(command[0]).name == GCC else ["-rtlib=compiler-rt"]
     image = folder / "firmware.elf"
     defines = [f"-D{each}" for each in machine.defines]
     words = [
