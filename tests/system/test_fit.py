@@ -96,6 +96,10 @@ def test_without_an_emulator_sizes_are_said(monkeypatch: pytest.MonkeyPatch) -> 
     done = fit(trained("tflm_hello_world_int8").file, "--board", "nrf52840")
     assert done.exit_code == 0
     assert "QEMU is missing" in done.stdout
+    (row,) = json.loads(fit(trained("tflm_hello_world_int8").file, "--board", "nrf52840", "--json").stdout)
+    assert row["flash_bytes"] > 1000  # the weights alone are 416
+    assert row["ram_bytes"] > row["stack_bytes"] > 100
+    assert "instructions" not in row
     # A time that nobody measured meets no bound.
     done = fit(trained("tflm_hello_world_int8").file, "--board", "nrf52840", "--max-ms", 1000)
     assert done.exit_code == 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
@@ -139,6 +140,17 @@ def test_zephyr_rules(packages: Path) -> None:
     assert all((place / name).is_file() for name in sources.split())
     assert f"CONFIG_{symbol}=y" in (place / "samples" / "run" / "prj.conf").read_text()
     assert "find_package(Zephyr REQUIRED" in (place / "samples" / "run" / "CMakeLists.txt").read_text()
+
+
+def test_zephyr_gives_the_stack_that_a_model_needs(packages: Path, tmp_path: Path) -> None:
+    bundle = Path(shutil.copytree(packages / "bundle", tmp_path / "bundle"))
+    text = (bundle / "firmware.json").read_text()
+    for taken, given in (("100", 4096), ("9001", 11072), ("null", 4096)):
+        changed, count = re.subn(r'"stack_bytes": \d+', f'"stack_bytes": {taken}', text)
+        assert count == 1
+        (bundle / "firmware.json").write_text(changed)
+        place = firmware_package("zephyr", bundle, tmp_path / taken)
+        assert f"CONFIG_MAIN_STACK_SIZE={given}\n" in (place / "samples" / "run" / "prj.conf").read_text()
 
 
 def test_esp_idf_rules(packages: Path) -> None:

@@ -102,9 +102,10 @@ def _json(found: Fit, max_ms: float | None) -> dict[str, Any]:
         "ram_bytes": found.ram,
         "ram_of_board": board.ram,
     }
+    if found.stack is not None:
+        row["stack_bytes"] = found.stack
     if measured is not None:
         row |= {
-            "stack_bytes": measured.stack,
             "instructions": measured.instructions,
             "counted_on": board.counted_on or board.target,
             "estimated_milliseconds": found.milliseconds,
@@ -130,17 +131,20 @@ def _print(found: list[Fit], max_ms: float | None) -> None:
     if any(each.board.counted_on for each in found):
         out.print("* counted on a 32-bit RISC-V, which stands in: nothing here emulates this core")
     if any(each.measured is None for each in found):
-        out.print("without stack and instructions: weights and arena alone; QEMU is missing, or its board too small")
+        out.print("without instructions: sizes of the library alone; QEMU is missing, or its board too small")
+    if any(each.stack is None for each in found):
+        out.print("without stack: weights and arena alone")
     if len(found) == 1 and found[0].board.note:
         out.print(f"{escape(found[0].board.title)}: {escape(found[0].board.note)}")
 
 
 def _cells(found: Fit, max_ms: float | None) -> list[str]:
-    """The row of a board in the table; empty where nothing was measured."""
+    """The row of a board in the table; empty where nothing is known."""
     board, measured = found.board, found.measured
     energy = "" if found.microjoules is None else f"{found.microjoules:,.1f} uJ"
     time = "" if found.milliseconds is None else duration(found.milliseconds / 1000)
-    stack, instructions = ("", "") if measured is None else (f"{measured.stack:,} B", f"{measured.instructions:,}")
+    stack = "" if found.stack is None else f"{found.stack:,} B"
+    instructions = "" if measured is None else f"{measured.instructions:,}"
     mark = "[green]fits[/]" if not _reasons(found, max_ms) else "[red]does not fit[/]"
     core = board.target if not board.counted_on else f"{board.target} *"
     return [
@@ -155,5 +159,6 @@ def _in_words(
 ) -> str:  # fmt: skip
     """The same as a sentence, for terminals too narrow for the table, which would cut numbers off."""
     parts = [f"flash {flash} of {has_flash}", f"RAM {ram} of {has_ram}"]
-    parts += [f"stack {stack}", f"{instructions} instructions"] if stack else []
+    parts += [f"stack {stack}"] if stack else []
+    parts += [f"{instructions} instructions"] if instructions else []
     return f"{board} ({core}) {mark}: {', '.join([*parts, *filter(None, (time, energy))])}"

@@ -82,6 +82,7 @@ class Firmware:
     Args:
         place: its directory.
         sources: of the model, kernels included; library: of the kernels, compiled; empty where there is none.
+        code_bytes, tables_bytes, stack_bytes: of the library, and the deepest stack of a run in it; None if unknown.
         resets: whether it has states and a function that resets them.
     """
 
@@ -96,6 +97,9 @@ class Firmware:
     arena_bytes: int
     params_bytes: int
     alignment: int
+    code_bytes: int | None
+    tables_bytes: int | None
+    stack_bytes: int | None
     resets: bool
     pools: tuple[Pool, ...]
     inputs: tuple[Tensor, ...]
@@ -142,6 +146,8 @@ def _firmware(place: Path, rows: dict[str, Any]) -> Firmware:
         raise ValueError
     texts: dict[str, Any] = {key: str(rows[key]) for key in ("model", "target", "header", "library", "params")}
     numbers: dict[str, Any] = {key: int(rows[key]) for key in ("arena_bytes", "params_bytes", "alignment")}
+    known = ("code_bytes", "tables_bytes", "stack_bytes")
+    numbers |= {key: None if rows[key] is None else int(rows[key]) for key in known}
     sources = tuple(map(str, rows["sources"]))
     for name in (*sources, *(texts[key] for key in ("header", "library", "params"))):
         if Path(name).name != name:

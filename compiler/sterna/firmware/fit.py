@@ -23,14 +23,16 @@ class Fit:
     """A model on a board.
 
     Args:
-        flash: bytes of code and weights; without `measured` of weights alone.
-        ram: bytes of arena, inputs, outputs, static data and stack; without `measured` no stack and no data.
+        flash: bytes of code and weights.
+        ram: bytes of arena, inputs, outputs, static data and stack.
+        stack: None if it is not known, nor then the code: flash and RAM are without them.
         measured: on an emulated core; None where there is no emulator here, or no room on its board either.
     """
 
     board: Board
     flash: int
     ram: int
+    stack: int | None
     measured: Measured | None
 
     @property
@@ -81,6 +83,7 @@ def _measured(firmware: Firmware, folder: Path) -> tuple[Firmware, Measured | No
 
 def _fit(board: Board, firmware: Firmware, measured: Measured | None) -> Fit:
     own = sum(tensor.bytes for tensor in (*firmware.inputs, *firmware.outputs))
-    if measured is None:
-        return Fit(board, firmware.params_bytes, firmware.memory_bytes + own, None)
-    return Fit(board, measured.flash, measured.memory + own, measured)
+    if measured is not None:
+        return Fit(board, measured.flash, measured.memory + own, measured.stack, measured)
+    flash = firmware.params_bytes + (firmware.code_bytes or 0) + (firmware.tables_bytes or 0)
+    return Fit(board, flash, firmware.memory_bytes + own + (firmware.stack_bytes or 0), firmware.stack_bytes, None)

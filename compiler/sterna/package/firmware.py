@@ -23,6 +23,7 @@ from sterna.firmware.description import Firmware, Tensor, read_firmware
 from sterna.firmware.machines import MACHINES, gcc_words
 from sterna.package.npm import license_text
 from sterna.package.placing import placing
+from sterna_runtime.abi import aligned
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.golden import NAMES, GoldenSet, read_golden
 from sterna_runtime.inputs import TensorSpec
@@ -51,6 +52,7 @@ _TAKEN = frozenset(
     all app clean gcc help install run test zephyr
     """.split()  # noqa: SIM905 (fifty quoted words are harder to read)
 )
+_ZEPHYR_STACK = 4096  # bytes of a sample's main thread, half of which are for what is not the model's
 _BOARD = ("board.h", "common.c")
 _VENDOR = "Sterna"
 _ROW = 100  # characters of numbers in a line of C
@@ -116,6 +118,7 @@ def _zephyr(package: _Package) -> Texts:
     steps = "In a workspace: `west build -b BOARD samples/run`. Elsewhere ZEPHYR_EXTRA_MODULES names this folder."
     symbol = f"STERNA_{package.firmware.model.upper()}"  # Zephyr has symbols such as SENSOR of its own
     more = {"symbol": symbol, "sources": package.named("src")}
+    stack = max(_ZEPHYR_STACK, _ZEPHYR_STACK // 2 + (package.firmware.stack_bytes or 0))
     return {
         **package.library("src", "include"),
         **package.readme("a Zephyr module", "`samples/run`", steps),
@@ -123,7 +126,7 @@ def _zephyr(package: _Package) -> Texts:
         "CMakeLists.txt": package.text("zephyr.CMakeLists.txt", **more),
         "Kconfig": package.text("zephyr.Kconfig", **more),
         "samples/run/CMakeLists.txt": package.text("zephyr.sample.CMakeLists.txt"),
-        "samples/run/prj.conf": package.text("zephyr.prj.conf", **more),
+        "samples/run/prj.conf": package.text("zephyr.prj.conf", **more, stack=aligned(stack)),
         "samples/run/sample.yaml": package.text(
             "zephyr.sample.yaml", board=_ZEPHYR_BOARDS.get(package.firmware.processor.llvm_cpu)
         ),
