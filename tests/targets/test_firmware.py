@@ -17,7 +17,7 @@ from sterna.errors import SternaError
 from sterna.firmware.build import build, sections
 from sterna.firmware.description import read_firmware
 from sterna.firmware.machines import MACHINES, machine_for
-from sterna.firmware.remote import BoardFunctions, command_of, counted
+from sterna.firmware.remote import BoardFunctions, BoardModel, command_of, counted
 from sterna_runtime import library, load
 from support.tools import ROOT, need, run
 from support.trained import trained
@@ -178,3 +178,13 @@ def test_sizes_of_a_program(hello: Path, tmp_path: Path) -> None:
     found = sections(image)
     assert found[".stack"] == 32768
     assert 0 < found[".text"] < 4096
+
+
+def test_a_program_is_gone_with_its_model(hello: Path) -> None:
+    functions = BoardFunctions()
+    with library.replaced_by(functions), load(hello):
+        (model,) = functions._models.values()
+        assert isinstance(model, BoardModel)
+        assert model.folder is not None
+        assert Path(model.folder.name, "firmware.elf").is_file()
+    assert not Path(model.folder.name).exists()

@@ -45,6 +45,12 @@ class BoardModel(Model):
     folder: tempfile.TemporaryDirectory[str] | None = None
     counted: Counted | None = None
 
+    def end(self) -> bytes:
+        said = super().end()
+        if self.folder is not None:
+            self.folder.cleanup()
+        return said
+
 
 def command_of(machine: Machine, image: Path) -> list[str]:
     """How QEMU runs a program that talks through its standard streams and files."""
