@@ -55,7 +55,8 @@ TargetName = Union[str, "os.PathLike[str]", Target]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_SECTION = re.compile(r"[\w.]{1,64}", re.ASCII)
+#: A section of a program. Start-up code zeroes `.bss` and skips `.noinit`: weights would be lost there.
+_SECTION = re.compile(r"(?!\.(bss|noinit)\b)[\w.]{1,64}", re.ASCII)
 
 
 class Settings(TypedDict, total=False):
@@ -150,7 +151,7 @@ def options_of(
     if not isinstance(weights_section, str):
         arguments.text("weights_section", weights_section, optional=True)
     elif not _SECTION.fullmatch(weights_section):
-        needs = "1 to 64 letters, digits, _ and . are needed"
+        needs = "1 to 64 letters, digits, _ and . are needed, and a section that keeps what is written to flash"
         arguments.wrong("weights_section", weights_section, needs, Option("weights_section", ".xip"))
     budgets = {"max_flash": max_flash, "max_ram": max_ram, "max_stack": max_stack}
     for key, most in budgets.items():

@@ -176,8 +176,9 @@ def test_pools_and_sections(tmp_path: Path) -> None:
     for wrong in ({"pools": {"sram": 4096}}, {"pools": {"a": 2048, "b": 2048}}):
         with pytest.raises(SternaError, match="E0206"):
             compile_to(tmp_path / "small", found.file, "cortex-m4", **wrong)
-    wrongs = ({"pools": {"Fast!": 4096}}, {"pools": {"sram": 0}}, {"weights_section": 'x"'}, {"weights_section": ""})
-    for wrong in (*wrongs, {"name": ""}):
+    sections = ('x"', "", ".bss.weights")
+    wrongs = ({"pools": {"Fast!": 4096}}, {"pools": {"sram": 0}}, {"name": ""})
+    for wrong in (*wrongs, *({"weights_section": section} for section in sections)):
         with pytest.raises(SternaError, match="E0203") as refused:
             compile_to(tmp_path / "small", found.file, "cortex-m4", **wrong)
         assert len(refused.value.diagnostics) == 1
