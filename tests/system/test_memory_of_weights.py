@@ -80,7 +80,9 @@ def test_weights_are_in_memory_once(form: str, tmp_path: Path) -> None:
     small = write(tmp_path / f"small{suffix}", 32, 2)
     large = write(tmp_path / f"large{suffix}", WIDTH, LAYERS)
     command = [sys.executable, "-c", MEASURE, str(small), str(large), str(tmp_path / "bundle")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
+    # Of its own, so that what the small model brings into memory the large one finds there.
+    cache = {"STERNA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, **cache, "PYTHONPATH": str(ROOT / "compiler")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 1.3, "two or three times before they were streamed"
