@@ -86,7 +86,7 @@ def test_rounding_otherwise_than_asked_for_is_a_bug(monkeypatch: pytest.MonkeyPa
     """Weights that are cut off, not rounded: of the narrow bundle only."""
     real = pack.pack_params
 
-    def cut(calls: Any, kernels: Any, kernel_of: Any, out: Any) -> Any:
+    def cut(calls: Any, kernels: Any, kernel_of: Any, out: Any, alignment: int) -> Any:
         def shorter(n: int) -> Any:
             call, schedule = calls[n], kernels[kernel_of[n]].schedule
             if schedule is None or not schedule.narrowed or "product" not in call.sources:
@@ -94,7 +94,7 @@ def test_rounding_otherwise_than_asked_for_is_a_bug(monkeypatch: pytest.MonkeyPa
             bits = [np.ascontiguousarray(array, np.float32).view(np.uint32) for array in call.constants]
             return replace(call, constants=tuple((b & 0xFFFF0000).view(np.float32) for b in bits))
 
-        return real([shorter(n) for n in range(len(calls))], kernels, kernel_of, out)
+        return real([shorter(n) for n in range(len(calls))], kernels, kernel_of, out, alignment)
 
     monkeypatch.setattr(pack, "pack_params", cut)
     report = verified(network(), weights="bf16")
