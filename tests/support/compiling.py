@@ -93,6 +93,8 @@ def compiled_schedule(
     planned = realize(call, schedule, machine, "k0")
     options, functions, views = Options(machine, generator), [planned.function], Views()
     plan = plan_memory(graph, [call], views)
+    if machine.static:
+        plan = plan.with_scratch([planned.function.scratch_bytes], machine.tensor_memories)
     contents = BytesIO()
     params_at = pack_params([call], [planned], [0], contents, machine.alignment)
     library = build_library(functions, [["kernel"]], "kernel", options)
