@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from arm64.root import emulated
-from sterna.emulate.programs import command
 from sterna.errors import error
+from sterna.runtime.programs import command
 from sterna.targets.target import Target
 
 HERE = Path(__file__).resolve().parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from sterna.choices import Tuning
 from sterna.targets.target import Target
 
 #: What weights may be stored as, and the type of each.
@@ -30,6 +31,23 @@ def math_bound(text: str) -> float | None:
 
 
 @dataclass(frozen=True)
+class Patches:
+    """Which layers are computed in patches.
+
+    Args:
+        result: the name of the value that is put together of patches.
+        parts: how many there are along each of its dimensions.
+    """
+
+    result: str
+    parts: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.parts)
+
+
+@dataclass(frozen=True)
 class Options:
     """What a model is compiled for, and how. `api.options_of` makes one of a user's words.
 
@@ -47,6 +65,7 @@ class Options:
             speed (`sterna.fast` decides by what); 0: everything is computed as the model says.
         tiles: what that led to: of convolutions, by the name of the result, the outputs of a tile (`passes.winograd`).
         halves: and of products, by the same name, those whose weights are rounded to float16 (`passes.halve_weights`).
+        patches: the leading layers of an image model that are computed in parts, for less memory (`passes.patches`).
         narrow: and of products, those whose factors are rounded, to which type (`passes.narrow_products`).
         weights: "fp32", as they are, or "fp16" or "bf16": the weights of matrix products, convolutions and recurrences
             are rounded to 16 bits, and widened where they are read; everything is computed in float32 as before.
@@ -57,6 +76,7 @@ class Options:
         name: of the model, with which the symbols of its library and its C begin; None: that of its file.
         max_constant_bytes: what constants may take while the model is compiled; None: as much as usual.
         weights_section: of the program, where firmware's params.c puts the weights; None: among other constants.
+        tuning: what strategies choose otherwise than their rules say, kernel by kernel, as was measured before.
         max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack.
     """
 
@@ -74,6 +94,7 @@ class Options:
     halves: tuple[str, ...] = ()
     narrow: tuple[tuple[str, str], ...] = ()
     widened: bool = False
+    patches: Patches | None = None
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
     dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
     signature: str | None = None
@@ -83,6 +104,7 @@ class Options:
     max_flash: int | None = None
     max_ram: int | None = None
     max_stack: int | None = None
+    tuning: Tuning | None = None
 
     @property
     def alone(self) -> Options:

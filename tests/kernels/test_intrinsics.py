@@ -167,6 +167,16 @@ def test_few_columns_take_a_narrow_intrinsic() -> None:
         assert [s.arguments[-1] for s in steps if s.primitive == "tensorize"] == [name]
 
 
+@pytest.mark.parametrize(("rows", "scaled", "shared"), [(125, True, True), (125, False, False), (16, True, False)])
+def test_short_sums_are_shared_for_what_is_made_of_them(rows: int, scaled: bool, shared: bool) -> None:
+    """To make bytes of short sums takes as long as the sums: the network of key words on two cores."""
+    kernel = product(rows, 64, 64, "uint8")
+    if not scaled:
+        kernel = Kernel("sums", kernel.inputs, kernel.params[:1], kernel.stages[:1])
+    steps = propose(kernel, Context(replace(load_target("x86-64-v4-vnni"), cores=2))).steps
+    assert any(s.primitive == "parallel" for s in steps) == shared
+
+
 @pytest.mark.parametrize(("dtype", "shared"), [("int8", True), ("uint8", False)])
 def test_a_window_is_innermost_where_activations_are_flipped(dtype: str, shared: bool) -> None:
     """Then neighbouring rows of the tile share what is repeated in all lanes and flipped."""

@@ -45,6 +45,37 @@ def test_rows_are_reduced_in_vectors_of_at_most_half_their_elements(columns: int
     assert max(vectors, default=1) == lanes
 
 
+def middle(shape: tuple[int, ...]) -> Graph:
+    """A sum along the second of several dimensions."""
+    b = Builder()
+    x = input_value(b, np.zeros(shape, np.float32))
+    return Graph("middle", (x,), (b.add("reduce_sum", x, axes=(1,), keep_dims=True),), tuple(b.nodes))
+
+
+@pytest.mark.parametrize(("shape", "vectors"), [((4, 64, 1024), 16), ((8, 70, 48), 3), ((5, 9, 272), 9)])
+def test_sums_over_a_middle_axis_read_long_parts_of_rows(shape: tuple[int, ...], vectors: int) -> None:
+    """Neighbours have nothing in common: with those of several images at once, every row of all of them would be read
+    in another page for the sake of one vector."""
+    target = load_target("x86-64-v4")
+    (call,) = outline_of(middle(shape), Options(target)).sequence.calls
+    assert isinstance(call.kernel, Kernel)
+    s = propose(call.kernel, Context(replace(target, cores=1)))
+    out = s.stages[s.outputs[0]]
+    factors = [r.factor for r in out.relations if isinstance(r, Split)]
+    assert 16 * vectors in factors
+    images = next(r.outer for r in out.relations if isinstance(r, Split) and r.parent == out.tensor.axes[0].name)
+    parts = next(r.outer for r in out.relations if isinstance(r, Split) and r.factor == 16 * vectors)
+    assert out.leaves.index(images) < out.leaves.index(parts)
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_sums_over_a_middle_axis_are_those_of_the_interpreter(generator: str, tmp_path: Path) -> None:
+    for n, shape in enumerate([(3, 20, 300), (2, 7, 5), (2, 2100, 40)]):
+        graph, x = middle(shape), np.random.default_rng(n).standard_normal(shape, dtype=np.float32)
+        with build(graph, tmp_path / str(n), generator=generator) as bundle:
+            check(bundle.run({"x": x}), interpret(graph, {"x": x}))
+
+
 def sampling(channels: int, mode: str) -> Kernel:
     """The kernel that samples an image."""
     b = Builder()

@@ -372,6 +372,16 @@ def _narrow_and(step: str, *arguments: Any) -> None:
     getattr(s, step)("w", *arguments)
 
 
+def _prefetch(axis: str, part: str, rounds: list[str], pack: bool = True, place: bool = True) -> None:
+    s = Schedule(matmul(4, 6, 4, True))
+    s.tile("out", {"i": 2, "j": 3})
+    if place:
+        s.compute_at("acc", "out", "i.o", "register")
+    if pack:
+        s.pack("w", {1: 3}, [(1, "o"), (0, ""), (1, "i")])
+    s.prefetch("acc", axis, "w", part, rounds)
+
+
 ILLEGAL: dict[str, Callable[[], Any]] = {
     "split: no such axis": lambda: inlined().split("out", "q", 4),
     "split: factor": lambda: inlined().split("out", "i0", 0),
@@ -385,6 +395,10 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "vectorize: not innermost": lambda: inlined().vectorize("out", "i0"),
     "vectorize: reduced": lambda: Schedule(row_sums(3, 8)).vectorize("out", "k"),
     "by_lane: no such vector": lambda: Schedule(matmul(2, 3, 4)).by_lane("acc", "k", 3),
+    "prefetch: not reduced": lambda: _prefetch("j", "j.o", ["i.o"]),
+    "prefetch: no such axis": lambda: _prefetch("k", "j.o", ["z"]),
+    "prefetch: in one piece": lambda: _prefetch("k", "j.o", ["i.o"], pack=False),
+    "prefetch: without reader": lambda: _prefetch("k", "j.o", ["i.o"], place=False),
     "tensorize: no such intrinsic": lambda: Schedule(matmul(2, 3, 4)).tensorize("acc", "j", "k", "levitate"),
     "offset: no integers": lambda: Schedule(matmul(2, 3, 4)).offset("acc", "x"),
     "parallel: not outermost": lambda: inlined().parallel("out", "i1"),
@@ -392,6 +406,8 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "parallel: reduced": lambda: (s := Schedule(row_sums(3, 8))).reorder("out", "k", "i") or s.parallel("out", "k"),
     "partition: a reduction": lambda: Schedule(matmul(2, 3, 4)).partition("acc", "i"),
     "partition: no such axis": lambda: Schedule(pointwise(4, 4)).partition("mid", "k"),
+    "clip: not reduced": lambda: Schedule(matmul(2, 3, 4)).clip("acc", "i"),
+    "clip: not padded": lambda: Schedule(matmul(2, 3, 4)).clip("acc", "k"),
     "inline: an output": lambda: Schedule(pointwise(4, 4)).inline("out"),
     "inline: a reduction": lambda: Schedule(matmul(2, 3, 4)).inline("acc"),
     "compute_at: an output": lambda: Schedule(matmul(2, 3, 4)).compute_at("out", "acc", "i"),
@@ -399,6 +415,7 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "compute_at: scope": lambda: Schedule(matmul(2, 3, 4)).compute_at("acc", "out", "i", "moon"),
     "compute_at: no such axis": lambda: Schedule(matmul(2, 3, 4)).compute_at("acc", "out", "z"),
     "cache_read: not read": lambda: Schedule(matmul(2, 3, 4)).cache_read("x", "out"),
+    "cache_read: narrower": lambda: Schedule(matmul(2, 3, 4)).cache_read("x", "acc", "int8"),
     "cache_write: twice": lambda: (s := Schedule(row_sums(2, 3))).cache_write("out") and s.cache_write("out"),
     "rfactor: no reduction": lambda: inlined().rfactor("out", "i1"),
     "rfactor: not split": lambda: Schedule(row_sums(3, 8)).rfactor("out", "k"),

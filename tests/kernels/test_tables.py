@@ -14,7 +14,17 @@ from onnx import helper, numpy_helper
 import sterna
 from sterna.debug.interpret import interpret
 from sterna.frontends.onnx import read
+from sterna.ir.integer import Int
+from sterna.loops import program as P
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
 from sterna.pipeline import optimize
+from sterna.schedule.strategies import Context, propose
+from sterna.targets.description import load_target
+from sterna.te import expr as E
+from sterna.te.position import position
+from sterna.te.tensor import Kernel, compute, placeholder
+from support.compiling import run_schedule
 
 COLUMNS = np.arange(64, dtype=np.float32)
 EVERY = np.arange(256).astype(np.uint8).reshape(4, 64)
@@ -129,3 +139,32 @@ def test_any_chain_gives_what_its_operators_give(
         assert [node.op for node in made.nodes] == ["lookup"]
     (expected,), (found,) = (interpret(each, {"x": m.given}).values() for each in (graph, made))
     np.testing.assert_array_equal(found, expected)
+
+
+def _looked_up(shape: tuple[int, ...], table: np.ndarray) -> Kernel:
+    x, entries = placeholder("x", shape, "int8"), placeholder("table", table.shape, str(table.dtype))
+
+    def body(*index: Int) -> E.Expr:
+        return entries[position(E.cast(E.Load("int8", tensor=x, indices=index), "int32") + 128, 256)]
+
+    return Kernel("k", (x, entries), (), (compute("y", shape, body),))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_elements_of_a_table_are_put_together_and_stored_as_vectors(dtype: str) -> None:
+    """One by one, each would be a store of its own, of which a processor makes one in a cycle."""
+    kernel = _looked_up((64,), np.zeros(256, dtype))
+    function = finish(lower(propose(kernel, Context(load_target("x86-64-v4")))))
+    stores = [s for s in P.walk(function.body) if isinstance(s, P.Store)]
+    assert [(s.value.lanes, type(s.value)) for s in stores] == [(16, P.Assemble)] * 4
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+def test_tables_of_any_type_and_rows_of_any_length(generator: str) -> None:
+    random = np.random.default_rng(0)
+    for dtype, size in (("uint8", 7), ("int64", 16), ("float32", 33), ("float16", 100), ("bool", 40)):
+        table = random.integers(0, 2 if dtype == "bool" else 100, 256).astype(dtype)
+        x = random.integers(-128, 128, size).astype(np.int8)
+        schedule = propose(_looked_up(x.shape, table), Context(load_target("host")))
+        found = run_schedule(schedule, {"x": x, "table": table}, generator=generator)["y"]
+        np.testing.assert_array_equal(found, table[x.astype(int) + 128])

@@ -13,7 +13,7 @@ from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph
 from sterna.ops.builder import Builder
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
-from sterna.passes.scale_in_integers import in_integers, scale_in_integers
+from sterna.passes.scale_in_integers import in_integers, in_two_words, scale_in_integers
 from support.compiling import input_value, run
 
 
@@ -83,6 +83,17 @@ def conv(x: np.ndarray, known: str, right: list[int]) -> Graph:
     return Graph("conv", (v,), (y,), tuple(b.nodes), ("y",))
 
 
+def layer(x: np.ndarray, known: str, right: list[int], bias: int) -> Graph:
+    """Sums with a bias, scaled to bytes of which the least stands for zero."""
+    b = Builder()
+    v = input_value(b, x // 4)
+    y = b.add("add", v, b.constant(np.array([bias, -7, 1 - bias], np.int32)))
+    operands = [np.array([1518500250, 1 << 30, (1 << 31) - 1], np.int32), np.array(right, np.int32)]
+    y = b.add("fixed_multiply", y, *map(b.constant, operands), range=known)
+    y = b.add("clip", b.add("add", y, b.constant(np.array(-128, np.int32))), min=-128, max=127)
+    return Graph("layer", (v,), (y,), tuple(b.nodes), ("y",))
+
+
 EXTREMES = [-(1 << 31), 1 - (1 << 31), -1, 0, 1, (1 << 31) - 1]
 
 
@@ -148,8 +159,14 @@ X = numbers()
 @pytest.mark.parametrize(
     ("graph", "ops"),
     [
-        (dense(X, np.array(0.0029795)), ["multiply_shift", "add", "clip", "cast"]),
-        (dense(X, np.array([0.0029795, 0.00071, 0.031])), ["multiply_shift", "add", "clip", "cast"]),
+        (dense(X, np.array(0.0029795)), ["multiply_shift", "clip", "cast"]),
+        (dense(X, np.array([0.0029795, 0.00071, 0.031])), ["multiply_shift", "clip", "cast"]),
+        (dense(X, np.array(1e-7)), ["multiply_shift", "add", "clip", "cast"]),
+        (layer(X, "small_positive", [2, 5, 21], 5000), ["mul", "add", "multiply_shift", "clip"]),
+        (layer(X, "small_positive", [2, 5, 22], 5000), ["mul", "add", "multiply_shift", "add", "clip"]),
+        (layer(X, "small_positive", [2, 5, 9], 1 << 30), ["add", "multiply_shift", "clip"]),
+        (layer(X, "small", [2, 5, 9], 5000), ["add", "multiply_shift", "add", "clip"]),
+        (layer(X, "positive", [2, 5, 9], 5000), ["add", "multiply_shift", "clip"]),
         (dense(X, np.array([0.0029795, 0.00071, 0.5])), ["cast", "mul", "round_to_integer"]),
         (conv(X, "small", [2, 5, 9]), ["multiply_shift"]),
         (conv(X, "small", [7, 7, 7]), ["multiply_shift"]),
@@ -170,3 +187,58 @@ def test_the_pass_keeps_every_result(graph: Graph, ops: list[str], generator: st
     least = 0 if graph.nodes[-1].attributes.get("range", "").endswith("positive") else np.iinfo(wanted.dtype).min
     for found in both:
         np.testing.assert_array_equal(np.maximum(found, least), np.maximum(wanted, least))
+
+
+# ---------------------------------------------------------------- results of 16 bits
+LOW, HIGH = -(1 << 15), (1 << 15) - 1
+
+
+def by_two_words(x: np.ndarray, multiplier: int, shift: int, most: int) -> np.ndarray:
+    near = np.clip(x, -most, most).astype(np.int64)
+    product = near * (multiplier >> 31) + (near * (multiplier & (1 << 31) - 1) >> 31)
+    return np.asarray((product + (1 << (shift - 1))) >> shift)
+
+
+@settings(deadline=None, max_examples=20, derandomize=True, database=None)
+@given(st.floats(2.0**-14.9, 0.24), st.integers(0, 1 << 30))
+@example(2.0**-5, 0)
+@example(3 * 2.0**-9, 0)
+def test_every_result_of_16_bits(factor: float, seed: int) -> None:
+    found = in_two_words(np.array([factor]), LOW, HIGH)
+    assert found is not None
+    (multiplier,), shift, most = found
+    near = np.floor((np.arange(LOW - 2, HIGH + 3)[:, None] + 0.5) / factor) + np.arange(-1, 3)
+    anywhere = np.random.default_rng(seed).integers(-(1 << 40), 1 << 40, 500)
+    x = np.concatenate([near.reshape(-1).astype(np.int64), anywhere])
+    have = np.clip(by_two_words(x, int(multiplier), shift, most), LOW, HIGH)
+    np.testing.assert_array_equal(have, np.clip(by_float64(x, factor), LOW, HIGH))
+
+
+def test_factors_that_two_words_do_not_hold() -> None:
+    for factors in ([0.25], [2.0**-16], [0.1, 2.0**-16]):
+        assert in_two_words(np.array(factors), LOW, HIGH) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "generator", "factors"),
+    [
+        ("int32", "llvm", np.array(0.0029795123)),
+        ("int64", "c", np.array([0.00029795123, 0.0625, 0.00007123456789])),
+    ],
+)
+def test_results_of_16_bits_need_no_float64(factors: np.ndarray, dtype: str, generator: str, tmp_path: Path) -> None:
+    x = X.astype(dtype)
+    if dtype == "int64":
+        x = np.concatenate([x, x << 17])
+    b = Builder()
+    v = input_value(b, x)
+    scaled = b.add("mul", b.add("cast", v, to="float64"), b.constant(factors))
+    y = b.add("round_to_integer", scaled, to="int16", zero=0, halves="away")
+    graph = Graph("dense", (v,), (y,), tuple(b.nodes), ("y",))
+    changed = eliminate_dead_code(scale_in_integers(graph))
+    assert "float64" not in {output.dtype for node in changed.nodes for output in node.outputs}
+    wanted = interpret(graph, {"x": x})["y"]
+    np.testing.assert_array_equal(interpret(changed, {"x": x})["y"], wanted)
+    np.testing.assert_array_equal(run(changed, {"x": x}, tmp_path, generator)["y"], wanted)
+    # Vectors that have high products have float64, too.
+    assert "float64" in {o.dtype for n in scale_in_integers(graph, False).nodes for o in n.outputs}

@@ -40,14 +40,19 @@ def tiled(kernel: Kernel, intrinsic: Intrinsic, rows: int = 2) -> Schedule:
     """A tile of `rows` by one vector, whatever the target."""
     s = Schedule(kernel)
     left, _ = intrinsic.operands
-    if kernel.inputs[0].dtype != left:
+    given, wide = kernel.inputs[0].dtype, ""
+    if given != left and dtypes.bits(given) == dtypes.bits(left):
         s.offset("acc", "x")
+    elif given != left:
+        wide = s.cache_read("x", "acc", left)
     s.split("out", "j", intrinsic.lanes)
     s.split("out", "i", rows)
     s.reorder("out", "j.o", "i.o", "i.i", "j.i")
     s.unroll("out", "i.i")
     s.vectorize("out", "j.i", whole=True)
     s.compute_at("acc", "out", "i.o", "register")
+    if wide:
+        s.compute_at(wide, "out", "i.o", "scratch")
     s.split("acc", "j", intrinsic.lanes)
     s.split("acc", "k", intrinsic.group)
     row, within = "i", ["j.i", "k.i"]
@@ -60,6 +65,9 @@ def tiled(kernel: Kernel, intrinsic: Intrinsic, rows: int = 2) -> Schedule:
     s.tensorize("acc", *within, intrinsic.name)
     if intrinsic.adjoining == intrinsic.group:
         s.pack("w", {1: intrinsic.lanes, 0: intrinsic.group}, [(1, "o"), (0, "o"), (1, "i"), (0, "i")])
+    elif intrinsic.woven > 1:
+        order = [(1, "o"), (0, "o"), (1, "i"), (0, "i"), (0, "m")]
+        s.pack("w", {1: intrinsic.lanes, 0: (intrinsic.group, intrinsic.group // intrinsic.woven)}, order)
     else:
         order = [(1, "o"), (0, "o"), (0, "m"), (1, "i"), (0, "i")]
         s.pack("w", {1: intrinsic.lanes, 0: (intrinsic.group, intrinsic.adjoining)}, order)

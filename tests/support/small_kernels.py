@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sterna.loops import interpreter
+from sterna.loops.lower import lower
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
@@ -53,6 +55,18 @@ def arrays(kernel: Kernel) -> dict[str, np.ndarray]:
         t.name: random.standard_normal([int(n) for n in t.shape]).astype(np.float32)
         for t in (*kernel.inputs, *kernel.params)
     }
+
+
+def interpreted(schedule: Schedule, feeds: dict[str, np.ndarray]) -> np.ndarray:
+    """What the loops of a schedule compute, one statement after the other."""
+    function = lower(schedule)
+    (out,) = schedule.kernel.outputs
+    stored = schedule.stored([feeds[p.name] for p in schedule.kernel.params])
+    memory = {b.name: a.reshape(-1) for b, a in zip(function.params, stored, strict=True)}
+    memory |= {b.name: feeds[b.name].reshape(-1) for b in function.inputs}
+    memory[out.name] = np.zeros(int(np.prod([int(n) for n in out.shape])), out.dtype)
+    interpreter.run_function(function, memory)
+    return memory[out.name].reshape([int(n) for n in out.shape])
 
 
 def run(schedule: Schedule, generator: str = "llvm", threads: int = 1) -> None:

@@ -16,6 +16,7 @@ from sterna.pipeline import optimize
 from sterna.te.collapse import collapse
 from sterna.te.expr import cast, index_value
 from sterna.te.interpreter import run_kernel
+from sterna.te.position import position
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
 from support.partition import build_calls
@@ -71,6 +72,24 @@ def test_a_pointwise_convolution_is_a_matrix_product() -> None:
     c = reduce_axis("c", 8)
     conv = compute("y", (1, 6, 7, 5), lambda n, i, j, o: total(x[n, i, j, c.var] * w[0, 0, c.var, o], c))
     assert shapes(same(Kernel("k", (x, w), (), (conv,)))) == {"x": (42, 8), "w": (8, 5), "y": (42, 5)}
+
+
+def test_dimensions_along_which_elements_are_looked_up_are_one() -> None:
+    x, table = placeholder("x", (3, 4, 5), "int8"), placeholder("table", (256,), "float32")
+    y = compute("y", (3, 4, 5), lambda i, j, k: table[position(cast(x[i, j, k], "int32") + 128, 256)])
+    assert shapes(same(Kernel("k", (x, table), (), (y,)))) == {"x": (60,), "table": (256,), "y": (60,)}
+
+
+def test_rows_at_computed_positions_are_walked_together() -> None:
+    x, places = placeholder("x", (9, 2, 5), "float32"), placeholder("places", (3, 4), "int8")
+    y = compute("y", (3, 4, 2, 5), lambda i, j, k, m: x[position(places[i, j], 9, from_end=True), k, m])
+    assert shapes(same(Kernel("k", (x, places), (), (y,)))) == {"x": (9, 10), "places": (12,), "y": (12, 10)}
+
+
+def test_what_a_computed_position_tells_apart_stays() -> None:
+    x, places = placeholder("x", (9, 4, 5), "float32"), placeholder("places", (4, 3), "int8")
+    y = compute("y", (3, 4, 5), lambda i, j, k: x[position(places[j, i], 9), j, k])
+    assert shapes(same(Kernel("k", (x, places), (), (y,)))) == {"x": (9, 4, 5), "places": (4, 3), "y": (3, 4, 5)}
 
 
 def test_a_window_keeps_its_dimensions() -> None:

@@ -91,6 +91,10 @@ class Dialect(ABC):
     def require(self, condition: str) -> str:
         """Leaves the kernel with KERNEL_FAILED unless the condition holds."""
 
+    def prefetch(self, name: str, index: str) -> str:
+        """Asks for the cache line of an element of a buffer; empty where the language cannot."""
+        return ""
+
     @abstractmethod
     def barrier(self) -> str:
         """Waits for all workers of the call."""
@@ -149,7 +153,10 @@ class Dialect(ABC):
     # ---- Memory ----
 
     @abstractmethod
-    def load(self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None) -> str: ...
+    def load(
+        self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None, aligned: int = 1
+    ) -> str:
+        """Elements from a position on, whose address is a multiple of so many bytes as far as is known."""
 
     @abstractmethod
     def store(

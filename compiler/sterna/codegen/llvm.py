@@ -237,7 +237,8 @@ def _attributes(target: Target) -> str:
         # LLVM tunes recent processors to narrower vectors than they have.
         pairs["prefer-vector-width"] = pairs["min-legal-vector-width"] = str(target.vector_bits)
     texts = [f'"{name}"="{value}"' for name, value in pairs.items() if value]
-    return f'attributes #0 = {{ nounwind "no-builtins" {" ".join(texts)} }}'
+    size = {"fast": "", "small": "optsize ", "smallest": "optsize minsize "}[target.code]
+    return f'attributes #0 = {{ nounwind {size}"no-builtins" {" ".join(texts)} }}'
 
 
 def _node(number: int, text: str) -> str:

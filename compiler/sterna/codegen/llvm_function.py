@@ -103,6 +103,12 @@ class FunctionWriter(Accesses):
             self.barrier()
         elif isinstance(s, P.Copy):
             self.statement(P.elements_of(s))
+        elif isinstance(s, P.Prefetch):
+            self.values.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            where = self.address(s.buffer, s.index)
+            self.do(
+                f"call void @llvm.prefetch.p0(ptr {where}, i32 0, i32 3, i32 1)"
+            )  # a read, of data, as near as can be
         elif isinstance(s, P.Wait):
             pass  # copies are done at once
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sterna.codegen.llvm_expr import Values
 from sterna.codegen.llvm_text import constant, kind, memory_kind, shuffle_mask
-from sterna.codegen.machine import has_masked_access
+from sterna.codegen.machine import aligned_bytes, has_masked_access
 from sterna.errors import internal_error
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum
@@ -112,12 +112,13 @@ class Accesses(ABC):
         scalar, size, scope = memory_kind(dtype), dtypes.size(dtype), self.scopes.get(buffer, "")
         active = lanes if e.active is None else e.active
 
-        def read(at: int, width: int) -> str:
+        def read(at: int, width: int, align: int = size) -> str:
             k = memory_kind(dtype, width)
-            return self.op(f"load {k}, ptr {self.address(buffer, index + at)}, align {size}{scope}")
+            return self.op(f"load {k}, ptr {self.address(buffer, index + at)}, align {align}{scope}")
 
         if lanes == 1 or (e.stride == 1 and active == lanes):
-            result = read(0, lanes)
+            # Microcontrollers load several registers at once from such addresses alone.
+            result = read(0, lanes, aligned_bytes(e) if self.target.static else size)
         elif e.stride != 1:
             result = constant(0, "uint8" if dtype == "bool" else dtype, lanes)
             for n in range(active):

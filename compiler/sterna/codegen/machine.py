@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import gcd
 
 from sterna.codegen.llvm_machine import has_instruction
 from sterna.intrinsics.idioms import IDIOMS, MASKED_ACCESS, Idiom
 from sterna.ir import dtypes
+from sterna.loops.program import Buffer
 from sterna.targets.features import features
-from sterna.targets.target import Target
+from sterna.targets.target import LEAST_ALIGNMENT, Target
+from sterna.te.expr import Load
 
 
 @lru_cache(maxsize=4096)
@@ -29,6 +32,16 @@ def has_masked_access(target: Target, dtype: str) -> bool:
     """Whether parts of vectors are loaded and stored by one instruction."""
     has = features(target)
     return any(dtypes.bits(dtype) >= least and has >= set(needed) for least, needed in MASKED_ACCESS)
+
+
+def aligned_bytes(load: Load) -> int:
+    """What the address of a load is a multiple of, as far as is known: the size of its element, or what its place in
+    scratch memory is a multiple of, which begins at a multiple of several words."""
+    size = dtypes.size(load.dtype)
+    if not isinstance(load.tensor, Buffer) or not load.tensor.scope.in_scratch:
+        return size
+    (index,) = load.indices
+    return gcd(LEAST_ALIGNMENT, load.tensor.slot, size * gcd(index.const, *index.terms.values()))
 
 
 def _makes_instructions(target: Target, probe: tuple[str, str, tuple[str, ...]]) -> bool:

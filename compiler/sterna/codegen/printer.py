@@ -12,6 +12,7 @@ from itertools import product
 
 from sterna.codegen.dialect import Dialect
 from sterna.codegen.instructions import InstructionOperand
+from sterna.codegen.machine import aligned_bytes
 from sterna.codegen.tiles import TileOperation, refuse_without_tiles, tile_operation
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
@@ -102,6 +103,9 @@ class Printer:
             self.line(depth, d.barrier())
         elif isinstance(s, P.Copy):
             self.stmt(P.elements_of(s), depth)
+        elif isinstance(s, P.Prefetch):
+            if text := d.prefetch(s.buffer.name, self.position(s.index)):
+                self.line(depth, text)
         elif isinstance(s, P.Wait):
             pass  # copies are done at once
         else:
@@ -203,7 +207,7 @@ class Printer:
     def load(self, e: E.Load) -> str:
         truth = e.dtype == "bool"
         dtype, index = "uint8" if truth else e.dtype, self.position(e.indices[0])
-        text = self.d.load(dtype, e.tensor.name, index, e.lanes, e.stride, e.active)
+        text = self.d.load(dtype, e.tensor.name, index, e.lanes, e.stride, e.active, aligned_bytes(e))
         return self.d.truth(text) if truth else text
 
     # -- positions

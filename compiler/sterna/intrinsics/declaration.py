@@ -112,7 +112,8 @@ class Intrinsic:
         shorter: axes of which a use may have fewer positions than the behaviour, as tiles are configured.
         tiles: the registers of one over tiles.
         places: of one over memory, where each operand and the result lie, by name; what is not there is a value.
-        instructions: of the lowering; prepares: that make the left operand, which all vectors of a row share.
+        instructions: of the lowering; prepares: that make the left operand, which all vectors of a row share; unpacks:
+            that make the right one, which all rows share.
         cycles: from one to the next; latency: from one to the next one into the same accumulators.
         exact: of floats, what the instruction computes to the last bit: where it rounds, in which order it adds, what
             becomes of numbers that are too small; None where the behaviour says it all, as of integers.
@@ -133,6 +134,7 @@ class Intrinsic:
     places: Mapping[str, Place] = field(default_factory=dict)
     instructions: float = 1.0
     prepares: float = 1.0
+    unpacks: float = 0.0
     cycles: float = 1.0
     latency: float = 0.0
     exact: Rounding | None = None
@@ -215,10 +217,20 @@ class Intrinsic:
     @property
     def adjoining(self) -> int:
         """Elements of the group that lie side by side in the right operand."""
+        places = self._places()
+        return next((n for n, place in enumerate(places) if place != n), len(places))
+
+    @property
+    def woven(self) -> int:
+        """Parts of the group whose elements take turns in the right operand of one lane; 1 where they do not."""
+        places = self._places()
+        return places[1] if self.lanes == 1 and len(places) > 1 else 1
+
+    def _places(self) -> list[int]:
+        """Where in the right operand the group of the first lane lies."""
         read, (r, *_) = self.reads[-1], self.reduction.axes
         first: dict[Atom, int] = dict.fromkeys(self.axes, 0)
-        places = [self.position(read, {**first, r: n}) for n in range(int(r.extent))]
-        return next((n for n, place in enumerate(places) if place != n), len(places))
+        return [self.position(read, {**first, r: n}) for n in range(int(r.extent))]
 
     @property
     def plain(self) -> bool:

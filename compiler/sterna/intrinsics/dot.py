@@ -37,6 +37,18 @@ def paired_dot_product(vectors: int, left: str, right: str) -> Tensor:
     return compute("dot", (lanes,), element, axes=("lane",))
 
 
+def woven_dot_product(left: str, right: str) -> Tensor:
+    """The sum of four products, of one lane: of the right operand first and second half of the group take turns, so
+    that its even elements are neighbours in the left one, and its odd ones."""
+    a, b = placeholder("a", (1, 4), left), placeholder("b", (1, 2, 2), right)
+    r = reduce_axis("r", 4)
+
+    def element(lane: Int) -> E.Expr:
+        return total(E.cast(a[lane, r], "int32") * E.cast(b[lane, r.var % 2, r.var // 2], "int32"), r)
+
+    return compute("dot", (1,), element, axes=("lane",))
+
+
 def small_product(rows: int, lanes: int, group: int, left: str, right: str, part: int) -> Tensor:
     """sum over r of left[row, r] * right[lane, r], exact in int32 and wrapping where it does not fit; the right operand
     has so much of the group for every lane, then the next part of it."""
@@ -146,8 +158,20 @@ _SMLAD = tuple(
         needs=(("dsp",),),
         instructions=2,
         prepares=2,
+        unpacks=2,
     )
     for left in ("int8", "uint8")
+)
+#: The same where the left operand is in 16 bits, so that only the bytes on the right are widened.
+_SMLAD_WIDE = Intrinsic(
+    "smlad.s16",
+    woven_dot_product("int16", "int8"),
+    template="smlad_wide",
+    settings={"header": "arm_acle.h"},
+    needs=(("dsp",),),
+    instructions=2,
+    prepares=0,
+    unpacks=2,
 )
 #: Cortex-M with Helium: all sixteen products of two vectors added up into a general register.
 _MVE = (
@@ -157,7 +181,7 @@ _MVE = (
     ),
 )  # fmt: skip
 
-DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, *_SMLAL, *_SMLAD, *_MVE)
+DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, *_SMLAL, *_SMLAD, _SMLAD_WIDE, *_MVE)
 
 
 def _pairs_of_bfloat16(

@@ -231,11 +231,16 @@ class ProgramBuilder:
         result.set(value)
         return result
 
-    def array(self, name: str, dtype: str, shape: Sequence[IntLike]) -> Array:
-        """Memory of the program's own, with no particular contents."""
+    def array(self, name: str, dtype: str, shape: Sequence[IntLike], on_stack: bool = True) -> Array:
+        """Memory of the program's own, with no particular contents.
+
+        Args:
+            on_stack: if it is small. What is read at computed places is reached in fewer instructions elsewhere, by a
+                register of its own.
+        """
         sizes = tuple(as_int(size) for size in shape)
         count = most_elements(sizes) * dtypes.size(dtype)
-        if count <= STACK_BYTES:
+        if on_stack and count <= STACK_BYTES:
             buffer = P.dense_buffer(self._name(name), dtype, sizes, STACK)
         else:
             buffer = P.dense_buffer(self._name(name), dtype, sizes, SCRATCH, self.scratch_bytes)

@@ -103,6 +103,8 @@ class Run:
             self.copy(s)
         elif isinstance(s, P.Instruction):
             self.instruction(s)
+        elif isinstance(s, P.Prefetch):
+            self.places(s.buffer, self.array(s.buffer), self.position(s.index), 1, 1)
         elif not isinstance(s, (P.Declare, P.Barrier, P.Wait)):
             raise self.error(f"no such statement: {type(s).__name__}")
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, ceil_div, of
+from sterna.ir.integer import ZERO, Atom, Int, IntLike, Symbol, as_int, ceil_div, of
+from sterna.loops.values import Buffer
 from sterna.schedule.decisions import Fuse, RaggedTail, Split, StageSchedule
 from sterna.te.tensor import Tensor
 
@@ -45,6 +46,15 @@ class Tile:
     start: Int | None = None
 
 
+@dataclass(frozen=True)
+class Fetch:
+    """What the steps of a sum ask for of a constant: from element `first` on, `each` of them a step."""
+
+    buffer: Buffer
+    first: Int
+    each: int
+
+
 @dataclass
 class Nest:
     """One stage's nest in the course of its emission.
@@ -56,15 +66,17 @@ class Nest:
         reduced: (first, end) of reduced axes of which not all iterations are wanted.
         cuts: the positions at which axes are still to be cut into parts; parts: (first, end) of the part of an axis
             that is being emitted, where it was.
+        fetch: what the steps of a sum ask for before it is read.
     """
 
     stage: StageSchedule
     region: Region
     bound: dict[str, Int] = field(default_factory=dict)
     tiles: dict[str, Tile] = field(default_factory=dict)
-    reduced: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    reduced: Mapping[str, tuple[IntLike, IntLike]] = field(default_factory=dict)
     cuts: Mapping[str, Sequence[int]] = field(default_factory=dict)
     parts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    fetch: Fetch | None = None
 
     def fork(self) -> Nest:
         return replace(self, bound=dict(self.bound), tiles=dict(self.tiles))
@@ -131,7 +143,7 @@ class Nest:
                 return extent
         if axis in self.reduced:
             first, end = self.reduced[axis]
-            return as_int(end - first)
+            return as_int(end) - first
         return next(a.extent for a in self.stage.axes if a.name == axis)
 
     def remainder(self, axis: str) -> Remainder | None:

@@ -23,7 +23,9 @@ from sterna.ir.extremum import Extremum, maximum, minimum
 from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import REGISTER, TILE
 from sterna.loops import program as P
+from sterna.loops.ahead import asking, next_part
 from sterna.loops.bodies import Place, loop_name
+from sterna.loops.clip import clipped
 from sterna.loops.copies import as_copies
 from sterna.loops.inline import producers_first
 from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whole
@@ -39,7 +41,7 @@ from sterna.loops.tensorize import (
     tile_statement,
     vector_statement,
 )
-from sterna.schedule.decisions import RaggedTail, Split, StageSchedule
+from sterna.schedule.decisions import Ahead, RaggedTail, Split, StageSchedule
 from sterna.schedule.matching import match
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
@@ -89,17 +91,14 @@ class Nests(Storage):
             return self._moved(s, self._level(Cursor(Nest(s, region, cuts=cut))))
         parts: list[Stmt] = []
         for part in parts_of(body, s.tensor, s.partitioned, turns=s.attach is None):
-            clipped = part.within(region)
-            if clipped is None:
+            inside = part.within(region)
+            if inside is None:
                 continue
-            lets, least = [], list(clipped.least)
-            for d, first in enumerate(least):
-                if any(isinstance(atom, Extremum) for atom in first.atoms()):
-                    symbol = Symbol(self.unique(loop_name(s, f"{s.tensor.axes[d].name}.first")), *first.bounds())
-                    lets.append(P.LetIndex(symbol, first))
-                    least[d] = of(symbol)
+            named = [self._named(n, s, f"{a.name}.first") for a, n in zip(s.tensor.axes, inside.least, strict=True)]
+            least = tuple(first for _, first in named)
             self.bodies[s.name] = part.body
-            parts.append(seq(*lets, self._level(Cursor(Nest(s, replace(clipped, least=tuple(least)))))))
+            nest = self._level(Cursor(Nest(s, replace(inside, least=least))))
+            parts.append(seq(*(let for let, _ in named), nest))
         self.bodies[s.name] = body
         return seq(*parts)
 
@@ -144,7 +143,11 @@ class Nests(Storage):
     def _sum_within(self, s: StageSchedule, region: Region, around: Nest) -> Stmt:
         """The loops of a stage that is placed in a nest: of a sum in a part of its domain, over the terms that are not
         zero there."""
+        if s.ahead is not None:
+            return self._fetching(s, s.ahead, region, around)
         body = self.bodies[s.name]
+        if s.clipped:
+            return self._clipped(s, region)
         if not around.parts or s not in self._reduced_within(around.stage):
             return self.stage(s, region)
         assert isinstance(body, Reduce)
@@ -158,6 +161,36 @@ class Nests(Storage):
         nest = self._level(Cursor(Nest(s, region, reduced=terms.ranges)))
         self.bodies[s.name] = body
         return nest
+
+    def _clipped(self, s: StageSchedule, region: Region) -> Stmt:
+        """The loops of a sum over what can be other than zero in a region."""
+        body, lets, ranges = self.bodies[s.name], [], {}
+        assert isinstance(body, Reduce)
+        for axis in (a for a in body.axes if a.name in s.clipped):
+            first, end = clipped(body, axis, s.tensor, region)
+            let_first, first = self._named(first, s, f"{axis.name}.first")
+            let_end, end = self._named(end, s, f"{axis.name}.end")
+            lets += [let_first, let_end]
+            ranges[axis.name] = (first, end)
+        return seq(*lets, self._level(Cursor(Nest(s, region, reduced=ranges))))
+
+    def _named(self, value: Int, s: StageSchedule, name: str) -> tuple[Stmt | None, Int]:
+        """A value with a name of its own where it is the smaller or greater of two, and what gives it that."""
+        if not any(isinstance(atom, Extremum) for atom in value.atoms()):
+            return None, value
+        symbol = Symbol(self.unique(loop_name(s, name)), *value.bounds())
+        return P.LetIndex(symbol, value), of(symbol)
+
+    def _fetching(self, s: StageSchedule, ahead: Ahead, region: Region, around: Nest) -> Stmt:
+        """The loops of a sum that ask for what its reader needs next."""
+        buffer = self.places[self.schedule.stored_tensor(self.kernel.tensor(ahead.tensor)).name].buffer
+        nest = Nest(s, region)
+        fetch = next_part(s, ahead, buffer, nest, around)
+        if fetch is None:
+            return self._level(Cursor(nest))
+        first = Symbol(self.unique(loop_name(s, f"{ahead.axis}.ahead")), *fetch.first.bounds())
+        nest.fetch = replace(fetch, first=of(first))
+        return seq(P.LetIndex(first, fetch.first), self._level(Cursor(nest)))
 
     def _moved(self, s: StageSchedule, nest: Stmt) -> Stmt:
         """The nest of a stage that is transferred, with copies for its stores; others as they are."""
@@ -192,7 +225,7 @@ class Nests(Storage):
                 prologue, places = self._prologue(nest)
                 self.places.update(places)
                 phases = [Phase.INIT]
-                if all(first < end for first, end in nest.reduced.values()):
+                if all(most(as_int(end) - first) > 0 for first, end in nest.reduced.values()):
                     phases.append(Phase.UPDATE)
                 if s.name in self.tiles:
                     phases.append(Phase.STORE)
@@ -248,7 +281,10 @@ class Nests(Storage):
             return of(symbol)
 
         nest.unfuse(name)
-        return seq(*lets, self._decided(cursor))
+        s = nest.stage
+        asks = cursor.phase is Phase.UPDATE and s.ahead is not None and cursor.leaf == s.ahead.axis
+        fetch = asking(s, s.ahead, nest.fetch, nest) if asks and s.ahead and nest.fetch else None
+        return seq(*lets, fetch, self._decided(cursor))
 
     def _decided(self, cursor: Cursor) -> Stmt:
         """The rest of the nest once for every way in which a tile can be a full one or a tail."""

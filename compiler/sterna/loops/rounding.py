@@ -1,9 +1,9 @@
-"""Operations that round as arithmetic, where the target has no instructions for them."""
+"""Operations that round as arithmetic, where the target has no instructions for them, or compilers do not use them."""
 
 from __future__ import annotations
 
 from sterna.ir import dtypes
-from sterna.loops.lanewise import bits, cast, comparison, constant, operation, select
+from sterna.loops.lanewise import bits, cast, comparison, constant, operation, select, unary
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -29,3 +29,21 @@ def _nearest(node: E.Nearest) -> Expr:
     inside = select(comparison("lt", above, high), above, constant(high, x))
     shift, shift_bits, integer = E.SHIFTS[x.dtype]
     return cast(operation("add", bits(operation("add", inside, shift), integer), node.zero - shift_bits), node.dtype)
+
+
+def whole_half(op: str, x: Expr) -> Expr:
+    """`floor`, `ceil`, `trunc` or `rint` of a float32 that float16 can hold: the sum with a large number rounds.
+
+    Compilers take a rounded half float for an operation on half floats, and where the processor has none, they make it
+    of one element at a time. A result of 0 has the sign of x.
+    """
+    shift = E.SHIFTS[x.dtype][0]
+    sign = operation("and", bits(x, "int32"), constant(-(2**31), x, "int32"))
+    if op == "trunc":
+        x = unary("abs", x)
+    whole = operation("sub", operation("add", x, shift), shift)
+    if op in ("floor", "trunc"):
+        whole = select(comparison("gt", whole, x), operation("sub", whole, 1.0), whole)
+    elif op == "ceil":
+        whole = select(comparison("lt", whole, x), operation("add", whole, 1.0), whole)
+    return bits(operation("or", bits(whole, "int32"), sign), "float32")

@@ -5,10 +5,13 @@ Only conversions are left for the generators to render; everything else that tou
 
 from __future__ import annotations
 
+from sterna.loops.rounding import whole_half
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 SMALL = ("float16", "bfloat16")
+#: Operations that give integers.
+_WHOLE = ("floor", "ceil", "trunc", "rint")
 
 
 def widen_small_floats(expr: Expr) -> Expr:
@@ -22,12 +25,25 @@ def _rule(node: Expr) -> Expr | None:
         if not any(c.dtype in SMALL for c in operands):
             return None
         wide = node.with_children(tuple(_cast(c, "float32") if c.dtype in SMALL else c for c in operands))
-        return _cast(wide.changed(dtype="float32"), node.dtype) if node.dtype in SMALL else wide
+        return _to_small(wide.changed(dtype="float32"), node.dtype) if node.dtype in SMALL else wide
     if isinstance(node, E.Cast):
+        if node.dtype == "float16" and node.a.dtype == "float32":
+            return _to_small(node.a, node.dtype)
         kinds = {node.dtype, node.a.dtype}
         if "float32" not in kinds and kinds.intersection(SMALL):
             return _cast(_cast(node.a, "float32"), node.dtype)
     return None
+
+
+def _to_small(a: Expr, dtype: str) -> Expr:
+    """A float32 as a 16-bit float."""
+    if dtype == "float16" and isinstance(a, E.Unary) and a.op in _WHOLE and _was_half(a.a):
+        a = whole_half(a.op, a.a)
+    return _cast(a, dtype)
+
+
+def _was_half(a: Expr) -> bool:
+    return isinstance(a, E.Cast) and a.a.dtype == "float16"
 
 
 def _cast(a: Expr, dtype: str) -> Expr:

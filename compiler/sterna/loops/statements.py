@@ -282,6 +282,17 @@ class Copy(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Prefetch(Stmt):
+    """Asks for the cache line of an element that is read later: a hint, which changes no result."""
+
+    buffer: Buffer
+    index: Int
+
+    def places(self) -> tuple[Int, ...]:
+        return (self.index,)
+
+
+@dataclass(frozen=True, eq=False)
 class Wait(Stmt):
     """Waits until the asynchronous copies of a group that this thread began have ended."""
 

@@ -113,16 +113,20 @@ def _operand(factor: Expr, read: Load, uses: Uses, left: bool) -> Expr:
         base = index.substitute(dict.fromkeys(symbols, ZERO))
         places: list[int | None] = [None] * width
         missing = set()
+        order = []
         for at in product(*(range(int(intrinsic.axes[n].extent)) for n in own)):
             place = intrinsic.position(read, {intrinsic.axes[n]: k for n, k in zip(own, at, strict=True)})
             apart = index.substitute({uses.axes[n][0]: as_int(k) for n, k in zip(own, at, strict=True)}) - base
             if not apart.is_const:
                 raise ScatteredOperandError(f"{e.tensor.name}[{index}] does not move in constant steps")
             places[place] = int(apart)
+            order.append(place)
             if any(k >= uses.count(n) for n, k in zip(own, at, strict=True)):
                 missing.add(place)
         across = uses.axes[lane][0] in index.symbols()
-        packed = intrinsic.behaviour.reduction is not None and across and places == list(range(width))
+        # Neighbours in an order that no tensor has were packed so, and padded with zeros.
+        of_its_own = across or order != sorted(order)
+        packed = intrinsic.behaviour.reduction is not None and of_its_own and places == list(range(width))
         if not packed:
             places = [None if n in missing else place for n, place in enumerate(places)]
         # Of floats, zero times what happens to be there may be NaN.

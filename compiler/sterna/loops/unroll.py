@@ -81,6 +81,8 @@ class _Copy:
             return s.changed(
                 buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index), value=self.expr(s.value)
             )
+        if isinstance(s, P.Prefetch):
+            return s.changed(buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index))
         if isinstance(s, P.Copy):
             destination, source = (self.buffers.get(b, b) for b in (s.destination, s.source))
             return s.changed(destination=destination, source=source, to=self.index(s.to), at=self.index(s.at))

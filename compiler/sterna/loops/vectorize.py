@@ -3,7 +3,8 @@
 A loop of a number of iterations that is no power of two becomes one vector of the next power of two of which only the
 first lanes are active. An index that is not linear in the loop's variable may still be one of lanes that lie near one
 another, if all of them are known: the unrolled loops around are written out where that makes them so. A body that
-vectors cannot express becomes an unrolled loop instead.
+vectors cannot express becomes an unrolled loop instead, but for elements at positions that are computed: those are put
+together to vectors, which is as fast as one by one, and what is done with them takes a lane's part of it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ def _vectorize(stmt: P.Stmt, unrolled: bool) -> P.Stmt:
     except _NotLinearError:
         if unrolled:
             raise
+    try:
+        return P.seq(*_vector_stmts(P.members(stmt.body), stmt.symbol, lanes, stmt.width or lanes, together=True))
+    except _NotLinearError:
         return P.map_children(stmt.changed(kind="unrolled"), lambda s: _vectorize(s, unrolled))
 
 
@@ -58,10 +62,12 @@ def _only_stores(stmt: P.Stmt) -> bool:
     return all(isinstance(s, (P.For, P.Store, P.Seq)) for s in P.walk(stmt))
 
 
-def _vector_stmts(stmts: Sequence[P.Stmt], symbol: Symbol, n: int, wanted: int) -> Iterator[P.Stmt]:
+def _vector_stmts(
+    stmts: Sequence[P.Stmt], symbol: Symbol, n: int, wanted: int, together: bool = False
+) -> Iterator[P.Stmt]:
     width = 1 << (wanted - 1).bit_length()
     active = None if n == width else n
-    vectors = _Vectors(symbol, width, active)
+    vectors = _Vectors(symbol, width, active, together)
     for stmt in stmts:
         if isinstance(stmt, P.Let):
             yield vectors.let(stmt)
@@ -77,11 +83,16 @@ def _vector_stmts(stmts: Sequence[P.Stmt], symbol: Symbol, n: int, wanted: int) 
 
 @dataclass
 class _Vectors:
-    """Expressions for all iterations of a loop at once; of one lane where all of them agree."""
+    """Expressions for all iterations of a loop at once; of one lane where all of them agree.
+
+    Args:
+        together: elements at computed positions are put together.
+    """
 
     symbol: Symbol
     lanes: int
     active: int | None
+    together: bool
     done: dict[Expr, Expr] = field(default_factory=dict)
     variables: dict[P.Variable, P.Variable] = field(default_factory=dict)
 
@@ -126,8 +137,10 @@ class _Vectors:
         count = self.lanes if self.active is None else self.active
         places = [index.substitute({self.symbol: as_int(n)}) for n in range(count)]
         apart = [place - places[0] for place in places]
-        if load.dtype == "bool" or not all(each.is_const for each in apart):
+        if load.dtype == "bool":
             raise _NotLinearError
+        if not all(each.is_const for each in apart):
+            return self.put_together(load, places)
         if isinstance(load.tensor, P.Buffer) and load.tensor.vector:
             return self.in_blocks(load, places)
         steps = list(map(int, apart))
@@ -146,6 +159,18 @@ class _Vectors:
             return P.Shuffle(load.dtype, a=a, b=b, order=order, lanes=self.lanes)
         vector = part(first, span, max(2, 1 << (span - 1).bit_length()))
         return P.Shuffle(load.dtype, a=vector, order=order, lanes=self.lanes)
+
+    def put_together(self, load: E.Load, places: Sequence[Int]) -> Expr:
+        """Lanes that lie anywhere, each loaded by itself."""
+        (index,) = load.indices
+        computed = any(
+            self.symbol in i.symbols() for v in index.expressions() for n in E.walk(v) for i in E.positions(n)
+        )
+        if not self.together or not computed or len(places) < self.lanes:
+            raise _NotLinearError
+        if isinstance(load.tensor, P.Buffer) and (load.tensor.vector or load.tensor.scope.is_variables):
+            raise _NotLinearError
+        return P.Assemble(load.dtype, elements=tuple(load.changed(indices=(p,)) for p in places), lanes=self.lanes)
 
     def in_blocks(self, load: E.Load, places: Sequence[Int]) -> Expr:
         """Lanes of vectors that storage in blocks consists of, each loaded as a whole."""

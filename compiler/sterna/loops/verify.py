@@ -146,6 +146,8 @@ class _Verifier:
                 self.problems.append(f"a copy from {stmt.source.dtype} to {stmt.destination.dtype}")
             self.access(stmt.destination, stmt.to, stmt.elements - 1)
             self.access(stmt.source, stmt.at, stmt.elements - 1)
+        elif isinstance(stmt, P.Prefetch):
+            self.access(stmt.buffer, stmt.index, 0)
         elif isinstance(stmt, P.Instruction):
             for part in (stmt.result, *stmt.slices):
                 least, greatest = part.ends

@@ -20,6 +20,8 @@ from sterna.te.tensor import Tensor, compute
 _COUNT = 31
 #: The largest shift: half of 2^31 is no int32.
 MOST_SHIFT = 30
+#: The largest shift of results to which a zero point is added: before it that is less than 2^30, as the upper word is.
+MOST_SHIFT_OF_ZERO = 21
 
 
 def _type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
@@ -34,7 +36,8 @@ def multiply_shift(applied: Application) -> Tensor:
 
     def body(*index: Int) -> Expr:
         count = E.binary("and", broadcast_at(shift, index), _COUNT)
-        half = E.binary("shift_right", E.binary("shift_left", E.const(1, "int32"), count), 1)
+        # Where halves go up, half of what is shifted out and the zero point are one number.
+        half = E.binary("shift_right", E.binary("shift_left", E.const(2 * applied["zero"] + 1, "int32"), count), 1)
         if applied["halves"] == "up" and not applied["bias"]:
             high = E.binary("upper_product", broadcast_at(x, index), broadcast_at(multiplier, index))
             return E.binary("shift_right", high + half, count)
@@ -59,13 +62,15 @@ OPERATORS: tuple[Operator, ...] = (
         "multiply_shift",
         "(x multiplier + bias) / 2^32 / 2^shift, both rounded down but for the half that is added before the shift "
         "(halves up); or (x multiplier + bias) / 2^31 rounded down, then / 2^shift, halves away from zero. The shift "
-        f"lies between 1 and {MOST_SHIFT}.",
+        f"lies between 1 and {MOST_SHIFT}. With halves up a zero point may be added, if the shift is at most "
+        f"{MOST_SHIFT_OF_ZERO}.",
         single(_type),
         multiply_shift,
         Fusion.BROADCAST,
         (
             Attribute("bias", "int", "added to the product of 64 bits", 0),
             Attribute("halves", "string", "how it ends", "up", choices=("up", "away")),
+            Attribute("zero", "int", "added to the result, from -255 to 255; with halves up", 0),
         ),
         cases=(
             Case((_numbers(), np.array(1518500250, np.int32), np.array(7, np.int32)), {}),
@@ -77,6 +82,15 @@ OPERATORS: tuple[Operator, ...] = (
                 ),
                 {"bias": 1 << 30},
             ),
+            Case(
+                (
+                    _numbers().reshape(60, 2),
+                    np.array([1 << 30, (1 << 31) - 1], np.int32),
+                    np.array([1, 21], np.int32),
+                ),
+                {"bias": 1 << 31, "zero": -128},
+            ),
+            Case((_numbers(), np.array(1518500250, np.int32), np.array(7, np.int32)), {"zero": 127}),
             Case(
                 (
                     _numbers().reshape(60, 2),

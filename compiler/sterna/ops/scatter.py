@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from sterna.ir.graph import TensorType
+from sterna.ir.integer import as_int
 from sterna.loops.build import Array, Index, ProgramBuilder, number
+from sterna.ops.movement import SHAPE
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.types import axis_of, check_dtype, present, same_dtype, with_dim
 from sterna.te import expr as E
@@ -82,6 +84,25 @@ def _nd(p: ProgramBuilder, attributes: Attributes) -> None:
             _write(result, (*place, *j), updates[source], attributes["reduction"])
 
 
+# ---------------------------------------------------------------- scattered
+def _scattered_type(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
+    usual, places, values = present(types, 0, 1, 2)
+    check_dtype(places.dtype, ("int32", "int64"))
+    same_dtype((usual, values))
+    shape = tuple(map(as_int, attributes["shape"]))
+    if usual.rank or places.shape != (*values.shape, as_int(len(shape))):
+        raise unfit(f"values {values} at {places} do not fit {len(shape)} dimensions")
+    return (TensorType(usual.dtype, shape),)
+
+
+def _scattered(p: ProgramBuilder, attributes: Attributes) -> None:
+    usual, places, values, result = p.input(0), p.input(1), p.input(2), p.output
+    p.fill(result, p.let(usual[()]))
+    with p.loop(values.shape[0], "k") as k:
+        where: tuple[Index, ...] = tuple(places[k, n] for n in range(len(result.shape)))
+        _write(result, where, values[k], "none")
+
+
 # ---------------------------------------------------------------- tensor_scatter
 def _cache_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     cache, update = present(types, 0, 1)
@@ -147,6 +168,19 @@ OPERATORS: tuple[Operator, ...] = (
             case((F, (3, 2)), _COORDINATES, (F, (2, 2)), reduction="add"),
             case(("int64", (5,)), np.array([[4], [1], [4]], np.int64), ("int64", (3,)), reduction="min"),
             case((F, (3, 2)), _COORDINATES, (F, (2, 2)), reduction="mul"),
+        ),
+    ),
+    opaque(
+        "scattered",
+        "A tensor that is one number but for some elements: that number, the others' coordinates, a row for each, and "
+        "what stands there.",
+        _scattered_type,
+        _scattered,
+        (SHAPE,),
+        cases=(
+            case((F, ()), np.array([[1, 0], [2, 3]], np.int32), (F, (2,)), shape=(3, 4)),
+            case(("bool", ()), np.array([[4]], np.int64), ("bool", (1,)), shape=(5,)),
+            case(("int64", ()), np.array([[1, 0, 33]], np.int32), ("int64", (1,)), shape=(2, 2, 70)),
         ),
     ),
     opaque(

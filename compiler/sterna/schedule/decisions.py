@@ -91,6 +91,22 @@ class Tensorized:
         return self.intrinsic.axes[self.axes.index(axis)].name
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """What of a constant the loops of a sum ask for before its reader needs it.
+
+    Args:
+        tensor: the constant; axis: of the sum, whose every iteration asks.
+        part: the axis of the sum's reader each of whose iterations reads a part of the constant of its own.
+        rounds: those within it that read the same part again, outermost first.
+    """
+
+    tensor: str
+    axis: str
+    part: str
+    rounds: tuple[str, ...]
+
+
 @dataclass
 class StageSchedule:
     """What the steps so far have decided about one stage.
@@ -100,7 +116,9 @@ class StageSchedule:
         by_lane: elements of the vectors that axes written out by lane take what they repeat from.
         transferred: the stage, which only copies, is moved by copies; asynchronous: which go on until they
             are waited for.
+        ahead: what of a constant is fetched while the stage, a sum, is computed.
         partitioned: axes along which the stage is computed part by part, as its conditions say.
+        clipped: reduced axes whose loops begin and end where terms can be other than zero.
     """
 
     tensor: Tensor
@@ -114,7 +132,9 @@ class StageSchedule:
     whole: set[str] = field(default_factory=set)
     by_lane: dict[str, int] = field(default_factory=dict)
     tensorized: Tensorized | None = None
+    ahead: Ahead | None = None
     partitioned: tuple[str, ...] = ()
+    clipped: tuple[str, ...] = ()
     transferred: bool = False
     asynchronous: bool = False
 
@@ -154,6 +174,19 @@ class StageSchedule:
             elif isinstance(r, Fuse) and axis in (r.first, r.second):
                 found |= self.leaves_of(r.fused)
         return found
+
+    def iterations(self, axis: str) -> int | None:
+        """Iterations of the inner part of a split, of the outer one where a split inner part is split evenly, and of an
+        axis that is not split and has a constant number."""
+        own = next((a.extent for a in self.axes if a.name == axis), None)
+        if own is not None:
+            return int(own) if own.is_const else None
+        factors = {r.inner: r.factor for r in self.relations if isinstance(r, Split)}
+        if axis in factors:
+            return factors[axis]
+        split = next((r for r in self.relations if isinstance(r, Split) and r.outer == axis), None)
+        whole = None if split is None else factors.get(split.parent)
+        return None if split is None or whole is None or whole % split.factor else whole // split.factor
 
     @property
     def reduction_leaves(self) -> set[str]:

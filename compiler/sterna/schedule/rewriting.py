@@ -113,3 +113,16 @@ def widened_bits(narrow: Load) -> Expr:
 
 def redirect(body: Expr, tensor: str, change: Callable[[Load], Expr]) -> Expr:
     return E.rewrite(body, lambda node: change(node) if isinstance(node, Load) and node.tensor.name == tensor else None)
+
+
+def read_from(body: Expr, tensor: str, copy: Tensor) -> Expr:
+    """A body that reads a copy of a tensor in its place, whose elements may be wider before they are widened."""
+
+    def rule(node: Expr) -> Expr | None:
+        load = node.a if isinstance(node, E.Cast) else node
+        if not isinstance(load, Load) or load.tensor.name != tensor:
+            return None
+        copied = replace(load, tensor=copy, dtype=copy.dtype)
+        return copied if load is node else E.cast(copied, node.dtype)
+
+    return E.rewrite(body, rule)

@@ -28,6 +28,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, as_int, of
 from sterna.ir.memory import REGISTER, SCRATCH, STACK, STATE, Memory, Scope
 from sterna.schedule.decisions import (
+    Ahead,
     Derived,
     Fuse,
     Packing,
@@ -38,10 +39,11 @@ from sterna.schedule.decisions import (
     parts_of,
 )
 from sterna.schedule.matching import match
-from sterna.schedule.products import factors
-from sterna.schedule.rewriting import factored, redirect, sum_of, widened, widened_bits, with_other_sign
+from sterna.schedule.products import contains, factors
+from sterna.schedule.rewriting import factored, read_from, redirect, sum_of, widened, widened_bits, with_other_sign
 from sterna.te import expr as E
 from sterna.te.axis import Axis
+from sterna.te.conditions import needed
 from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Kernel, Tensor
 
@@ -201,7 +203,7 @@ class Schedule:
             why = f"{', '.join(axes)} are not the innermost axes of {s.leaves}, to be {names}"
             self._illegal(why, "reorder")
         for axis, own in zip(axes, declared.axes, strict=True):
-            most, have = int(own.extent), self._iterations(s, axis)
+            most, have = int(own.extent), s.iterations(axis)
             if have is None or not (have <= most if own.name in declared.shorter else have == most):
                 self._illegal(f"{axis} does not have {most} iterations", f"split an axis by {most}")
         done = Tensorized(declared, tuple(axes))
@@ -219,20 +221,6 @@ class Schedule:
             s.annotations[axis] = "tensorized"
         s.tensorized = done
 
-    @staticmethod
-    def _iterations(s: StageSchedule, axis: str) -> int | None:
-        """Iterations of the inner part of a split, of the outer one where a split inner part is split evenly, and of an
-        axis that is not split and has a constant number."""
-        own = next((a.extent for a in s.axes if a.name == axis), None)
-        if own is not None:
-            return int(own) if own.is_const else None
-        factors = {r.inner: r.factor for r in s.relations if isinstance(r, Split)}
-        if axis in factors:
-            return factors[axis]
-        split = next((r for r in s.relations if isinstance(r, Split) and r.outer == axis), None)
-        whole = None if split is None else factors.get(split.parent)
-        return None if split is None or whole is None or whole % split.factor else whole // split.factor
-
     def partition(self, stage: str, *axes: str) -> None:
         """Computes a stage part by part: each part is what is left of its domain between the positions along these axes
         at which the stage's conditions change (loop partitioning), so that no element asks for what its part settles.
@@ -248,6 +236,19 @@ class Schedule:
         if open_ends := [a.name for a in s.tensor.axes if a.name in axes and not a.extent.is_const]:
             self._illegal(f"the extent of {open_ends[0]} is not known", "partition axes of constant extents")
         s.partitioned = axes
+
+    def clip(self, stage: str, axis: str) -> None:
+        """Lets the loop over a reduced axis of a sum of products begin and end where a factor that pads can be other
+        than zero, for the elements that are computed together: of a window over a padded row, the taps that some
+        element of a tile reads within the row."""
+        s: StageSchedule = self._step("clip", stage, axis)
+        self._leaf(s, axis)
+        body = s.body
+        if not isinstance(body, Reduce) or axis not in s.reduction_leaves or body.combiner != "sum":
+            self._illegal(f"{axis} is not added up", "name a reduced axis of a sum")
+        if not any(axis in (a.name for a in e.symbols() if isinstance(a, Axis)) for e in needed(body.a)):
+            self._illegal(f"no factor of {stage} is zero at the ends of {axis}", "clip where one pads")
+        s.clipped += (axis,)
 
     # -- storage and placement
     def inline(self, stage: str) -> None:
@@ -273,18 +274,28 @@ class Schedule:
             self._illegal(f"{stage} in scope {name}", "the next state of a recurrence, and no other stage, is a state")
         s.attach, s.scope = (consumer, axis), found
 
-    def cache_read(self, tensor: str, consumer: str) -> str:
-        """Makes the consumer read a copy of a tensor; returns the new stage, to be placed by compute_at."""
-        self._step("cache_read", tensor, consumer, known=False)
+    def cache_read(self, tensor: str, consumer: str, dtype: str = "") -> str:
+        """Makes the consumer read a copy of a tensor; returns the new stage, to be placed by compute_at.
+
+        Args:
+            dtype: a wider type that the copy has; the tensor is a factor of the consumer's sum of products then.
+        """
+        self._step("cache_read", tensor, consumer, *([dtype] if dtype else []), known=False)
         reader = self._stage(consumer)
         source = next((load.tensor for load in E.loads(reader.body) if load.tensor.name == tensor), None)
         if not isinstance(source, Tensor):
             read = sorted({x.tensor.name for x in E.loads(reader.body)})
             self._illegal(f"{consumer} does not read {tensor}", f"it reads {', '.join(read)}")
         axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(source.shape))
-        copy = Tensor(f"{tensor}_local", source.shape, source.dtype, axes, source[tuple(of(a) for a in axes)])
+        element: E.Expr = source[tuple(of(a) for a in axes)]
+        if dtype:
+            multiplied = [e for e in factors(reader.body) or () if isinstance(e, Load) and e.tensor.name == tensor]
+            if len(multiplied) != 1 or not contains(dtype, source.dtype):
+                self._illegal(f"{tensor} is not one factor of {consumer}, narrower than {dtype}", "copy it as it is")
+            element = E.cast(element, dtype)
+        copy = Tensor(f"{tensor}_local", source.shape, element.dtype, axes, element)
         self._add_stage(copy)
-        reader.body = redirect(reader.body, tensor, lambda load: replace(load, tensor=copy))
+        reader.body = read_from(reader.body, tensor, copy)
         return copy.name
 
     def cache_write(self, stage: str) -> str:
@@ -414,6 +425,23 @@ class Schedule:
         for reader in self.stages.values():
             if reader is not s:
                 reader.body = redirect(reader.body, stage, corrected)
+
+    def prefetch(self, stage: str, axis: str, tensor: str, part: str, rounds: Sequence[str]) -> None:
+        """While a sum is computed, asks for the part of a packed constant that its reader needs next, evenly over the
+        iterations of one of the sum's axes: see `Ahead`."""
+        s: StageSchedule = self._step("prefetch", stage, axis, tensor, part, list(rounds))
+        self._leaf(s, axis)
+        packing = self.packings.get(tensor)
+        if axis not in s.reduction_leaves or axis in s.annotations:
+            self._illegal(f"{axis} is no loop of a sum", "name a reduced axis that stays a loop")
+        if packing is None or packing.order[0][1] != "o":
+            self._illegal(f"{tensor} does not lie in parts, one after the other", "pack it, outer parts first")
+        if s.attach is None:
+            self._illegal(f"{stage} has no reader whose loops could say what comes next", "compute_at first")
+        reader = self._stage(s.attach[0])
+        if stray := [a for a in (part, *rounds) if not reader.leaves_of(a)]:
+            self._illegal(f"{stray[0]} is no axis of {reader.name}", f"its axes: {', '.join(reader.leaves)}")
+        s.ahead = Ahead(tensor, axis, part, tuple(rounds))
 
     def stored_tensor(self, param: Tensor) -> Tensor:
         """What the loops read in place of a parameter."""

@@ -195,8 +195,7 @@ def supported(target: Target) -> dict[str, Any]:
         return {}
     values: dict[str, Any] = {}
     has, known = features(target), target.known_intrinsics
-    widths = [bits for bits, feature in _VECTORS[family].items() if feature in has and bits <= target.vector_bits]
-    width = max(widths, default=0)
+    width = max((bits for bits in widths(target) if bits <= target.vector_bits), default=0)
     if width < target.vector_bits:
         values["vector_bits"] = width
     if target.fma and _FUSED[family] not in has:
@@ -209,6 +208,12 @@ def supported(target: Target) -> dict[str, Any]:
         if kept != names:
             values[key] = kept
     return values
+
+
+def widths(target: Target) -> list[int]:
+    """The vectors that a target's features give, in bits, whatever it says of its own; none of an unknown family."""
+    family, has = _family(target), features(target)
+    return [] if family is None else [bits for bits, feature in _VECTORS[family].items() if feature in has]
 
 
 def enabled(
@@ -278,9 +283,9 @@ def _vector_contradictions(target: Target, family: str, has: frozenset[str]) -> 
         return
     needed = _VECTORS[family].get(target.vector_bits)
     if needed is None:
-        widths = ", ".join(map(str, _VECTORS[family]))
+        known = ", ".join(map(str, _VECTORS[family]))
         problem = f"vector_bits is {target.vector_bits}, a width that {family} does not have"
-        yield Contradiction("vector_bits", problem, f"it has {widths}; 0 is none")
+        yield Contradiction("vector_bits", problem, f"it has {known}; 0 is none")
     elif needed not in has:
         yield _lacking("vector_bits", f"vectors of {target.vector_bits} bits", (needed,))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sterna.intrinsics import INTRINSICS as PROVIDED
 from sterna.targets.tables import Contradiction
-from sterna.targets.target import Target
+from sterna.targets.target import CODE, Target
 
 #: Architectures by how zig and LLVM begin their triples, and bits of a pointer; others are not judged.
 _FAMILIES: tuple[tuple[str, str, int], ...] = (
@@ -53,6 +53,8 @@ def nonsense(target: Target) -> Iterator[Contradiction]:
         bits = getattr(target, key)
         if bits != 0 and not (8 <= bits <= 16384 and bits & (bits - 1) == 0):
             yield Contradiction(key, f"{key} is {bits}", "0, or a power of two from 8 on, such as 128")
+    if target.code not in CODE:
+        yield Contradiction("code", f'code is "{target.code}"', " or ".join(f'"{each}"' for each in CODE))
     yield from _caches(target)
     if target.pointer_bits not in (32, 64):
         yield Contradiction("pointer_bits", f"pointer_bits is {target.pointer_bits}", "32 or 64")

@@ -13,6 +13,8 @@ from sterna_runtime.abi import ALIGNMENT
 
 #: Of the largest type of C in a 32-bit processor's memory, and of an instruction that loads two words.
 LEAST_ALIGNMENT = 8
+#: What compilers can be told to make, the fastest first.
+CODE = ("fast", "small", "smallest")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Target:
             otherwise than for their extrema, or convert them, compute without vectors.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
+        prefetches: whether weights that L2 does not keep are asked for before they are read.
         by_lane: whether a vector is multiplied by an element of another one in one instruction.
         unrolled_products: vector multiply-adds that the body of a reduction loop may hold written out.
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
@@ -50,6 +53,7 @@ class Target:
         share_cycles: of a kernel, from which on other cores are worth calling: they take that long to come and to be
             waited for, a few times over.
         barriers: whether workers can wait for one another within a kernel.
+        code: what compilers make of kernels: "fast", "small" or "smallest" code.
         dialect: of C, "vector" (clang and gcc vector types), "plain" (C99), or "packed" (C99 with intrinsics of the
             compiler's headers whose operands are packed in registers, and no other vectors).
         library: file name of the kernels: model.so, model.wasm, model.a ...; empty for source only.
@@ -86,6 +90,7 @@ class Target:
     compares_floats: bool = True
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
+    prefetches: bool = False
     by_lane: bool = False
     unrolled_products: int = 96
     fma: bool = False
@@ -103,6 +108,7 @@ class Target:
     l2_bytes: int = 262144
     l2_ways: int = 8
     line_bytes: int = 64
+    code: str = "fast"
     dialect: str = "vector"
     library: str = "model.so"
     static: bool = False

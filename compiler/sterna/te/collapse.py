@@ -8,7 +8,7 @@ product would add up less than it can: they lie side by side. The time axis of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sterna.ir import dtypes
@@ -16,7 +16,7 @@ from sterna.ir.integer import ONE, ZERO, Atom, Int, Symbol, as_int, of
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, Reduce
-from sterna.te.position import rewrite_index
+from sterna.te.position import IndexAtom, rewrite_index
 from sterna.te.scan import parts
 from sterna.te.tensor import Carry, Kernel, Scan, Tensor
 
@@ -123,9 +123,9 @@ def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, in
     dead: list[tuple[str, int]] = []
     axes = stage.all_axes
     assert stage.body is not None
-    for node in E.walk(stage.body):
+    for node, computed in _accesses(stage.body):
         if isinstance(node, E.IndexValue):
-            dead += _touching(stage, node.index.symbols(), pairs)
+            dead += _touching(stage, _own_symbols(node.index), pairs)
         if not isinstance(node, Load):
             continue
         tensor, indices = node.tensor, node.indices
@@ -136,8 +136,10 @@ def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, in
             at = _consecutive(tensor, indices[d], indices[d + 1], axes)
             if at is None or (stage.name, at) not in pairs or axes[at + 1].extent != tensor.shape[d + 1]:
                 dead.append((tensor.name, d))
+            elif computed and not all(n.is_const for n in tensor.shape[d : d + 2]):
+                dead.append((tensor.name, d))  # where a row of them ends is not proved of positions
         for d, index in enumerate(indices):
-            for a in index.symbols():
+            for a in _own_symbols(index):
                 n = next((i for i, axis in enumerate(axes) if axis is a), None)
                 if n is None:
                     continue
@@ -154,6 +156,27 @@ def _conflicts(stage: Tensor, pairs: set[tuple[str, int]]) -> list[tuple[str, in
                     if not fits:
                         dead.append((stage.name, first))
     return dead
+
+
+def _accesses(body: Expr, computed: bool = False) -> Iterator[tuple[Expr, bool]]:
+    """Every node of a body, and whether it is one that a computed position is made of."""
+    for node in E.walk(body):
+        yield node, computed
+        for index in E.positions(node):
+            for value in index.expressions():
+                yield from _accesses(value, computed=True)
+
+
+def _own_symbols(index: Int) -> set[Symbol]:
+    """The axes that stand in an index itself; computed positions have accesses of their own."""
+    own: set[Symbol] = set()
+    for monomial in index.terms:
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                own.add(atom)
+            elif not isinstance(atom, IndexAtom):
+                own.update(*(_own_symbols(part) for part in atom.parts()))
+    return own
 
 
 def _touching(stage: Tensor, symbols: set[Symbol], pairs: set[tuple[str, int]]) -> list[tuple[str, int]]:

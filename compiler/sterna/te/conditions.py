@@ -14,6 +14,7 @@ from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.tensor import Tensor
 
 #: Where a comparison holds, as the sign of left - right: from which difference on it changes, and whether below.
 _CHANGES = {"lt": (0, True), "ge": (0, False), "le": (1, True), "gt": (1, False)}
@@ -112,6 +113,30 @@ def _zero(term: Expr) -> bool:
     if isinstance(term, E.Binary) and term.op == "mul":
         return _zero(term.a) or _zero(term.b)
     return isinstance(term, E.Const) and term.value == 0
+
+
+def needed(term: Expr) -> list[Int]:
+    """What is at least zero wherever a product is not zero, as the conditions of its factors say; what they are
+    multiplied by is a number."""
+    if isinstance(term, E.Binary) and term.op == "mul":
+        return [*needed(term.a), *needed(term.b)]
+    if isinstance(term, Load) and isinstance(term.tensor, Tensor):
+        body = term.tensor.body
+        if body is None or isinstance(body, Reduce):
+            return []
+        return needed(E.substitute_index(body, dict(zip(term.tensor.axes, term.indices, strict=True))))
+    return _holding(term.condition) if isinstance(term, E.Select) and _zero(term.b) else []
+
+
+def _holding(condition: Expr) -> list[Int]:
+    """What is at least zero where a condition holds."""
+    if isinstance(condition, E.Binary) and condition.op == "and":
+        return [*_holding(condition.a), *_holding(condition.b)]
+    difference = _difference(condition)
+    if difference is None or not isinstance(condition, E.Compare) or condition.op not in _CHANGES:
+        return []
+    threshold, below = _CHANGES[condition.op]
+    return [threshold - 1 - difference if below else difference - threshold]
 
 
 def _difference(node: Expr) -> Int | None:

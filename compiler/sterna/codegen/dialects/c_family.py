@@ -19,8 +19,8 @@ _SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf1
 _LOGICAL = {"and": "&&", "or": "||", "xor": "!="}
 #: Operations without an operator, and those whose operator is not defined for every operand.
 _HELPED = (
-    *("minimum", "maximum", "mod", "floor_div", "high_product", "upper_product", "shift_left_any", "shift_right_any"),
-)
+    "minimum", "maximum", "mod", "floor_div", "high_product", "upper_product", "shift_left_any", "shift_right_any",
+)  # fmt: skip
 #: C's names of the element types; the file of a dialect defines those that its language lacks.
 C_TYPE = {
     "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t",
@@ -219,7 +219,9 @@ class CFamily(Dialect):
         return f"{self.helper(f'as_{short(dtype)}', source)}({a})"
 
     # -- memory
-    def load(self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None) -> str:
+    def load(
+        self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None, aligned: int = 1
+    ) -> str:
         return f"{base}[{index}]"
 
     def store(self, dtype: str, base: str, index: str, value: str, lanes: int, stride: int, active: int | None) -> str:

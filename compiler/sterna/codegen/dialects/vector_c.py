@@ -37,6 +37,9 @@ class VectorC(CFamily):
         text = super().allocate(buffer, shared)
         return text if buffer.scope.in_scratch else text.replace(";", " STERNA_ALIGNED;")
 
+    def prefetch(self, name: str, index: str) -> str:
+        return f"__builtin_prefetch({name} + {index});"
+
     # -- values
     def const(self, value: bool | int | float, dtype: str, lanes: int = 1) -> str:
         text = super().const(value, dtype)
@@ -211,7 +214,9 @@ class VectorC(CFamily):
         return f"(({a} & {constant}) | ({b} & ~{constant}))"
 
     # -- memory
-    def load(self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None) -> str:
+    def load(
+        self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None, aligned: int = 1
+    ) -> str:
         if lanes == 1:
             return super().load(dtype, base, index, 1, 1, None)
         vector = self.type(dtype, lanes)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from sterna.choices import BY_RULE
+from sterna.errors import SternaError
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import (
     attention,
@@ -26,9 +28,17 @@ from sterna.schedule.strategies import (
 )
 from sterna.schedule.strategies.analysis import Context, compares_floats
 from sterna.schedule.strategies.weights import narrow_weights
+from sterna.targets.features import widths
 from sterna.te.tensor import Kernel
 
-FAMILIES: tuple[Callable[[Kernel, Context], Schedule | None], ...] = (
+Family = Callable[[Kernel, Context], "Schedule | None"]
+
+#: The value of the knob "family" that leaves it to the order of the families.
+FIRST = "first"
+#: The narrowest vectors that are chosen where a target has wider ones.
+LEAST_BITS = 128
+
+FAMILIES: tuple[Family, ...] = (
     recurrence.propose,
     instruction.propose,
     tile.propose,
@@ -52,17 +62,48 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     """
     if not context.target.compares_floats and compares_floats(kernel):
         context = replace(context, target=replace(context.target, vector_bits=0))
-    schedule = _propose(kernel, context)
+    bits = context.target.vector_bits
+    chosen = context.choose("vector_bits", lambda: _other_widths(context), bits)
+    if chosen != bits:
+        context = replace(context, target=replace(context.target, vector_bits=chosen))
+    wanted = context.choose("family", lambda: _able(kernel, context)[1:], FIRST)
+    schedule = _propose(kernel, context, wanted)
     narrow_weights(schedule, context)
     return schedule
 
 
-def _propose(kernel: Kernel, context: Context) -> Schedule:
+def _other_widths(context: Context) -> list[int]:
+    """Narrower vectors than the target's, and the wider ones that its features have, in bits: a description may know
+    the processor badly. Where there are no vectors, that stays so."""
+    bits = context.target.vector_bits
+    narrower = [b for b in (bits // 2, bits // 4) if b >= LEAST_BITS]
+    return [*narrower, *(b for b in widths(context.target) if 0 < bits < b)]
+
+
+def _propose(kernel: Kernel, context: Context, wanted: str = FIRST) -> Schedule:
+    """As the wanted family proposes, or, of equal right, the first that does."""
     for family in FAMILIES:
-        schedule = family(kernel, context)
-        if schedule is not None:
+        if wanted in (FIRST, name_of(family)) and (schedule := family(kernel, context)) is not None:
             return schedule
     return rows.propose(kernel, context)
+
+
+def _able(kernel: Kernel, context: Context) -> list[str]:
+    """The families that have a schedule for a kernel, in order."""
+    context = replace(context, chooser=BY_RULE)
+    return [name_of(family) for family in (*FAMILIES, rows.propose) if _proposes(family, kernel, context)]
+
+
+def _proposes(family: Family, kernel: Kernel, context: Context) -> bool:
+    try:
+        return family(kernel, context) is not None
+    except SternaError:
+        return False  # a step that is illegal for what another family is there for
+
+
+def name_of(family: Family) -> str:
+    """What the knob "family" calls one."""
+    return family.__module__.rpartition(".")[2]
 
 
 __all__ = ["Context", "propose"]

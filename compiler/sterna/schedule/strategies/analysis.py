@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sterna.choices import BY_RULE, Chooser, V
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int
 from sterna.schedule.products import factors
@@ -35,6 +36,7 @@ class Context:
         exact: the types of 16 bits that hold a constant as it is, by its name.
         symmetric: the names of constants of int8 without -128.
         panels: columns of the panels that constants lie in already, by name: another target reads them, too.
+        chooser: who decides what strategies ask for; by default everything is as their rules say.
     """
 
     target: Target
@@ -43,6 +45,11 @@ class Context:
     exact: Mapping[str, str] = field(default_factory=dict)
     symmetric: frozenset[str] = frozenset()
     panels: Mapping[str, int] = field(default_factory=dict)
+    chooser: Chooser = BY_RULE
+
+    def choose(self, name: str, candidates: Callable[[], Iterable[V]], default: V) -> V:
+        """A decision: as the rule says, or, where somebody else chooses, one of the candidates."""
+        return self.chooser.choose(name, candidates, default)
 
     def cycles(self, kernel: Kernel, multiply_adds: int) -> int:
         """The least number of cycles that these multiply-adds take."""
@@ -91,11 +98,21 @@ def size(extent: Int) -> int:
     return 1 << 30 if hi is None else hi
 
 
+def evenly(n: int, most: int) -> int:
+    """The size of parts of n, none of them more than `most`: as few as there can be, all alike but for the last."""
+    return -(-n // -(-n // min(most, n)))
+
+
 def product(extents: Sequence[Int]) -> int:
     result = 1
     for e in extents:
         result *= size(e)
     return result
+
+
+def divisors(number: int, most: int = 1 << 30) -> list[int]:
+    """The divisors of a number, up to one of them or another bound."""
+    return [n for n in range(1, min(number, most) + 1) if number % n == 0]
 
 
 def reductions(kernel: Kernel) -> list[Tensor]:

@@ -13,7 +13,15 @@ from math import ceil
 from sterna.ir import dtypes
 from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, cheap, inline_elementwise, reductions, size, stored_apart
+from sterna.schedule.strategies.analysis import (
+    Context,
+    cheap,
+    divisors,
+    inline_elementwise,
+    reductions,
+    size,
+    stored_apart,
+)
 from sterna.schedule.strategies.contraction import accumulate, split_tiles, write_tiles
 from sterna.schedule.strategies.operands import Contraction, contraction_of
 from sterna.schedule.strategies.register_tile import register_tile
@@ -60,7 +68,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     tile = register_tile(found.values, lanes, context)
     keys, item = size(found.shares.shape[-1]), dtypes.size(found.scores.dtype)
     *_, queries, _column = s.stages[out].tensor.axes
-    rows = _even(size(queries.extent), max(1, block_rows(keys, context.target, item)))
+    most = size(queries.extent)
+    rows = _even(most, max(1, block_rows(keys, context.target, item)))
+    rows = context.choose("block", lambda: divisors(most), rows)
     block, row = s.split(out, queries.name, rows)
     loops = split_tiles(s, out, found.values, tile, row)
     *before, tiles = loops.rows

@@ -24,6 +24,7 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
     stride_of,
 )
+from sterna.schedule.strategies.register_tile import tiles
 from sterna.schedule.strategies.tasks import L2_RATE, make_tasks
 from sterna.te import expr as E
 from sterna.te.axis import Axis
@@ -67,11 +68,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     inline_elementwise(s)
     *rows, columns = s.stages[out].tensor.axes
     sums = _sums(found, kernel)
-    mr, nv = _tile(
-        product([rows[-1].extent]) if rows else 1,
-        -(-size(columns.extent) // lanes),
-        sums,
-        context.target.vector_registers - (found.intrinsic.spare if found.intrinsic else 1),
+    high, wide = product([rows[-1].extent]) if rows else 1, -(-size(columns.extent) // lanes)
+    registers = context.target.vector_registers - (found.intrinsic.spare if found.intrinsic else 1)
+    mr, nv = context.choose(
+        "tile", lambda: tiles(high, wide, registers // (sums + 1)), _tile(high, wide, sums, registers)
     )
     nr = nv * lanes
     column_outer, within = s.split(out, columns.name, nr)

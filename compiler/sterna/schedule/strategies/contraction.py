@@ -14,7 +14,8 @@ from itertools import pairwise
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, SCRATCH
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, size, stored_apart
+from sterna.schedule.strategies.ahead import fetch_ahead
+from sterna.schedule.strategies.analysis import Context, divisors, inline_elementwise, product, size, stored_apart
 from sterna.schedule.strategies.operands import Contraction, analyse, bytes_of, least_cycles
 from sterna.schedule.strategies.padding import Padded, pad_rows, padded_of
 from sterna.schedule.strategies.register_tile import (
@@ -30,11 +31,14 @@ from sterna.schedule.strategies.tasks import block_tasks, even_group, extent_of,
 from sterna.schedule.strategies.weights import stored_type
 from sterna.te import expr as E
 from sterna.te.axis import Axis
-from sterna.te.conditions import cuts
+from sterna.te.conditions import cuts, needed
+from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
 
 #: Tiles that read a panel of weights from which on it is widened for all of them, and not in each.
 TILES_OF_A_PANEL = 4
+#: Steps of a reduction that may be tried written out, as long as the products of vectors are no more than that.
+STEPS, MOST_PRODUCTS = (1, 2, 4, 8, 16, 32, 64), 384
 #: Of L2, what a widened panel may take.
 SHARE_OF_L2 = 0.75
 
@@ -58,7 +62,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return None
     s = Schedule(kernel)
     acc, out = stored_apart(s, contraction.stage)
-    padded = padded_of(contraction.stage, context) if context.target.saves_memory else None
+    saves_memory = context.target.saves_memory
+    clips = not saves_memory and _slides_in_batch(contraction)
+    padded = padded_of(contraction.stage, context) if saves_memory or clips else None
+    clips = clips and padded is not None
     inline_elementwise(s, [padded.stage.name] if padded is not None else [])
     lanes = contraction.picked or context.lanes(kernel)
     cycles = least_cycles(contraction, lanes * context.target.rate)
@@ -71,7 +78,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     widened = not parts and padded is None and widens_panels(contraction, tile, context)
     loops = split_tiles(s, out, contraction, tile)
     s.reorder(out, loops.columns, *loops.rows, *loops.inner, loops.vector, loops.lane)
-    if padded is not None:
+    if padded is not None and clips:
+        place = clipped_tiles(s, out, padded, loops, contraction, tile, context)
+    elif padded is not None:
         place = padded_tiles(s, out, padded, loops.columns, loops.rows, contraction, context)
     elif parts:
         place = part_tasks(s, out, loops, contraction, parts, cycles, context)
@@ -79,8 +88,12 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context, widened)
     write_tiles(s, out, loops)
     accumulate(s, acc, out, place, contraction, tile, context)
+    if clips:
+        clip_loops(s, acc)
     if widened:
         _widen_panels(s, acc, out, loops.columns, place, contraction, tile)
+    elif padded is None and not parts:
+        fetch_ahead(s, acc, out, loops.columns, loops.rows, contraction, context)
     return s
 
 
@@ -102,13 +115,15 @@ def padded_rows(contraction: Contraction) -> dict[Axis, tuple[int, ...]]:
 
 
 def padded_tiles(
-    s: Schedule, out: str, padded: Padded, columns: str, rows: list[str], contraction: Contraction, context: Context
-) -> str:
+    s: Schedule, out: str, padded: Padded, columns: str, rows: list[str], contraction: Contraction, context: Context,
+    wide: str = "",
+) -> str:  # fmt: skip
     """Orders the loops over tiles in blocks of rows, padded one after the other, and makes the tasks; returns the
     axis of one tile.
 
     Args:
         columns: the loop over panels; rows: the outer axes of the rows.
+        wide: a stage that widens what is padded, which is inlined in it.
     """
     axis = contraction.rows.index(contraction.stage.axes[padded.axis])
     if axis == len(rows) - 1:
@@ -117,8 +132,42 @@ def padded_tiles(
         blocks, inner = s.split(out, rows[axis], padded.rows)
         within = [inner, *rows[axis + 1 :]]
     s.reorder(out, *rows[:axis], blocks, columns, *within)
-    pad_rows(s, out, block_tasks(s, out, rows[:axis], blocks, context), padded, 1)
+    pad_rows(s, out, block_tasks(s, out, rows[:axis], blocks, context), wide or padded.stage.name, 1, context.target)
     return within[-1] if within else columns
+
+
+def _slides_in_batch(contraction: Contraction) -> bool:
+    """Whether windows of a batch of products slide over a padded left operand, each tap of which is several products:
+    then a loop over some taps costs no more for each than one over all."""
+    left, batch = contraction.left, contraction.batch
+    rows = [a for a in contraction.rows if a not in batch]
+    slid = {a for i in left.indices if not i.symbols().isdisjoint(rows) for a in contraction.inner if a in i.symbols()}
+    deep = any(a not in slid and a.extent != 1 for a in contraction.inner)
+    return bool(batch and slid) and deep and isinstance(left.tensor, Tensor) and left.tensor.body is not None
+
+
+def clipped_tiles(
+    s: Schedule, out: str, padded: Padded, loops: TileLoops, contraction: Contraction, tile: RegisterTile,
+    context: Context,
+) -> str:  # fmt: skip
+    """Orders the loops over tiles of a batch of products, and makes the tasks: what the products of one panel of
+    columns read is padded for them. Returns the axis of one tile."""
+    batch = loops.rows[: len(contraction.batch)]
+    rows = loops.rows[len(batch) :]
+    s.reorder(out, *batch, loops.columns, *rows)
+    task = block_tasks(s, out, batch, loops.columns, context)
+    pad_rows(s, out, task, padded.stage.name, tile.lanes, context.target)
+    return rows[-1]
+
+
+def clip_loops(s: Schedule, acc: str) -> None:
+    """Lets the loops of a sum that are not written out leave out what reads padding alone."""
+    state = s.stages[acc]
+    assert isinstance(state.body, Reduce)
+    asked = {a for condition in needed(state.body.a) for a in condition.symbols()}
+    for axis in state.body.axes:
+        if axis in asked and axis.name in state.leaves and axis.name not in state.annotations:
+            s.clip(acc, axis.name)
 
 
 def part_tasks(
@@ -184,6 +233,7 @@ def accumulate(
     most = most_steps(tile.rows, tile.vectors, tile.lanes, context, taken)
     if taken and crowded(contraction, tile, context):
         most = min(most, tile.lanes)
+    most = context.choose("unrolled", lambda: (n for n in STEPS if n * tile.rows * tile.vectors <= MOST_PRODUCTS), most)
     reduced, steps = _reduction_loops(s, acc, contraction, tile.lanes, most, taken)
     rows = [r.name for r in contraction.rows]
     s.reorder(acc, *reduced, *rows, vector, lane)
@@ -214,11 +264,7 @@ def tile_tasks(
     """
     if not rows:
         return make_tasks(s, out, [column_outer], cycles, context, column_outer)
-    right = [
-        r
-        for r, a in zip(rows, contraction.rows, strict=True)
-        if any(a in i.symbols() for i in contraction.right.indices)
-    ]
+    right = [r for r, a in zip(rows, contraction.rows, strict=True) if a in contraction.batch]
     if right:
         # In a batch, every product has its own weights.
         order = [*right, column_outer, *(r for r in rows if r not in right)]
@@ -229,27 +275,46 @@ def tile_tasks(
     known = all(e.is_const for e in extents)
     many = shared(target, cycles) and product(extents) >= 2 * target.cores
     fits = 2 * bytes_of(contraction.right) <= target.l2_bytes
-    if not known or not many or not (fits or widened):
-        return make_tasks(s, out, [column_outer, *rows], cycles, context, rows[-1])
     panels = size(extent_of(s.stages[out], column_outer))
-    if not fits and (panels % target.cores == 0 or panels >= 4 * target.cores):
+    first = "columns"
+    if known and many and (fits or widened):
+        first = "panels" if not fits and (panels % target.cores == 0 or panels >= 4 * target.cores) else "rows"
+    others = ("columns", "rows", *(("panels",) if many else ())) if known else ()
+    first = context.choose("order", lambda: others, first)
+    if first == "columns":
+        return make_tasks(s, out, [column_outer, *rows], cycles, context, rows[-1])
+    if first == "panels":
         s.parallel(out, column_outer)
         return rows[-1]
-    s.reorder(out, *rows[:-1], column_outer, rows[-1])
-    lead = rows[0]
-    for row in rows[1:-1]:
-        lead = s.fuse(out, lead, row)
     tasks = wanted_tasks(cycles)
     if widened:
         # Fewer and larger blocks.
         tasks = min(tasks, 4 * target.cores, max(target.cores, product(extents) // (2 * TILES_OF_A_PANEL)))
-    group = even_group(size(extent_of(s.stages[out], lead)), tasks, target.cores)
-    block, order = lead, [column_outer, *rows[1:][-1:]]
+    return _row_blocks(s, out, column_outer, rows, tasks, context, many)
+
+
+def _row_blocks(
+    s: Schedule, out: str, columns: str, rows: list[str], tasks: int, context: Context, parallel: bool
+) -> str:
+    """Walks panels of columns once for every block of rows, which are about so many; returns the axis of one tile.
+
+    Args:
+        parallel: whether blocks are tasks.
+    """
+    s.reorder(out, *rows[:-1], columns, rows[-1])
+    lead = rows[0]
+    for row in rows[1:-1]:
+        lead = s.fuse(out, lead, row)
+    extent = size(extent_of(s.stages[out], lead))
+    group = even_group(extent, tasks, context.target.cores)
+    group = context.choose("block", lambda: divisors(extent), group)
+    block, order = lead, [columns, *rows[1:][-1:]]
     if group > 1:
         block, within = s.split(out, lead, group)
         order.insert(1, within)
     s.reorder(out, block, *order)
-    s.parallel(out, block)
+    if parallel:
+        s.parallel(out, block)
     return order[-1]
 
 
@@ -304,7 +369,8 @@ def _reduction_loops(
 
 
 def _pack(s: Schedule, contraction: Contraction, nr: int) -> None:
-    """Stores a constant right operand in panels of NR columns, in the order in which a tile reads them."""
+    """Stores a constant right operand in panels of NR columns, in the order in which a tile reads them: of a batch, the
+    panels of each product together, so that one is read without steps to the next."""
     right = contraction.right.tensor
     if not any(p is right for p in s.kernel.params):
         return
@@ -312,5 +378,6 @@ def _pack(s: Schedule, contraction: Contraction, nr: int) -> None:
     at = next(d for d, i in enumerate(contraction.right.indices) if contraction.columns in i.symbols())
     if contraction.right.indices[at] != contraction.columns.var:
         return
-    rest = [(d, "") for d in range(len(right.shape)) if d != at]
-    s.pack(right.name, {at: nr}, [(at, "o"), *rest, (at, "i")])
+    batch = [d for d, i in enumerate(contraction.right.indices) if not i.symbols().isdisjoint(contraction.batch)]
+    rest = [(d, "") for d in range(len(right.shape)) if d != at and d not in batch]
+    s.pack(right.name, {at: nr}, [*((d, "") for d in batch), (at, "o"), *rest, (at, "i")])

@@ -16,6 +16,7 @@ from sterna.ir.integer import ZERO
 from sterna.ir.memory import REGISTER
 from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.ahead import fetch_ahead
 from sterna.schedule.strategies.analysis import (
     Context,
     contraction_operands,
@@ -28,7 +29,8 @@ from sterna.schedule.strategies.analysis import (
 from sterna.schedule.strategies.contraction import padded_tiles, tile_tasks
 from sterna.schedule.strategies.operands import Contraction, analyse, least_cycles, single_reduction
 from sterna.schedule.strategies.padding import padded_of
-from sterna.schedule.strategies.register_tile import largest_tile, tile_shape
+from sterna.schedule.strategies.register_tile import largest_tile, tile_shape, tiles
+from sterna.schedule.strategies.widened import widened_rows, widens, worth_widening
 from sterna.targets.target import Target
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
@@ -70,10 +72,17 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     if fit.offset:
         s.offset(acc, contraction.left.tensor.name)
     padded = padded_of(contraction.stage, context)
-    inline_elementwise(s, [padded.stage.name] if padded is not None else [])
-    # A step adds up a group.
-    cycles = least_cycles(contraction, intrinsic.elements * depth * context.target.rate)
+    kept = [] if padded is None else [padded.stage.name]
+    wide = ""
+    if widens(intrinsic, contraction.left):
+        wide = s.cache_read(contraction.left.tensor.name, acc, intrinsic.operands[0])
+        # What pads then widens, too.
+        kept = [wide]
+    inline_elementwise(s, kept)
+    cycles = _cycles(contraction, intrinsic, out != contraction.stage.name, context.target)
     mr, nv = _tile(contraction, intrinsic, context, largest_tile(contraction, context, lanes, cycles))
+    if not context.panels.get(contraction.right.tensor.name):
+        mr, nv = context.choose("tile", lambda: _tiles(contraction, intrinsic, context), (mr, nv))
     nr = nv * lanes
     names = {a.name: o.name for a, o in zip(contraction.stage.axes, s.stages[out].tensor.axes, strict=True)}
     column_outer, column_inner = s.split(out, names[contraction.columns.name], nr)
@@ -84,10 +93,12 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         rows[-1], unrolled = s.split(out, rows[-1], mr)
         inner = [unrolled]
     s.reorder(out, column_outer, *rows, *inner, column_vector, column_lane)
-    if padded is None:
-        place = tile_tasks(s, out, column_outer, rows, contraction, cycles, context)
+    if padded is not None:
+        place = padded_tiles(s, out, padded, column_outer, rows, contraction, context, wide)
+    elif wide:
+        place = widened_rows(s, out, wide, column_outer, rows, contraction, cycles, context)
     else:
-        place = padded_tiles(s, out, padded, column_outer, rows, contraction, context)
+        place = tile_tasks(s, out, column_outer, rows, contraction, cycles, context)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, column_vector)
@@ -124,9 +135,20 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
             contraction.columns,
             fit.group,
             (nr, lanes // intrinsic.parts),
-            (depth, intrinsic.adjoining),
+            (depth, depth // intrinsic.woven if intrinsic.woven > 1 else intrinsic.adjoining),
+            intrinsic.woven > 1,
         )
+        if padded is None:
+            fetch_ahead(s, acc, out, column_outer, rows, contraction, context)
     return s
+
+
+def _cycles(contraction: Contraction, intrinsic: Intrinsic, scaled: bool, target: Target) -> int:
+    """The least cycles of a kernel: for its products, of which a step adds up a group, and to make results of the
+    sums, which takes as long where they are short."""
+    sums = product([a.extent for a in contraction.stage.axes]) / intrinsic.lanes
+    results = _SCALED * sums / target.rate if scaled else 0
+    return least_cycles(contraction, intrinsic.elements * intrinsic.group * target.rate) + int(results)
 
 
 def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most: tuple[int, int]) -> tuple[int, int]:
@@ -150,6 +172,19 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
         most,
         given=given,
     )
+
+
+def _tiles(contraction: Contraction, intrinsic: Intrinsic, context: Context) -> list[tuple[int, int]]:
+    """The tiles that may be worth a trial: of whole blocks of an intrinsic that gives several rows."""
+    rows = size(contraction.rows[-1].extent) if contraction.rows else 1
+    vectors = -(-size(contraction.columns.extent) // intrinsic.lanes)
+    found = tiles(rows, vectors, context.target.registers(intrinsic.dtype))
+    high = intrinsic.rows
+    return [
+        (m, n)
+        for m, n in found
+        if high == 1 or ((m % high == 0 or m == rows) and (n * intrinsic.lanes % 4 == 0 or n == vectors))
+    ]
 
 
 def _single_sums(
@@ -178,7 +213,7 @@ def _step(intrinsic: Intrinsic, rows: int, columns: int, target: Target) -> floa
     registers of their own; words that are prepared take two general ones, those of a row and of all columns that more
     rows are multiplied by."""
     sums = rows * columns
-    products = intrinsic.instructions * sums + (1 + intrinsic.prepares) * (rows + columns)
+    products = intrinsic.instructions * sums + (1 + intrinsic.prepares) * rows + (1 + intrinsic.unpacks) * columns
     if target.vector_bits:
         return products + (2 if sums > target.registers("int32") - 2 else 0)
     held = sums + 2 * (columns if rows > 1 else 1) + 2 + _ADDRESSES
@@ -284,6 +319,8 @@ def _holds(intrinsic: Intrinsic, contraction: Contraction, context: Context) -> 
     right = contraction.right.tensor
     if not contains(intrinsic.operands[1], right.dtype) or (intrinsic.bounds and right.name not in context.symmetric):
         return False
+    if widens(intrinsic, contraction.left) and not worth_widening(intrinsic, contraction):
+        return False
     return intrinsic.rows == 1 or bool(contraction.rows and size(contraction.rows[-1].extent) >= intrinsic.rows)
 
 
@@ -327,13 +364,20 @@ def _grouped(kernel: Kernel, context: Context) -> _Fit | None:
 
 
 def pack_groups(
-    s: Schedule, right: Load, column: Axis, depth: Axis, columns: tuple[int, int], group: tuple[int, int]
+    s: Schedule,
+    right: Load,
+    column: Axis,
+    depth: Axis,
+    columns: tuple[int, int],
+    group: tuple[int, int],
+    woven: bool = False,
 ) -> None:
     """Stores the weights in panels of columns, in the order in which a tile reads them, groups innermost.
 
     Args:
         column, depth: axes that index dimensions of the weights as they are.
         columns: of a panel and of a vector; group: neighbours along `depth`, and how many of them lie side by side.
+        woven: these are not side by side, but the first ones of all such parts, then the second ones.
     """
     across, along = (right.indices.index(a.var) for a in (column, depth))
     rest = [(d, "") for d in range(len(right.indices)) if d not in (across, along)]
@@ -342,4 +386,6 @@ def pack_groups(
         s.pack(right.tensor.name, {across: columns[0], along: group[0]}, [*order, (across, "i"), (along, "i")])
     else:
         within = [(across, "m"), (along, "m"), (across, "i"), (along, "i")]
+        if woven:
+            within = [(across, "m"), (across, "i"), (along, "i"), (along, "m")]
         s.pack(right.tensor.name, {across: columns, along: group}, [*order, *within])

@@ -10,6 +10,7 @@ from sterna.ir.memory import STACK
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
+    divisors,
     expanded,
     expanded_loads,
     inline_elementwise,
@@ -45,6 +46,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return None
     s = Schedule(kernel)
     kept = _kept(kernel, context)
+    if kept and not context.choose("keep", lambda: (True, False), True):
+        kept = []
     inline_elementwise(s, kept)
     if kept:
         _with_kept(s, kept, context)
@@ -131,7 +134,9 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
         s.parallel(out, block)
     if lanes > 1 and width > 1:
         vector, lane = s.split(out, last, lanes)
-        if not parts and -(-width // lanes) <= MOST_VECTORS and _bent(s, out, context):
+        written_out = not parts and -(-width // lanes) <= MOST_VECTORS
+        by_rule = written_out and _bent(s, out, context)
+        if context.choose("unrolled", lambda: (True, False) if written_out else (), by_rule):
             s.unroll(out, vector)
         s.vectorize(out, lane)
     elif 1 < width <= 4:
@@ -244,8 +249,10 @@ def _square_tiles(s: Schedule, out: str, across: str, lanes: int, context: Conte
     rows = [outer if name == across else name for name in others]
     order = [*rows, columns]
     tiles = -(-size(s.stages[out].tensor.axes[others.index(across)].extent) // lanes)
-    block = max(n for n in range(1, IN_A_ROW + 1) if tiles % n == 0)
-    if block > 1 and _farther_apart(s, out, across, context):
+    block = max(divisors(tiles, IN_A_ROW)) if _farther_apart(s, out, across, context) else 1
+    if s.stages[out].tensor.axes[others.index(across)].extent.is_const:
+        block = context.choose("block", lambda: divisors(tiles, 4 * IN_A_ROW), block)
+    if block > 1:
         blocks, within = s.split(out, outer, block)
         order = [*(blocks if name == outer else name for name in rows), columns, within]
     s.reorder(out, *order, row, lane)

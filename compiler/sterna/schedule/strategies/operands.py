@@ -33,6 +33,11 @@ class Contraction:
     inner: tuple[Axis, ...]
     picked: int = 0
 
+    @property
+    def batch(self) -> tuple[Axis, ...]:
+        """The rows, first ones, of which each has a right operand of its own."""
+        return tuple(a for a in self.rows if any(a in i.symbols() for i in self.right.indices))
+
 
 def analyse(kernel: Kernel, context: Context) -> Contraction | None:
     stage = single_reduction(kernel)

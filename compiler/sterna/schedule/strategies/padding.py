@@ -9,6 +9,7 @@ from sterna.ir.integer import Int
 from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, product, size
+from sterna.targets.target import Target
 from sterna.te.conditions import cuts
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Tensor
@@ -71,11 +72,19 @@ def _block_rows(rows: int, stride: int, window: int, row: int, context: Context)
     return found
 
 
-def pad_rows(s: Schedule, out: str, task: str, padded: Padded, lanes: int) -> None:
-    """Pads the rows that a block of results needs: border and interior apart."""
-    name = padded.stage.name
+def pad_rows(s: Schedule, out: str, task: str, name: str, lanes: int, target: Target) -> None:
+    """Pads the rows that a block of results needs, by the stage of that name: border and interior apart.
+
+    Args:
+        lanes: of the sums. Where few rows are padded at a time, so that most are copied for several blocks, they are
+            copied by whole registers of their own type.
+    """
     s.compute_at(name, out, task, SCRATCH)
-    s.partition(name, *(a.name for a in padded.stage.axes))
+    tensor = s.stages[name].tensor
+    s.partition(name, *(a.name for a in tensor.axes))
+    whole = target.lanes(dtypes.bits(tensor.dtype))
+    if target.saves_memory and size(tensor.axes[-1].extent) % whole == 0:
+        lanes = whole
     if lanes > 1:
-        _, lane = s.split(name, padded.stage.axes[-1].name, lanes)
+        _, lane = s.split(name, tensor.axes[-1].name, lanes)
         s.vectorize(name, lane)

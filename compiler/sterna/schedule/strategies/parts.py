@@ -23,7 +23,7 @@ from sterna.schedule.strategies.analysis import (
 )
 from sterna.schedule.strategies.contraction import tile_tasks
 from sterna.schedule.strategies.operands import Contraction, least_cycles
-from sterna.schedule.strategies.register_tile import by_lane, largest_tile, tile_shape
+from sterna.schedule.strategies.register_tile import by_lane, largest_tile, tile_shape, tiles
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
@@ -71,6 +71,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         largest_tile(contraction, context, lanes, cycles),
         by_lane=by_lane(contraction, context),
     )
+    high = size(contraction.rows[-1].extent) if contraction.rows else 1
+    across, registers = -(-size(contraction.columns.extent) // lanes), context.target.registers(found.total.dtype)
+    rows, vectors = context.choose("tile", lambda: tiles(high, across, registers), (rows, vectors))
     wide = vectors * lanes
     names = {a.name: o.name for a, o in zip(found.total.axes, s.stages[out].tensor.axes, strict=True)}
     column_outer, column_inner = s.split(out, names[found.total.axes[-1].name], wide)

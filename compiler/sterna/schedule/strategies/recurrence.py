@@ -15,6 +15,7 @@ from sterna.ir.memory import REGISTER, STATE
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, contraction_operands, expanded_loads, product, size, stride_of
 from sterna.schedule.strategies.register_tile import PAIRED, most_steps, part_by_lane
+from sterna.schedule.strategies.register_tile import tiles as tiles_of
 from sterna.schedule.strategies.tasks import L2_RATE, shared
 from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
@@ -135,6 +136,10 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
         if rows is not None and not rows.extent.is_const:
             # Where the size of the batch is unknown, no tile may cover all of it.
             mr = min(mr, max(1, size(rows.extent) // 2))
+        else:
+            high, wide = size(rows.extent) if rows is not None else 1, -(-vectors // panels)
+            registers = context.target.registers(stage.dtype) // max(gates, 1)
+            mr, nv = context.choose("tile", lambda: tiles_of(high, wide, registers), (mr, nv))
         nr = nv * lanes
         outer, inner = s.split(name, columns.name, nr)
         vector, lane = s.split(name, inner, lanes)

@@ -15,6 +15,10 @@ from sterna.te.axis import Axis
 
 #: Vectors that pairs of loads reach from one address: 1 KB with registers of 128 bits.
 PAIRED = 64
+#: Vectors of the widest tile.
+MOST_VECTORS = 8
+#: Vectors that a tile may have in a trial, whatever the target says of its registers.
+LEAST_TILES = 32
 #: Bytes that come from behind L2 in a cycle.
 L3_RATE = 16
 
@@ -61,7 +65,20 @@ def register_tile(
         by_lane(contraction, context),
         panel // lanes,
     )
+    if not panel:
+        high = max(lengths) if lengths else size(contraction.rows[-1].extent) if contraction.rows else 1
+        wide = min(-(-size(contraction.columns.extent) // lanes), most[1] if most else MOST_VECTORS)
+        registers = context.target.registers(contraction.stage.dtype)
+        rows, vectors = context.choose("tile", lambda: tiles(high, wide, registers), (rows, vectors))
     return RegisterTile(rows, vectors, lanes)
+
+
+def tiles(rows: int, vectors: int, registers: int) -> list[tuple[int, int]]:
+    """The tiles that may be worth a trial, of at most so many rows and vectors: also some that take more registers than
+    the target is said to have."""
+    most = max(2 * registers, LEAST_TILES)
+    high, wide = min(rows, most), min(vectors, MOST_VECTORS)
+    return [(m, n) for n in range(1, wide + 1) for m in range(1, min(high, most // n) + 1)]
 
 
 def largest_tile(contraction: Contraction, context: Context, lanes: int, cycles: int) -> tuple[int, int]:
@@ -127,7 +144,7 @@ def tile_shape(
     """
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
-    for nv in (given,) if given else range(1, min(vectors, 8, most[1]) + 1):
+    for nv in (given,) if given else range(1, min(vectors, MOST_VECTORS, most[1]) + 1):
         for mr in range(1, min(max(rows), registers, most[0]) + 1):
             # One register is left over: compilers load the next operand before the last use of the one before it, and
             # a sum that lies on the stack meanwhile is waited for in every step.

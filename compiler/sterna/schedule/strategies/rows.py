@@ -48,7 +48,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     for out in list(s.outputs):
         if isinstance(s.stages[out].body, Reduce):
             moved[out] = s.cache_write(out)
-    kept = _kept(kernel, s)
+    by_rule = _kept(kernel, s)
+    kept = [t.name for t in _between(kernel, s) if context.choose(f"keep_{t.name}", yes_or_no, t.name in by_rule)]
     inline_elementwise(s, kept)
     for out in s.outputs:
         _output(s, out, kept, context, lanes)
@@ -57,8 +58,16 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
 
 def _kept(kernel: Kernel, s: Schedule) -> list[str]:
     """Element-wise stages that are worth storing: not cheap, and each element is read more than once."""
-    between = (t for t in kernel.stages if t.name not in s.outputs and not isinstance(t.body, Reduce))
-    return [t.name for t in between if t.body is not None and not cheap(t.body) and _reads(kernel, t) > 1]
+    return [t.name for t in _between(kernel, s) if t.body is not None and not cheap(t.body) and _reads(kernel, t) > 1]
+
+
+def _between(kernel: Kernel, s: Schedule) -> list[Tensor]:
+    """Element-wise stages that are no output."""
+    return [t for t in kernel.stages if t.name not in s.outputs and not isinstance(t.body, Reduce)]
+
+
+def yes_or_no() -> tuple[bool, bool]:
+    return (True, False)
 
 
 def _reads(kernel: Kernel, t: Tensor) -> int:
@@ -207,8 +216,11 @@ def _place(
         and all(x in (0, 1) for x in steps)
         and body.combiner in ("sum", "max", "min", "prod")
     ):
-        several = size(last.extent) >= 8 * lanes
-        _factored(s, name, last.name, lanes * (4 if several else 1), out, axis, lanes)
+        sums = 4 if size(last.extent) >= 8 * lanes else 1
+        most = size(last.extent) // lanes
+        sums = context.choose("sums", lambda: (n for n in (1, 2, 4, 8) if n <= most), sums)
+        several = sums > 1
+        _factored(s, name, last.name, lanes * sums, out, axis, lanes)
         # Whole vectors are combined first, then halves: lane after lane, the combination would take longer than most
         # rows.
         width = lanes if several else lanes // 2

@@ -15,7 +15,15 @@ from sterna.ir import dtypes
 from sterna.ir.integer import of
 from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, product, reductions, size, stored_apart
+from sterna.schedule.strategies.analysis import (
+    Context,
+    divisors,
+    inline_elementwise,
+    product,
+    reductions,
+    size,
+    stored_apart,
+)
 from sterna.schedule.strategies.contraction import accumulate, split_tiles, write_tiles
 from sterna.schedule.strategies.operands import Contraction, contraction_of
 from sterna.schedule.strategies.register_tile import register_tile
@@ -102,7 +110,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     acc, out = stored_apart(s, chain.product.stage)
     inline_elementwise(s, [t.name for t in (chain.stored, chain.padded) if t is not None])
     lanes = context.lanes(kernel)
-    rows = _sizes(chain).block(context.target) or 1
+    sizes = _sizes(chain)
+    rows = context.choose("block", lambda: divisors(sizes.rows), sizes.block(context.target) or 1)
     tile = register_tile(chain.product, lanes, context)
     loops = split_tiles(s, out, chain.product, tile)
     *before, row, tiles = loops.rows

@@ -9,7 +9,15 @@ from __future__ import annotations
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, SCRATCH
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, inline_elementwise, results_in_vectors, size, stored_apart
+from sterna.schedule.strategies.analysis import (
+    Context,
+    divisors,
+    evenly,
+    inline_elementwise,
+    results_in_vectors,
+    size,
+    stored_apart,
+)
 from sterna.schedule.strategies.operands import Contraction, analyse, least_cycles
 from sterna.schedule.strategies.tasks import make_tasks, shared
 from sterna.te.axis import Axis
@@ -20,6 +28,8 @@ from sterna.te.tensor import Kernel
 SIDE_BY_SIDE = 4
 #: Parts of a row, and bytes of one from which on it may as well be walked by itself.
 MOST_PARTS, LONG_PART = 4, 1024
+#: Vectors of sums that may be tried in registers.
+HELD = (1, 2, 4, 6, 8, 12, 16, 24)
 #: Sums that hide one another's latency.
 SUMS = 8
 #: The share of L1 for the sums of a row; the rows of the matrix pass through the rest.
@@ -37,8 +47,14 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     lanes = context.lanes(kernel)
     *rows, columns = (a.name for a in s.stages[out].tensor.axes)
     vectors = -(-size(contraction.columns.extent) // lanes)
-    held = _held(vectors, lanes, context.target.registers(contraction.stage.dtype) // 2)
-    block, within = s.split(out, columns, lanes * (held or _block(vectors, lanes, contraction, context)))
+    most = context.target.registers(contraction.stage.dtype)
+    held = _held(vectors, lanes, most // 2)
+    held = context.choose("held", lambda: (0, *(n for n in HELD if n <= min(vectors, most))), held)
+    across = held
+    if not held:
+        by_rule = _block(vectors, lanes, contraction, context)
+        across = context.choose("block", lambda: (-(-vectors // n) for n in (1, 2, 4, 8, 16, 32)), by_rule)
+    block, within = s.split(out, columns, lanes * across)
     vector, lane = s.split(out, within, lanes)
     s.reorder(out, *rows, block, vector, lane)
     cycles = least_cycles(contraction, lanes * context.target.rate)
@@ -49,7 +65,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         s.unroll(out, vector)
         _in_registers(s, acc, out, place, depth, held, lanes)
     else:
-        _in_cache(s, acc, out, place, contraction, lanes)
+        _in_cache(s, acc, out, place, contraction, lanes, context)
     return s
 
 
@@ -80,7 +96,7 @@ def _block(vectors: int, lanes: int, contraction: Contraction, context: Context)
         most = max(1, int(target.l1_bytes * SHARE_OF_L1) // (lanes * dtypes.size("float32")))
     if not contraction.rows and shared(target, least_cycles(contraction, lanes * target.rate)):
         most = min(most, -(-vectors // target.cores))
-    return -(-vectors // -(-vectors // min(most, vectors)))
+    return evenly(vectors, most)
 
 
 def _in_registers(s: Schedule, acc: str, out: str, place: str, depth: Axis, vectors: int, lanes: int) -> None:
@@ -97,10 +113,13 @@ def _in_registers(s: Schedule, acc: str, out: str, place: str, depth: Axis, vect
             s.unroll(acc, loop)
 
 
-def _in_cache(s: Schedule, acc: str, out: str, place: str, contraction: Contraction, lanes: int) -> None:
+def _in_cache(
+    s: Schedule, acc: str, out: str, place: str, contraction: Contraction, lanes: int, context: Context
+) -> None:
     """Sums in a cache, to which the products with several rows, far apart, are added at a time."""
     (depth,) = contraction.inner
-    several = _divisor(depth, SIDE_BY_SIDE)
+    streams = _divisor(depth, SIDE_BY_SIDE)
+    several = context.choose("side_by_side", lambda: divisors(int(depth.extent), 4 * SIDE_BY_SIDE), streams)
     s.compute_at(acc, out, place, SCRATCH)
     added = depth.name
     if several > 1:

@@ -19,6 +19,8 @@ from sterna.targets.target import Target
 TASK_CYCLES = 1024
 #: The most tasks that are worth having: the number of chunks that the pool hands out.
 MOST_TASKS = 32
+#: Tasks that may be tried.
+TASKS = (1, 2, 4, 8, 16, 32, 64)
 #: Bytes that come from L2 in a cycle.
 L2_RATE = 32
 
@@ -49,7 +51,7 @@ def make_tasks(s: Schedule, out: str, axes: Sequence[str], cycles: int, context:
     extents = [extent_of(s.stages[out], a) for a in axes]
     if any(not e.is_const for e in extents):
         return outermost_task(s, out, axes, place)
-    wanted = wanted_tasks(cycles)
+    wanted = context.choose("tasks", lambda: TASKS, wanted_tasks(cycles))
     fused, count, last = axes[0], size(extents[0]), axes[0]
     for axis, extent in zip(axes[1:], extents[1:], strict=True):
         if axis != place or 2 * count < wanted:

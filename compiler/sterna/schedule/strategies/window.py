@@ -12,6 +12,7 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     CACHE_LINE,
     Context,
+    evenly,
     inline_elementwise,
     partial_sums,
     product,
@@ -27,6 +28,9 @@ from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
 
 WIDE = 2  # vectors of channels, where there are several sums: these lie in a row in memory
+
+UNROLLED = (16, 64, 256, 512)  # multiply-adds of vectors that may be tried written out
+MOST_BESIDE = 16  # neighbouring outputs that may be tried together
 
 NEAR = 2  # elements between lanes that are picked from whole vectors: two loads and a shuffle
 
@@ -74,9 +78,9 @@ def store_tiles(s: Schedule, out: str, stage: Tensor, acc: str, lanes: int, cont
     r = stage.reduction
     assert r is not None
     *rows, along, channels = (a.name for a in s.stages[out].tensor.axes)
-    tile = _tile(
-        size(stage.axes[-2].extent), product([a.extent for a in r.axes]), context.target.registers(stage.dtype)
-    )
+    beside, window = size(stage.axes[-2].extent), product([a.extent for a in r.axes])
+    by_rule = _tile(beside, window, context.target.registers(stage.dtype))
+    tile = context.choose("tile", lambda: range(1, min(beside, MOST_BESIDE) + 1), by_rule)
     vector, lane = s.split(out, channels, lanes)
     tiles, unrolled = s.split(out, along, tile)
     s.reorder(out, vector, *rows, tiles, unrolled, lane)
@@ -102,9 +106,14 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     beside = size(along.extent) if along is not None else 1
     if padded is not None and stage.axes[padded.axis] is along:
         beside = padded.rows
-    tile = _tile(beside, window, registers)
-    # Without a neighbouring output to share loads with, several vectors hide the latency of the sum.
-    wide = 1 if tile > 1 else min(4, vectors)
+    apart = padded is None and not _sharing(stage)
+    best = 1 if apart else _tile(beside, window, registers)
+    tile = context.choose("tile", lambda: range(1, min(beside, MOST_BESIDE) + 1), best)
+    # Without a neighbouring output to share loads with, several vectors hide the latency of the sum; where there is
+    # never one, long parts of rows are read one after the other, as they lie in memory.
+    most = registers // 2 if apart else 4
+    best = 1 if tile > 1 else evenly(vectors, most)
+    wide = context.choose("vectors", lambda: range(1, min(most, vectors) + 1), best)
     sums, summed = (1, "") if tile > 1 else partial_sums(r, context.target.registers(stage.dtype), WIDE)
     if sums > 1:
         wide = min(WIDE, wide)
@@ -122,7 +131,8 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     # Where a cache line holds several vectors, the next channels are in it: walking positions first would fetch each
     # line once for every vector.
     dtype_bytes = dtypes.size(stage.dtype)
-    by_position = len(outer) > 1 and lanes > 1 and lanes * dtype_bytes < CACHE_LINE and context.target.l1_bytes > 0
+    narrow = lanes > 1 and lanes * dtype_bytes < CACHE_LINE and context.target.l1_bytes > 0
+    by_position = context.choose("by_position", lambda: (True, False), apart or (len(outer) > 1 and narrow))
     nest = [*outer, channel_outer] if by_position else [*outer[:-1], channel_outer, *outer[-1:]]
     # Such kernels wait for loads: three for each multiply-add, where products need one for many.
     cycles = 3 * context.cycles(kernel, product([a.extent for a in stage.axes]) * window)
@@ -133,7 +143,7 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
         nest = [x for x in nest if x not in before]
         s.reorder(out, *before, blocks, *nest, *inner, channel_vector, lane)
         place = nest[-1]
-        pad_rows(s, out, block_tasks(s, out, before, blocks, context), padded, lanes)
+        pad_rows(s, out, block_tasks(s, out, before, blocks, context), padded.stage.name, lanes, context.target)
     for axis in inner:
         s.unroll(out, axis)
     s.unroll(out, channel_vector)
@@ -161,7 +171,7 @@ def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int, 
         reduced = [*(name for name in reduced if name != shared), shared]
         s.reorder(acc, *reduced, *(x for x in s.stages[acc].leaves if x not in reduced))
     extents = {a.name: size(a.extent) for a in state.body.axes}
-    budget, total = 256, results
+    budget, total = context.choose("unrolled", lambda: UNROLLED, 256), results
     for name in reversed(reduced):
         total *= extents[name]
         if total > budget:
@@ -182,6 +192,13 @@ def _shared(stage: Tensor) -> str:
             if axis in index.symbols():
                 return axis.name
     return ""
+
+
+def _sharing(stage: Tensor) -> bool:
+    """Whether neighbouring outputs read something in common: elements where their windows overlap, or weights."""
+    if len(stage.axes) < 2 or _shared(stage):
+        return len(stage.axes) > 1
+    return any(not any(stage.axes[-2] in index.symbols() for index in load.indices) for load in stage.reads())
 
 
 def _tile(extent: int, window: int, registers: int) -> int:

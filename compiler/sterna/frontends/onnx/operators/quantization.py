@@ -246,15 +246,9 @@ def qlinear_conv(t: Translation) -> Value:
 
 def dynamically_quantized(t: Translation, x: Value) -> tuple[Value, Value, Value]:
     """uint8 elements, scale and zero point for the range of a tensor (ONNX, DynamicQuantizeLinear)."""
-    axes = tuple(range(x.type.rank))
-    zero = t.scalar(0, "float32")
-    high = t.op("maximum", t.op("reduce_max", x, axes=axes, keep_dims=False), zero)
-    low = t.op("minimum", t.op("reduce_min", x, axes=axes, keep_dims=False), zero)
-    span = t.op("sub", high, low)
-    some = t.op("where", t.op("equal", span, zero), t.scalar(1, "float32"), span)
-    scale = t.op("div", some, t.scalar(255, "float32"))
-    at = t.op("round", t.op("clip", t.op("div", t.op("neg", low), scale), min=0.0, max=255.0))
-    zero_point = t.cast(at, "uint8")
+    both = t.op("byte_scale", x)
+    scale, zero = (t.reshape(t.op("slice", both, starts=(n,), sizes=(1,), steps=(1,)), ()) for n in range(2))
+    zero_point = t.cast(zero, "uint8")
     return quantized(t, t.op("div", x, scale), zero_point, "uint8"), scale, zero_point
 
 

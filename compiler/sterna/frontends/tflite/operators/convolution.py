@@ -7,8 +7,9 @@ sum((x - x0) (w - w0)) = sum(x w') - x0 sum(w') with w' = w - w0, which is a con
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ from sterna.ir.limits import check_table
 from sterna.ops.formulas import lowest
 
 _SAME, _VALID = 0, 1
+#: The greatest sum of weights by which numbers of 16 bits give sums of 32.
+_MOST_WEIGHT = (1 << 16) - 1
+#: Parts of a sum begin at multiples of so many channels: what dot products take at a time.
+_WORDS = 16
 
 
 # ---------------------------------------------------------------- windows
@@ -159,7 +164,45 @@ def needs_64_bits(x_kind: str, weights: Array) -> bool:
     """Whether a sum of products with the last dimension's weights may leave int32."""
     if x_kind != "int16":
         return False
-    return int(np.abs(weights.astype(np.int64)).reshape(-1, weights.shape[-1]).sum(0).max()) * 32768 >= 1 << 31
+    return int(np.abs(weights.astype(np.int64)).reshape(-1, weights.shape[-1]).sum(0).max()) > _MOST_WEIGHT
+
+
+def parts_of_32_bits(weights: Array) -> list[int] | None:
+    """Where parts of the last dimension but one begin, and where the last one ends, so that no sum of a part's products
+    with numbers of 16 bits leaves int32; None where that of a single channel may."""
+    reach = np.abs(weights.astype(np.int64)).sum(tuple(range(weights.ndim - 2)))
+    sums = np.cumsum(reach, axis=0)
+    ends = [0]
+    while ends[-1] < len(reach):
+        begin = ends[-1]
+        before = sums[begin - 1] if begin else np.zeros_like(sums[0])
+        fit = int(((sums[begin:] - before) <= _MOST_WEIGHT).all(axis=1).sum())
+        if not fit:
+            return None
+        if begin + fit < len(reach) and fit > _WORDS:
+            fit -= fit % _WORDS
+        ends.append(begin + fit)
+    return ends
+
+
+def _wide_sum(t: Translation, x: Value, weights: Array, op: str, settings: Mapping[str, Any]) -> Value:
+    """Products with the channels of x, which its last dimension and the last but one of the weights are, summed in
+    int64: the sums of parts in int32, where processors multiply fastest and weights are bytes.
+
+    Args:
+        op: "conv" or "matmul".
+    """
+    ends = parts_of_32_bits(weights)
+    if ends is None:
+        return t.op(op, t.cast(x, "int64"), t.constant(weights.astype(np.int64)), **settings)
+    starts, steps_of_one = (0,) * (x.type.rank - 1), (1,) * x.type.rank
+    total: Value | None = None
+    for begin, end in pairwise(ends):
+        part = t.op("slice", x, starts=(*starts, begin), sizes=(*x.shape[:-1], end - begin), steps=steps_of_one)
+        products = t.op(f"{op}_integer", part, t.constant(weights[..., begin:end, :]), **settings)
+        total = t.cast(products, "int64") if total is None else t.op("add", total, t.cast(products, "int64"))
+    assert total is not None
+    return total
 
 
 # ---------------------------------------------------------------- convolution
@@ -205,7 +248,10 @@ def _convolution(t: Translation, stride_names: Sequence[str], dilation_names: Se
     weights = signed_weight(t).transpose(order)
     last = padded(t, x, amounts, zero)
     if needs_64_bits(x.dtype, weights):
-        total = t.op("conv", t.cast(last, "int64"), t.constant(weights.astype(np.int64)), **settings)
+        if depthwise or groups > 1:
+            total = t.op("conv", t.cast(last, "int64"), t.constant(weights.astype(np.int64)), **settings)
+        else:
+            total = _wide_sum(t, last, weights, "conv", settings)
     elif depthwise or groups > 1:
         total = t.op("conv_integer", last, t.constant(weights), **settings)
     else:
@@ -341,7 +387,7 @@ def fully_connected(t: Translation) -> Value:
         return t.reshape(_computed_weights(t, flat, zero), shape)
     weights = signed_weight(t).T
     if needs_64_bits(x.dtype, weights):
-        total = t.op("matmul", t.cast(flat, "int64"), t.constant(weights.astype(np.int64)))
+        total = _wide_sum(t, flat, weights, "matmul", {})
     else:
         small, rest = split_weights(x.dtype, weights, _weight_zero(t))
         total = t.op("matmul_integer", flat, t.constant(small))
