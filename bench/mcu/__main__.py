@@ -7,6 +7,7 @@
 Boards are QEMU's (`sterna.firmware`), which counts: the same every time, instructions and not cycles. --histogram is by
 a plugin (bench/mcu/counter.c).
 Flash is code and weights, memory is arena, static data and the deepest stack; inputs and outputs are the caller's.
+A stack above what the bundle's header says, or below 60 % of it, counts as wrong, as outputs do.
 The columns of other engines (integers: TFLM with CMSIS-NN, floats: onnx2c) were measured with the same plugin and rules
 (bench/mcu/peers.json says how).
 """
@@ -18,15 +19,14 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from mcu.firmware import BUILDS, measure
+from mcu.firmware import BUILDS, Found, measure
 from sterna.errors import SternaError
-from sterna.firmware.measure import Measured
 from support.boards import TARGETS
 from support.trained import FOLDER, agree, trained
 
@@ -49,22 +49,20 @@ SMALL = (
 )  # fmt: skip
 
 
-def one(
-    model: str, target: str, build: str, optimize: str, by_mnemonic: bool
-) -> tuple[Measured | None, Mapping[str, int], str]:
-    """What was measured, instructions by mnemonic where that is asked for, and what is wrong with it."""
-    found, by_name = None, {}
+def one(model: str, target: str, build: str, optimize: str, by_mnemonic: bool) -> tuple[Found | None, str]:
+    """What was measured, and what is wrong with it."""
+    found = None
     with tempfile.TemporaryDirectory(prefix="sterna-mcu-") as folder:
         try:
-            found, by_name = measure(trained(model), target, build, Path(folder), optimize, by_mnemonic)
-            outputs = zip(found.outputs, trained(model).cases[0].outputs, strict=True)
+            found = measure(trained(model), target, build, Path(folder), optimize, by_mnemonic)
+            outputs = zip(found.measured.outputs, trained(model).cases[0].outputs, strict=True)
             agree(trained(model), 0, [array.reshape(like.shape) for array, like in outputs])
         except SternaError as problem:
             lines = (line.strip() for line in str(problem).splitlines() if line.strip())
-            return None, {}, " ".join(lines)[:300]
+            return None, " ".join(lines)[:300]
         except AssertionError:
-            return found, by_name, "outputs differ from the reference"
-    return found, by_name, ""
+            return found, "outputs differ from the reference"
+    return found, "" if found.stack_is_as_said else f"the header says {found.said:,} bytes of stack"
 
 
 def rows(models: Sequence[str], targets: Sequence[str], builds: Sequence[str]) -> Iterable[tuple[str, str, str]]:
@@ -96,19 +94,20 @@ def main() -> int:
     )
     wrong = 0
     for model, target, build in rows(models, targets, asked.builds.split(",")):
-        found, by_name, problem = one(model, target, build, asked.optimize, asked.histogram)
+        found, problem = one(model, target, build, asked.optimize, asked.histogram)
         wrong += bool(problem) and "E0405" not in problem
         own = ["", "", "", "", ""]
         if found is not None:
-            sizes = (found.code, found.flash, found.memory, found.stack)
-            own = [*(f"{n:,}" for n in sizes), f"{found.instructions / 1e6:.3f}"]
+            taken = found.measured
+            sizes = (taken.code, taken.flash, taken.memory, taken.stack)
+            own = [*(f"{n:,}" for n in sizes), f"{taken.instructions / 1e6:.3f}"]
         peers = (PEERS[name].get(target, {}).get(model) for name in ("tflm", "onnx2c"))
         peer = next((each for each in peers if each), {})
         theirs = [f"{peer[k]:,}" if k in peer else "" for k in ("code", "flash", "ram", "instructions_m")]
         table.add_row(model, target, build, *own, *theirs, problem)
         print(" ".join((model, target, build, *own, problem)), flush=True)
-        if by_name:
-            common = sorted(by_name.items(), key=lambda each: -each[1])[:10]
+        if found is not None and found.by_mnemonic:
+            common = sorted(found.by_mnemonic.items(), key=lambda each: -each[1])[:10]
             print("  " + ", ".join(f"{m} {n:,}" for m, n in common), flush=True)
     console.print(table)
     return int(wrong > 0)

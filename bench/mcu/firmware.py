@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from sterna.api import compile_to
@@ -15,6 +16,8 @@ from support.tools import need, run
 from support.trained import Trained
 
 BENCH = Path(__file__).resolve().parent
+#: The share of the header's figure that a run takes of the stack at least.
+LEAST_STACK = 0.6
 #: What bundles are compiled by: sources by arm-none-eabi-gcc, zig's archive of C, LLVM's; and everything by zig.
 BUILDS = {
     "gcc": ("c", False, "gcc"),
@@ -24,10 +27,30 @@ BUILDS = {
 }
 
 
+@dataclass(frozen=True)
+class Found:
+    """A model on a board.
+
+    Args:
+        by_mnemonic: instructions, where that is asked for.
+        said: bytes of stack that the header says a run takes; None where the code is not the bundle's own, which it
+            says them of.
+    """
+
+    measured: Measured
+    by_mnemonic: Mapping[str, int]
+    said: int | None
+
+    @property
+    def stack_is_as_said(self) -> bool:
+        """What a run takes of the stack is at most what the header says, and LEAST_STACK of it or more."""
+        return self.said is None or LEAST_STACK * self.said <= self.measured.stack <= self.said
+
+
 def measure(
     model: Trained, target: str, build: str, folder: Path, optimize: str = "-O2", by_mnemonic: bool = False
-) -> tuple[Measured, Mapping[str, int]]:
-    """Compiles, builds, runs and measures a model; instructions by mnemonic where that is asked for.
+) -> Found:
+    """Compiles, builds, runs and measures a model.
 
     Args:
         build: one of BUILDS; folder: an empty one.
@@ -47,7 +70,8 @@ def measure(
     how = How(compiler, library, (optimize,))
     inputs = list(model.cases[0].inputs.values())
     found = measured(firmware, machine_for(firmware), folder, inputs, how, options if by_mnemonic else None)
-    return found, read_counts(counts[0].read_text())[1] if counts else {}
+    by_name = read_counts(counts[0].read_text())[1] if counts else {}
+    return Found(found, by_name, firmware.stack_bytes if library else None)
 
 
 def plugin_options(image: Path, folder: Path) -> list[str]:

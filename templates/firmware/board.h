@@ -12,8 +12,8 @@ int board_write(const char *path, size_t length, const void *from, size_t bytes)
 /* The same from standard input and to standard output; 0 once the other side has ended. */
 int board_receive(void *to, size_t bytes);
 int board_send(const void *from, size_t bytes);
-/* Paints what is below the caller's stack; the bytes of it that were written since. */
-void board_paint_stack(void);
+/* Paints what is below the caller's stack, which begins at `below`; the bytes of it that were written since. */
+void board_paint_stack(const uint32_t *below);
 uint32_t board_stack_used(void);
 /* A clock, which goes on with each instruction where QEMU has -icount; it wraps after some thousand million of them. */
 void board_start_clock(void);

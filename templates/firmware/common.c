@@ -45,17 +45,19 @@ int board_send(const void *from, size_t bytes) {
   return file >= 0 && moved(0x05, file, (uintptr_t)from, bytes);
 }
 
-static uint32_t *painted;
+static const uint32_t *painted_below;
 
-void board_paint_stack(void) {
-  painted = board_stack_pointer();
-  for (uint32_t *p = stack_limit; p < painted; p++) *p = 0xA5A5A5A5u;
+/* What lies between, where this function has its own variables, counts as used. */
+void board_paint_stack(const uint32_t *below) {
+  painted_below = below;
+  const uint32_t *own = board_stack_pointer();
+  for (uint32_t *p = stack_limit; p < own; p++) *p = 0xA5A5A5A5u;
 }
 
 uint32_t board_stack_used(void) {
   const uint32_t *p = stack_limit;
-  while (p < painted && *p == 0xA5A5A5A5u) p++;
-  return (uint32_t)((uintptr_t)painted - (uintptr_t)p);
+  while (p < painted_below && *p == 0xA5A5A5A5u) p++;
+  return (uint32_t)((uintptr_t)painted_below - (uintptr_t)p);
 }
 
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);

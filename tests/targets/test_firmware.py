@@ -84,8 +84,9 @@ def test_the_clock_counts_what_a_plugin_counts(tmp_path: Path) -> None:
     for target in ("cortex-m3", "cortex-m55"):
         (tmp_path / target).mkdir()
         model = trained("mlperf_tiny_ad_int8")
-        found, by_name = measure(model, target, "zig", tmp_path / target, by_mnemonic=True)
-        assert sum(by_name.values()) == pytest.approx(found.instructions, rel=2e-3)
+        found = measure(model, target, "zig", tmp_path / target, by_mnemonic=True)
+        assert sum(found.by_mnemonic.values()) == pytest.approx(found.measured.instructions, rel=2e-3)
+        assert found.stack_is_as_said
 
 
 _MAIN = """#include "board.h"
@@ -134,6 +135,7 @@ def test_a_model_that_writes_behind_its_arena_is_found_out(hello: Path, tmp_path
 
 def test_refusals(hello: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there = ("--random", "--on")
+    assert "E0501" in sterna("run", hello, *there, "qemu:mps2-an386", "--threads", 2).output
     assert "E0507" in sterna("run", hello, *there, "qemu:mps2-an505").output
     assert "did you mean mps2-an386" in sterna("run", hello, *there, "qemu:mps2-an38").output
     assert "E0006" in sterna("run", tmp_path, *there, "qemu:mps2-an386").output

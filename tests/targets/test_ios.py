@@ -25,6 +25,7 @@ from sterna.package.slices import members, slices
 from sterna.toolchain.check import undefined_symbols
 from sterna.toolchain.mach_o import read_mach_o
 from sterna.toolchain.zig import zig
+from sterna_runtime.random_inputs import random_inputs
 from support import mach_o_objects
 from support.string_models import labels
 from support.swift import compile_packages, need_swift
@@ -269,12 +270,9 @@ def test_the_code_computes_what_kernels_do_here(
     made = mach_o_objects.build(linked, part.processor, model, tmp_path)
     source = packages.parent / {"digits": "digits.onnx", "gulls": "gulls.onnx"}[model]
     with sterna.compile(source, generator="llvm") as here:
-        random = np.random.default_rng(3)
-        (spec,) = here.inputs
-        x = random.standard_normal(spec.shape) if spec.dtype == np.float32 else random.integers(-128, 128, spec.shape)
-        given = np.asarray(x, spec.dtype)
-        wanted = list(here.run({spec.name: given}).values())
-    given.tofile(tmp_path / "in0.bin")
+        given = random_inputs(here.inputs, seed=3)
+        wanted = list(here.run(given).values())
+    next(iter(given.values())).tofile(tmp_path / "in0.bin")
     arm = part.processor == "arm64"
     plain = "dotprod" not in part.target.cpu_features  # else every processor of the system has them
     for features in {FEATURES, *([""] if plain else [])} if arm else [""]:

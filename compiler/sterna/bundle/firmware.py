@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from sterna.bundle.c_files import arena_bytes, model_header, static_model
 from sterna.compiled import Compiled
 from sterna.errors import Diagnostic, SternaError
+from sterna.options import Options
 from sterna.toolchain.compilers import compile_c
-from sterna.toolchain.frames import Contents, Frame, contents, deepest, members
+from sterna.toolchain.frames import RISCV, THUMB_1, THUMB_2, Contents, Frame, contents, deepest, members
 from sterna.toolchain.link import link_library
 from sterna_runtime.advice import Advice, Fix, Option
 
@@ -40,6 +41,11 @@ class Footprint:
         return None if self.code is None or self.tables is None else self.code + self.tables + self.weights
 
     @property
+    def taken(self) -> dict[str, int | None]:
+        """What is budgeted, by the option."""
+        return {"max_flash": self.flash, "max_ram": self.ram, "max_stack": self.stack}
+
+    @property
     def ram(self) -> int | None:
         return None if self.stack is None else self.arena + self.stack
 
@@ -49,14 +55,12 @@ def firmware_archive(compiled: Compiled) -> tuple[bytes, Footprint]:
     neither sizes of code nor a stack that are known.
 
     Raises:
-        SternaError: E04xx the toolchain failed, E0207 a budget is exceeded.
+        SternaError: E04xx the toolchain failed.
     """
     options, target = compiled.options, compiled.options.target
     weights, arena = len(compiled.params), arena_bytes(compiled)
     if not compiled.library:
-        found = Footprint(None, None, weights, arena, None)
-        _hold(compiled, found)
-        return b"", found
+        return b"", Footprint(None, None, weights, arena, None)
     # A program may compile model.c as well: what stands in the archive gives way to that.
     names = ("run", *(["reset_state"] if compiled.graph.live_in else []))
     weak = "".join(f"#pragma weak {compiled.model}_{name}\n" for name in names)
@@ -69,7 +73,6 @@ def firmware_archive(compiled: Compiled) -> tuple[bytes, Footprint]:
         found = Footprint(None, None, weights, arena, None)  # of another processor
     else:
         found = _footprint(parts, weights, arena, f"{compiled.model}_run")
-    _hold(compiled, found)
     return archive, found
 
 
@@ -78,18 +81,31 @@ def _footprint(parts: list[Contents], weights: int, arena: int, start: str) -> F
     for name, frame in (row for part in parts for row in part.frames.items()):
         # Objects may have local functions of one name: whichever is called, the bound of both holds.
         frames[name] = frame if name not in frames else frames[name].joined(frame)
-    return Footprint(
-        sum(part.code for part in parts), sum(part.tables for part in parts), weights, arena, deepest(frames, start)
-    )
+    of = {part.instructions for part in parts}
+    stack = deepest(frames, start, next((each for each in (THUMB_2, THUMB_1, RISCV) if each in of), ""))
+    return Footprint(sum(part.code for part in parts), sum(part.tables for part in parts), weights, arena, stack)
 
 
-def _hold(compiled: Compiled, found: Footprint) -> None:
-    """Refuses what exceeds a budget, naming all that do and what it would take."""
-    options = compiled.options
-    taken = {"max_flash": found.flash, "max_ram": found.ram, "max_stack": found.stack}
+def excess(options: Options, found: Footprint) -> dict[str, int]:
+    """By how many bytes each budget is exceeded, by its option; those that are met, and what is not known, are left
+    out."""
+    over = {}
+    for name in _BUDGETS:
+        most, needed = getattr(options, name), found.taken[name]
+        if most is not None and needed is not None and needed > most:
+            over[name] = needed - most
+    return over
+
+
+def hold(options: Options, found: Footprint) -> None:
+    """Refuses what exceeds a budget.
+
+    Raises:
+        SternaError: E0207, all that do and what it would take.
+    """
     problems = []
     for name, (what, how) in _BUDGETS.items():
-        most, needed = getattr(options, name), taken[name]
+        most, needed = getattr(options, name), found.taken[name]
         if most is None:
             continue
         if needed is None:

@@ -88,6 +88,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
             **({"toolchain": toolchain(options.generator, options.compiler)} if target.library else {}),
         },
         **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
+        **({"tuning": tuning} if (tuning := tuning_json(compiled)) else {}),
         **({"source": vars(compiled.origin)} if compiled.origin is not None else {}),
         "files": {name: _file(name, data) for name, data in files.items()},
         **({"library": compiled.libraries[0].name} if compiled.libraries else {}),
@@ -110,6 +111,14 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
 def graph_name(target: Target) -> str:
     """The file of the graph of a variant that has one of its own."""
     return f"graph.{target.name}.json"
+
+
+def tuning_json(compiled: Compiled) -> dict[str, Any]:
+    """How many kernels are as they were tuned, and the hash of what was chosen; nothing where none is."""
+    tuning = compiled.options.tuning
+    if tuning is None or not tuning.kernels:
+        return {}
+    return {"snapshot": tuning.snapshot, "kernels": tuning.kernels}
 
 
 def math_json(math: Measured) -> dict[str, Any]:

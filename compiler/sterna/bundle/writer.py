@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sterna.bundle.c_files import firmware_json, model_header, params_source, static_model
 from sterna.bundle.directory import write_files
-from sterna.bundle.firmware import firmware_archive
+from sterna.bundle.firmware import firmware_archive, hold
 from sterna.bundle.graph_json import graph_json, graph_name
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
@@ -48,6 +48,7 @@ def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) 
         files["params.c"] = params_source(compiled).encode()
         files["params.bin"] = compiled.params
         archive, footprint = firmware_archive(compiled)
+        hold(compiled.options, footprint)
         if archive:
             files[target.library] = archive
         header = model_header(compiled, asdict(footprint)).encode()

@@ -19,7 +19,6 @@ from sterna.firmware.boards import board_names, load_board
 from sterna.firmware.fit import Fit, fit
 from sterna.options import Options
 from sterna_runtime.cli.reports import duration, size
-from sterna_runtime.cli.values import dim
 
 _WIDE = 1000  # columns: room for any table
 
@@ -30,11 +29,8 @@ _WIDE = 1000  # columns: room for any table
     "--board", "-b", "names", multiple=True, required=True, metavar="NAME|FILE|all",
     help="A board, such as nrf52840; several times for several, `all` for all of them.",
 )  # fmt: skip
-@click.option(
-    "--shape", "shapes", multiple=True, type=options.shape, metavar="NAME=SIZES",
-    help="Sizes of an input that the model leaves open: image=1,3,224,224.",
-)  # fmt: skip
-@click.option("--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE", help="Size of a named dimension: batch=1.")
+@options.shape_option
+@options.dim_option
 @click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True,
               help="How kernels are made.")  # fmt: skip
 @click.option("--max-ms", type=options.Number(min=0), metavar="MS", help="Refuse a board that takes longer for a run.")

@@ -80,7 +80,7 @@ def build(
         folder: an empty one.
         main: the program's own source.
         model: files in place of the bundle's.
-        library: whether kernels come from the bundle's library, where it has one, or are compiled.
+        library: whether the model comes from the bundle's library, where it has one, or is compiled.
         flags: of the compiler, after all others.
         nodes: whether the program counts nodes (`board_node`).
 
@@ -92,7 +92,8 @@ def build(
     script = folder / "board.ld"
     script.write_text(render_script(machine), "utf-8")
     command = compiler_for(firmware.processor, compiler)
-    own = [*(["-include", place / "node.h"] if nodes else []), *(firmware.linked(library) if model is None else model)]
+    files = firmware.linked(library, calls=nodes) if model is None else model
+    own = [*(["-include", place / "node.h"] if nodes else []), *files]
     sources = [folder / "main.c", place / "common.c", place / machine.start, *own]
     # The compiler's own library. It stands behind FLAGS: zig forgets about it where -nostdlib follows.
     libraries = ["-lgcc"] if Path(command[0]).name == GCC else ["-rtlib=compiler-rt"]

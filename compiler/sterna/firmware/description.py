@@ -72,7 +72,12 @@ class Processor:
     llvm_cpu: str
     features: tuple[str, ...]
     flags: tuple[str, ...]
-    run_time_functions: bool
+
+    @property
+    def has_fpu(self) -> bool:
+        """Whether code may use registers of floats, which a system has to keep apart for its threads."""
+        units = {"+vfp4d16sp", "+fp-armv8d16sp", "+fp-armv8d16", "+mve", "+mve.fp", "+f", "+d"}
+        return not units.isdisjoint(self.features)
 
 
 @dataclass(frozen=True)
@@ -81,8 +86,10 @@ class Firmware:
 
     Args:
         place: its directory.
-        sources: of the model, kernels included; library: of the kernels, compiled; empty where there is none.
+        sources: of the model: the calls of its kernels, its weights, last its kernels; library: calls and kernels,
+            compiled; empty where there is none.
         code_bytes, tables_bytes, stack_bytes: of the library, and the deepest stack of a run in it; None if unknown.
+        fitted: what was chosen to meet budgets, in words.
         resets: whether it has states and a function that resets them.
     """
 
@@ -100,6 +107,7 @@ class Firmware:
     code_bytes: int | None
     tables_bytes: int | None
     stack_bytes: int | None
+    fitted: str
     resets: bool
     pools: tuple[Pool, ...]
     inputs: tuple[Tensor, ...]
@@ -111,13 +119,18 @@ class Firmware:
         """Of the arena, or of all pools."""
         return sum(pool.bytes for pool in self.pools) if self.pools else self.arena_bytes
 
-    def linked(self, library: bool = True) -> list[Path]:
+    def linked(self, library: bool = True, calls: bool = False) -> list[Path]:
         """The files that a program is linked of.
 
         Args:
-            library: take the kernels that are compiled, where there are some.
+            library: take what is compiled, where there is such a library.
+            calls: but not the function that calls the kernels, whose source is taken: to count its nodes.
         """
-        names = self.sources if not (library and self.library) else (*self.sources[:-1], self.library)
+        run, *params, _kernels = self.sources
+        if not (library and self.library):
+            names = list(self.sources)
+        else:
+            names = [*([run] if calls else []), *params, self.library]
         return [self.place / name for name in names]
 
 
@@ -156,6 +169,7 @@ def _firmware(place: Path, rows: dict[str, Any]) -> Firmware:
         place,
         processor=Processor(**_tuples(rows["processor"])),
         sources=sources,
+        fitted=str(rows.get("fitted", {}).get("text", "")),
         resets=bool(rows["resets"]),
         pools=tuple(Pool(**row) for row in rows["pools"]),
         inputs=tuple(Tensor(**_tuples(row)) for row in rows["inputs"]),

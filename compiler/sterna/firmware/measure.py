@@ -86,7 +86,7 @@ def measure(
     how = how or How()
     given = {"compiler": how.compiler, "library": how.library, "flags": how.flags}
     with contextlib.ExitStack() as stack:
-        stack.enter_context(library.replaced_by(BoardFunctions(machine.name, options, **given)))
+        stack.enter_context(library.replaced_by(BoardFunctions(machine.name, options, nodes=False, **given)))
         loaded = stack.enter_context(load(firmware.place))
         specs = loaded.inputs
         arrays = list(random_inputs(specs).values()) if inputs is None else list(inputs)

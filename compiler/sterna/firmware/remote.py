@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sterna.errors import error
 from sterna.firmware.build import build, serving_program
 from sterna.firmware.description import Firmware, Tensor, read_firmware
 from sterna.firmware.machines import Machine, machine_for
@@ -66,12 +67,21 @@ class BoardFunctions(Functions):
     Args:
         machine: by QEMU's name; None: the first that runs a bundle.
         options: further ones for QEMU, of the program.
+        nodes: whether they can be counted; the function that calls the kernels is compiled for it then, and takes
+            another amount of stack than the bundle's own.
         how: the program is built (`firmware.build.build`).
     """
 
-    def __init__(self, machine: str | None = None, options: Callable[[Path], list[str]] | None = None, **how: Any):
+    def __init__(
+        self,
+        machine: str | None = None,
+        options: Callable[[Path], list[str]] | None = None,
+        nodes: bool = True,
+        **how: Any,
+    ):
         super().__init__(())
-        self._machine, self._options, self._how = machine, options, how
+        self._machine, self._options = machine, options
+        self._how = {"nodes": nodes, **how}
 
     def sterna_cpu_has(self, feature: bytes) -> int:
         return -1
@@ -83,8 +93,11 @@ class BoardFunctions(Functions):
     def _opened(self, path: bytes, threads: int) -> Model:
         firmware = read_firmware(os.fsdecode(path))
         machine = machine_for(firmware, self._machine)
+        if threads > 1:
+            title = f"{machine.name} has one processor; {threads} threads were asked for"
+            raise error("E0501", title, fix="leave out the number of threads, or 1")
         folder = tempfile.TemporaryDirectory(prefix="sterna-firmware-", ignore_cleanup_errors=True)
-        image = build(firmware, machine, Path(folder.name), serving_program(firmware), nodes=True, **self._how)
+        image = build(firmware, machine, Path(folder.name), serving_program(firmware), **self._how)
         more = [] if self._options is None else self._options(image)
         command = [*command_of(machine, image), "-icount", f"shift={machine.shift}", *more]
         process = self._started(command)

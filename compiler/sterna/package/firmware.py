@@ -52,7 +52,9 @@ _TAKEN = frozenset(
     all app clean gcc help install run test zephyr
     """.split()  # noqa: SIM905 (fifty quoted words are harder to read)
 )
-_ZEPHYR_STACK = 4096  # bytes of a sample's main thread, half of which are for what is not the model's
+#: Bytes of the stack on which an example runs, half of which are for what is not the model's, by the ecosystem; where
+#: the model's stack is not known, the double.
+_STACKS = {"zephyr": 4096, "esp-idf": 8192}
 _BOARD = ("board.h", "common.c")
 _VENDOR = "Sterna"
 _ROW = 100  # characters of numbers in a line of C
@@ -87,6 +89,11 @@ class _Package:
     def named(self, folder: str) -> list[str]:
         return [f"{folder}/{name}" for name in self.sources]
 
+    def stack(self, kind: str) -> int:
+        """Bytes of the stack on which the example of a kind runs."""
+        usual, taken = _STACKS[kind], self.firmware.stack_bytes
+        return aligned(2 * usual if taken is None else max(usual, usual // 2 + taken))
+
     def readme(self, kind: str, example: str, steps: str) -> Texts:
         return {"README.md": self.text("README.md", kind=kind, example=example, steps=steps)}
 
@@ -118,7 +125,6 @@ def _zephyr(package: _Package) -> Texts:
     steps = "In a workspace: `west build -b BOARD samples/run`. Elsewhere ZEPHYR_EXTRA_MODULES names this folder."
     symbol = f"STERNA_{package.firmware.model.upper()}"  # Zephyr has symbols such as SENSOR of its own
     more = {"symbol": symbol, "sources": package.named("src")}
-    stack = max(_ZEPHYR_STACK, _ZEPHYR_STACK // 2 + (package.firmware.stack_bytes or 0))
     return {
         **package.library("src", "include"),
         **package.readme("a Zephyr module", "`samples/run`", steps),
@@ -126,7 +132,9 @@ def _zephyr(package: _Package) -> Texts:
         "CMakeLists.txt": package.text("zephyr.CMakeLists.txt", **more),
         "Kconfig": package.text("zephyr.Kconfig", **more),
         "samples/run/CMakeLists.txt": package.text("zephyr.sample.CMakeLists.txt"),
-        "samples/run/prj.conf": package.text("zephyr.prj.conf", **more, stack=aligned(stack)),
+        "samples/run/prj.conf": package.text(
+            "zephyr.prj.conf", **more, stack=package.stack("zephyr"), has_fpu=package.firmware.processor.has_fpu
+        ),
         "samples/run/sample.yaml": package.text(
             "zephyr.sample.yaml", board=_ZEPHYR_BOARDS.get(package.firmware.processor.llvm_cpu)
         ),
@@ -143,6 +151,7 @@ def _esp_idf(package: _Package) -> Texts:
         "CMakeLists.txt": package.text("esp.CMakeLists.txt", sources=package.named("src")),
         "idf_component.yml": package.text("esp.component.yml"),
         "examples/run/CMakeLists.txt": package.text("esp.example.CMakeLists.txt"),
+        "examples/run/sdkconfig.defaults": package.text("esp.sdkconfig", stack=package.stack("esp-idf")),
         "examples/run/main/CMakeLists.txt": package.text("esp.main.CMakeLists.txt"),
         "examples/run/main/idf_component.yml": package.text("esp.main.yml", component=package.title),
         "examples/run/main/main.c": package.text("main.c", kind="esp-idf"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sterna.choices import BY_RULE, Chooser
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, halves_of
@@ -32,6 +34,8 @@ from sterna_runtime.advice import Advice
 S = TypeVar("S", bound=Sequenced)
 #: Elements of a constant from which on it is looked at whether 16 bits hold it.
 LARGE = 256
+#: What is said of a schedule that cannot be had, or of loops that cannot be shown to stay within their tensors.
+_REFUSED = {"E0302", "E0303", "E0304", "E0305"}
 #: Calls of a kernel that its comment names.
 _MOST_NAMED = 8
 
@@ -54,9 +58,11 @@ def schedule_kernels(outline: Outline, context: PassContext) -> Scheduled:
         if key not in index:
             index[key] = len(schedules)
             with timed(_name(len(schedules), call)):
-                schedules.append(
-                    propose_schedule(call, context.target, context.options.stored_weights, exact, symmetric)
-                )
+                stored = context.options.stored_weights
+                schedule = _tuned(call, context, exact, symmetric)
+                if schedule is None:
+                    schedule = propose_schedule(call, context.target, stored, exact, symmetric)
+                schedules.append(schedule)
         kernel_of.append(index[key])
     return Scheduled(**vars(outline), schedules=tuple(schedules), kernel_of=tuple(kernel_of))
 
@@ -107,6 +113,7 @@ def propose_schedule(
     weights: str = "",
     exact: Mapping[str, str] | None = None,
     symmetric: Collection[str] = (),
+    chooser: Chooser = BY_RULE,
 ) -> Schedule | None:
     """What the strategies propose for a kernel; None for one that is a loop program already.
 
@@ -114,11 +121,42 @@ def propose_schedule(
         weights: the type that weights are stored in, if not their own.
         exact: of constants that are stored in 16 bits although `weights` does not say so, by name.
         symmetric: the names of constants of int8 without -128.
+        chooser: who decides what strategies ask for.
     """
     if not isinstance(call.kernel, Kernel):
         return None
     strides = {n: layout.strides for n, layout in call.layouts.items()}
-    return propose(call.kernel, Context(target, strides, weights, exact or {}, frozenset(symmetric)))
+    return propose(call.kernel, Context(target, strides, weights, exact or {}, frozenset(symmetric), {}, chooser))
+
+
+def fingerprint(
+    call: Call, weights: str = "", exact: Mapping[str, str] | None = None, symmetric: Collection[str] = ()
+) -> str:
+    """A kernel's name wherever it occurs: of what it computes, of which sizes, where that lies, and how its weights are
+    stored. The arguments are those of `propose_schedule`."""
+    parts = (call.key, weights, *sorted(f"{name} {dtype}" for name, dtype in (exact or {}).items()), *sorted(symmetric))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _tuned(call: Call, context: PassContext, exact: Mapping[str, str], symmetric: Collection[str]) -> Schedule | None:
+    """The schedule of a kernel that was chosen for it; None where none was, or where that leads to no loops: it was
+    measured on tensors that lie densely, and here they may not."""
+    options, tuning = context.options, context.options.tuning
+    if tuning is None or not isinstance(call.kernel, Kernel):
+        return None
+    own = fingerprint(call, options.stored_weights, exact, symmetric)
+    chooser = tuning.chooser(own, context.target)
+    if chooser is BY_RULE:
+        return None
+    try:
+        schedule = propose_schedule(call, context.target, options.stored_weights, exact, symmetric, chooser)
+        finish_call(call, lower_call(call, schedule, context.target), context.target, "tuned")
+    except SternaError as problem:
+        if not set(problem.codes) <= _REFUSED:
+            raise
+        tuning.refused(own)
+        return None
+    return schedule
 
 
 def exact_weights(call: Call, halves: Collection[str]) -> dict[str, str]:

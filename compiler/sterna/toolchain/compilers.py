@@ -28,8 +28,9 @@ COMMON = (
     "-fno-unwind-tables", "-fomit-frame-pointer", "-fno-ident",
     "-Wno-psabi", "-Wno-unknown-warning-option",
 )  # fmt: skip
-#: clang's driver lowers -O3 to -O2 in zig; -O3 after it keeps tiles of accumulators in registers.
-CLANG = ("-fno-sanitize=all", "-Xclang", "-O3")
+#: How compilers are told what code to make.
+CLANG_LEVELS = {"fast": "-O3", "small": "-Os", "smallest": "-Oz"}
+GCC_LEVELS = {"fast": "-O3", "small": "-Os", "smallest": "-Os"}
 SOURCE, OBJECT = "kernels.c", "kernels.o"
 
 
@@ -68,7 +69,7 @@ def compiler_command(compiler: str, target: Target) -> list[str]:
     common = [*COMMON, standard, *position, *sections]
     if compiler == "zig":
         cpu = [f"-mcpu={target.cpu}"] if target.cpu else []
-        return [*zigs.zig("cc", "-target", target.triple), *cpu, *common, *CLANG, *target.c_flags]
+        return [*zigs.zig("cc", "-target", target.triple), *cpu, *common, *_clang(target), *target.c_flags]
     program = find_program(compiler)
     if program is None:
         raise error(
@@ -81,8 +82,14 @@ def compiler_command(compiler: str, target: Target) -> list[str]:
         for option, values in (("-target-cpu", (target.llvm_cpu,)), ("-target-feature", target.llvm_features)):
             for value in filter(None, values):
                 machine += ["-Xclang", option, "-Xclang", value]
-        return [program, *machine, *common, *CLANG, *target.c_flags]
-    return [program, *_gcc_machine(target), *common, "-O3", *target.c_flags]
+        return [program, *machine, *common, *_clang(target), *target.c_flags]
+    return [program, *_gcc_machine(target), *common, GCC_LEVELS[target.code], *target.c_flags]
+
+
+def _clang(target: Target) -> tuple[str, ...]:
+    """Flags of clang, and of zig, whose driver lowers -O3 to -O2: behind it, it keeps tiles of accumulators in
+    registers."""
+    return "-fno-sanitize=all", "-Xclang", CLANG_LEVELS[target.code]
 
 
 def find_program(name: str) -> str | None:

@@ -1,24 +1,36 @@
 """Stack frames and sizes of the functions in objects for 32-bit ARM in Thumb and for RISC-V, read from their code.
 
 Whatever compiled them: the instructions that move the stack pointer down are added up, in whatever branch they stand,
-which is the frame where a function has one beginning and a bound where it has several. Who calls whom is in the
-relocations.
+which is the frame where a function has one beginning and a bound where it has several. Where the stack pointer is
+aligned further than calls leave it, what that may skip is part of the frame. Who calls whom is in the relocations.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # the same module under its older name
 
 _SHT_SYMTAB, _SHT_REL, _SHT_RELA = 2, 9, 4
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXEC = 1, 2, 4
 _ARM, _RISCV = 40, 243
 #: Relocations of calls and of jumps to other functions.
 _CALLS = {_ARM: (10, 30), _RISCV: (17, 18, 19)}
-#: What a function of the compiler's run-time library may take, as it is not there to be read: divisions of 64 bits and
-#: arithmetic of doubles take up to 80 bytes.
-RUN_TIME_BYTES = 96
+#: What a function of another library may take, as it is not there to be read; of those that compilers bring the file
+#: run_time_stack.toml tells.
+ELSEWHERE_BYTES = 96
+#: The instructions that an object is of: those of 16 bits alone, as on ARMv6-M, all of Thumb, and RISC-V's.
+THUMB_1, THUMB_2, RISCV = "thumb1", "thumb2", "riscv"
+#: How the stack pointer is aligned when a function of RISC-V begins, and, within one, on ARM.
+_RISCV_ALIGNED, _ARM_ALIGNED = 16, 4
 
 
 @dataclass(frozen=True)
@@ -36,11 +48,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class Contents:
-    """What an object holds: frames by function, bytes of code, bytes of constant tables."""
+    """What an object holds: frames by function, bytes of code, bytes of constant tables, and whose instructions."""
 
     frames: Mapping[str, Frame]
     code: int
     tables: int
+    instructions: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,7 @@ def contents(data: bytes) -> Contents:
     symbols = next((list(_symbols(data, s, sections)) for s in sections if s.kind == _SHT_SYMTAB), [])
     calls = _calls(data, machine, sections, symbols)
     frames = {}
+    instructions = RISCV if machine == _RISCV else THUMB_1
     for name, value, size, kind, section in symbols:
         if kind != 2 or not 0 < section < count:  # STT_FUNC
             continue
@@ -97,22 +111,28 @@ def contents(data: bytes) -> Contents:
         code = data[sections[section].offset + start : sections[section].offset + start + size]
         words = _words_of_data(symbols, section, start, size)
         taken = _thumb(code, words) if machine == _ARM else _riscv(code)
+        if machine == _ARM and any(map(_is_of_thumb_2, _instructions(code, words))):
+            instructions = THUMB_2
         called = {callee for at, callee in calls.get(section, ()) if start <= at < start + size}
         frames[name] = Frame(taken, frozenset(called))
     held = [s for s in sections if s.flags & _SHF_ALLOC and not s.flags & _SHF_WRITE and s.kind == 1]
     code_bytes = sum(s.size for s in held if s.flags & _SHF_EXEC)
-    return Contents(frames, code_bytes, sum(s.size for s in held) - code_bytes)
+    return Contents(frames, code_bytes, sum(s.size for s in held) - code_bytes, instructions)
 
 
-def deepest(frames: Mapping[str, Frame], start: str) -> int | None:
+def deepest(frames: Mapping[str, Frame], start: str, instructions: str = "") -> int | None:
     """The most stack that a function and what it calls take; None if a frame is not constant, or functions call each
     other in a circle.
+
+    Args:
+        instructions: of the core, which what the functions of compilers take depends on.
     """
+    elsewhere = _run_time_stack().get(instructions, {})
 
     def depth(name: str, above: tuple[str, ...]) -> int | None:
         frame = frames.get(name)
         if frame is None:
-            return RUN_TIME_BYTES
+            return elsewhere.get(name, ELSEWHERE_BYTES)
         if name in above:
             return None
         below = [depth(callee, (*above, name)) for callee in sorted(frame.calls)]
@@ -156,9 +176,23 @@ def _words_of_data(symbols: Sequence[_Symbol], section: int, start: int, size: i
     return [(at - start, end - start) for (at, mark), end in zip(marks, ends, strict=True) if mark == "$d"]
 
 
-def _thumb(code: bytes, data: Sequence[tuple[int, int]]) -> int | None:
-    total, at = 0, 0
-    known: dict[int, int] = {}  # of registers, constants that were loaded last
+@lru_cache
+def _run_time_stack() -> Mapping[str, Mapping[str, int]]:
+    """What functions of compilers' run-time libraries take, by instructions and name."""
+    tables = tomllib.loads(Path(__file__).with_name("run_time_stack.toml").read_text("utf-8"))
+    return {
+        instructions: {name: int(taken) for taken, names in table.items() for name in names.split()}
+        for instructions, table in tables.items()
+    }
+
+
+#: Its place, and one or two words of 16 bits.
+_Instruction = tuple[int, int, int | None]
+
+
+def _instructions(code: bytes, data: Sequence[tuple[int, int]]) -> Iterator[_Instruction]:
+    """The instructions of a function in Thumb; what is data among them is left out."""
+    at = 0
     while at + 2 <= len(code):
         skip = next((end for first, end in data if first <= at < end), None)
         if skip is not None:
@@ -166,27 +200,64 @@ def _thumb(code: bytes, data: Sequence[tuple[int, int]]) -> int | None:
             continue
         (first,) = struct.unpack_from("<H", code, at)
         if first >> 11 < 0b11101:
-            if first & 0xF800 == 0x4800:  # ldr register, constant
-                place = (at & ~3) + 4 + (first & 255) * 4
-                if place + 4 <= len(code):
-                    (known[first >> 8 & 7],) = struct.unpack_from("<i", code, place)
-            if first & 0xFF87 == 0x4485:  # add sp, register
-                amount = known.get(first >> 3 & 15)
-                if amount is None:
-                    return None
-                total += max(0, -amount)
-            total += _narrow(first)
+            yield at, first, None
             at += 2
             continue
         if at + 4 > len(code):
-            break
-        (second,) = struct.unpack_from("<H", code, at + 2)
-        taken = _wide(first, second)
-        if taken is None:
-            return None
-        total += taken
+            return
+        yield at, first, struct.unpack_from("<H", code, at + 2)[0]
         at += 4
+
+
+def _is_of_thumb_2(instruction: _Instruction) -> bool:
+    """Whether it has 32 bits and is neither a call nor a barrier or the like, which ARMv6-M has as well."""
+    _, first, second = instruction
+    return second is not None and not (first & 0xF800 == 0xF000 and second & 0x8000)
+
+
+def _thumb(code: bytes, data: Sequence[tuple[int, int]]) -> int | None:
+    total = 0
+    known: dict[int, int] = {}  # of registers, constants that were loaded last
+    before: tuple[int, int] | None = None  # the instruction before
+    aligned: tuple[int, int] | None = None  # by it: a register, and to how many bytes
+    for at, first, second in _instructions(code, data):
+        latest, aligned = aligned, _aligns(first, second, before)
+        before = first, second or 0
+        if second is not None:
+            taken = _wide(first, second)
+            if taken is None:
+                return None
+            total += taken
+            continue
+        if first & 0xF800 == 0x4800:  # ldr register, constant
+            place = (at & ~3) + 4 + (first & 255) * 4
+            if place + 4 <= len(code):
+                (known[first >> 8 & 7],) = struct.unpack_from("<i", code, place)
+        if first & 0xFF87 == 0x4485:  # add sp, register
+            amount = known.get(first >> 3 & 15)
+            if amount is None:
+                return None
+            total += max(0, -amount)
+        if first & 0xFF87 == 0x4685 and latest is not None and latest[0] == first >> 3 & 15:  # mov sp, register
+            total += max(0, latest[1] - _ARM_ALIGNED)
+        total += _narrow(first)
     return total
+
+
+def _aligns(first: int, second: int | None, before: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The register that an instruction rounds down, with the one before it maybe, and to a multiple of what."""
+    if second is None:
+        n, source, register = first >> 6 & 31, first >> 3 & 7, first & 7
+        shifted_right = before is not None and before[0] == 0x0800 | n << 6 | before[0] & 0x38 | register
+        if first >> 11 == 0 and n and source == register and shifted_right:  # lsrs and lsls
+            return register, 1 << n
+        return None
+    register = second >> 8 & 15
+    if first == 0xF36F and second & 0xF0C0 == 0:  # bfc register, 0, n
+        return register, 2 << (second & 31)
+    if first & 0xFBF0 == 0xF020 and not second & 0x8000:  # bic register, register, constant
+        return register, _expanded((first >> 10 & 1) << 11 | (second >> 12 & 7) << 8 | second & 255) + 1
+    return None
 
 
 def _narrow(word: int) -> int:
@@ -236,6 +307,8 @@ def _riscv(code: bytes) -> int | None:
         (word,) = struct.unpack_from("<I", code, at)
         if word & 0xFFFFF == 0x10113:  # addi sp, sp, constant
             total += max(0, -(word >> 20 if word < 1 << 31 else (word >> 20) - 4096))
+        elif word & 0xFFFFF == 0x17113 and word >= 1 << 31:  # andi sp, sp, constant
+            total += max(0, 4096 - (word >> 20) - _RISCV_ALIGNED)
         elif word & 0x01FFFFF == 0x0010133 or word & 0xFE0FFFFF == 0x40010133:  # add or sub sp, sp, register
             return None
         at += 4
