@@ -26,6 +26,7 @@ FUZZERS: dict[str, str] = {
     "models": "model_fuzzer",
     "loader": "loader",
     "calls": "calls",
+    "devices": "devices",
     "javascript": "javascript",
     "package": "package",
     "serve": "serve",

@@ -57,6 +57,7 @@ class _Process:
 
     def __init__(self, program: Path, mode: str, seed: int, files: Sequence[Path], work: Path):
         self.program, self.mode, self.seed, self.files = program, mode, seed, [str(f) for f in files]
+        self.work = work
         self.progress, self.log = work / "progress", work / "sanitizer.log"
 
     def at_hand(self) -> int:
@@ -67,14 +68,14 @@ class _Process:
     def input_of(self, number: int) -> bytes:
         """The input of an execution."""
         command = [self.program, self.mode, str(self.seed), str(number), "print", *self.files]
-        return subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT).stdout
+        return subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT, cwd=self.work).stdout
 
     def run(self, first: int, count: int, deadline: float) -> tuple[int, Finding | None]:
         """Executes from number `first` on; how many were made, and what ended them early, if it was a defect."""
         self.progress.write_bytes(struct.pack("=Q", first))
         command = [self.program, self.mode, str(self.seed), str(first), str(count), self.progress, *self.files]
         with self.log.open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT)
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT, cwd=self.work)
         seen, since = first, time.monotonic()
         while process.poll() is None:
             try:
@@ -111,12 +112,18 @@ def write_bases(work: Path, corpus: Sequence[bytes] = ()) -> list[Path]:
 
 
 def fuzz_program(
-    program: Path, mode: str, corpus: Sequence[bytes], budget: Budget, seed: int, work: Path
+    program: Path,
+    mode: str,
+    corpus: Sequence[bytes],
+    budget: Budget,
+    seed: int,
+    work: Path,
+    files: Sequence[Path] | None = None,
 ) -> list[Finding]:
-    """The same with a program that is built."""
+    """The same with a program that is built; `files` are what its inputs are made of, if not the bases."""
     findings = [finding for data in corpus for finding in replay_with(program, data, work)]
     budget.count(len(corpus))
-    process, first = _Process(program, mode, seed, write_bases(work, corpus), work), 0
+    process, first = _Process(program, mode, seed, write_bases(work, corpus) if files is None else files, work), 0
     while not budget.spent and len(findings) < MOST_FINDINGS:
         count = PER_PROCESS if budget.executions is None else min(PER_PROCESS, budget.executions - budget.made)
         made, finding = process.run(first, count, budget.started + budget.seconds)
@@ -132,7 +139,7 @@ def replay_with(program: Path, data: bytes, work: Path) -> list[Finding]:
     path.write_bytes(data)
     try:
         done = subprocess.run(
-            [program, "replay", path], capture_output=True, timeout=HANG_SECONDS, env=ENVIRONMENT, check=False
+            [program, "replay", path], capture_output=True, timeout=HANG_SECONDS, env=ENVIRONMENT, check=False, cwd=work
         )
     except subprocess.TimeoutExpired:
         return [Finding("hang", f"more than {HANG_SECONDS:g} s", data)]

@@ -11,124 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../rpc/model.h"
 #include "sterna.h"
 
 enum { SET_INPUT = 1, SET_DIMS, RUN, PROFILE, RESET, GET_OUTPUT, GET_VALUE, INPUTS, OUTPUTS, VALUES, DIMS, NODES, MEMORY };
 
-/* Bytes that grow; `bad` once memory has run out. */
-typedef struct buffer {
-  unsigned char *bytes;
-  size_t used, size;
-  int bad;
-} buffer;
+/* Kinds and tables of docs/rpc.md, by what is asked for: the answers to a model are those of runtime_c/rpc/. */
+static const uint16_t kinds[] = {0, 0, RPC_DIMS, RPC_RUN, RPC_PROFILE, RPC_RESET, RPC_GET, RPC_VALUE};
 
-static void put(buffer *b, const void *from, size_t bytes) {
-  if (bytes > b->size - b->used) {
-    size_t size = bytes < SIZE_MAX / 4 && b->used < SIZE_MAX / 4 ? 2 * (b->used + bytes) : 0;
-    void *more = size > 0 ? realloc(b->bytes, size) : NULL;
-    if (more == NULL) {
-      b->bad = 1;
-      return;
-    }
-    b->bytes = more;
-    b->size = size;
-  }
-  if (bytes > 0) memcpy(b->bytes + b->used, from, bytes);
-  b->used += bytes;
-}
-
-static void put_u32(buffer *b, uint32_t n) { put(b, &n, sizeof n); }
-static void put_u64(buffer *b, uint64_t n) { put(b, &n, sizeof n); }
-
-static void put_text(buffer *b, const char *text) {
-  uint32_t length = text != NULL ? (uint32_t)strlen(text) : 0;
-  put_u32(b, length);
-  put(b, text, length);
-}
-
-static void put_tensor(buffer *b, const sterna_tensor *t) {
-  put_text(b, t->name);
-  put_text(b, t->dtype);
-  put_u32(b, t->rank);
-  put(b, t->dims, t->rank * sizeof *t->dims);
-  put_u64(b, t->bytes);
-  put_u32(b, t->n_scales);
-  put_u32(b, t->axis);
-  put(b, t->scales, t->n_scales * sizeof *t->scales);
-  put(b, t->zero_points, t->n_scales * sizeof *t->zero_points);
-  put_u32(b, t->n_labels);
-  for (uint32_t i = 0; i < t->n_labels; i++) put_text(b, t->labels[i]);
-}
-
-typedef sterna_status (*tensor_info)(const sterna_model *, uint32_t, sterna_tensor *);
-
-static sterna_status put_tensors(buffer *b, const sterna_model *model, uint32_t count, tensor_info info) {
-  sterna_status status = STERNA_OK;
-  put_u32(b, count);
-  for (uint32_t i = 0; i < count && status == STERNA_OK; i++) {
-    sterna_tensor tensor;
-    if ((status = info(model, i, &tensor)) == STERNA_OK) put_tensor(b, &tensor);
-  }
-  return status;
-}
-
-static sterna_status put_dims(buffer *b, const sterna_model *model) {
-  sterna_status status = STERNA_OK;
-  put_u32(b, sterna_dim_count(model));
-  for (uint32_t i = 0; i < sterna_dim_count(model) && status == STERNA_OK; i++) {
-    sterna_dim dim;
-    if ((status = sterna_dim_info(model, i, &dim)) != STERNA_OK) break;
-    put_text(b, dim.name);
-    put_u64(b, (uint64_t)dim.lo);
-    put_u64(b, (uint64_t)dim.hi);
-    put_u64(b, (uint64_t)dim.size);
-    put_u32(b, dim.computed != 0);
-  }
-  return status;
-}
-
-static sterna_status put_nodes(buffer *b, const sterna_model *model) {
-  sterna_status status = STERNA_OK;
-  put_u32(b, sterna_node_count(model));
-  for (uint32_t i = 0; i < sterna_node_count(model) && status == STERNA_OK; i++) {
-    sterna_node node;
-    if ((status = sterna_node_info(model, i, &node)) != STERNA_OK) break;
-    put_text(b, node.name);
-    put_text(b, node.kernel);
-    put_u32(b, node.tasks);
-  }
-  return status;
-}
-
-static sterna_status put_memory(buffer *b, const sterna_model *model) {
-  sterna_memory memory;
-  sterna_status status = sterna_memory_info(model, &memory);
-  if (status != STERNA_OK) return status;
-  put_u64(b, memory.arena);
-  put_u64(b, memory.scratch);
-  put_u64(b, memory.signature);
-  put_u64(b, memory.params);
-  return status;
-}
-
-static void note_node(void *user, uint32_t node, const char *name, uint64_t nanoseconds) {
-  (void)name;
-  put_u32(user, node);
-  put_u64(user, nanoseconds);
-}
-
-static sterna_status put_value(buffer *b, sterna_model *model, uint32_t number) {
-  sterna_tensor tensor;
-  sterna_status status = sterna_value_info(model, number, &tensor);
-  if (status != STERNA_OK) return status;
-  void *memory = malloc(tensor.bytes + 1);
-  if (memory == NULL) return STERNA_RESOURCES;
-  if ((status = sterna_value_copy(model, number, memory, tensor.bytes)) == STERNA_OK) put(b, memory, tensor.bytes);
-  free(memory);
-  return status;
-}
-
-static sterna_status set_input(sterna_model *model, uint32_t number, const buffer *given) {
+static sterna_status set_input(sterna_model *model, uint32_t number, const rpc_buffer *given) {
   sterna_tensor tensor;
   sterna_status status = sterna_input_info(model, number, &tensor);
   if (status == STERNA_OK && tensor.bytes != given->used) return STERNA_BAD_ARGUMENT;
@@ -136,48 +27,30 @@ static sterna_status set_input(sterna_model *model, uint32_t number, const buffe
   return status;
 }
 
-static sterna_status set_dims(sterna_model *model, uint32_t count, const buffer *given) {
-  if (given->used / sizeof(int64_t) != count) return STERNA_BAD_ARGUMENT;
-  return sterna_set_dims(model, (const int64_t *)(const void *)given->bytes, count);
+/* The request as that of a device, whose payload begins with the number where its kind has one. */
+static int32_t answer(sterna_model *model, uint32_t what, uint32_t number, const rpc_buffer *given, rpc_asked *asked) {
+  rpc_buffer payload = {NULL, 0, 0, false};
+  if (what == SET_INPUT) return set_input(model, number, given);
+  if (what == 0 || what > MEMORY) return STERNA_BAD_ARGUMENT;
+  asked->kind = what >= INPUTS ? RPC_TABLE : kinds[what];
+  if (what >= INPUTS) rpc_put_u32(&payload, what - INPUTS);
+  else if (what == SET_DIMS || what == GET_OUTPUT || what == GET_VALUE) rpc_put_u32(&payload, number);
+  if (what == SET_DIMS) rpc_put(&payload, given->bytes, given->used);
+  asked->payload.at = payload.bytes;
+  asked->payload.left = payload.used;
+  int32_t status = payload.bad ? STERNA_RESOURCES : rpc_answer(model, asked);
+  free(payload.bytes);
+  return status > 0 ? STERNA_BAD_ARGUMENT : status;
 }
 
-static sterna_status answer(sterna_model *model, uint32_t what, uint32_t number, const buffer *given, buffer *b) {
-  sterna_tensor tensor;
-  sterna_status status;
-  switch (what) {
-    case SET_INPUT: return set_input(model, number, given);
-    case SET_DIMS: return set_dims(model, number, given);
-    case RUN: return sterna_run(model);
-    case PROFILE:
-      sterna_set_on_node(model, note_node, b);
-      status = sterna_run(model);
-      sterna_set_on_node(model, NULL, NULL);
-      return status;
-    case RESET: return sterna_reset_state(model);
-    case GET_OUTPUT:
-      if ((status = sterna_output_info(model, number, &tensor)) == STERNA_OK)
-        put(b, sterna_output_buffer(model, number), tensor.bytes);
-      return status;
-    case GET_VALUE: return put_value(b, model, number);
-    case INPUTS: return put_tensors(b, model, sterna_input_count(model), sterna_input_info);
-    case OUTPUTS: return put_tensors(b, model, sterna_output_count(model), sterna_output_info);
-    case VALUES: return put_tensors(b, model, sterna_value_count(model), sterna_value_info);
-    case DIMS: return put_dims(b, model);
-    case NODES: return put_nodes(b, model);
-    case MEMORY: return put_memory(b, model);
-    default: return STERNA_BAD_ARGUMENT;
-  }
-}
-
-static int reply(sterna_status status, const void *bytes, size_t count) {
-  int32_t first = (int32_t)status;
+static int reply(int32_t status, const void *bytes, size_t count) {
   uint64_t length = count;
-  int good = fwrite(&first, sizeof first, 1, stdout) == 1 && fwrite(&length, sizeof length, 1, stdout) == 1;
+  int good = fwrite(&status, sizeof status, 1, stdout) == 1 && fwrite(&length, sizeof length, 1, stdout) == 1;
   return good && fwrite(bytes, 1, count, stdout) == count && fflush(stdout) == 0;
 }
 
 /* The next request; 0 at the end. */
-static int ask(uint32_t *what, uint32_t *number, buffer *given) {
+static int ask(uint32_t *what, uint32_t *number, rpc_buffer *given) {
   uint64_t bytes;
   if (fread(what, sizeof *what, 1, stdin) != 1 || fread(number, sizeof *number, 1, stdin) != 1) return 0;
   if (fread(&bytes, sizeof bytes, 1, stdin) != 1 || bytes > SIZE_MAX / 4) return 0;
@@ -202,22 +75,20 @@ int main(int argc, char **argv) {
   options.threads = (uint32_t)strtoul(argv[2], NULL, 10);
   sterna_status status = sterna_load(argv[1], &options, &model, &error);
   if (status != STERNA_OK) return !reply(status, error.message, strlen(error.message));
-  buffer given, made;
+  rpc_buffer given, made;
   memset(&given, 0, sizeof given);
   memset(&made, 0, sizeof made);
   uint32_t what, number;
   int good = reply(STERNA_OK, "", 0);
   while (good && ask(&what, &number, &given)) {
+    rpc_asked asked = {0, {NULL, 0, false}, &made, NULL, 0, NULL};
     made.used = 0;
-    made.bad = 0;
-    status = answer(model, what, number, &given, &made);
-    if (made.bad) status = STERNA_RESOURCES;
-    const sterna_error *last = sterna_last_error(model); /* that of an earlier call, where this one failed outside of it */
-    const char *message = last->status == status ? last->message : "the program in the emulator refused the request";
-    if (status == STERNA_OK)
-      good = reply(status, made.bytes != NULL ? made.bytes : (const unsigned char *)"", made.used);
-    else
-      good = reply(status, message, strlen(message));
+    made.bad = false;
+    int32_t found = answer(model, what, number, &given, &asked);
+    const char *message = asked.message != NULL ? asked.message : "the program in the emulator refused the request";
+    if (found != STERNA_OK) good = reply(found, message, strlen(message));
+    else if (asked.bytes != NULL) good = reply(found, asked.bytes, asked.count);
+    else good = reply(found, made.bytes != NULL ? made.bytes : (const uint8_t *)"", made.used);
   }
   sterna_unload(model);
   free(given.bytes);

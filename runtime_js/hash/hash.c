@@ -3,7 +3,8 @@
  * build.py compiles this into src/hash-module.js. */
 #include <stdint.h>
 
-#define EXPORT(name) __attribute__((export_name(#name))) name
+/* Names are part of every page, too. */
+#define EXPORT(letter, name) __attribute__((export_name(#letter))) name
 #define BUFFER 32768
 
 /* Neither const nor static: a load is shorter than the 64-bit constant, and the module is part of every page. */
@@ -14,16 +15,15 @@ uint64_t primes[] = {0x9E3779B185EBCA87u, 0xC2B2AE3D27D4EB4Fu, 0x165667B19E3779F
 #define P3 primes[2]
 #define P4 primes[3]
 #define P5 primes[4]
-#define SMALL __attribute__((noinline)) static
 static uint8_t data[BUFFER] __attribute__((aligned(8)));
 
 static uint64_t rotate(uint64_t x, unsigned bits) { return (x << bits) | (x >> (64 - bits)); }
-SMALL uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
+static uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
 
 /* Takes `bytes` of the buffer, a multiple of 32; returns the buffer's address. An instance of the module is good for one
  * hash: it begins with these lanes. */
 uint64_t lanes[] = {0x60EA27EEADC0B5D6u, 0xC2B2AE3D27D4EB4Fu, 0, 0x61C8864E7A143579u};
-uint8_t *EXPORT(update)(uint32_t bytes) {
+uint8_t *EXPORT(u, update)(uint32_t bytes) {
   uint64_t *lane = lanes;
   for (const uint64_t *p = (const uint64_t *)data; p < (const uint64_t *)(data + bytes); p++) {
     *lane = mix(*lane, *p);
@@ -33,7 +33,7 @@ uint8_t *EXPORT(update)(uint32_t bytes) {
 }
 
 /* Takes the last `left` bytes, under 32, of `total`; the hash. */
-uint64_t EXPORT(finish)(uint32_t left, uint32_t total) {
+uint64_t EXPORT(f, finish)(uint32_t left, uint32_t total) {
   uint64_t hash = P5;
   if (total >= 32) {
     hash = rotate(lanes[0], 1) + rotate(lanes[1], 7) + rotate(lanes[2], 12) + rotate(lanes[3], 18);

@@ -103,9 +103,10 @@ def test_cut_libraries(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [(), ("-DSTERNA_NO_MESSAGES",)])
 def test_strict_build(compiler: str, options: tuple[str, ...], tmp_path: Path) -> None:
     path = need(compiler, "one of the compilers that the runtime must be clean under")
-    tests = [] if options else [str(path) for path in sorted((RUNTIME / "test").glob("*.c"))]
-    for source in [*sources(), str(RUNTIME / "tools" / "sterna_run.c"), *tests]:
-        run(path, *STRICT, "-Wpedantic", "-O2", *options, *INCLUDES, "-c", source, cwd=tmp_path)
+    programs = [RUNTIME / "tools" / "sterna_run.c", *sorted((RUNTIME / "rpc").glob("*.c"))]
+    tests = [] if options else sorted((RUNTIME / "test").glob("*.c"))
+    for source in [*sources(), *programs, *tests]:
+        run(path, *STRICT, "-Wpedantic", "-O2", *options, *INCLUDES, f"-I{RUNTIME / 'rpc'}", "-c", source, cwd=tmp_path)
 
 
 @posix_only

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sterna.emulate import programs
+from sterna.runtime import programs
 from support.tools import ROOT, need, run
 
 HERE = ROOT / "tests" / "support"

@@ -1,4 +1,4 @@
-"""The emulators of this machine: which one runs a target's bundles, and loading bundles into it.
+"""The emulators and engines of this machine: which one runs a target's bundles, and loading bundles into it.
 
 with elsewhere(load_target("raspberrypi4")):
     bundle = load("model")     # a `Bundle` as any other, whose kernels run in qemu-aarch64
@@ -15,22 +15,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from sterna import cache as caching
-from sterna.cache import Cache, cache_directory
 from sterna.codegen.render import resource
-from sterna.emulate import programs
+from sterna.emulate.engines import ENGINES
 from sterna.errors import error
 from sterna.firmware.machines import MACHINES, no_machine, package_of
 from sterna.firmware.remote import BoardFunctions
+from sterna.runtime import programs
 from sterna.runtime.here import why_not_here
 from sterna.runtime.remote import Functions
 from sterna.targets.description import load_target, target_names
 from sterna.targets.target import Target
-from sterna.toolchain.compilers import compiler_version, run
-from sterna.toolchain.scratch import scratch_folder
-from sterna.toolchain.zig import zig
 from sterna_runtime import Bundle, library, load
-from sterna_runtime.private import MODE, close, make_private, scratch_directory
 
 _TOOL = "sterna_remote"
 
@@ -39,6 +34,8 @@ def why_not_emulated(target: Target) -> str | None:
     """Why no emulator of this machine runs the target's bundles; None where one does."""
     if target.static:
         return _why_no_board(target)
+    if (engine := ENGINES.get(target.runs_on)) is not None:
+        return engine.why_not()
     words = target.runs_on.split()
     if not words or not words[0].startswith("qemu-"):
         return "nothing here emulates it"
@@ -55,8 +52,8 @@ def _why_no_board(target: Target) -> str | None:
 
 
 def load_for(directory: str | os.PathLike[str], target: Target, threads: int = 1) -> Bundle:
-    """Loads a bundle of a target: into this process, or where that cannot be, into an emulator."""
-    if why_not_here(target) is None:
+    """Loads a bundle of a target: where `library.replaced_by` says, else into this process, else into an emulator."""
+    if library.is_replaced() or why_not_here(target) is None:
         return load(directory, threads)
     with elsewhere(target):
         return load(directory, threads)
@@ -72,7 +69,11 @@ def named(name: str) -> contextlib.AbstractContextManager[None]:
         return library.replaced_by(BoardFunctions(name))
     if name not in target_names() and difflib.get_close_matches(name, MACHINES, 1):
         raise no_machine(name)
-    return elsewhere(load_target(name))
+    target = load_target(name)
+    if target.runs_on in ENGINES:
+        fix = f"run it on {' or '.join(ENGINES)}"
+        raise error("E0507", f"no emulator of processors runs bundles for {target.name}", fix=fix)
+    return elsewhere(target)
 
 
 @contextlib.contextmanager
@@ -91,6 +92,8 @@ def _architecture(target: Target) -> str:
 
 
 def _functions(target: Target) -> Functions:
+    if (engine := ENGINES.get(target.runs_on)) is not None:
+        return engine.functions()
     if (reason := why_not_emulated(target)) is not None:
         if "installed" in reason:
             title = f"{reason}: it runs programs of {target.name} here"
@@ -109,22 +112,7 @@ def _started(emulator: str, program: str) -> Functions:
 
 @lru_cache
 def _program(architecture: str) -> Path:
-    """The runtime's program for that architecture, built once of the same sources."""
-    tool = resource("runtime_c") / "tools" / f"{_TOOL}.c"
-    sources = [path.read_bytes() for path in programs.sources([tool])]
-    words = programs.command(architecture, [tool], Path(_TOOL))
-
-    def make() -> bytes:
-        with scratch_folder("emulate") as scratch:
-            run(words, scratch, f"the runtime for {architecture}")
-            return (scratch / _TOOL).read_bytes()
-
-    key = caching.key("emulate", compiler_version(zig()[0]), *words, *sources)
-    data = Cache("libraries", cache_directory()).get_or_make(key, make)
-    place = scratch_directory() / f"{_TOOL}-{architecture}"
-    if not place.is_file():
-        make_private(place.parent)
-        place.write_bytes(data)
-        close(place)
-        place.chmod(MODE)
-    return place
+    """The runtime's program for that architecture."""
+    root = resource("runtime_c")
+    shared = [root / "rpc" / f"{name}.c" for name in ("model", "protocol", "device")]  # what a device answers, too
+    return programs.placed(_TOOL, architecture, [root / "tools" / f"{_TOOL}.c", *shared])

@@ -33,7 +33,7 @@ _SECONDS_TO_LOAD = 300  # the hash of a gigabyte of weights takes seconds in an 
 _SECONDS_TO_END = 60
 #: Bytes of a reply that is no tensor: what graph.json says, in other words.
 _MOST_BYTES = 4 * MAX_GRAPH_BYTES
-_MALFORMED = b"the emulator's reply is malformed"
+_MALFORMED = b"a reply from elsewhere is malformed"
 
 
 class Reader:
@@ -76,15 +76,19 @@ class Model:
         outputs: memory for the outputs, as large as they can become.
         tables: what the process has said of tensors, dimensions and nodes, as long as it holds.
         ended: how the process ended, once it has.
+        where: the process is, for messages.
+        nanoseconds: of the latest run, by the process's own clock; None where it does not say.
     """
 
     process: subprocess.Popen[bytes]
+    where: str = "the emulator"
     bound: dict[int, int] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)
     tables: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
     on_node: Callable[..., None] | None = None
     error: library.CError = field(default_factory=library.CError)
     ended: bytes | None = None
+    nanoseconds: int | None = None
 
     def ask(self, what: int, number: int = 0, payload: bytes = b"", most: int = _MOST_BYTES) -> bytes:
         """What the process answers, in at most so many bytes. Raises Failure."""
@@ -108,7 +112,7 @@ class Model:
         if not ready:
             self.process.kill()
             self.end()
-            raise Failure(_KERNEL_FAILED, f"the emulator said nothing for {_SECONDS_TO_LOAD} seconds".encode())
+            raise Failure(_KERNEL_FAILED, f"{self.where} said nothing for {_SECONDS_TO_LOAD} seconds".encode())
         self.reply(0)
 
     def reply(self, most: int) -> bytes:
@@ -121,7 +125,7 @@ class Model:
             if length > (MESSAGE_BYTES if status else most):
                 self.process.kill()
                 self.end()
-                raise Failure(_KERNEL_FAILED, _MALFORMED)
+                raise Failure(_KERNEL_FAILED, f"the reply of {self.where} is malformed".encode())
             data = stdout.read(length)
             if len(data) == length:
                 if status:
@@ -143,7 +147,7 @@ class Model:
             self.process.kill()
             code = self.process.wait()
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"status {code}"
-        self.ended = f"the emulator ended with {name}".encode()
+        self.ended = f"{self.where} ended with {name}".encode()
         return self.ended
 
     def table(self, what: int) -> list[tuple[Any, ...]]:
@@ -181,10 +185,11 @@ class Functions:
 
     Args:
         command: starts the process; a bundle's folder and a number of threads are added to it.
+        where: the process is, for messages.
     """
 
-    def __init__(self, command: Sequence[str]):
-        self._command = tuple(command)
+    def __init__(self, command: Sequence[str], where: str = "the emulator"):
+        self._command, self._where = tuple(command), where
         self._models: dict[int, Model] = {}
         self._numbers = itertools.count(1)
         self._features: dict[bytes, int] = {}
@@ -229,16 +234,17 @@ class Functions:
 
     def _opened(self, path: bytes, threads: int) -> Model:
         """A process that loads a bundle. Raises Failure."""
-        return Model(self._started([*self._command, path, str(threads)]))
+        return Model(self._started([*self._command, path, str(threads)]), self._where)
 
-    @staticmethod
-    def _started(command: Sequence[str | bytes]) -> subprocess.Popen[bytes]:
+    def _started(
+        self, command: Sequence[str | bytes], stdin: int = subprocess.PIPE, stdout: int = subprocess.PIPE, **more: int
+    ) -> subprocess.Popen[bytes]:
         """Raises Failure."""
         try:
-            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            return subprocess.Popen(command, stdin=stdin, stdout=stdout, **more)  # type: ignore[call-overload,no-any-return]
         except OSError as problem:
             name = command[0] if isinstance(command[0], str) else os.fsdecode(command[0])
-            reason = f"the emulator {name} cannot be started: {problem.strerror}"
+            reason = f"{self._where} {name} cannot be started: {problem.strerror}"
             raise Failure(_KERNEL_FAILED, reason.encode()) from None
 
     @staticmethod
@@ -268,6 +274,10 @@ class Functions:
     def sterna_run(self, pointer: Any) -> int:
         return self._status(pointer, self._run)
 
+    def nanoseconds(self, pointer: Any) -> int | None:
+        """Of the latest run, where it was; None where nothing is known of it."""
+        return self._models[pointer.value].nanoseconds
+
     def sterna_set_on_node(self, pointer: Any, on_node: Any, _user: object) -> None:
         self._models[pointer.value].on_node = None if on_node is None else library.ON_NODE(on_node.value)
 
@@ -279,7 +289,7 @@ class Functions:
         return 0
 
     def sterna_output_buffer(self, pointer: Any, number: int) -> int:
-        return _aligned(self._models[pointer.value].outputs[number])
+        return aligned(self._models[pointer.value].outputs[number])
 
     def sterna_set_dims(self, pointer: Any, sizes: Any, count: int) -> int:
         def resize(model: Model) -> None:
@@ -300,6 +310,7 @@ class Functions:
     def _run(self, model: Model) -> None:
         self._give(model)
         reader = Reader(model.ask(RUN if model.on_node is None else PROFILE))
+        model.nanoseconds = reader.one("Q") if model.on_node is None and reader.left else None
         model.changed()
         self._take(model)
         while model.on_node is not None and reader.left:
@@ -317,7 +328,7 @@ class Functions:
         """Fetches the outputs."""
         for number, memory in enumerate(model.outputs):
             data = model.ask(GET_OUTPUT, number, most=len(memory) - ALIGNMENT)
-            ctypes.memmove(_aligned(memory), data, len(data))
+            ctypes.memmove(aligned(memory), data, len(data))
 
     # ---- Tables ----
 
@@ -398,6 +409,6 @@ class Functions:
         return 0
 
 
-def _aligned(memory: Any) -> int:
+def aligned(memory: Any) -> int:
     """Where a buffer begins, at a multiple of the runtime's alignment."""
     return math.ceil(ctypes.addressof(memory) / ALIGNMENT) * ALIGNMENT

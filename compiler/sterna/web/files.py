@@ -68,7 +68,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _from_memory(files: Mapping[str, bytes], parts: Sequence[str]) -> Served | None:
-    name = "/".join(parts)
+    name = "/".join(parts) or INDEX
     data = files.get(name)
     return None if data is None else Served(name, len(data), io.BytesIO(data))
 

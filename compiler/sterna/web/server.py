@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import mimetypes
 import os
 import re
@@ -20,7 +21,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -30,9 +31,12 @@ from typing import Any, BinaryIO
 
 from sterna.errors import error, internal_error
 from sterna.web.files import Root, open_file
+from sterna.web.socket import WebSocket, accepted
 from sterna_runtime.advice import Advice, Option
 
 HOST = "127.0.0.1"
+#: Where pages open a WebSocket, and how many bytes a message over it may have.
+SOCKET, MOST_OF_MESSAGE = "/socket", 1 << 31
 HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -79,21 +83,30 @@ class Limits:
     connections: int = 64
 
 
+#: What is done with a WebSocket; the connection ends with it.
+Talk = Callable[[WebSocket], None]
+
+
 def make_server(
-    roots: Mapping[str, Root], port: int | None = None, first: int = 8000, limits: Limits | None = None
+    roots: Mapping[str, Root],
+    port: int | None = None,
+    first: int = 8000,
+    limits: Limits | None = None,
+    talk: Talk | None = None,
 ) -> ThreadingHTTPServer:
     """A server that listens on loopback and waits for `serve_forever`.
 
     Args:
         roots: directories, or files in memory, by the path they are served under, "" for the page itself.
         port: a number; 0 for any; None for the first free one from `first` on.
+        talk: with pages of this server that open a WebSocket at `/socket`.
 
     Raises:
         SternaError: E0010 the port is taken.
     """
     real = {name: root.resolve() if isinstance(root, Path) else root for name, root in roots.items()}
     limits = limits or Limits()
-    handler = partial(_Handler, roots=real, limits=limits)
+    handler = partial(_Handler, roots=real, limits=limits, talk=talk)
     for candidate in range(first, first + 100) if port is None else (port,):
         try:
             return _Server((HOST, candidate), handler, limits.connections)
@@ -185,6 +198,10 @@ class _Requests(io.RawIOBase):
         self._left = self._limits.request_bytes
         self._end = time.monotonic() + self._limits.request_seconds
 
+    def endless(self) -> None:
+        """What comes is no request any more: it may be as long as it is, and take as long."""
+        self._left, self._end = sys.maxsize, math.inf
+
     def readable(self) -> bool:
         return True
 
@@ -194,7 +211,7 @@ class _Requests(io.RawIOBase):
             raise TimeoutError
         if not self._left:
             raise _TooLongError
-        self._connection.settimeout(seconds)
+        self._connection.settimeout(None if math.isinf(seconds) else seconds)
         count = self._connection.recv_into(memoryview(buffer)[: self._left])
         self._left -= count
         return count
@@ -208,8 +225,8 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
     command: str = ""
 
-    def __init__(self, *args: object, roots: Mapping[str, Root], limits: Limits):
-        self.roots, self.limits = roots, limits
+    def __init__(self, *args: object, roots: Mapping[str, Root], limits: Limits, talk: Talk | None):
+        self.roots, self.limits, self.talk = roots, limits, talk
         super().__init__(*args)  # type: ignore[arg-type]
 
     def setup(self) -> None:
@@ -250,6 +267,9 @@ class _Handler(BaseHTTPRequestHandler):
         if len(hosts) != 1 or not _OWN_NAMES.fullmatch(hosts[0]):
             self._say(HTTPStatus.FORBIDDEN)
             return
+        if self.talk is not None and self.path == SOCKET:
+            self._talk(self.talk, hosts[0])
+            return
         served = open_file(self.roots, self.path)
         if served is None:
             self._say(HTTPStatus.NOT_FOUND)
@@ -258,6 +278,23 @@ class _Handler(BaseHTTPRequestHandler):
         kind = TYPES.get(suffix) or mimetypes.guess_type(served.name)[0] or "application/octet-stream"
         with served.file as file:
             self._send(HTTPStatus.OK, kind, served.size, file)
+
+    def _talk(self, talk: Talk, host: str) -> None:
+        """Answers the handshake of a WebSocket; only pages of this server may open one."""
+        said = {name: self.headers.get(name, "") for name in ("Origin", "Sec-WebSocket-Key", "Sec-WebSocket-Version")}
+        asked = self.headers.get("Upgrade", "").lower() == "websocket" and self.command == "GET"
+        if not asked or said["Origin"] != f"http://{host}" or said["Sec-WebSocket-Version"] != "13":
+            self._say(HTTPStatus.FORBIDDEN)
+            return
+        self.close_connection = True
+        self.send_response(HTTPStatus.SWITCHING_PROTOCOLS)
+        for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade")):
+            self.send_header(name, value)
+        self.send_header("Sec-WebSocket-Accept", accepted(said["Sec-WebSocket-Key"]))
+        self.end_headers()
+        self._requests.endless()
+        self.connection.settimeout(None)
+        talk(WebSocket(self.connection, self.rfile.read, masks=False, most=MOST_OF_MESSAGE))
 
     def do_HEAD(self) -> None:
         self.do_GET()  # _send leaves the body out

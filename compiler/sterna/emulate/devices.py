@@ -1,0 +1,84 @@
+"""What devices are called: where a bundle runs instead of in this process (`--on`)."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import sys
+from collections.abc import Iterator
+
+from sterna.emulate.engines import ENGINES
+from sterna.emulate.machines import named, why_not_emulated
+from sterna.errors import error
+from sterna.rpc.device import connect
+from sterna.targets.target import Target
+from sterna_runtime import library
+
+#: How addresses of machines begin (`sterna rpc serve`).
+_ADDRESS = "rpc:"
+_FIX = (
+    f"rpc://pi:9190, {', '.join(ENGINES)}, qemu:raspberrypi4 or another target, qemu:mps2-an386 or another board for "
+    "firmware"
+)
+
+
+def machine_of(text: str) -> str:
+    """The target or board of `qemu:NAME`.
+
+    Raises:
+        SternaError: E0002, it is not of that form.
+    """
+    kind, colon, name = text.partition(":")
+    if kind != "qemu" or not colon or not name:
+        close = difflib.get_close_matches(text, ENGINES, 1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise error("E0002", f'"{text}" names no device to run on', fix=f"{hint}{_FIX}")
+    return name
+
+
+def device(text: str) -> contextlib.AbstractContextManager[None]:
+    """Within it, bundles are loaded on a device: of an address, an engine's name, or an emulator by `qemu:NAME`.
+
+    Raises:
+        SternaError: E0002, it names nothing; E0004, what it needs is not installed; as of `emulate.machines.named` and
+            `rpc.connect`.
+    """
+    if text.startswith(_ADDRESS):
+        return _remote(text)
+    if text in ENGINES:
+        return library.replaced_by(ENGINES[text].functions())
+    return named(machine_of(text))
+
+
+def known(text: str) -> None:
+    """Whether it names a device at all, wherever that is.
+
+    Raises:
+        SternaError: E0002, it names nothing.
+    """
+    if not text.startswith(_ADDRESS) and text not in ENGINES:
+        machine_of(text)
+
+
+@contextlib.contextmanager
+def _remote(address: str) -> Iterator[None]:
+    def told(position: int) -> None:
+        sys.stderr.write(f"others use the device; number {position} in its queue\n")
+
+    with connect(address, told=told) as found, found.loading():
+        yield
+
+
+def device_of(target: Target) -> tuple[str, str] | None:
+    """What runs a target's bundles here: in words, and as `--on` has it; None where nothing does."""
+    if why_not_emulated(target) is not None:
+        return None
+    engine = ENGINES.get(target.runs_on)
+    return ("an emulator", f"qemu:{target.name}") if engine is None else (engine.title, target.runs_on)
+
+
+def place_of(on: str) -> str:
+    """Where times of `--on` come from, to follow "1 thread"."""
+    if on.startswith(_ADDRESS):
+        return "of the device"
+    return f"in {ENGINES[on].title}" if on in ENGINES else "of an emulator, which says nothing about the machine"
