@@ -30,6 +30,8 @@ CONTENTS = {
     "Guides": (
         "docs/cli",
         "docs/quantize",
+        "docs/tuning",
+        "docs/rpc",
         "docs/web",
         "docs/android",
         "docs/ios",

@@ -31,10 +31,12 @@ from sterna.firmware.machines import MACHINES
 from sterna.ir.integer import Symbol, as_int, of
 from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.loops import program as P
+from sterna.rpc.frames import Kind, Status
 from sterna.targets.intrinsics import IntrinsicDeclaration, OperandDeclaration, declared_intrinsic
 from sterna.te import expr as E
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from sterna_runtime import building, hash64, library, recipe
+from support.fake_device import FakeDevice, connected_to, refusal
 
 ROOT = Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "compiler" / "sterna" / "demo" / "digits.onnx"
@@ -55,6 +57,32 @@ class Example:
     prepare: Callable[[Path], Any] = nothing
     during: Callable[[], AbstractContextManager[Any]] = nullcontext
     run: Callable[[], str] | None = None
+
+
+# ---- devices ----
+
+RUN_THERE = "$ sterna run digits --on rpc://pi:9190 --random"
+#: What a device answers to a request, by the code that stands for it; the messages are those of runtime_c/rpc/.
+REFUSED: dict[str, tuple[Kind, Status, str]] = {
+    "E0802": (Kind.HELLO, Status.DENIED, "the token is not the device's"),
+    "E0803": (Kind.TURN, Status.BUSY, "another client uses the device, and its turn did not end in time"),
+    "E0804": (Kind.HELLO, Status.VERSION, "this server speaks version 1 of the protocol"),
+    "E0805": (Kind.LOAD, Status.IDLE, "there was no request for long, and others wait"),
+    "E0806": (
+        Kind.HAVE,
+        Status.FULL,
+        "the disk of the device is full (a file cannot be written): No space left on device",
+    ),
+    "E0807": (Kind.LOAD, Status.CRASHED, "a kernel ended its process: Segmentation fault (signal 11)"),
+    "E0808": (Kind.LOAD, Status.HUNG, "the request took longer than 60000 ms, and was ended"),
+    "E0809": (Kind.HAVE, Status.HASH, "what was sent has another hash; it was dropped"),
+    "E0810": (Kind.LOAD, Status.SYSTEM, "the device has no process left"),
+}
+
+
+def device(kind: Kind, status: Status, said: str) -> AbstractContextManager[FakeDevice]:
+    """A device that refuses requests of that kind."""
+    return connected_to(FakeDevice({kind: refusal(status, said)}))
 
 
 # ---- files ----
@@ -410,6 +438,10 @@ EXAMPLES: dict[str, Example] = {
     ),
     "E0706": Example("$ sterna quantize digits.onnx --data samples.npz --keep-float conv9", SAMPLES),
     "E0707": Example("to_onnx(read_model('model.onnx'))", control_flow),
+    **{
+        code: Example(RUN_THERE, nothing, lambda refused=refused: device(*refused)) for code, refused in REFUSED.items()
+    },
+    "E0801": Example("$ sterna rpc doctor rpc://127.0.0.1:1"),
     "E0901": Example(
         "$ sterna targets host",
         nothing,

@@ -47,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache / "zig"))
     # What every pass of the compiler makes is verified, in this process and in those that tests start.
     os.environ.setdefault(VERIFY, "1")
+    # What this user has tuned is no part of any test.
+    os.environ["STERNA_TUNING"] = os.devnull
     config.addinivalue_line("markers", "family(name): the kind of machine that the test runs code for")
 
 

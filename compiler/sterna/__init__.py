@@ -19,6 +19,7 @@ from sterna_runtime import Bundle, NodeTime, TensorSpec, load
 if TYPE_CHECKING:
     from sterna import frontends
     from sterna.api import compile, compile_to
+    from sterna.tuning.tune import tune
 
 __all__ = [
     "Bundle",
@@ -31,12 +32,15 @@ __all__ = [
     "compile_to",
     "frontends",
     "load",
+    "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in ("compile", "compile_to"):
         return getattr(import_module("sterna.api"), name)
+    if name == "tune":
+        return import_module("sterna.tuning.tune").tune
     if name == "frontends":
         return import_module("sterna.frontends")
     from difflib import get_close_matches  # noqa: PLC0415 (only for a mistake)

@@ -15,10 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
 
+from sterna.budgets import within_budgets
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.collector import collecting_seldom
-from sterna.driver import Compiled, Observe, Options, Origin, Progress, compile_graph, reading
+from sterna.driver import Compiled, Observe, Options, Origin, Progress, reading
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.fast import decide
 from sterna.frontends.formats import (
@@ -33,6 +34,7 @@ from sterna.frontends.formats import (
 from sterna.frontends.source import Source
 from sterna.ir.limits import memory_for
 from sterna.options import WEIGHTS, math_bound
+from sterna.records import default_place
 from sterna.runtime.here import why_not_here
 from sterna.targets.description import load_target
 from sterna.targets.memories import pools as memories_of
@@ -40,6 +42,7 @@ from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.processor import check_processor
 from sterna.toolchain.scratch import temporary_directory
+from sterna.tuned import best_of
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
 from sterna_runtime.advice import Advice, Compile, Option
@@ -68,6 +71,7 @@ class Settings(TypedDict, total=False):
     signature: str | None
     name: str | None
     debug: bool
+    tuning: bool
     max_constant_bytes: int | None
 
 
@@ -110,6 +114,7 @@ def options_of(
     signature: str | None = None,
     name: str | None = None,
     debug: bool = False,
+    tuning: bool = True,
     max_constant_bytes: int | None = None,
     all_variants: bool = False,
     single_file: bool = False,
@@ -142,7 +147,7 @@ def options_of(
     elif model_name(name) != name:
         wanted = "lower-case letters, digits and _ are needed, and no word of C"
         arguments.wrong("name", name, wanted, Option("name", model_name(name)))
-    debug = arguments.flag("debug", debug)
+    debug, tuning = arguments.flag("debug", debug), arguments.flag("tuning", tuning)
     all_variants = arguments.flag("all_variants", all_variants)
     single_file = arguments.flag("single_file", single_file)
     if max_constant_bytes is not None:
@@ -186,6 +191,7 @@ def options_of(
         max_flash=max_flash,
         max_ram=max_ram,
         max_stack=max_stack,
+        tuning=best_of(default_place(), machine) if tuning else None,
     )  # fmt: skip
 
 
@@ -236,6 +242,7 @@ def compile(
         name: of the model: the symbols of its library and of its C begin with it; None: its file's. Programs that hold
             two models of firmware give them different names.
         debug: every tensor between kernels can be read after a run, at the price of memory.
+        tuning: kernels are compiled as `tune` has found them to be faster, where it has; False: as the rules say.
         max_constant_bytes: what constants that are computed may take while the model is compiled, 1 GiB unless it is
             said otherwise; a model that asks for more is refused.
 
@@ -281,8 +288,9 @@ def compile_to(
         pools: firmware's memories, bytes by name, the fastest first: what is touched most lies in the first that has
             room for it, and the program gives a block for each.
         weights_section: of the program, where firmware's params.c puts the weights, as flash that is read in place.
-        max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack;
-            a model that takes more is refused (E0207).
+        max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack.
+            Where a model takes more, its code becomes smaller and its leading layers are computed in patches, no more
+            than that needs (`Compiled.fitted`); if that is not enough, it is refused (E0207).
         observe: called with (stage, text) after every stage of the compiler.
         progress: called with a few words at the start of every longer step.
 
@@ -326,7 +334,7 @@ def compile_with(
             graph = read_model(source, reading(options))
         own = options.name or model_name(graph.name if source.path is None else str(source.path))
         decided = decide(graph, own, options, progress) if options.math else None
-        compiled = compile_graph(graph, own, options if decided is None else decided.options, observe, progress)
+        compiled = within_budgets(graph, own, options if decided is None else decided.options, observe, progress)
     return replace(compiled, origin=_origin(source), math=None if decided is None else decided.measured)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sterna.ir.graph import Graph
-from sterna.options import Options
+from sterna.options import Options, Patches
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import Control
 from sterna.passes.memory_plan import MemoryPlan
@@ -90,6 +90,49 @@ def _sizes(numbers: Iterable[int]) -> str:
 
 
 @dataclass(frozen=True)
+class Fitted:
+    """What was chosen for firmware to meet its budgets (`sterna.budgets`).
+
+    Args:
+        code: how its code became smaller; "": it is as fast as it can be.
+        patches: its leading layers in parts, if they are; layer: the last of them, by the model's own name.
+        arena: bytes before and after; multiply_adds: without patches and with them.
+    """
+
+    code: str
+    patches: Patches | None
+    layer: str
+    arena: tuple[int, int]
+    multiply_adds: tuple[int, int]
+
+    @property
+    def text(self) -> str:
+        """In a line."""
+        words = [self.code] if self.code else []
+        if self.patches is not None:
+            grid = " x ".join(str(n) for n in self.patches.parts if n > 1)
+            before, after = self.multiply_adds
+            words.append(
+                f"the layers up to {self.layer} in {grid} patches: arena {self.arena[0]:,} to "
+                f"{self.arena[1]:,} bytes, {after / before - 1:.1%} more multiply-adds"
+            )
+        return f"to meet the budgets: {'; '.join(words)}"
+
+    def json(self) -> dict[str, object]:
+        """For programs."""
+        patches = None
+        if self.patches is not None:
+            patches = {"layer": self.layer, "result": self.patches.result, "parts": list(self.patches.parts)}
+        return {
+            "text": self.text,
+            "code": self.code,
+            "patches": patches,
+            "arena_bytes": list(self.arena),
+            "multiply_adds": list(self.multiply_adds),
+        }
+
+
+@dataclass(frozen=True)
 class Compiled:
     """Everything a bundle is written from.
 
@@ -100,6 +143,7 @@ class Compiled:
         libraries: the kernel library, none where the target has none; then those of the variants.
         origin: None for a model that came from no file.
         math: what was measured where accuracy was traded for speed (`sterna.fast`).
+        fitted: what was chosen to meet the budgets of firmware, if anything had to be.
         alternatives: the same model for more capable processors, best first, each with a graph of its own; what they
             read lies in `params` (`sterna.alternatives`).
     """
@@ -120,6 +164,7 @@ class Compiled:
     control: tuple[Control, ...] = ()
     origin: Origin | None = None
     math: Measured | None = None
+    fitted: Fitted | None = None
     alternatives: tuple[Compiled, ...] = ()
 
     @property

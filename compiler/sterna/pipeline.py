@@ -24,6 +24,7 @@ from sterna.passes import halve_weights as halve
 from sterna.passes import narrow_products as narrow
 from sterna.passes import verify as checks
 from sterna.passes import winograd as minimal_filtering
+from sterna.passes.code_trees import code_trees
 from sterna.passes.context import PassContext, context_of
 from sterna.passes.crop_taps import crop_taps
 from sterna.passes.einsum_products import einsum_products
@@ -43,6 +44,7 @@ from sterna.passes.memory_plan import plan_memory
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.overlap import overlap
 from sterna.passes.pack import pack
+from sterna.passes.patches import patches
 from sterna.passes.phases import phases
 from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weights, schedule_kernels
 from sterna.passes.planes import planes
@@ -214,6 +216,7 @@ PIPELINE: tuple[Pass, ...] = (
     ),
     Pass("scale-in-integers", _scale_in_integers, (("scale-in-integers", print_graph),), verify_graph,
          scale_in_integers.applies, over_graphs=True),
+    graph_pass("code-trees", code_trees, lambda context: context.target.static),
     graph_pass("tabulate", tabulate, lambda context: not context.options.debug),
     graph_pass("widen-halves", widen_halves),
     Pass(
@@ -221,6 +224,8 @@ PIPELINE: tuple[Pass, ...] = (
         over_graphs=True,
     ),
     graph_pass("eliminate-dead-code", eliminate_dead_code),
+    Pass("patches", patches, (("patches", print_graph),), verify_graph,
+         lambda context: context.options.patches is not None, over_graphs=True),
     graph_pass("materialize-outputs", materialize_outputs, whole=True),
     Pass("check-sizes", sizes.check_sizes, applies=sizes.applies),
     Pass("views", _views, (("views", dumps.views_text),), checks.verify_views),

@@ -27,6 +27,7 @@ GROUPS: dict[str, str] = {
     "E05": "Bundles and runtimes",
     "E06": "Inputs of a run",
     "E07": "Quantization and ONNX as an output",
+    "E08": "Remote devices",
     "E09": "Internal errors",
 }
 """First three characters of a code -> the heading it stands under."""
@@ -234,7 +235,8 @@ CODES: dict[str, Code] = {
     "E0207": Code(
         "firmware takes more than it may",
         "`--max-flash`, `--max-ram` or `--max-stack` allows less than the compiled model takes. Flash is code, tables "
-        "and weights, memory is arena and stack; what the program around it takes comes on top.",
+        "and weights, memory is arena and stack; what the program around it takes comes on top. Smaller code, and the "
+        "leading layers in patches, were tried.",
         "The message says what it would take, and of what that is made. Use a smaller model, smaller inputs or "
         "narrower types, or allow more.",
     ),
@@ -474,6 +476,63 @@ CODES: dict[str, Code] = {
         "`sterna quantize` writes ONNX, and the model has a part that ONNX, or this writer, cannot express.",
         "Give all sizes with `--dim` or `--shape` where these are the reason. Otherwise the model cannot be quantized "
         "here; compile it as it is.",
+    ),
+    # E08xx remote devices; docs/rpc.md has the protocol's own numbers
+    "E0801": Code(
+        "nobody answers at a device's address",
+        "No server runs there, it listens on the loopback interface alone, the name is wrong, or a firewall is "
+        "between.",
+        "Start `sterna rpc serve` on the device, with `--listen` and a token if it is another machine.",
+    ),
+    "E0802": Code(
+        "the device's token is wrong or missing",
+        "A device that others can reach demands a token, and the one that was given is not its own; or the other side "
+        "does not know it, and is not the device.",
+        "Set `STERNA_RPC_TOKEN`, or `STERNA_RPC_TOKEN_FILE` to a file that this user alone can read.",
+    ),
+    "E0803": Code(
+        "another client uses the device",
+        "One client at a time uses a device, so that nothing disturbs what is measured. The turn did not come in time.",
+        "Wait longer, or use another device. `sterna rpc doctor` says how many wait.",
+    ),
+    "E0804": Code(
+        "client and device speak different versions of the protocol",
+        "The versions of Sterna on the two machines are too far apart.",
+        "Install the same version on both.",
+    ),
+    "E0805": Code(
+        "the connection to a device is lost",
+        "The network or the server ended, one side took too long, or what came is not the protocol. The model that was "
+        "loaded is gone; files that were sent are kept.",
+        "Connect and load again. What was sent of a file before is not sent twice.",
+    ),
+    "E0806": Code(
+        "the device has no room for a file",
+        "Its disk or the quota of its scratch folder is full, and nothing there is old enough to be removed.",
+        "Start the server with a greater `--quota`, or with `--scratch` on a larger disk.",
+    ),
+    "E0807": Code(
+        "a kernel crashed on the device",
+        "The process that runs the model was ended by the system, or ended itself. The server goes on.",
+        "`sterna verify` finds the kernel at fault; please report it. Load a bundle again to go on.",
+    ),
+    "E0808": Code(
+        "a request took longer on the device than it may",
+        "A kernel does not end, or the limit is too short for this model on this device. The model's process was "
+        "ended.",
+        "Allow more: `Device.limit(seconds)`, and `--limit` of the server. Load a bundle again to go on.",
+    ),
+    "E0809": Code(
+        "a file did not reach the device as it is here",
+        "What the device holds has another hash or length than what was sent: its disk or the network changed it, or "
+        "the file was removed meanwhile.",
+        "Load the bundle again. If it persists, clear the server's scratch folder.",
+    ),
+    "E0810": Code(
+        "the device refused a request",
+        "Its system refused something, such as a process or a folder; or it is an end that cannot do what was asked, "
+        "such as firmware, whose model cannot be exchanged.",
+        "The message says what it was.",
     ),
     # E09xx our own mistakes
     "E0901": Code(

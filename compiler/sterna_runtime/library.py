@@ -142,6 +142,11 @@ def replaced_by(functions: Any) -> Iterator[None]:
         _replaced.reset(token)
 
 
+def is_replaced() -> bool:
+    """Whether bundles are loaded elsewhere."""
+    return _replaced.get() is not None
+
+
 def load() -> Any:
     """The runtime's functions, with their types set."""
     return _replaced.get() or here()

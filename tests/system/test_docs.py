@@ -39,7 +39,7 @@ def script(name: str) -> ModuleType:
 @pytest.mark.parametrize("name", ["update.py", "operators.py", "errors.py", "targets.py"])
 def test_generated_parts_are_up_to_date(name: str) -> None:
     command = [sys.executable, str(ROOT / "docs" / name), "--check"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("compiler", "tests"))}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
 

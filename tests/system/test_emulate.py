@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import sterna
 from sterna.api import compile_to
 from sterna.cli import program
-from sterna.cli.options import machine_of
+from sterna.emulate.devices import machine_of
 from sterna.emulate.machines import elsewhere, load_for
 from sterna.errors import SternaError
 from sterna.runtime import remote

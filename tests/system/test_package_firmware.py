@@ -22,6 +22,7 @@ from click.testing import CliRunner, Result
 from onnx.numpy_helper import from_array
 from onnx.parser import parse_model
 
+from sterna.api import compile_to
 from sterna.cli import program
 from sterna.cli.package import _FIRMWARE
 from sterna.errors import SternaError
@@ -142,15 +143,26 @@ def test_zephyr_rules(packages: Path) -> None:
     assert "find_package(Zephyr REQUIRED" in (place / "samples" / "run" / "CMakeLists.txt").read_text()
 
 
-def test_zephyr_gives_the_stack_that_a_model_needs(packages: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "has"), [("cortex-m4", True), ("cortex-m55", True), ("cortex-m3", False)])
+def test_zephyr_keeps_registers_of_floats_apart(target: str, has: bool, tmp_path: Path) -> None:
+    """A thread that uses them is announced; a core that has none knows no such setting."""
+    bundle = compile_to(tmp_path / "bundle", trained("tflm_hello_world_int8").file, target)
+    place = firmware_package("zephyr", bundle, tmp_path / "p")
+    assert ("CONFIG_FPU=y\n" in (place / "samples" / "run" / "prj.conf").read_text()) == has
+
+
+def test_examples_have_the_stack_that_a_model_needs(packages: Path, tmp_path: Path) -> None:
     bundle = Path(shutil.copytree(packages / "bundle", tmp_path / "bundle"))
     text = (bundle / "firmware.json").read_text()
-    for taken, given in (("100", 4096), ("9001", 11072), ("null", 4096)):
+    for taken, given, on_esp in (("100", 4096, 8192), ("9001", 11072, 13120), ("null", 8192, 16384)):
         changed, count = re.subn(r'"stack_bytes": \d+', f'"stack_bytes": {taken}', text)
         assert count == 1
         (bundle / "firmware.json").write_text(changed)
         place = firmware_package("zephyr", bundle, tmp_path / taken)
         assert f"CONFIG_MAIN_STACK_SIZE={given}\n" in (place / "samples" / "run" / "prj.conf").read_text()
+        place = firmware_package("esp-idf", bundle, tmp_path / f"{taken}-esp")
+        settings = (place / "examples" / "run" / "sdkconfig.defaults").read_text()
+        assert settings == f"CONFIG_ESP_MAIN_TASK_STACK_SIZE={on_esp}\n"
 
 
 def test_esp_idf_rules(packages: Path) -> None:

@@ -41,6 +41,7 @@ def _programs() -> dict[str, list[Path]]:
     """Programs of this repository beside `sterna`: scripts in ci/ with the Python that they call, sterna_run."""
     found = {
         "sterna_run": [ROOT / "runtime_c" / "tools" / "sterna_run.c"],
+        "sterna_rpc": [ROOT / "runtime_c" / "rpc" / "sterna_rpc.c"],
         "sterna package --for c": [ROOT / "templates" / "package" / "c" / "main.c.j2"],
     }
     for script in sorted(path for path in (ROOT / "ci").iterdir() if path.is_file() and not path.suffix):
@@ -56,6 +57,7 @@ PROGRAMS = _programs()
 #: Programs of others: what they take is not ours to check.
 FOREIGN = (
     "cmake",
+    "dask",
     "pkg-config",
     "esbuild",
     "npm",
@@ -80,7 +82,10 @@ def _options_of_commands() -> dict[str, set[str]]:
     for name in sterna.list_commands(context):
         command = sterna.get_command(context, name)
         assert command is not None
-        flags = (flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts))
+        # Of a command with commands of its own, the options of all of them.
+        parts = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+        params = [parameter for part in parts for parameter in part.params]
+        flags = (flag for parameter in params for flag in (*parameter.opts, *parameter.secondary_opts))
         found[name] = {"--help", *(flag for flag in flags if flag.startswith("--"))}
     return found
 
@@ -273,8 +278,8 @@ def _declared() -> set[str]:
 
 
 def test_c_names_exist() -> None:
-    # The program; what a module of a single file exports; the package of Python.
-    by_name = {"sterna_run", "sterna_params", "sterna_runtime"}
+    # Programs; what a module of a single file exports; the package of Python.
+    by_name = {"sterna_run", "sterna_rpc", "sterna_params", "sterna_runtime"}
     for page in PAGES:
         text = re.sub(r"\bsterna_(?!load)\w+_(library|linked)\b", "", page.read_text())  # of a model
         named = set(re.findall(r"\bsterna_[a-z][a-z0-9_]*\b(?!\.(?:py|c|json))", text))

@@ -9,11 +9,12 @@ from support.imports import imported, modules
 
 #: Every module and package, each after all that it may import. The root of the package is for users, not for its parts.
 LAYERS = (
-    "sterna_runtime", "version", "escape", "advice", "errors", "cache", "timing",
-    "collector", "ir", "te", "intrinsics", "targets", "options", "schedule", "loops", "ops", "frontends", "passes",
-    "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives", "driver",
-    "bundle", "fast", "api", "firmware", "emulate", "debug", "package", "quantize", "web", "demo", "cli", "__init__",
-    "__main__",
+    "sterna_runtime", "version", "escape", "advice", "errors", "cache", "timing", "collector", "ir", "te",
+    "intrinsics", "targets", "choices", "records", "tuned", "options", "schedule", "loops", "ops", "frontends",
+    "passes", "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives",
+    "driver", "bundle", "fast", "budgets", "api", "firmware", "web", "rpc", "emulate", "debug", "tuning", "package",
+    "quantize", "demo",
+    "cli", "__init__", "__main__",
 )  # fmt: skip
 
 

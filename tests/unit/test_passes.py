@@ -360,6 +360,31 @@ def test_outputs_have_storage_of_their_own() -> None:
     assert graph.output_names == ("a", "b", "c", "d")
 
 
+@pytest.mark.parametrize(
+    ("array", "made"),
+    [
+        (np.eye(64, dtype=np.float32), "scattered"),
+        (np.eye(64, k=1, dtype=bool), "scattered"),
+        (np.where(np.eye(40) == 1, -0.0, np.nan), "scattered"),
+        (np.full((40, 50), -7, np.int64), "expand"),
+        (np.full((40, 50), np.inf, np.float16), "expand"),
+        (np.eye(8, dtype=np.float32), "identity"),
+        (np.tri(64, dtype=np.float32), "identity"),
+        (np.where(np.arange(4096) % 2, 0.0, -0.0), "identity"),
+    ],
+)  # fmt: skip
+def test_outputs_that_are_one_number_but_for_a_few_elements_are_made(array: np.ndarray, made: str) -> None:
+    """Their bytes are neither kept nor read."""
+    b, x = start(3)
+    graph = materialize_outputs(Graph("g", (x,), (b.constant(array),), (), ("y",)))
+    assert ops(graph) == [made]
+    same = interpret(graph, {"x": np.zeros(3, np.float32)})["y"]
+    assert same.dtype == array.dtype
+    assert same.tobytes() == array.tobytes()
+    kept = sum(value.data.nbytes for node in graph.nodes for value in node.operands if value.data is not None)
+    assert made == "identity" or kept < array.nbytes / 2
+
+
 def test_equal_kernels_are_formed_once() -> None:
     random = np.random.default_rng(0)
     b, x = start(8, 16)

@@ -14,7 +14,7 @@ import click
 
 from sterna.api import compile_with
 from sterna.bundle.directory import Written, write_files
-from sterna.bundle.graph_json import math_json
+from sterna.bundle.graph_json import math_json, tuning_json
 from sterna.bundle.writer import bundle_files
 from sterna.cli import options
 from sterna.cli.asked import takes_options
@@ -53,7 +53,7 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     help="Firmware: a memory for tensors, the fastest first: --pool dtcm=64K --pool sram=256K.",
 )  # fmt: skip
 @click.option("--weights-section", metavar="SECTION", help="Firmware: where params.c puts the weights: .xip.")
-@options.size_option("--max-flash", "Firmware: the most that code and weights may take: 256K. Else it is refused.")
+@options.size_option("--max-flash", "Firmware: the most that code and weights may take, as 256K.")
 @options.size_option("--max-ram", "Firmware: the most that arena and stack may take, as 64K.")
 @options.size_option("--max-stack", "Firmware: the most stack.")
 @click.option("--single-file", is_flag=True, help="WebAssembly: one file with kernels, graph and weights.")
@@ -150,6 +150,8 @@ def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, 
         "generator": compiled.options.generator,
         "weights": compiled.options.weights,
         **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
+        **({"tuning": tuning} if (tuning := tuning_json(compiled)) else {}),
+        **({"fitted": compiled.fitted.json()} if compiled.fitted is not None else {}),
         "threads": compiled.options.threads,
         "debug": compiled.options.debug,
         "seconds": round(seconds, 4),
@@ -193,6 +195,11 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
         out.print(f"  weights in {summary['weights']}: {cost}\n", soft_wrap=True)
     if compiled.math is not None:
         out.print(f"  {compiled.math.text}\n", soft_wrap=True)
+    if "tuning" in summary:
+        kernels = f"{summary['tuning']['kernels']} of them as tuned"
+        out.print(f"  {kernels} (snapshot {summary['tuning']['snapshot']}); --no-tuning: as the rules say\n")
+    if compiled.fitted is not None:
+        out.print(f"  {escape(compiled.fitted.text)}\n", soft_wrap=True)
     out.print(files_text(summary["files"]))
     out.print(f"\ncompiled in {duration(summary['seconds'])} to {escape(str(written.directory))}", soft_wrap=True)
     if written.others:

@@ -19,6 +19,7 @@ from sterna.debug.sbom import bundle_bill, installation_bill
 from sterna.debug.totals import ModelFacts, model_facts
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
+from sterna.firmware.description import read_firmware
 from sterna.frontends.formats import find
 from sterna_runtime.cli.reports import Signature, bundle_json, errors_json, size, tensor_signature
 from sterna_runtime.describe import BundleFacts, Totals, bundle_totals, describe_bundle, dimension_text
@@ -88,6 +89,10 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
         out.print(
             f"[bold]{escape(facts.directory.name)}[/]: a bundle for firmware; model.h says what it takes and gives\n"
         )
+        firmware = read_firmware(facts.directory)
+        out.print(f"  arena {size(firmware.memory_bytes)}, weights {size(firmware.params_bytes)}\n")
+        if firmware.fitted:
+            out.print(f"  {escape(firmware.fitted)}\n", soft_wrap=True)
         out.print(files(facts.sizes))
         return
     target, totals = graph["target"], bundle_totals(graph)

@@ -74,16 +74,23 @@ def _limit_constants(context: click.Context, _option: click.Parameter, size: int
     context.with_resource(memory_for(size))
 
 
+shape_option = click.option(
+    "--shape", "shapes", multiple=True, type=shape, metavar="NAME=SIZES",
+    help="Sizes of an input that the model leaves open: image=1,3,224,224.",
+)  # fmt: skip
+dim_option = click.option(
+    "--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE", help="Size of a named dimension: batch=1."
+)
+
+
 def model_options(function: F) -> F:
     """What `compile` and `verify` have in common: how a model is compiled."""
     for option in reversed(
         (
             click.option("--target", "-t", default="host", metavar="NAME|FILE", show_default=True,
                          help="Machine to compile for; `sterna targets` lists them."),
-            click.option("--shape", "shapes", multiple=True, type=shape, metavar="NAME=SIZES",
-                         help="Sizes of an input that the model leaves open: image=1,3,224,224."),
-            click.option("--dim", "dims", multiple=True, type=dim, metavar="NAME=SIZE",
-                         help="Size of a named dimension: batch=1."),
+            shape_option,
+            dim_option,
             click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True,
                          help="Generate C and call a C compiler, or generate code in this process with LLVM."),
             click.option("--cc", "compiler", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,
@@ -94,6 +101,8 @@ def model_options(function: F) -> F:
                          help="fast: compute otherwise than the model says where that is faster, as long as no output "
                          "differs by more than BOUND (1e-3) of its largest magnitude, which is measured."),
             threads_option("Threads that the model will probably run on: a hint, not a limit."),
+            click.option("--tuning/--no-tuning", default=True, show_default=True,
+                         help="Compile kernels as `sterna tune` has found them to be faster."),
             click.option("--max-constant-bytes", type=click.IntRange(min=1), default=MOST_CONSTANT_BYTES,
                          show_default=True, metavar="N", expose_value=False, callback=_limit_constants,
                          help="What constants may take while the model is compiled; it is refused if it needs more."),
@@ -126,28 +135,16 @@ class Number(click.FloatRange):
 
 
 on_option = click.option(
-    "--on", metavar="qemu:TARGET|BOARD",
-    help="Run it in an emulator of that target or board (mps2-an386) here, for results; "
-    "times are the emulator's, of firmware instructions are counted.",
+    "--on", metavar="DEVICE",
+    help="Run it elsewhere: rpc://HOST, where `sterna rpc serve` runs; node or chromium, which bundles for browsers "
+    "run in; or qemu:TARGET|BOARD, an emulator of that target or board (mps2-an386), for results: times are the "
+    "emulator's, of firmware instructions are counted.",
 )  # fmt: skip
-
-
-def machine_of(text: str) -> str:
-    """The target or board of `qemu:NAME`.
-
-    Raises:
-        SternaError: E0002, it is not of that form.
-    """
-    kind, colon, name = text.partition(":")
-    if kind != "qemu" or not colon or not name:
-        fix = "--on qemu:raspberrypi4, or for firmware --on qemu:mps2-an386"
-        raise error("E0002", f'--on "{text}" names no machine', fix=fix)
-    return name
 
 
 @contextlib.contextmanager
 def opened(bundle: Path, threads: int, on: str | None) -> Iterator[Bundle]:
-    """A bundle that is loaded here, or into the emulator that --on names."""
+    """A bundle that is loaded here, or where --on says."""
     if on is None:
         try:
             loaded = load(bundle, threads)
@@ -156,24 +153,30 @@ def opened(bundle: Path, threads: int, on: str | None) -> Iterator[Bundle]:
         with loaded:
             yield loaded
         return
-    from sterna.emulate.machines import named  # noqa: PLC0415 (brings the compiler)
-
-    with named(machine_of(on)), load(bundle, threads) as loaded:
+    with on_device(on), load(bundle, threads) as loaded:
         yield loaded
 
 
+def on_device(on: str) -> contextlib.AbstractContextManager[None]:
+    """Within it, bundles are loaded where --on says."""
+    from sterna.emulate.devices import device  # noqa: PLC0415 (brings the compiler)
+
+    return device(on)
+
+
 def _with_emulator(problem: SternaError, bundle: Path) -> SternaError:
-    """Why a bundle cannot be loaded here, with the emulator that can, where there is one."""
-    from sterna.emulate.machines import why_not_emulated  # noqa: PLC0415 (brings the compiler)
+    """Why a bundle cannot be loaded here, with the emulator or engine that can, where there is one."""
+    from sterna.emulate.devices import device_of  # noqa: PLC0415 (brings the compiler)
 
     try:
         name = json.loads((bundle / "graph.json").read_bytes())["target"]["name"]
-        if problem.codes != ("E0507",) or why_not_emulated(load_target(name)) is not None:
-            return problem
+        device = device_of(load_target(name)) if problem.codes == ("E0507",) else None
     except (SternaError, OSError, ValueError, LookupError, TypeError, RecursionError):
         return problem
+    if device is None:
+        return problem
     [one] = problem.diagnostics
-    further = Advice(one.fix or "", f"; or run it in an emulator: --on qemu:{name}")
+    further = Advice(one.fix or "", f"; or run it in {device[0]}: --on {device[1]}")
     return SternaError(replace(one, fix=further))
 
 

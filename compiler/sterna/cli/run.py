@@ -117,7 +117,11 @@ def _write(path: Path, data: bytes) -> None:
 def _workers(threads: int, on: str | None) -> str:
     """Where the times come from."""
     workers = "1 thread" if threads == 1 else f"{threads} threads"
-    return workers if on is None else f"{workers} of an emulator, which says nothing about the machine"
+    if on is None:
+        return workers
+    from sterna.emulate.devices import place_of  # noqa: PLC0415 (brings the compiler)
+
+    return f"{workers} {place_of(on)}"
 
 
 def _counted(model: Bundle) -> Counted | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -87,14 +88,15 @@ def command(
 ) -> int:
     """Compile a MODEL, run it here and compare every output with a reference: the runtime of its own format.
 
-    What is compiled for another processor runs in qemu-user, where that is installed.
+    What is compiled for another processor runs in qemu-user, and for browsers in Node.js, where that is installed;
+    --on says otherwise.
     If an output differs, the message names the first tensor that does, and the exit status is 1.
     """
     if golden:
         return _replayed(model, _golden_options(context, tolerance), context.params["threads"], on, as_json)
-    if on is not None:
-        fix = "leave it out: --target says what to compile for, and where that is run"
-        raise error("E0002", "--on is of use with --golden, for a bundle", fix=fix)
+    if on is not None and context.get_parameter_source("target") is not ParameterSource.COMMANDLINE:
+        fix = f"--target raspberrypi4 --on {on}, or what it is; or leave --on out: the model then runs here"
+        raise error("E0002", "--on says where the model runs; --target has to say what that is", fix=fix)
     if model.is_dir() and find(model) is None:
         fix = f"sterna verify {model} --golden, for a bundle compiled with --golden N; or give the model's file"
         raise error("E0006", f"{model} is a directory, not a model", fix=fix)
@@ -104,7 +106,8 @@ def command(
             bisect_model if bisect else verify_model,
             inputs=arrays, seed=seed, tolerance=tolerance, against=against, progress=progress,
         )  # fmt: skip
-        report = asked(model, make_options())
+        with contextlib.nullcontext() if on is None else options.on_device(on):
+            report = asked(model, make_options())
     if isinstance(report, Bisection):
         return print_bisection(report, model, as_json)
     mistake = None if report.ok else SternaError(_disagreements(report))

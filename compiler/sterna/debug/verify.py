@@ -39,6 +39,7 @@ from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import Bundle
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.inputs import Array, match_inputs, only_input
+from sterna_runtime.library import is_replaced
 from sterna_runtime.names import model_name
 from sterna_runtime.random_inputs import random_inputs
 
@@ -181,7 +182,8 @@ def _read(
     """
     if against not in references():
         raise error("E0203", f'there is no reference "{against}"', fix=f"one of {', '.join(references())}")
-    if (reason := why_not_here(options.target)) is not None and (emulated := why_not_emulated(options.target)):
+    reason = None if is_replaced() else why_not_here(options.target)
+    if reason is not None and (emulated := why_not_emulated(options.target)):
         fix = Advice("verify with ", Option("target", "host"))
         title = f"the target {options.target.name} cannot be run here: {reason}, and {emulated}"
         raise error("E0507", title, fix=fix)

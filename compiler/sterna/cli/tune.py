@@ -1,0 +1,331 @@
+"""`sterna tune`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.live import Live
+
+from sterna.bundle.install import write_file
+from sterna.choices import to_json
+from sterna.cli import options
+from sterna.cli.asked import takes_options
+from sterna.cli.output import console, echo, print_json, table
+from sterna.errors import error
+from sterna.escape import rich as escape
+from sterna.options import Options
+from sterna_runtime.cli.reports import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
+    from sterna.records import Database, Record
+    from sterna.tuning.tuner import Progress, Report, Tuner
+    from sterna.tuning.whole import Whole
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_ROWS = 24  # of kernels
+
+
+def seconds_of(text: str) -> float:
+    """`90`, `90s`, `20m` or `2h`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    if found is None or not float(found[1]):
+        raise error("E0002", f'--time "{text}" is no time', fix="--time 20m, 90s or 2h")
+    return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+class WithModel(click.Group):
+    """`sterna tune MODEL` beside `sterna tune log` and others: what is no subcommand is a model."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["model", *args]
+        return super().parse_args(ctx, args)
+
+
+records_option = click.option(
+    "--records", type=click.Path(path_type=Path), metavar="FILE",
+    help="File of records. Default: STERNA_TUNING, else one for this user.",
+)  # fmt: skip
+
+
+@click.group("tune", cls=WithModel, invoke_without_command=False)
+def command() -> None:
+    """Try other schedules of a MODEL's kernels on a device; keep what is faster.
+
+    \b
+      sterna tune MODEL --time 20m     compile takes the result by itself
+      sterna tune MODEL --help         how a search is limited
+      sterna tune log                  what was measured
+
+    Ctrl-C ends the search, and what is best is confirmed; a second one ends
+    that, too. Nothing that was measured is lost: the next run goes on.
+    """
+
+
+@command.command("model", hidden=True)
+@click.argument("model", type=click.Path(path_type=Path))
+@options.model_options
+@options.signature_option
+@click.option(
+    "--on", metavar="DEVICE", multiple=True,
+    help="rpc://HOST, node, chromium, or qemu:BOARD, whose instructions count. Default: here. "
+    "With --dask several times, too.",
+)  # fmt: skip
+@click.option(
+    "--dask", metavar="SCHEDULER",
+    help="Workers of Dask build and measure: tcp://HOST:PORT, or local.",
+)  # fmt: skip
+@click.option("--trials", type=click.IntRange(min=0), default=500, show_default=True, help="Trials, at most.")
+@click.option("--time", "seconds", type=seconds_of, metavar="TIME", help="End after 20m, 90s or 2h.")
+@click.option(
+    "--explorer", type=click.Choice(["evolution", "annealing", "random", "grid"]), default="evolution",
+    show_default=True, help="Who proposes what to try.",
+)  # fmt: skip
+@options.seed_option("Of what is drawn at random.")
+@records_option
+@options.json_option
+@takes_options
+def model_command(
+    model: Path,
+    make_options: Callable[[], Options],
+    on: tuple[str, ...],
+    dask: str | None,
+    trials: int,
+    seconds: float | None,
+    explorer: str,
+    seed: int,
+    records: Path | None,
+    as_json: bool,
+) -> None:
+    """Tune a MODEL's kernels."""
+    from sterna.driver import reading  # noqa: PLC0415 (brings the compiler)
+    from sterna.frontends.formats import read_model  # noqa: PLC0415
+    from sterna.frontends.source import Source  # noqa: PLC0415
+    from sterna.records import Database, default_place  # noqa: PLC0415
+    from sterna.tuning.tune import measurer  # noqa: PLC0415
+    from sterna.tuning.tuner import Tuner  # noqa: PLC0415
+
+    asked = make_options()
+    with measurer(on, dask, asked) as found:
+        graph = read_model(Source.of(model), reading(asked))
+        with Database(records or default_place()) as database, _shown(as_json, trials) as watch:
+            tuner = Tuner(graph, asked, database, explorer=explorer, seed=seed, measurer=found, watch=watch)
+            report = tuner.run(trials, float("inf") if seconds is None else seconds)
+    if as_json:
+        print_json(report_json(report))
+    else:
+        _print(report)
+    if report.ended == "interrupted":
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _shown(quiet: bool, trials: int) -> Iterator[Callable[[Tuner], None]]:
+    """Shows how far the tuner is, on standard error while a terminal looks."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda tuner: None
+        return
+    with Live(console=console(sys.stderr), transient=True, refresh_per_second=4) as live:
+        yield lambda tuner: live.update(_kernels(tuner.kernels, tuner.unit, _stage(tuner, trials)))
+
+
+def _stage(tuner: Tuner, trials: int) -> str:
+    """What the tuner is at."""
+    if tuner.confirming:
+        return "the best are measured once more, in turns with the rules' own; Ctrl-C ends that"
+    return f"{tuner.trials} of {trials} trials; Ctrl-C ends the search"
+
+
+def _kernels(kernels: list[Progress] | tuple[Progress, ...], unit: str, title: str | None = None) -> Table:
+    """The kernels that cost most, with the best of each."""
+    rows = table("kernel", ">calls", ">rules", ">best", ">faster", ">trials", ">failed", "", title=title)
+    known = sorted((p for p in kernels if not p.why and p.spent), key=lambda p: -p.task.calls * p.before)
+    for p in known[:_ROWS]:
+        faster = f"{p.before / min(p.best, p.before):.2f}x"
+        won = "kept" if p.confirmed else ""
+        best = p.after if p.confirmed else p.best
+        name = escape(p.task.name[:40])
+        rows.add_row(
+            name, str(p.task.calls), cost_text(p.before, unit), cost_text(best, unit), faster, str(p.spent),
+            str(p.failed), won,
+        )  # fmt: skip
+    return rows
+
+
+def cost_text(cost: float, unit: str) -> str:
+    """A time, or a count of instructions."""
+    if cost == float("inf"):
+        return ""
+    return duration(cost) if unit == "s" else f"{cost:,.0f}"
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """The facts of a run, as JSON has them."""
+    return {
+        "ended": report.ended,
+        "trials": report.trials,
+        "seconds": round(report.seconds, 3),
+        "unit": report.unit,
+        "before": report.before,
+        "after": report.after,
+        "kernels": [
+            {
+                "kernel": p.task.kernel, "name": p.task.name, "calls": p.task.calls, "trials": p.spent,
+                "failed": p.failed, "confirmed": p.confirmed,
+                **({"reason": p.why} if p.why else {"before": p.before, "after": p.after if p.confirmed else p.before}),
+            }
+            for p in report.kernels
+        ],
+        "open": list(report.left),
+        **({"model": vars(report.whole)} if report.whole is not None else {}),
+    }  # fmt: skip
+
+
+def _print(report: Report) -> None:
+    out = console()
+    out.print(_kernels(report.kernels, report.unit))
+    for p in (p for p in report.kernels if p.why):
+        out.print(f"  not tuned: {escape(p.task.name)}: {escape(p.why)}", soft_wrap=True)
+    if report.left:
+        out.print(f"  not tuned: {len(report.left)} kernels over open dimensions; --dim NAME=SIZE fixes one")
+    kept = sum(p.confirmed for p in report.kernels)
+    words = {"trials": "all trials are made", "time": "the time is over", "still": "nothing gains any more"}
+    gain = f"{report.before / report.after:.2f}x" if report.after else "1.00x"
+    out.print(
+        f"\n{report.trials} trials in {duration(report.seconds)} ({words.get(report.ended, 'interrupted')}): "
+        f"{kept} kernels are faster; all kernels together {cost_text(report.before, report.unit)} -> "
+        f"{cost_text(report.after, report.unit)}, {gain}",
+        soft_wrap=True,
+    )
+    if report.whole is not None:
+        out.print(_model(report.whole, report.unit), soft_wrap=True)
+    if kept:
+        echo("`sterna compile` takes them from now on; --no-tuning does not")
+
+
+def _model(whole: Whole, unit: str) -> str:
+    """What became of the model as a whole."""
+    if whole.why:
+        return f"the model as a whole was not measured: {escape(whole.why)}"
+    costs = f"{cost_text(whole.before, unit)} -> {cost_text(whole.after, unit)}, {whole.before / whole.after:.2f}x"
+    return f"the model as a whole: {costs}{'; what won alone is dropped' if whole.is_slower else ''}"
+
+
+def _database(place: Path | None, create: bool = False) -> Database:
+    from sterna.records import Database, default_place  # noqa: PLC0415 (brings SQLite)
+
+    return Database(place or default_place(), create)
+
+
+def _write(place: Path, data: bytes) -> None:
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_file(place, data)
+    except OSError as problem:
+        raise error("E0007", f"{place} cannot be written: {problem.strerror or problem}") from None
+
+
+@command.command("log")
+@records_option
+@options.json_option
+def log_command(records: Path | None, as_json: bool) -> None:
+    """Show what was measured, and what won."""
+    from sterna.tuning.words import difference  # noqa: PLC0415
+
+    with _database(records) as database:
+        trials, confirmed = database.trials(), database.confirmed()
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in trials:
+        groups.setdefault((record.kernel, record.target, record.device), []).append(record)
+    rules = {key: r for key, group in groups.items() for r in group if r.explorer == "rules"}
+    kept = {(each.kernel, each.target, each.device): each for each in confirmed}
+    chosen = {key: difference(rules[key].choice if key in rules else {}, each.choice) for key, each in kept.items()}
+    if as_json:
+        won = [{**vars(each), "choice": to_json(each.choice), "differs": chosen[key]} for key, each in kept.items()]
+        print_json({"trials": len(trials), "failed": sum(bool(r.error) for r in trials), "confirmed": won})
+        return
+    rows = table("kernel", "target", "device", ">trials", ">failed", ">rules", ">best", "kept")
+    for key, group in groups.items():
+        best = cost_text(min(r.cost for r in group), group[0].unit)
+        gain = f"{kept[key].before / kept[key].after:.2f}x" if key in kept else ""
+        failed, by_rule = sum(bool(r.error) for r in group), rules[key].cost if key in rules else float("inf")
+        rows.add_row(
+            escape(group[0].name[:40]), escape(group[0].target_name), escape(group[0].device), str(len(group)),
+            str(failed), cost_text(by_rule, group[0].unit), best, gain,
+        )  # fmt: skip
+    out = console()
+    out.print(rows)
+    for key, words in chosen.items():
+        name = groups[key][0].name[:40] if key in groups else key[0]
+        out.print(f"  {escape(name)}: {escape(', '.join(words)) or 'as the rules say'}", soft_wrap=True)
+
+
+@command.command("export")
+@click.argument("file", type=click.Path(path_type=Path))
+@records_option
+def export_command(file: Path, records: Path | None) -> None:
+    """Write all records into FILE, as lines of JSON."""
+    from sterna.records import export_json  # noqa: PLC0415
+
+    with _database(records) as database:
+        text = export_json(database)
+    _write(file, text.encode())
+    echo(f"{text.count(chr(10)) - 1} records in {file}")
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@records_option
+def import_command(file: Path, records: Path | None) -> None:
+    """Add the records of FILE, which `sterna tune export` wrote."""
+    from sterna.records import import_json  # noqa: PLC0415
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise error("E0004", f"{file} cannot be read: {problem}") from None
+    with _database(records, create=True) as database:
+        trials, won = import_json(text, database, str(file))
+    echo(f"{trials} trials and {won} choices that won are new")
+
+
+@command.command("merge")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@records_option
+def merge_command(files: tuple[Path, ...], records: Path | None) -> None:
+    """Add the records of other files of records."""
+    from sterna.records import merge_file  # noqa: PLC0415
+
+    with _database(records, create=True) as database:
+        added = [merge_file(file, database) for file in files]
+    echo(f"{sum(n for n, _ in added)} trials and {sum(n for _, n in added)} choices that won are new")
+
+
+@command.command("plot")
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for SVG pictures.")
+@records_option
+def plot_command(output: Path | None, records: Path | None) -> None:
+    """Draw the best of each explorer over its trials.
+
+    With --output also what the cost model predicts, as SVG.
+    """
+    from sterna.tuning.curves import best_so_far, svg, terminal  # noqa: PLC0415
+
+    with _database(records) as database:
+        trials = database.trials()
+    for line in terminal(best_so_far(trials)):
+        echo(line)
+    if output is not None:
+        for name, picture in zip(("best.svg", "predicted.svg"), svg(trials), strict=True):
+            _write(output / name, picture)
+            echo(str(output / name))

@@ -1,0 +1,64 @@
+"""What a compilation takes from the records: the choice that won for each kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from sterna.choices import BY_RULE, Chooser, replay, to_json
+from sterna.errors import SternaError
+from sterna.records import Confirmed, Database, target_id
+from sterna.targets.target import Target
+
+
+class Best:
+    """The choices that won, of one target: `options.Tuning`.
+
+    Where several devices have confirmed one, that which gained most is taken.
+    """
+
+    def __init__(self, confirmed: Sequence[Confirmed]):
+        self._choices: dict[tuple[str, str], Confirmed] = {}
+        for each in confirmed:
+            key = (each.kernel, each.target)
+            other = self._choices.get(key)
+            if other is None or each.after / each.before < other.after / other.before:
+                self._choices[key] = each
+        self._used: dict[str, Confirmed] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._choices)
+
+    def chooser(self, kernel: str, target: Target) -> Chooser:
+        found = self._choices.get((kernel, target_id(target)))
+        if found is None:
+            return BY_RULE
+        self._used[kernel] = found
+        return replay(found.choice)
+
+    def refused(self, kernel: str) -> None:
+        self._used.pop(kernel, None)
+
+    @property
+    def kernels(self) -> int:
+        """How many distinct kernels have been compiled by a choice."""
+        return len(self._used)
+
+    @property
+    def snapshot(self) -> str:
+        """The hash of the choices that were taken."""
+        rows = [(kernel, to_json(each.choice)) for kernel, each in sorted(self._used.items())]
+        return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def best_of(place: Path, target: Target) -> Best | None:
+    """What the records in a file say of a target; None where they say nothing, or cannot be read."""
+    if not place.is_file():
+        return None
+    try:
+        with Database(place, create=False) as records:
+            return Best(records.confirmed(target_id(target))) or None
+    except SternaError:
+        return None

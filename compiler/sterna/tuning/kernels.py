@@ -1,0 +1,142 @@
+"""The kernels of a model, one by one: what the tuner chooses for, and a bundle of one alone to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+
+from sterna.choices import BY_RULE, Chooser
+from sterna.codegen.generators import KernelSet, source
+from sterna.compiled import Compiled, Library
+from sterna.ir.graph import Graph, Value, halves_of, tensor_type
+from sterna.libraries import build_library
+from sterna.loops.program import Function
+from sterna.options import Options
+from sterna.passes.context import context_of
+from sterna.passes.kernels import Call
+from sterna.passes.memory_plan import plan_memory
+from sterna.passes.pack import pack_params
+from sterna.passes.plan_kernels import (
+    exact_weights,
+    fingerprint,
+    finish_call,
+    lower_call,
+    propose_schedule,
+    symmetric_weights,
+)
+from sterna.passes.stages import Outline, Planned, call_multiply_adds
+from sterna.passes.views import Views
+from sterna.pipeline import walk
+from sterna.schedule.schedule import Schedule
+from sterna.te.tensor import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A kernel to tune.
+
+    Args:
+        kernel: its fingerprint; name: for people; calls: how often a model calls it.
+        call: the first of them, as if its tensors lay densely.
+        exact, symmetric, weights: as `plan_kernels.propose_schedule` has them.
+    """
+
+    kernel: str
+    name: str
+    calls: int
+    call: Call
+    exact: tuple[tuple[str, str], ...]
+    symmetric: tuple[str, ...]
+    options: Options
+
+    def schedule(self, chooser: Chooser = BY_RULE) -> Schedule:
+        """What the strategies propose."""
+        stored = self.options.stored_weights
+        found = propose_schedule(self.call, self.options.target, stored, dict(self.exact), self.symmetric, chooser)
+        assert found is not None
+        return found
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of one call."""
+        return int(call_multiply_adds(self.call))
+
+
+def tasks_of(graph: Graph, options: Options) -> tuple[list[Task], list[str]]:
+    """The kernels of a model that strategies schedule, and the names of those that cannot be measured alone: their
+    sizes are only known when the model runs."""
+    outline = walk(graph, context_of(replace(options, tuning=None)), "group-channels")
+    assert isinstance(outline, Outline)
+    halves = frozenset() if options.widened else halves_of(outline.graph)
+    found: dict[str, Task] = {}
+    left: list[str] = []
+    for call in outline.sequence.calls:
+        if not isinstance(call.kernel, Kernel):
+            continue
+        if not _is_static(call.kernel):
+            left.append(call.kernel.name)
+            continue
+        exact, symmetric = exact_weights(call, halves), symmetric_weights(call, options.target)
+        own = fingerprint(call, options.stored_weights, exact, symmetric)
+        if own in found:
+            found[own] = replace(found[own], calls=found[own].calls + 1)
+            continue
+        alone = replace(call, layouts={}, in_place=())
+        name = call.sources[0] if call.sources else call.kernel.name
+        found[own] = Task(own, name, 1, alone, tuple(exact.items()), tuple(symmetric), replace(options, tuning=None))
+    return list(found.values()), left
+
+
+def _is_static(kernel: Kernel) -> bool:
+    tensors = (*kernel.inputs, *kernel.params, *kernel.outputs)
+    return all(n.is_const for t in tensors for n in t.shape) and all(
+        a.extent.is_const for t in kernel.stages for a in t.all_axes
+    )
+
+
+def lowered(task: Task, schedule: Schedule) -> Function:
+    """A task's loops, before vectors, unrolling and registers."""
+    return lower_call(task.call, schedule, task.options.target)
+
+
+def alone(task: Task, schedule: Schedule) -> Compiled:
+    """A bundle's contents of that kernel alone.
+
+    Raises:
+        SternaError: the schedule leads to no loops, or the toolchain failed.
+    """
+    kernel, options = task.call.kernel, task.options
+    assert isinstance(kernel, Kernel)
+    values = {t: Value(t.name, tensor_type(t.dtype, t.shape)) for t in (*kernel.inputs, *kernel.outputs)}
+    inputs, outputs = tuple(values[t] for t in kernel.inputs), tuple(values[t] for t in kernel.outputs)
+    call = replace(task.call, inputs=inputs, outputs=outputs)
+    function = finish_call(call, lowered(task, schedule), options.target, "k0")
+    return _compiled(Graph("kernel", inputs, outputs, ()), call, Planned(schedule, function), options.alone)
+
+
+def _compiled(graph: Graph, call: Call, kernel: Planned, options: Options) -> Compiled:
+    target, functions, comments = options.target, [kernel.function], [["kernel"]]
+    plan, contents = plan_memory(graph, [call], Views()), BytesIO()
+    if target.static:
+        plan = plan.with_scratch([kernel.function.scratch_bytes], target.tensor_memories)
+    params_at = pack_params([call], [kernel], [0], contents, target.alignment)
+    libraries: Sequence[Library] = ()
+    if target.library:
+        data = build_library(functions, comments, "kernel", options)
+        libraries = (Library(target.library, target, data, (kernel,)),)
+    return Compiled(
+        graph=graph,
+        options=options,
+        model="kernel",
+        views=Views(),
+        calls=(call,),
+        kernels=(kernel,),
+        kernel_of=(0,),
+        plan=plan,
+        params=contents.getvalue(),
+        params_at=params_at,
+        states_at=(),
+        source=source(KernelSet("kernel", functions, comments), target, ()),
+        libraries=tuple(libraries),
+    )

@@ -1,0 +1,135 @@
+"""`sterna.tune`: the tuner for programs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sterna.api import Settings, TargetName, options_of
+from sterna.driver import reading
+from sterna.emulate.devices import device, known, machine_of
+from sterna.errors import error
+from sterna.frontends.formats import Model, read_model
+from sterna.frontends.source import Source
+from sterna.options import Options
+from sterna.records import Database, default_place
+from sterna.runtime.here import why_not_here
+from sterna.tuning.cluster import LOCAL, cluster
+from sterna.tuning.explorers import EXPLORERS
+from sterna.tuning.farm import Farm
+from sterna.tuning.farm_worker import HERE
+from sterna.tuning.measure import Local, Measurer
+from sterna.tuning.tuner import Report, Tuner
+from sterna.tuning.worker import counts
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.arguments import Dims, Shapes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+def tune(
+    model: Model,
+    target: TargetName = "host",
+    shapes: Shapes | None = None,
+    dims: Dims | None = None,
+    generator: str = "c",
+    *,
+    on: str | Sequence[str] | None = None,
+    dask: str | None = None,
+    trials: int = 500,
+    seconds: float = float("inf"),
+    records: str | os.PathLike[str] | None = None,
+    explorer: str = "evolution",
+    seed: int = 0,
+    watch: Callable[[Tuner], None] | None = None,
+    **settings: Unpack[Settings],
+) -> Report:
+    """Tries other schedules of a model's kernels and keeps what is faster, for `compile` to take.
+
+    Args:
+        on: a device: "rpc://HOST", "node", "chromium", or "qemu:BOARD" of a microcontroller, whose instructions are
+            counted; None: this machine. With `dask` several of one kind.
+        dask: "local", or the address of a scheduler of Dask, whose workers build and have the devices (docs/tuning.md).
+        trials, seconds: when to end.
+        records: the file of records; None: `STERNA_TUNING`, else the user's own.
+        explorer: "evolution", "annealing", "random" or "grid".
+        watch: called after every trial.
+
+    Returns:
+        What every kernel cost before and after.
+
+    Raises:
+        SternaError: everything that is wrong, at once; E0507, the target does not run there.
+    """
+    options = replace(options_of(target, shapes, dims, generator, **settings), tuning=None)
+    if explorer not in EXPLORERS:
+        raise error("E0203", f'there is no explorer "{explorer}"', fix=f"one of {', '.join(EXPLORERS)}")
+    names = (on,) if isinstance(on, str) else tuple(on or ())
+    with measurer(names, dask, options) as found:
+        graph = read_model(Source.of(model), reading(options))
+        place = default_place() if records is None else Path(records)
+        with Database(place) as database:
+            tuner = Tuner(graph, options, database, explorer=explorer, seed=seed, measurer=found, watch=watch)
+            return tuner.run(trials, seconds)
+
+
+def _told(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+@contextlib.contextmanager
+def measurer(on: Sequence[str], dask: str | None, options: Options) -> Iterator[Measurer]:
+    """What measures on the devices that --on names, by the cluster that --dask names.
+
+    Raises:
+        SternaError: as of `device_of` and `cluster`.
+    """
+    if dask is None:
+        if len(on) > 1:
+            raise error("E0002", "several devices need workers", fix=Option("dask", "local"))
+        yield Local(device_of(on[0] if on else None, options))
+        return
+    for name in on or (HERE,):
+        if name == HERE and dask != LOCAL:
+            continue  # Its workers are of other machines.
+        device_of(name, options, reached=False)
+    names = tuple(dict.fromkeys(on)) or (HERE,)
+    if len({counts(name) for name in names}) > 1:
+        raise error("E0002", "some devices count instructions, others measure time", fix="name those of one kind")
+    with cluster(dask, names) as workers:
+        yield Farm(workers, names, told=_told)
+
+
+def device_of(on: str | None, options: Options, reached: bool = True) -> str:
+    """What --on names, for this target: "" for this machine, or the device.
+
+    Args:
+        reached: whether it is this machine that reaches the device, which then has to answer.
+
+    Raises:
+        SternaError: E0002, it is of no known form; E0507, the target's kernels cannot be measured there.
+    """
+    target = options.target
+    if on is None or on == "host":
+        if (why := why_not_here(target)) is not None:
+            fix = Advice(Option("on", "rpc://HOST"), ", or ", Option("target", "host"))
+            raise error("E0507", f"kernels of the target {target.name} cannot be measured here: {why}", fix=fix)
+        return ""
+    if counts(on) and not target.static:
+        title = f"times in an emulator say nothing of {target.name}; instructions are counted on boards of firmware"
+        raise error(
+            "E0507", title, fix=Advice(Option("target", "cortex-m4"), " with ", Option("on", "qemu:mps2-an386"))
+        )
+    if counts(on):
+        machine_of(on)
+    if not reached:
+        known(on)
+        return on
+    with device(on):  # What is wrong with the device is said before anything is compiled.
+        return on

@@ -1,0 +1,319 @@
+"""The search: trials given to the kernels of a model where they gain most, and what wins is confirmed.
+
+    with Database(place) as records:
+        report = Tuner(graph, options, records).run(trials=500, seconds=1200)
+
+Everything measured is in the records before the next trial begins, so that a run may end at any moment and the next one
+goes on where it stood: a choice that has been measured on the device is not measured again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import random
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sterna.choices import Choice, Trace
+from sterna.ir.graph import Graph
+from sterna.options import Options
+from sterna.records import Confirmed, Database, Record, choice_text, target_id
+from sterna.toolchain.compilers import toolchain
+from sterna.tuned import Best
+from sterna.tuning.cost_model import CostModel, is_installed
+from sterna.tuning.explorers import EXPLORERS, Explorer, Space
+from sterna.tuning.kernels import Task, tasks_of
+from sterna.tuning.measure import Local, Measurer
+from sterna.tuning.scoring import Scorer
+from sterna.tuning.whole import Whole, measured
+from sterna.tuning.worker import Trial
+
+#: Trials of a kernel between two decisions of who comes next, and the share of them drawn at random.
+BATCH, EPSILON = 16, 0.15
+#: Of these, for each device: the last of a batch are measured while other devices wait.
+TURN = 8
+#: A kernel that gained less than this in so many trials is left.
+STILL, LEAST_GAIN = 64, 0.005
+#: Turns of a confirmation run, and how much faster a choice has to be in it.
+TURNS, WINS = 5, 0.99
+
+
+@dataclass
+class Progress:
+    """How far a kernel is.
+
+    Args:
+        before: a call's cost by the rules; best: the least so far; spent: trials of this run; history: the best after
+            each trial.
+        why: why it is not tuned, "" where it is; confirmed: whether the best won.
+    """
+
+    task: Task
+    before: float = float("inf")
+    best: float = float("inf")
+    choice: Choice | None = None
+    steps: str = ""
+    spent: int = 0
+    still: int = 0
+    failed: int = 0
+    why: str = ""
+    confirmed: bool = False
+    after: float = float("inf")
+    costs: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def share(self) -> float:
+        """Of the model: what all its calls cost."""
+        return self.task.calls * min(self.best, self.before)
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the confirmed choice is."""
+        return self.before / self.after if self.confirmed else 1.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run has found.
+
+    Args:
+        unit: of costs; left: names of kernels of open sizes; trials: of this run; ended: "trials", "time", "still" or
+            "interrupted"; whole: the model as `compile` now makes it, None where this run has confirmed nothing of it.
+    """
+
+    kernels: tuple[Progress, ...]
+    left: tuple[str, ...]
+    unit: str
+    trials: int
+    seconds: float
+    ended: str
+    whole: Whole | None = None
+
+    @property
+    def before(self) -> float:
+        """What the measured kernels of a run of the model cost by the rules."""
+        return sum(p.task.calls * p.before for p in self.kernels if not p.why)
+
+    @property
+    def after(self) -> float:
+        """And with what won."""
+        return sum(p.task.calls * (p.after if p.confirmed else p.before) for p in self.kernels if not p.why)
+
+
+Watch = Callable[["Tuner"], None]
+
+
+class Tuner:
+    """The tuning of one model on one device.
+
+    Args:
+        device: "" for this machine, else as `Local` has it; measurer: of that device, by default `Local`.
+        explorer: one of `explorers.EXPLORERS`.
+        watch: called after every trial.
+        model: whether a cost model ranks what explorers propose, if xgboost is there.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: Options,
+        records: Database,
+        device: str = "",
+        explorer: str = "evolution",
+        seed: int = 0,
+        measurer: Measurer | None = None,
+        watch: Watch | None = None,
+        model: bool = True,
+    ):
+        tasks, self.left = tasks_of(graph, options)
+        self.kernels = [Progress(task) for task in tasks]
+        self.whole: Whole | None = None
+        self._graph = graph
+        self.options, self.records = options, records
+        self.target = target_id(options.target)
+        self.toolchain = toolchain(options.generator, options.compiler)
+        self.trials, self.started, self.current, self.confirming = 0, time.monotonic(), "", False
+        self._explorers: dict[str, Explorer] = {}
+        self._scorers: dict[str, Scorer] = {}
+        self._measurer, self._explorer = measurer or Local(device), explorer
+        self.unit = self._measurer.unit
+        self._watch = watch or (lambda tuner: None)
+        self._model = CostModel() if model and is_installed() and explorer not in ("random", "grid") else None
+        self._rng = random.Random(seed)
+
+    def run(self, trials: int = 500, seconds: float = float("inf")) -> Report:
+        """Searches until so many trials are made, the time is over, nothing gains any more or somebody interrupts;
+        then confirms what is best. A second interrupt ends that, too."""
+        with self._measurer:
+            try:
+                ended = self._search(trials, seconds)
+            except KeyboardInterrupt:
+                ended = "interrupted"
+            try:
+                self.confirming = True
+                for each in self.kernels:
+                    self._confirm(each)
+                self._compare()
+            except KeyboardInterrupt:
+                ended = "interrupted"
+        passed = time.monotonic() - self.started
+        return Report(tuple(self.kernels), tuple(self.left), self.unit, self.trials, passed, ended, self.whole)
+
+    def _search(self, trials: int, seconds: float) -> str:
+        """Returns why it ended."""
+        self._begin(seconds)
+        while (progress := self._next()) is not None:
+            if self.trials >= trials or self._late(seconds):
+                return "trials" if self.trials >= trials else "time"
+            self._batch(progress, min(max(BATCH, TURN * self._measurer.width), trials - self.trials), seconds)
+        return "still"
+
+    def _late(self, seconds: float) -> bool:
+        return time.monotonic() - self.started >= seconds
+
+    def _begin(self, seconds: float) -> None:
+        """What the rules say of every kernel is measured; what earlier runs have measured is taken over."""
+        for each in self.kernels:
+            if self._late(seconds):
+                each.why = each.why or "no time was left for it"
+                continue
+            self.current = each.task.name
+            default = self._measurer.measure(each.task, {})
+            if default.error:
+                each.why = default.error
+                continue
+            each.before = each.best = min(default.samples)
+            self._keep(each, default, "rules")
+            for device in self._measurer.devices:
+                for known in self.records.trials(each.task.kernel, self.target, device, self.toolchain):
+                    self._count(each, known.choice, known.cost, known.steps)
+            self._watch(self)
+
+    def _next(self) -> Progress | None:
+        """The kernel whose trials promise most: a large share of the model that still gains. None if nothing does."""
+        open_ = [p for p in self.kernels if not p.why and p.still < STILL]
+        return max(open_, key=lambda p: p.share * _promise(p), default=None)
+
+    def _batch(self, progress: Progress, n: int, seconds: float) -> None:
+        space = Space(progress.task.schedule)
+        explorer = self._explorers.setdefault(
+            progress.task.kernel, EXPLORERS[self._explorer](self._rng.randrange(1 << 30))
+        )
+        score = None
+        if self._model is not None:
+            self._model.fit(self.records.trials())
+            if self._model.is_fit:
+                scorer = self._scorers.setdefault(progress.task.kernel, Scorer(progress.task, self._model))
+                space, score = Space(scorer.schedule), scorer.score
+                scorer.forget_drawn()
+        drawn = sum(self._rng.random() < EPSILON for _ in range(n)) if score is not None else 0
+        choices = explorer.propose(space, progress.costs, n - drawn, score)
+        known = {**progress.costs, **{choice_text(c): float("inf") for c in choices}}
+        if drawn:
+            choices += EXPLORERS["random"](self._rng.randrange(1 << 30)).propose(space, known, drawn, None)
+        if not choices:
+            progress.still = STILL
+            return
+        self.current = progress.task.name
+        if self._late(seconds):
+            return
+        with contextlib.closing(self._measurer.measure_all(progress.task, choices)) as measured:
+            for trial in measured:
+                self.trials += 1
+                progress.spent += 1
+                self._keep(progress, trial, explorer.name)
+                self._watch(self)
+                if self._late(seconds):
+                    return
+
+    def _keep(self, progress: Progress, trial: Trial, explorer: str) -> None:
+        task, name = progress.task, self.options.target.name
+        record = Record(
+            task.kernel, task.name, self.target, name, self.toolchain, trial.device, self.unit, trial.choice,
+            trial.steps,
+            trial.samples, trial.error, trial.features, explorer, machine(), time.time(),
+        )  # fmt: skip
+        self.records.add(record)
+        before = progress.best
+        self._count(progress, trial.choice, record.cost, trial.steps)
+        progress.failed += bool(trial.error)
+        progress.still = 0 if progress.best < before * (1 - LEAST_GAIN) else progress.still + 1
+
+    def _count(self, progress: Progress, choice: Choice, cost: float, steps: str) -> None:
+        progress.costs[choice_text(choice)] = cost
+        if cost < progress.best:
+            progress.best, progress.choice, progress.steps = cost, choice, steps
+
+    def _confirm(self, progress: Progress) -> None:
+        """Measures the best choice and the rules' own in turns; keeps it where it wins."""
+        if progress.why or progress.choice is None:
+            return
+        self.current = progress.task.name
+        self._watch(self)
+        task, place, before, after = progress.task, "", list[float](), list[float]()
+        for _ in range(TURNS):
+            rules, own = (self._measurer.measure(task, choice) for choice in ({}, progress.choice))
+            if rules.device != place:  # The device of the earlier turns is gone; its times say nothing of this one.
+                place, before, after = rules.device, [], []
+            if own.device == place:
+                before += rules.samples
+                after += own.samples
+        for device in self._measurer.devices:
+            self.records.forget(task.kernel, self.target, device)
+        if not before or not after or statistics.median(after) >= WINS * statistics.median(before):
+            return
+        progress.before, progress.after, progress.confirmed = statistics.median(before), statistics.median(after), True
+        self.records.confirm(
+            Confirmed(
+                task.kernel,
+                self.target,
+                self.options.target.name,
+                place,
+                progress.choice,
+                progress.steps,
+                progress.before,
+                progress.after,
+                self.unit,
+                machine(),
+                time.time(),
+            )
+        )
+        self._watch(self)
+
+    def _compare(self) -> None:
+        """Measures the whole model by the rules and as tuned; where it is no faster, what this run has confirmed is
+        dropped."""
+        won = [each for each in self.kernels if each.confirmed]
+        if not won:
+            return
+        tuning = Best(self.records.confirmed(self.target))
+        self.whole = measured(self._graph, self.options, tuning, self._measurer)
+        if self.whole is None or not self.whole.is_slower:
+            return
+        for each in won:
+            each.confirmed = False
+            for device in self._measurer.devices:
+                self.records.forget(each.task.kernel, self.target, device)
+
+
+def _promise(progress: Progress) -> float:
+    """The share of its time that a kernel may still lose: much in the beginning, less after trials that gained
+    nothing."""
+    return (1 - progress.still / STILL) / (1 + 0.02 * progress.spent)
+
+
+def machine() -> str:
+    """The processor's name, as the system tells it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text(errors="replace").splitlines():
+            if line.startswith(("model name", "Model", "Hardware")):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+__all__ = ["Progress", "Report", "Space", "Trace", "Tuner"]

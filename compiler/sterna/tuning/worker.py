@@ -1,0 +1,307 @@
+"""The process that builds and measures one kernel after the other, so that one which crashes or hangs ends only this.
+
+It reads pickled requests from standard input and writes pickled answers to standard output. Whoever starts it
+(`tuning.measure`) is the same installation of Sterna. What builds (`build`) and what runs are apart: a farm
+(`tuning.farm`) builds elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from sterna.bundle.directory import write_files
+from sterna.bundle.writer import bundle_files
+from sterna.choices import Choice, replay
+from sterna.errors import SternaError
+from sterna.schedule import saved
+from sterna.tuning.features import features_of
+from sterna.tuning.kernels import Task, alone, lowered
+from sterna_runtime import Bundle, load
+from sterna_runtime.checks import compare
+from sterna_runtime.inputs import Array
+from sterna_runtime.random_inputs import random_inputs
+
+#: The least time of one sample, and what runs less often than that is timed by the processor's clock.
+LEAST_SECONDS, LONG_SECONDS = 0.004, 0.002
+SAMPLES = 3
+#: Of whole models: how often it is their turn, and about how long that is.
+TURNS, TURN_SECONDS = 5, 0.3
+#: The connection to a device is lost.
+_LOST = "E0805"
+#: Of results, relative to the largest, between a choice and what the rules say.
+TOLERANCE = 2e-5
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of a choice.
+
+    Args:
+        choice: as it was replayed; steps: of the schedule, as JSON.
+        samples: costs of a call; error: why there are none.
+        device: that ran it, as `Local` has it.
+        unanswered: whether the error is that nothing came back, so that the device may be at fault.
+    """
+
+    choice: Choice
+    steps: str
+    samples: tuple[float, ...]
+    error: str
+    features: tuple[float, ...]
+    device: str = ""
+    unanswered: bool = False
+
+
+@dataclass(frozen=True)
+class Built:
+    """A kernel by a choice, compiled: what goes to a device.
+
+    Args:
+        choice, steps, features: as of `Trial`.
+        files: of a bundle of the kernel alone, by name; error: why there are none.
+    """
+
+    choice: Choice
+    steps: str
+    features: tuple[float, ...]
+    files: Mapping[str, bytes]
+    error: str = ""
+
+    def trial(self, samples: tuple[float, ...] = (), error: str = "", unanswered: bool = False) -> Trial:
+        """What became of it on a device."""
+        return Trial(self.choice, self.steps, samples, error, self.features, "", unanswered)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A choice to measure.
+
+    Args:
+        kernel: its fingerprint; what: the choice, or what a builder made of one.
+        first: the kernel's task, or what the rules make of it, where this process has not had it before.
+    """
+
+    kernel: str
+    first: Task | Built | None
+    what: Choice | Built
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Bundles of whole models to measure in turns."""
+
+    bundles: tuple[str, ...]
+
+
+@dataclass
+class _State:
+    on: str
+    folder: Path
+    inputs: Mapping[str, Array]
+    expected: Mapping[str, Array]
+    number: int = 0
+
+
+def build(task: Task, choice: Choice) -> Built:
+    """Compiles a choice; {} stands for the rules' own."""
+    trace = replay(choice)
+    steps, features = "", tuple[float, ...]()
+    try:
+        schedule = task.schedule(trace)
+        steps = saved.to_json(schedule.steps)
+        features = features_of(lowered(task, schedule), task.options.target)
+        return Built(trace.choice, steps, features, bundle_files(alone(task, schedule)))
+    except SternaError as problem:
+        why = _first_line(problem)
+    except (AssertionError, IndexError, KeyError, ValueError, TypeError) as problem:
+        # A choice that a strategy did not foresee; it costs this trial.
+        why = f"{type(problem).__name__}: {problem}"[:200]
+    return Built(trace.choice, steps, features, {}, why)
+
+
+def _first_line(problem: SternaError) -> str:
+    return str(problem).split("\n", 1)[0][:200]
+
+
+@contextlib.contextmanager
+def _machine(on: str) -> Iterator[None]:
+    """Within it, bundles are loaded where `on` says."""
+    if not on:
+        yield
+        return
+    from sterna.emulate.devices import device  # noqa: PLC0415 (brings emulators)
+
+    with device(on):
+        yield
+
+
+def _loaded(state: _State, files: Mapping[str, bytes]) -> Bundle:
+    state.number += 1
+    return load(write_files(dict(files), state.folder / str(state.number)).directory)
+
+
+def _begin(rules: Built, on: str, folder: Path) -> _State:
+    """Everything that the trials of a task have in common: inputs, and what comes of them by the rules."""
+    state = _State(on, folder, {}, {})
+    with _loaded(state, rules.files) as bundle:
+        state.inputs = random_inputs(bundle.inputs, 7)
+        state.expected = {name: array.copy() for name, array in bundle.run(dict(state.inputs)).items()}
+    return state
+
+
+def _begun(rules: Built, on: str, folder: Path) -> _State | str:
+    """The same, or why there is nothing to compare with."""
+    if rules.error:
+        return rules.error
+    try:
+        folder.mkdir()
+        return _begin(rules, on, folder)
+    except SternaError as problem:
+        _end_if_lost(problem)
+        return str(problem).split("\n", 1)[0]
+
+
+def _end_if_lost(problem: SternaError) -> None:
+    """Ends this process where the device is gone: another process connects anew."""
+    if _LOST in problem.codes:
+        raise SystemExit(1) from None
+
+
+def _try(state: _State, built: Built) -> Trial:
+    if built.error:
+        return built.trial(error=built.error)
+    try:
+        with _loaded(state, built.files) as bundle:
+            found = bundle.run(dict(state.inputs))
+            wrong = [c for c in (compare(n, found[n], want) for n, want in state.expected.items()) if not _right(c)]
+            if wrong:
+                return built.trial(error=f"wrong: {wrong[0].error:.1e} off")
+            return built.trial(_counts(bundle) if counts(state.on) else _times(bundle, own=not state.on))
+    except SternaError as problem:
+        _end_if_lost(problem)
+        return built.trial(error=_first_line(problem))
+    except (AssertionError, IndexError, KeyError, ValueError, TypeError) as problem:
+        return built.trial(error=f"{type(problem).__name__}: {problem}"[:200])
+    finally:
+        shutil.rmtree(state.folder / str(state.number), ignore_errors=True)
+
+
+def _turns(bundles: Sequence[str], on: str) -> list[list[float]] | str:
+    """The costs of a run of each; or why they cannot be had. One is loaded at a time, as whoever deploys it does."""
+    costs: list[list[float]] = [[] for _ in bundles]
+    try:
+        for _ in range(1 if counts(on) else TURNS):
+            for found, place in zip(costs, bundles, strict=True):
+                with load(place) as bundle:
+                    bundle.run(random_inputs(bundle.inputs, 7))
+                    found.extend(_counts(bundle) if counts(on) else (_sum_of_nodes(bundle),))
+    except SternaError as problem:
+        return str(problem).split("\n", 1)[0]
+    return costs if all(costs) else "the device counts no instructions of it"
+
+
+def _sum_of_nodes(bundle: Bundle) -> float:
+    """Seconds of a run: of each node the fastest of many, which others on the machine rarely disturb."""
+    once = sum(node.fastest for node in bundle.profile(1)) * 1e-9
+    repeat = max(3, min(200, int(TURN_SECONDS / max(once, 1e-8))))
+    return sum(node.fastest for node in bundle.profile(repeat)) * 1e-9
+
+
+def _right(check: Any) -> bool:
+    return bool(check.within(TOLERANCE if check.dtype.startswith(("float", "bfloat")) else 0))
+
+
+def counts(on: str) -> bool:
+    """Whether a device counts instructions in place of time."""
+    return on.startswith("qemu:")
+
+
+def _times(bundle: Bundle, own: bool) -> tuple[float, ...]:
+    """Seconds of a run: the fastest of many where it is short, which others on the machine rarely disturb, else, in a
+    process of its own machine, by the clock of this thread."""
+    once = min(node.fastest for node in bundle.profile(2)) * 1e-9
+    if own and once > LONG_SECONDS:
+        return tuple(_timed(bundle.run) for _ in range(SAMPLES))
+    repeat = max(3, min(20000, int(LEAST_SECONDS / max(once, 1e-8))))
+    bundle.profile(repeat)
+    return tuple(min(node.fastest for node in bundle.profile(repeat)) * 1e-9 for _ in range(SAMPLES))
+
+
+def _timed(run: Callable[[], object]) -> float:
+    start = time.thread_time()
+    run()
+    return time.thread_time() - start
+
+
+def _counts(bundle: Bundle) -> tuple[float, ...]:
+    """Instructions of a run on an emulated board."""
+    from sterna.firmware.remote import counted  # noqa: PLC0415 (brings emulators)
+
+    bundle.run()
+    found = counted(bundle)
+    return () if found is None else (float(found.instructions),)
+
+
+def send(stream: IO[bytes], message: object) -> None:
+    """One message: its length and it."""
+    data = pickle.dumps(message)
+    stream.write(struct.pack("<Q", len(data)) + data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """The next message.
+
+    Raises:
+        EOFError: the other side is gone.
+    """
+    head = stream.read(8)
+    if len(head) < 8:
+        raise EOFError
+    (size,) = struct.unpack("<Q", head)
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def main() -> None:
+    """Answers until standard input ends. What the kernel or a compiler prints goes to standard error.
+
+    A request is a choice of a kernel, or bundles to measure in turns.
+    """
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests = sys.stdin.buffer
+    tasks: dict[str, Task] = {}
+    states: dict[str, _State | str] = {}
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        on, scratch = receive(requests)
+        folder = Path(scratch)
+        with _machine(on):
+            while True:
+                asked = receive(requests)
+                if isinstance(asked, Turns):
+                    send(answers, _turns(asked.bundles, on))
+                    continue
+                kernel, first, what = asked.kernel, asked.first, asked.what
+                if isinstance(first, Task):
+                    tasks[kernel], first = first, build(first, {})
+                if first is not None:
+                    states[kernel] = _begun(first, on, folder / kernel)
+                state = states[kernel]
+                if isinstance(state, str):
+                    choice = what.choice if isinstance(what, Built) else what
+                    send(answers, Trial(choice, "", (), state, ()))
+                else:
+                    send(answers, _try(state, what if isinstance(what, Built) else build(tasks[kernel], what)))

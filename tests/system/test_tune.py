@@ -1,0 +1,400 @@
+"""`sterna tune` and what follows from it: a search, a killed one that goes on, what compile takes, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner, Result
+from onnx import TensorProto, helper
+
+import sterna
+import sterna.api
+from sterna.choices import Choice
+from sterna.cli import program
+from sterna.driver import compile_graph, outline_of, reading
+from sterna.errors import SternaError, error
+from sterna.frontends.formats import read_model
+from sterna.frontends.source import Source
+from sterna.loops.program import Function
+from sterna.options import Options
+from sterna.passes import plan_kernels
+from sterna.passes.kernels import Call
+from sterna.passes.plan_kernels import fingerprint
+from sterna.records import Confirmed, Database, target_id
+from sterna.schedule.schedule import Schedule
+from sterna.targets.description import host
+from sterna.targets.target import Target
+from sterna.tuned import Best
+from sterna.tuning import measure
+from sterna.tuning.kernels import tasks_of
+from sterna.tuning.measure import Local
+from sterna.tuning.tuner import Report, Tuner
+from sterna.tuning.words import difference
+from sterna.tuning.worker import Trial
+from support.tools import ROOT, need
+
+DEPTH, COLUMNS = 48, 64
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Two layers of different sizes, one after the other."""
+    rng = np.random.default_rng(3)
+    weights = [rng.standard_normal((DEPTH, COLUMNS)), rng.standard_normal((COLUMNS, COLUMNS))]
+    constants = [helper.make_tensor(f"w{n}", TensorProto.FLOAT, w.shape, w.ravel()) for n, w in enumerate(weights)]
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["h"]), helper.make_node("MatMul", ["h", "w1"], ["y"])]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (4, c)) for n, c in (("x", DEPTH), ("y", COLUMNS))]
+    graph = helper.make_graph(nodes, "layers", ends[:1], ends[1:], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "layers.onnx")
+    return tmp_path / "layers.onnx"
+
+
+@pytest.fixture(autouse=True)
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "records" / "tuning.db"
+    monkeypatch.setenv("STERNA_TUNING", str(place))
+    return place
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(program, [*map(str, words)])
+
+
+def test_a_search_and_what_compile_makes_of_it(model: Path, records: Path, tmp_path: Path) -> None:
+    done = run("tune", model, "-g", "llvm", "--trials", 4, "--explorer", "grid", "--json")
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["trials"], report["ended"], report["unit"]) == (4, "trials", "s")
+    assert len(report["kernels"]) == 2
+    assert report["after"] <= report["before"]
+    with Database(records) as database:
+        trials = database.trials()
+        assert len(trials) == 6  # and the rules' own of each
+        won = {each.kernel for each in database.confirmed()}
+        assert won == {k["kernel"] for k in report["kernels"] if k["confirmed"]}
+        # One of them is made to win, whatever the machine measures.
+        other = next(r for r in trials if r.explorer == "grid" and not r.error)
+        own = (other.kernel, other.target, other.target_name, "", other.choice, other.steps)
+        database.confirm(Confirmed(*own, 2.0, 1.0, "s", other.machine, other.time))
+    made = run("compile", model, "-g", "llvm", "-o", tmp_path / "tuned", "--json")
+    tuned = json.loads(made.stdout)["tuning"]
+    assert tuned["kernels"] == len(won | {other.kernel})
+    assert json.loads((tmp_path / "tuned" / "graph.json").read_text())["tuning"] == tuned
+    assert "tuning" not in json.loads(run("compile", model, "--no-tuning", "-o", tmp_path / "plain", "--json").stdout)
+    x = {"x": np.random.default_rng(1).standard_normal((4, DEPTH)).astype(np.float32)}
+    with sterna.load(tmp_path / "tuned") as a, sterna.load(tmp_path / "plain") as b:
+        np.testing.assert_allclose(a.run(x)["y"], b.run(x)["y"], rtol=1e-4, atol=1e-3)
+    log = run("tune", "log")
+    assert log.exit_code == 0
+    assert "MatMul" in log.stdout or "h" in log.stdout
+    rules = next(r for r in trials if r.explorer == "rules" and r.kernel == other.kernel)
+    (says,) = difference(rules.choice, other.choice)[:1]
+    assert " -> " in says
+    assert says in log.stdout
+    assert run("tune", "export", tmp_path / "out.jsonl").exit_code == 0
+    again = run("tune", "import", tmp_path / "out.jsonl", "--records", tmp_path / "other.db")
+    assert again.stdout.startswith("6 trials")
+    assert "0 trials" in run("tune", "merge", tmp_path / "other.db").stdout
+    assert "grid" in run("tune", "plot").stdout
+
+
+def search(model: Path, records: Path, trials: int) -> Report:
+    options = Options(host(), "llvm")
+    graph = read_model(Source.of(model), reading(options))
+    with Database(records) as database:
+        return Tuner(graph, options, database, explorer="random", seed=5).run(trials)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_search_that_was_ended_goes_on(model: Path, records: Path, number: int) -> None:
+    """Nothing that was measured is lost, and nothing is measured twice."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}
+    command = [sys.executable, "-m", "sterna", "tune", str(model), "-g", "llvm", "--explorer", "random"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    before: list[object] = []
+    deadline = time.monotonic() + 60
+    while len(before) < 4 and time.monotonic() < deadline:
+        time.sleep(0.1)
+        if records.exists():
+            with Database(records) as database:
+                before = list(database.trials())
+    process.send_signal(number)
+    status = process.wait(60)  # After SIGINT, what is best is confirmed.
+    assert status == (-number if number == signal.SIGKILL else 130)
+    with Database(records) as database:
+        known = {(r.kernel, str(r.choice)): r for r in database.trials()}
+    assert len(known) >= len(before) >= 4
+    assert search(model, records, 4).trials == 4
+    with Database(records) as database:
+        after = {(r.kernel, str(r.choice)): r for r in database.trials()}
+    assert len(after) == len(known) + 4
+    assert all(after[key].time == r.time for key, r in known.items() if r.explorer != "rules")
+
+
+def test_a_kernel_that_crashes_or_hangs_costs_one_trial(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(host(), "llvm")
+    tasks, left = tasks_of(read_model(Source.of(model), reading(options)), options)
+    assert left == []
+    with Local(seconds=20) as measurer:
+        good = measurer.measure(tasks[0], {})
+        assert good.samples
+        process = measurer._process
+        assert process is not None
+        process.kill()
+        assert "the process ended with status" in measurer.measure(tasks[0], {}).error
+        assert measurer.measure(tasks[0], {}).samples
+        measurer._seconds = 0.01
+        assert measurer.measure(tasks[1], {}).error == "no answer in 0.01 s"
+        measurer._seconds = 20
+        assert measurer.measure(tasks[1], {}).samples
+        assert measurer._folder is not None
+        folder = Path(measurer._folder.name)
+        assert folder.is_dir()
+    assert not folder.exists()
+
+
+class Pretended:
+    """A device on which every choice takes as long as it says."""
+
+    unit = "s"
+    devices = ("",)
+    width = 1
+
+    def __init__(self, wins: bool):
+        self.asked: list[str] = []
+        self._wins = wins
+        self.compared: list[object] = []
+        self.whole: Sequence[Sequence[float]] | str = ((2.0, 2.1), (1.5, 1.4))
+
+    def measure(self, task: object, choice: object) -> Trial:
+        self.asked.append(str(choice))
+        turn = len(self.asked)
+        cost = 1.0 if not choice else (0.5 if self._wins or turn < 12 else 1.5)
+        return Trial(choice or {"none": 1}, "[]", (cost,), "", (1.0, float(turn)))  # type: ignore[arg-type]
+
+    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
+        self.compared = [json.loads((bundle / "graph.json").read_text()).get("tuning") for bundle in bundles]
+        return self.whole
+
+    def measure_all(self, task: object, choices: Sequence[object]) -> Iterator[Trial]:
+        for choice in choices:
+            yield self.measure(task, choice)
+
+    def __enter__(self) -> Pretended:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("wins", [True, False])
+def test_what_does_not_win_again_is_not_kept(wins: bool, model: Path, records: Path) -> None:
+    options = Options(host(), "llvm")
+    graph = read_model(Source.of(model), reading(options))
+    with Database(records) as database:
+        report = Tuner(graph, options, database, measurer=Pretended(wins), model=False).run(8)  # type: ignore[arg-type]
+        assert bool(database.confirmed()) == wins
+        assert report.before / report.after == pytest.approx(2.0 if wins else 1.0, rel=0.5)
+        assert any(p.confirmed for p in report.kernels) == wins
+
+
+class Interrupted(Pretended):
+    """The same, but at these measurements somebody presses Ctrl-C."""
+
+    def __init__(self, *turns: int):
+        super().__init__(True)
+        self._turns = turns
+
+    def measure(self, task: object, choice: object) -> Trial:
+        found = super().measure(task, choice)
+        if len(self.asked) in self._turns:
+            raise KeyboardInterrupt
+        return found
+
+
+@pytest.mark.parametrize(("turns", "won"), [((6,), 1), ((6, 8), 0), ((15,), 0)])
+def test_an_interrupted_search_confirms_what_is_best(
+    turns: tuple[int, ...], won: int, model: Path, records: Path
+) -> None:
+    """The first Ctrl-C ends the search, the next one the confirmation: nothing wins by half a run."""
+    options = Options(host(), "llvm")
+    graph = read_model(Source.of(model), reading(options))
+    with Database(records) as database:
+        tuner = Tuner(graph, options, database, measurer=Interrupted(*turns), model=False)  # type: ignore[arg-type]
+        report = tuner.run(8)
+        assert report.ended == "interrupted"
+        assert len(database.confirmed()) == won
+        assert sum(p.confirmed for p in report.kernels) == won
+
+
+def test_an_interrupted_measurement_leaves_no_answer_behind(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer that nobody waited for is not taken for that to the next request."""
+    options = Options(host(), "llvm")
+    tasks, _ = tasks_of(read_model(Source.of(model), reading(options)), options)
+
+    def interrupted(stream: object) -> object:
+        raise KeyboardInterrupt
+
+    with Local() as measurer:
+        with monkeypatch.context() as patch:
+            patch.setattr(measure, "receive", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                measurer.measure(tasks[0], {})
+        found = measurer.measure(tasks[0], {"tile": (1, 1)})
+        assert found.choice["tile"] == (1, 1)
+        assert found.samples
+
+
+@pytest.mark.parametrize(
+    ("costs", "kept"),
+    [(((2.0, 2.1, 9.0), (1.9, 1.8, 1.7)), 1), (((2.0, 2.1, 9.0), (2.2, 2.1, 2.3)), 0), ("it does not fit", 1)],
+)
+def test_what_makes_the_model_slower_is_dropped(costs: Any, kept: int, model: Path, records: Path) -> None:
+    """Kernels that are faster alone may be slower in the model."""
+    options, device = Options(host(), "llvm"), Pretended(True)
+    device.whole = costs
+    graph = read_model(Source.of(model), reading(options))
+    with Database(records) as database:
+        report = Tuner(graph, options, database, measurer=device, model=False).run(8)
+        assert len(database.confirmed()) == sum(p.confirmed for p in report.kernels) == kept
+    assert report.whole is not None
+    rules, tuned = device.compared
+    assert rules is None
+    assert tuned is not None
+    if isinstance(costs, str):
+        assert report.whole.why == costs
+    else:
+        assert (report.whole.before, report.whole.after) == (2.1, 1.8 if kept else 2.2)
+
+
+def test_models_are_measured_in_turns(model: Path, tmp_path: Path) -> None:
+    assert run("compile", model, "-g", "llvm", "-o", tmp_path / "bundle").exit_code == 0
+    with Local() as measurer:
+        found = measurer.turns([tmp_path / "bundle", tmp_path / "bundle"])
+        assert not isinstance(found, str)
+        assert [len(each) for each in found] == [5, 5]
+        assert all(0 < cost < 1 for each in found for cost in each)
+        assert "graph.json" in str(measurer.turns([tmp_path / "nowhere"]))
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ({"vector_bits": 512, "tile": (6, 2), "by_position": False, "tasks": 8}, []),
+        ({"vector_bits": 256, "tile": (8, 2)}, ["vectors 512 bits -> 256 bits", "tile 6 x 2 -> 8 x 2"]),
+        ({"by_position": True, "block": 4}, ["by position no -> yes", "block none -> 4"]),
+        ({"keep_s0_exp": True, "tasks.2": 4}, ["keep s0_exp none -> yes", "tasks (2) none -> 4"]),
+    ],
+)
+def test_a_choice_in_words(choice: Choice, words: list[str]) -> None:
+    assert difference({"vector_bits": 512, "tile": (6, 2), "by_position": False, "tasks": 8}, choice) == words
+
+
+def test_a_kernel_has_one_name_in_every_model(model: Path, tmp_path: Path) -> None:
+    other = onnx.load(model)
+    for node in other.graph.node:
+        node.name = "renamed"
+    other.graph.input[0].name = "image"
+    other.graph.node[0].input[0] = "image"
+    onnx.save(other, tmp_path / "other.onnx")
+    options, names = Options(host(), "llvm"), []
+    for path in (model, tmp_path / "other.onnx"):
+        graph = read_model(Source.of(path), reading(options))
+        tasks, _ = tasks_of(graph, options)
+        names.append([task.kernel for task in tasks])
+        assert [fingerprint(call) for call in outline_of(graph, options).sequence.calls] == names[-1]
+    assert names[0] == names[1]
+
+
+def test_tuned_targets_are_not_mixed_up(model: Path, records: Path) -> None:
+    graph = read_model(Source.of(model), reading(Options(host(), "llvm")))
+    tasks, _ = tasks_of(graph, Options(host(), "llvm"))
+    trace = {"tile": (1, 1)}
+    with Database(records) as database:
+        own = (tasks[0].kernel, target_id(host()), "host", "")
+        database.confirm(Confirmed(*own, trace, "[]", 2.0, 1.0, "s", "", 0.0))
+    tuned = sterna.api.options_of("host", generator="llvm")
+    assert tuned.tuning is not None
+    assert sterna.api.options_of("x86-64-v2", generator="llvm").tuning is None
+    assert sterna.api.options_of("host", tuning=False).tuning is None
+    made = compile_graph(graph, "layers", tuned)
+    plain = compile_graph(graph, "layers", Options(host(), "llvm"))
+    assert made.kernels[0].schedule is not None
+    assert plain.kernels[0].schedule is not None
+    assert made.kernels[0].schedule.steps != plain.kernels[0].schedule.steps
+    assert tuned.tuning.kernels == 1
+
+
+def test_a_choice_that_leads_to_no_loops_is_left(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a tile that does not fit where the kernel is, compile takes the rules' own."""
+    options = Options(host(), "llvm")
+    graph = read_model(Source.of(model), reading(options))
+    tasks, _ = tasks_of(graph, options)
+    own = (tasks[0].kernel, target_id(host()), "host", "")
+    best = Best([Confirmed(*own, {"tile": (1, 1)}, "[]", 2.0, 1.0, "s", "", 0.0)])
+    real = plan_kernels.lower_call
+
+    def refuse(call: Call, schedule: Schedule | None, target: Target) -> Function:
+        if schedule is not None and best.kernels:
+            raise error("E0303", "no loops")
+        return real(call, schedule, target)
+
+    plain = compile_graph(graph, "layers", options)
+    monkeypatch.setattr(plan_kernels, "lower_call", refuse)
+    made = compile_graph(graph, "layers", replace(options, tuning=best))
+    assert best.kernels == 0
+    assert made.source == plain.source
+
+
+@pytest.mark.parametrize("name", ["model", "log", "export", "import", "merge", "plot"])
+def test_every_part_has_help(name: str) -> None:
+    shown = run("tune", name, "--help")
+    assert shown.exit_code == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--time", "soon"], "E0002", "is no time"),
+        (["--on", "moon"], "E0002", "names no device"),
+        (["--on", "qemu:raspberrypi4"], "E0507", "say nothing"),
+        (["-t", "raspberrypi4"], "E0507", "cannot be measured here"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(words: list[str], code: str, says: str, model: Path) -> None:
+    done = run("tune", model, *words)
+    assert done.exit_code != 0
+    assert code in done.stderr
+    assert says in done.stderr
+
+
+@pytest.mark.family("wasm32")
+def test_another_device(model: Path, records: Path) -> None:
+    need("node", "it runs kernels in WebAssembly")
+    report = sterna.tune(model, "browser", on="node", generator="llvm", trials=2, explorer="grid")
+    assert (report.trials, report.unit) == (2, "s")
+    assert [p.why for p in report.kernels] == ["", ""]
+    with Database(records) as database:
+        assert {r.device for r in database.trials()} == {"node"}
+        assert all(r.samples for r in database.trials() if r.explorer == "rules")
+
+
+def test_the_function(model: Path) -> None:
+    with pytest.raises(SternaError, match="explorer"):
+        sterna.tune(model, explorer="guess")
+    report = sterna.tune(model, generator="llvm", trials=1, explorer="random")
+    assert report.trials == 1
