@@ -15,6 +15,7 @@ from pathlib import Path
 import onnx
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
+from sterna.frontends.emitter import Emitter
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx import (
     containers,
@@ -36,6 +37,7 @@ from sterna.frontends.onnx.looping import Looping
 from sterna.frontends.onnx.nodes import Source, broken, decode, opsets
 from sterna.frontends.onnx.operators import translators
 from sterna.frontends.onnx.operators.text import TAKING_STRINGS
+from sterna.frontends.onnx.scope import Scope
 from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.frontends.onnx.translation import DataSizes, Translation
 from sterna.frontends.onnx.unrolling import LONGEST, Unrolling
@@ -94,7 +96,7 @@ def read(
 
     def attempt(pins: pinned.Pins, masks: pinned.Pins, found: DataSizes | None = None) -> Graph:
         found = found or DataSizes(limits, declared=True, names=Names(given))
-        return _Reader(where, folder, versions, own, pins, masks, found).model(graph, sizes, given)
+        return Reader(where, folder, versions, own, pins, masks, found).model(graph, sizes, given)
 
     try:
         of_data = DataSizes(limits, declared=static, names=Names(given))
@@ -117,57 +119,35 @@ def read(
         return found
 
 
-class _Scope:
-    """The tensors that a graph, branch or function can see; None stands for one that could not be made."""
+def applied(source: Source, operands: Sequence[Value | None], t: Emitter) -> tuple[Value, ...]:
+    """The results of a node that stands in no model of ONNX, for front ends of other formats.
 
-    def __init__(self, outer: _Scope | None = None):
-        self.outer = outer
-        self.values: dict[str, Value | None] = {}
-        self.lists: dict[str, TensorList] = {}
-        self.declared: dict[str, tuple[int, ...]] = {}
-        self.origins: dict[str, Source] = {}
+    Args:
+        operands: what `source.inputs` are.
+        t: the node of the other format that it stands for.
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.values or name in self.lists or (self.outer is not None and name in self.outer)
-
-    def __getitem__(self, name: str) -> Value | None:
-        found = self.item(name)
-        if isinstance(found, TensorList):
-            raise error("E0104", f'the sequence or optional "{name}" stands where a tensor is needed')
-        return found
-
-    def item(self, name: str) -> Operand:
-        """The tensor, sequence or optional of a name."""
-        if name in self.lists:
-            return self.lists[name]
-        return self.values[name] if name in self.values or self.outer is None else self.outer.item(name)
-
-    def put(self, name: str, found: Operand) -> None:
-        if isinstance(found, TensorList):
-            self.lists[name] = found
-        else:
-            self.values[name] = found
-
-    def get(self, name: str) -> Value | None:
-        return self[name] if name in self else None  # noqa: SIM401  this is that method
-
-    def origin(self, name: str) -> Source | None:
-        return self.origins.get(name) or (self.outer.origin(name) if self.outer is not None else None)
-
-    def names(self) -> set[str]:
-        return {*self.values, *self.lists} | (self.outer.names() if self.outer is not None else set())
+    Raises:
+        SternaError: E0103 to E0114.
+    """
+    versions = {source.domain: source.version, "": max(source.version, legacy.MODERN)}
+    reader = Reader(source.name, None, versions, {}, {}, {}, DataSizes(), t.builder)
+    scope = Scope()
+    scope.values.update({name: value for name, value in zip(source.inputs, operands, strict=True) if name})
+    reader.node(source, scope, set(source.outputs), t.sources)
+    found = [scope[name] for name in source.outputs]
+    return tuple(value for value in found if value is not None)
 
 
-class _Reader:
+class Reader:
     def __init__(
         self, where: str, folder: Path | None, versions: Mapping[str, int], own: functions.Functions,
-        pins: pinned.Pins, masks: pinned.Pins, sizes: DataSizes,
+        pins: pinned.Pins, masks: pinned.Pins, sizes: DataSizes, builder: Builder | None = None,
     ):  # fmt: skip
         self.where, self.folder, self.versions, self.pins, self.masks = where, folder, versions, pins, masks
         self.own = own
         self.operators = sequences.known(translators()) | {key[:2] for key in own}
         self.sizes = sizes
-        self.builder = Builder(fold=FOLD)
+        self.builder = builder or Builder(fold=FOLD)
         self.problems: list[Diagnostic] = []
         self.wanted: dict[Value, str] = {}
         self.depth = 0
@@ -175,7 +155,7 @@ class _Reader:
         self.written_out = 1
 
     def model(self, graph: onnx.GraphProto, shapes: Shapes, dims: Dims) -> Graph:
-        scope = _Scope()
+        scope = Scope()
         stored = {tensor.name for tensor in graph.initializer}
         fed = [value for value in graph.input if value.name not in stored]
         self.problems += structure.doubles(graph, self.where)
@@ -224,7 +204,7 @@ class _Reader:
             raise SternaError(dict.fromkeys(problems))
 
     # ---------------------------------------------------------------- graphs
-    def body(self, graph: onnx.GraphProto, positions: Sequence[int], scope: _Scope) -> None:
+    def body(self, graph: onnx.GraphProto, positions: Sequence[int], scope: Scope) -> None:
         """Translates the nodes of a graph, in order, into the scope."""
         used = {name for position in positions for name in graph.node[position].input}
         used |= {name for position in positions for name in structure.subgraph_reads(graph.node[position])}
@@ -262,7 +242,7 @@ class _Reader:
                 self.failed(failure, node, f'node {position}, {node.op_type} "{names[position]}"', scope)
 
     @staticmethod
-    def tripped(problem: Exception, source: Source | None, scope: _Scope) -> SternaError:
+    def tripped(problem: Exception, source: Source | None, scope: Scope) -> SternaError:
         """Whose mistake it is that the translation of a node fails; without a source, that it could not be decoded."""
         if source is None:
             return internal_error(f"{type(problem).__name__}: {problem}")
@@ -273,7 +253,7 @@ class _Reader:
             return tripped(problem, source.label, operands)
         return internal_error(f"{type(problem).__name__}: {problem}")
 
-    def failed(self, mistake: SternaError, node: onnx.NodeProto, place: str, scope: _Scope) -> None:
+    def failed(self, mistake: SternaError, node: onnx.NodeProto, place: str, scope: Scope) -> None:
         operands = [scope.item(name) for name in node.input if name]
         advice = sizes_wanted(n for value in operands if isinstance(value, Value) for n in value.shape)
         for problem in mistake.diagnostics:
@@ -281,7 +261,7 @@ class _Reader:
             self.problems.append(replace(problem, where=(f"{self.where}, {place}", *problem.where), fix=fix))
         scope.values.update(dict.fromkeys(filter(None, node.output)))
 
-    def node(self, source: Source, scope: _Scope, used: set[str], sources: tuple[str, ...]) -> None:
+    def node(self, source: Source, scope: Scope, used: set[str], sources: tuple[str, ...]) -> None:
         """Translates one node, or what it is expanded to."""
         for name in source.outputs:
             scope.origins[name] = source
@@ -337,7 +317,7 @@ class _Reader:
             if name and isinstance(value, Value):
                 self.wanted.setdefault(value, name)
 
-    def origin(self, name: str, scope: _Scope) -> str:
+    def origin(self, name: str, scope: Scope) -> str:
         """Where a tensor comes from: the nodes back to an input or a constant."""
         steps = []
         for _ in range(6):
@@ -352,21 +332,21 @@ class _Reader:
         return "comes from " + " <- ".join([*steps, f'"{name}"'])
 
     # ---------------------------------------------------------------- control flow and functions
-    def branch(self, source: Source, inputs: Sequence[Value | None], scope: _Scope) -> Sequence[Operand]:
+    def branch(self, source: Source, inputs: Sequence[Value | None], scope: Scope) -> Sequence[Operand]:
         """The branch of an `If` that a known condition takes."""
         condition = inputs[0] if inputs else None
         if condition is None or int(condition.type.elements) != 1:
             raise error("E0108", "If needs a condition of one element")
         if condition.data is not None:
             graph = source.attributes["then_branch" if condition.data.reshape(-1)[0] else "else_branch"]
-            return self.nested(graph, _Scope(scope), graph.name or source.name)
+            return self.nested(graph, Scope(scope), graph.name or source.name)
 
         def body(key: str) -> Sequence[Operand]:
-            return self.alone(source.attributes[key], _Scope(scope), source.name)
+            return self.alone(source.attributes[key], Scope(scope), source.name)
 
         return Branching(source, condition, self.builder, body, self.origin(source.inputs[0], scope)).run()
 
-    def repeated(self, source: Source, inputs: Sequence[Operand], scope: _Scope, used: set[str]) -> Sequence[Operand]:
+    def repeated(self, source: Source, inputs: Sequence[Operand], scope: Scope, used: set[str]) -> Sequence[Operand]:
         """A `Loop` or `Scan`: written out, or as a loop of the graph.
 
         A few iterations of a known number are written out, all others are a loop; where one way does not go (a state
@@ -376,7 +356,7 @@ class _Reader:
         graph = source.attributes["body"]
 
         def body(values: Sequence[Operand]) -> tuple[Operand, ...]:
-            inner = _Scope(scope)
+            inner = Scope(scope)
             for declared_, value in zip(graph.input, values, strict=True):
                 inner.put(declared_.name, value)
             return self.alone(graph, inner, source.name)
@@ -421,7 +401,7 @@ class _Reader:
                 self.written_out = written_out
         raise mistakes[0 if first or len(mistakes) == 1 else 1]
 
-    def alone(self, graph: onnx.GraphProto, scope: _Scope, name: str) -> tuple[Operand, ...]:
+    def alone(self, graph: onnx.GraphProto, scope: Scope, name: str) -> tuple[Operand, ...]:
         """What a nested graph gives; everything that is wrong with it is raised, not kept."""
         before = len(self.problems)
         made = self.nested(graph, scope, graph.name or name)
@@ -430,20 +410,20 @@ class _Reader:
             raise SternaError(found)
         return made
 
-    def mapped(self, source: Source, operands: Sequence[Operand], scope: _Scope) -> list[TensorList]:
+    def mapped(self, source: Source, operands: Sequence[Operand], scope: Scope) -> list[TensorList]:
         """A graph applied to every element of a sequence, and of others beside it."""
         graph, rows = source.attributes["body"], []
         if not isinstance(operands[0], TensorList):
             raise error("E0104", "SequenceMap of a sequence that is only known at run time is not supported")
         for number in range(len(operands[0].values)):
-            inner = _Scope(scope)
+            inner = Scope(scope)
             for declared_, operand in zip(graph.input, operands, strict=True):
                 inner.values[declared_.name] = operand.values[number] if isinstance(operand, TensorList) else operand
             rows.append(self.nested(graph, inner, graph.name or source.name))
         columns = zip(*rows, strict=True) if rows else [()] * len(graph.output)
         return [TensorList(tuple(found for found in column if isinstance(found, Value))) for column in columns]
 
-    def nested(self, graph: onnx.GraphProto, scope: _Scope, name: str) -> tuple[Operand, ...]:
+    def nested(self, graph: onnx.GraphProto, scope: Scope, name: str) -> tuple[Operand, ...]:
         self.depth += 1
         if self.depth > DEEPEST:
             raise error("E0103", f"sub-graphs are nested more than {DEEPEST} deep")
@@ -470,7 +450,7 @@ class _Reader:
         self.depth += 1
         if self.depth > DEEPEST:
             raise error("E0103", f"functions are nested more than {DEEPEST} deep")
-        scope = _Scope()
+        scope = Scope()
         for n, name in enumerate(function.input):
             value = inputs[n] if n < len(inputs) else None
             if value is not None:
