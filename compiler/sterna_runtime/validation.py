@@ -46,7 +46,8 @@ def check_graph(graph: Any) -> None:
         "inputs": _list_of(is_count), "outputs": _list_of(is_count), "nodes": _list_of(_is_named),
     })  # fmt: skip
     _may("the file", graph, {
-        "arenas": _list_of(_is_pool), "abi": lambda v: v == ABI, "options": _is_options, "library": is_file_name,
+        "arenas": _list_of(_is_pool), "widened": _list_of(_list_of(is_count)),
+        "abi": lambda v: v == ABI, "options": _is_options, "library": is_file_name,
         "variants": _list_of(_is_variant), "symbols": _list_of(_is_symbol), "metadata": _is_metadata,
         "control": _list_of(_is_named), "states": _list_of(lambda v: isinstance(v, dict)),
     })  # fmt: skip

@@ -25,7 +25,7 @@
 #define STERNA_VERSION "0.1.0"
 /* Versions of graph.json that this runtime reads. Version 2 adds control flow to version 1, version 3 memories. */
 #define STERNA_OLDEST_FORMAT 1u
-#define STERNA_FORMAT 3u
+#define STERNA_FORMAT 4u
 /* Bytes: of parameters, and of the memory of inputs and outputs that the runtime gives. */
 #define STERNA_ALIGNMENT 64u
 

@@ -29,7 +29,7 @@ static sterna_status compare_hash(const char *name, uint64_t wanted, uint64_t fo
 static sterna_status check_first_line(const char *text, size_t bytes, sterna_error *error) {
   static const char opening[] = "{\"sterna\":", middle[] = ",\"hash\":\"";
   size_t at = sizeof opening - 1;
-  if (bytes <= at || memcmp(text, opening, at) != 0) BAD("its first line is not that of a Sterna bundle");
+  if (bytes <= at || memcmp(text, opening, at) != 0) BAD("not the graph of a Sterna bundle");
   unsigned version = 0;
   size_t digits = at;
   for (; at < bytes && at < digits + 6 && text[at] >= '0' && text[at] <= '9'; at++)
@@ -134,9 +134,9 @@ sterna_status graph_choose(const graph *graph, sterna_model *model, const char *
 
 sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
   static const char keys[] = "abi\0model\0target\0files\0library\0arena\0scratch_bytes\0"
-                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata\0arenas\0variants";
+                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata\0arenas\0widened\0variants";
   enum {
-    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, ARENAS, VARIANTS, N_KEYS
+    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, ARENAS, WIDENED, VARIANTS, N_KEYS
   };
   const char *text = data;
   memset(graph, 0, sizeof *graph);
@@ -173,6 +173,8 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
     const char *name = json_take_string(&model->heap, text, memory);
     return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the memory \"%s\", which is not here", name != NULL ? name : "");
   }
+  if (member[WIDENED] != JSON_NONE) /* this runtime reads weights where the file is mapped */
+    return fail(error, STERNA_WRONG_MACHINE, "graph.json: weights that are widened when they are loaded, which browsers do");
   size_t arena;
   if (!json_members(text, member[ARENA], "bytes", &arena, 1) || !json_uint64(text, arena, &model->arena_bytes))
     BAD("arena has no bytes");

@@ -42,11 +42,7 @@ uint64_t EXPORT(f, finish)(uint32_t left, uint32_t total) {
   hash += total;
   const uint8_t *p = data;
   for (; left >= 8; p += 8, left -= 8) hash = rotate(hash ^ mix(0, *(const uint64_t *)p), 27) * P1 + P4;
-  if (left >= 4) {
-    hash = rotate(hash ^ *(const uint32_t *)p * P1, 23) * P2 + P3;
-    p += 4;
-    left -= 4;
-  }
+  for (; left >= 4; p += 4, left -= 4) hash = rotate(hash ^ *(const uint32_t *)p * P1, 23) * P2 + P3;
   for (; left > 0; p++, left--) hash = rotate(hash ^ *p * P5, 11) * P1;
   hash ^= hash >> 33;
   hash *= P2;

@@ -49,10 +49,11 @@ export function runControlled(graph, bytes, runNode) {
   const word = (/** @type {number} */ value) => int64(bytes(value));
   /** @type {(first: number, last: number, controls: Control[]) => void} */
   const range = (first, last, controls) => {
-    for (const { loop, nodes, parts, count = Infinity, trips, condition, number, limit } of controls) {
+    for (const control of controls) {
+      const { loop, nodes, parts, count = Infinity, trips, condition, number, limit } = control;
       const holds = () => condition === undefined || bytes(condition)[0] !== 0;
       while (first < nodes[0]) runNode(first++);
-      first = nodes[nodes.length - 1];
+      first = end(control);
       const part = loop || holds() ? 0 : 1;
       const times = trips === undefined ? count : Number(word(trips)[0]);
       for (let i = 0; i < times && (!loop || holds()); i++) {
@@ -69,7 +70,7 @@ export function runControlled(graph, bytes, runNode) {
 /** @param {Uint8Array} bytes of one element */
 export const int64 = ({ buffer, byteOffset }) => new BigInt64Array(buffer, byteOffset, 1);
 
-const end = (/** @type {Control} */ { nodes }) => nodes[nodes.length - 1];
+const end = (/** @type {Control} */ { nodes }) => /** @type {number} */ (nodes.at(-1));
 
 /**
  * @param {Graph} graph

@@ -1,13 +1,15 @@
+import { fromHex } from "./hash.js";
+
 /**
  * Modules of a single function that only an engine with the feature accepts: `i8x16.splat` and drop;
  * `f32x4.relaxed_madd` and drop.
  */
-const head = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10];
-const zero = [65, 0, 253, 15];
-const bodies = /** @type {Record<string, number[]>} */ (/** @type {any} */ ({
+const head = "0061736d01000000010401600000030201000a";
+const zero = "4100fd0f";
+const bodies = /** @type {Record<string, string>} */ (/** @type {any} */ ({
   __proto__: null,
-  simd128: [9, 1, 7, 0, ...zero, 26, 11],
-  "relaxed-simd": [20, 1, 18, 0, ...zero, ...zero, ...zero, 253, 133, 2, 26, 11],
+  simd128: `09010700${zero}1a0b`,
+  "relaxed-simd": `14011200${zero + zero + zero}fd85021a0b`,
 }));
 
 /**
@@ -19,4 +21,4 @@ const bodies = /** @type {Record<string, number[]>} */ (/** @type {any} */ ({
 export const hasFeature = (feature) =>
   feature === "threads"
     ? typeof SharedArrayBuffer === "function" && globalThis.crossOriginIsolated !== false
-    : feature in bodies && WebAssembly.validate(new Uint8Array([...head, ...bodies[feature]]));
+    : feature in bodies && WebAssembly.validate(fromHex(head + bodies[feature]));

@@ -17,7 +17,7 @@ import { arrayType, isScalar, isSize } from "./tensors.js";
  * @typedef {{bytes: number, hash: string, static_bytes?: number}} FileEntry
  * @typedef {{library: string, cpu_features: string[]}} Variant
  * @typedef {{model: string, target: any, files: Record<string, FileEntry>, library: string, variants: Variant[],
- *   arenaBytes: number, scratchBytes: number, paramsBytes: number, symbols: {name: string, lo: number, hi: number, value?: number}[],
+ *   arenaBytes: number, scratchBytes: number, paramsBytes: number, widened?: [number, number][], symbols: {name: string, lo: number, hi: number, value?: number}[],
  *   open: number, sizes: number[], kernels: string[], values: Value[], inputs: number[], outputs: number[], nodes: Node[],
  *   states: {value: number, initialAt?: number}[], control: import("./control.js").Control[]}} Graph
  *
@@ -47,7 +47,7 @@ export async function readGraph(bytes) {
   const end = bytes.indexOf(10) + 1;
   const [, version, rest, wanted] = /^\{"sterna":(\d{1,6})(,"hash":"([0-9a-f]{16})",\n)?/.exec(firstText(bytes)) ?? [];
   if (+version < OLDEST_FORMAT || +version > FORMAT) fail("E0506", `graph.json: format version is ${version}; this runtime reads ${OLDEST_FORMAT} to ${FORMAT}`);
-  if (!rest) bad(`its first line is not that of a Sterna bundle${page(bytes)}`);
+  if (!rest) bad(`not the graph of a Sterna bundle${page(bytes)}`);
   must(bytes.length <= MOST_BYTES, "size");
   checkHash("graph.json", hash64(bytes.subarray(end)), wanted);
   return attempt("E0504", "graph.json: something is missing or wrong", () => {
@@ -125,7 +125,7 @@ function checked(json) {
     variants: variants.length ? variants : libraries,
     arenaBytes: arena.bytes,
     scratchBytes,
-    paramsBytes: files["params.bin"].bytes,
+    paramsBytes: files["params.bin"].static_bytes ?? files["params.bin"].bytes,
     symbols,
     open,
     sizes: symbols.map((/** @type {any} */ s) => s.hi),

@@ -3,6 +3,9 @@ import code from "./hash-module.js";
 /** @type {WebAssembly.Module} */
 let module;
 
+/** @param {string} text hexadecimal digits, two a byte */
+export const fromHex = (text) => Uint8Array.from(/** @type {any} */ (text.match(/../g)), (digits) => /** @type {any} */ ("0x" + digits));
+
 /**
  * XXH64 with seed 0, as 16 hex digits: what `graph.json` says of every file of a bundle.
  *
@@ -17,7 +20,7 @@ export function hash64(bytes) {
 
 /** The same of data that come in pieces. */
 export function hasher() {
-  module ??= new WebAssembly.Module(Uint8Array.from(/** @type {any} */ (code.match(/../g)), (digits) => /** @type {any} */ ("0x" + digits)));
+  module ??= new WebAssembly.Module(fromHex(code));
   const { memory, u: update, f: finish } = /** @type {any} */ (new WebAssembly.Instance(module).exports);
   const buffer = new Uint8Array(memory.buffer, update(0), 32768);
   let total = 0;

@@ -113,7 +113,7 @@ function joined(first, second) {
  * @param {Uint8Array} place
  * @param {import("./graph.js").Graph} graph
  */
-export async function receive({ params }, place, { nodes, files }) {
+export async function receive({ params }, place, { nodes, files, widened }) {
   const kernels = /** @type {import("./graph.js").Node[]} */ ([]);
   for (const node of nodes) kernels[node.kernel] = node;
   const hash = hasher();
@@ -129,6 +129,17 @@ export async function receive({ params }, place, { nodes, files }) {
     length += part.length;
   }
   checkFile("params.bin", files["params.bin"], place, length, hash.end());
+  // From the last to the first, as what is widened takes the place of what comes behind it.
+  for (const [at, count] of widened ?? []) {
+    const next = at + 4 * count;
+    place.copyWithin(next, (length -= place.length - next));
+    const from = new Int16Array(place.buffer, place.byteOffset + (length -= 2 * count));
+    const bits = new Uint32Array(place.buffer, place.byteOffset + at);
+    const floats = new Float32Array(place.buffer, place.byteOffset + at);
+    // Sign, exponent and digits in their places; 2^112 lies between the two biases. All are finite.
+    for (let n = count; n-- > 0; floats[n] *= 2 ** 112) bits[n] = (from[n] << 13) & 0x8fffe000;
+    place = place.subarray(0, at);
+  }
 }
 
 /**

@@ -311,9 +311,8 @@ export class Model {
    * @param {string} name
    */
   #find(list, side, name) {
-    const index = list.find((v) => this.#graph.values[v].name === name);
-    const known = list.map((v) => JSON.stringify(this.#graph.values[v].name)).join(", ");
-    return index ?? fail(side === "input" ? "E0602" : "E0509", `the model has no ${side} "${shown(name)}"; it has: ${known}`);
+    const names = list.map((v) => this.#graph.values[v].name);
+    return list[names.indexOf(name)] ?? fail(side === "input" ? "E0602" : "E0509", `the model has no ${side} "${shown(name)}"; it has: ${names.join(", ")}`);
   }
 
   /**
@@ -362,17 +361,15 @@ function choose(graph, threads) {
   const shared = (/** @type {{cpu_features: string[]}} */ v) => v.cpu_features.includes("threads");
   const fitting = runs.find((v) => shared(v) === threads > 1) ?? runs[0];
   if (!fitting) {
-    const missing = graph.variants[graph.variants.length - 1].cpu_features.filter((f) => !hasFeature(f));
+    const missing = /** @type {import("./graph.js").Variant} */ (graph.variants.at(-1)).cpu_features.filter((f) => !hasFeature(f));
     const why = missing.includes("threads") ? isolation : "";
-    fail("E0507", `the kernels need ${missing.join(", ")}, which is not here${why}; compile with --all-variants`);
+    fail("E0507", `the kernels need ${missing.join(", ")}, which is not here${why}${variants}`);
   }
-  const reached = shared(fitting) ? threads : 1;
-  if (reached < threads)
-    console.warn(
-      `sterna: one thread instead of ${threads}: ` +
-        (hasFeature("threads") ? "the bundle has no kernels for threads; compile with --all-variants" : `memory cannot be shared here${isolation}`),
-    );
-  return { library: fitting.library, shared: shared(fitting), threads: reached };
+  const own = shared(fitting);
+  if (!own && threads > 1)
+    console.warn(`sterna: one thread instead of ${threads}` + (hasFeature("threads") ? variants : isolation));
+  return { library: fitting.library, shared: own, threads: own ? threads : 1 };
 }
 
-const isolation = "; the page is not cross-origin isolated: serve it with COOP and COEP";
+const variants = "; compile with --all-variants";
+const isolation = "; serve the page with COOP and COEP";

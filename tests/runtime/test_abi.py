@@ -185,6 +185,7 @@ STATED = {
         r"format version: (\d), \d where there is `control`": abi.OLDEST_FORMAT,
         r"(\d) where there is `control`": abi.FORMAT_WITH_CONTROL,
         r"(\d) where there are `arenas`": abi.FORMAT_WITH_MEMORIES,
+        r"(\d) where there is `widened`": abi.FORMAT_WITH_WIDENED,
     },
 }
 

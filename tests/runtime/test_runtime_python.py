@@ -295,8 +295,8 @@ def test_files_that_are_missing_or_strange(directory: Path) -> None:
     assert codes(load, directory / "none") == ("E0503",)
     assert codes(load, "a\0b") == ("E0501",)
     assert codes(load, directory, 0) == ("E0501",)
-    (directory / "graph.json").write_bytes(handmade_bundle.graph_text(good_graph(), version=4))
-    with pytest.raises(SternaError, match="format version is 4; this runtime reads 1 to 3"):
+    (directory / "graph.json").write_bytes(handmade_bundle.graph_text(good_graph(), version=5))
+    with pytest.raises(SternaError, match="format version is 5; this runtime reads 1 to 4"):
         load(directory)
     (directory / "graph.json").write_text('{"sterna":1}')
     assert codes(load, directory) == ("E0504",)

@@ -3,10 +3,7 @@ half floats, states."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -14,33 +11,13 @@ import pytest
 from onnx import TensorProto, helper, parser
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 
-import sterna
-from sterna.api import compile_to
-from sterna.debug.golden import GoldenSet, golden_files
 from support.control_flow import CHOICE, DATA_SIZED, GROWING, ROWS, TRIPS, WHILE, numbers
 from support.control_flow import model as written
 from support.data_sized import detections, detector
-from support.tools import ROOT, need, run
+from support.replaying import Feeds, replay
 from support.trained import digits, trained
 
-Feeds = Sequence[Mapping[str, Any]]
 pytestmark = pytest.mark.family("wasm32")
-
-
-def replay(model: Any, feeds: Feeds, place: Path, generator: str, tolerance: float = 1e-5, **options: Any) -> None:
-    """Every set of inputs, one after another, on the host and in Node."""
-    node = need("node", "runs WebAssembly")
-    feeds = [{name: np.asarray(value) for name, value in feed.items()} for feed in feeds]
-    with sterna.compile(model, **options) as host:
-        sets = [GoldenSet(feed, {n: np.array(a) for n, a in host.run(feed).items()}) for feed in feeds]
-    bundle = compile_to(place / "bundle", model, "browser", generator=generator, **options)
-    for name, data in golden_files("the host", sets, tolerance).items():
-        (bundle / name).write_bytes(data)
-    said = run(node, ROOT / "runtime_js" / "test" / "replay-main.js", "1", bundle)
-    (result,) = json.loads(said.splitlines()[-1]).values()
-    assert "problem" not in result, result
-    assert result["sets"] == len(feeds)
-    assert result["error"] <= tolerance
 
 
 def flow(text: str, every: Feeds) -> tuple[onnx.ModelProto, Feeds]:

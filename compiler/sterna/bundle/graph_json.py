@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sterna.bundle.widened import widened_ranges
 from sterna.compiled import Compiled, Measured
 from sterna.errors import internal_error
 from sterna.ir import dtypes
@@ -23,7 +24,14 @@ from sterna.toolchain.compilers import toolchain
 from sterna.toolchain.wasm import exported_constant
 from sterna.version import __version__
 from sterna_runtime import hash64
-from sterna_runtime.abi import ABI, FORMAT_WITH_CONTROL, FORMAT_WITH_MEMORIES, OLDEST_FORMAT, aligned
+from sterna_runtime.abi import (
+    ABI,
+    FORMAT_WITH_CONTROL,
+    FORMAT_WITH_MEMORIES,
+    FORMAT_WITH_WIDENED,
+    OLDEST_FORMAT,
+    aligned,
+)
 from sterna_runtime.ownership import entry
 
 
@@ -33,11 +41,13 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
     Args:
         files: contents of the bundle's other files.
     """
-    text = json.dumps(_members(compiled, files), separators=(",", ":"), ensure_ascii=False)[1:]
+    members = _members(compiled, files)
+    text = json.dumps(members, separators=(",", ":"), ensure_ascii=False)[1:]
     # Names are texts of C there. What a program names has none of this (driver.compile_graph); nodes and labels may.
     rest = re.sub(r"(?<!\\)((?:\\\\)*)\\u0000", "\\1\ufffd", text).encode("utf-8", "replace")
     version = FORMAT_WITH_CONTROL if compiled.control else OLDEST_FORMAT
     version = FORMAT_WITH_MEMORIES if len(compiled.plan.pools) > 1 else version
+    version = FORMAT_WITH_WIDENED if "widened" in members else version
     return b'{"sterna":%d,"hash":"%s",\n' % (version, hash64(rest).encode()) + rest
 
 
@@ -70,6 +80,9 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         {"name": s.name, "lo": s.lo, "hi": s.hi, **({"value": computed[s]} if s in computed else {})}
         for s in values.dims
     ]
+    described = {name: _file(name, data) for name, data in files.items()}
+    if ranges := widened_ranges(compiled):
+        described["params.bin"]["static_bytes"] = len(compiled.params)
     scratch = max((k.function.scratch_bytes for k in compiled.kernels), default=0)
     return {
         "abi": ABI,
@@ -90,11 +103,12 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
         **({"tuning": tuning} if (tuning := tuning_json(compiled)) else {}),
         **({"source": vars(compiled.origin)} if compiled.origin is not None else {}),
-        "files": {name: _file(name, data) for name, data in files.items()},
+        "files": described,
         **({"library": compiled.libraries[0].name} if compiled.libraries else {}),
         **({"variants": variants} if (variants := _variants(compiled)) else {}),
         "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
         **({"arenas": _arenas(compiled)} if len(compiled.plan.pools) > 1 else {}),
+        **({"widened": ranges} if ranges else {}),
         "scratch_bytes": aligned(scratch),
         **({"symbols": symbols} if symbols else {}),
         "kernels": [{"name": k.function.name} for k in compiled.kernels],

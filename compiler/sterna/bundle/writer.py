@@ -12,6 +12,7 @@ from sterna.bundle.c_files import firmware_json, model_header, params_source, st
 from sterna.bundle.directory import write_files
 from sterna.bundle.firmware import firmware_archive, hold
 from sterna.bundle.graph_json import graph_json, graph_name
+from sterna.bundle.widened import narrowed, widened_ranges
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph
@@ -55,7 +56,8 @@ def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) 
         files[FIRMWARE] = firmware_json(compiled, ("model.c", "params.c", "kernels.c"), asdict(footprint))
         return {**files, HEADER: with_manifest(header, files)}
     files[HEADER] = header
-    opened = {"params.bin": compiled.params, **{each.name: each.data for each in compiled.libraries}}
+    params = narrowed(compiled.params, widened_ranges(compiled))
+    opened = {"params.bin": params, **{each.name: each.data for each in compiled.libraries}}
     for each in compiled.alternatives:
         (library,) = each.libraries
         name = each.options.target.name
@@ -64,7 +66,7 @@ def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) 
         files[f"kernels.{name}.c"] = own[f"kernels.{name}.c"]
     graph = graph_json(compiled, {**opened, **files})
     if compiled.options.single_file:
-        return {**files, target.library: in_one_file(compiled.library, graph, compiled.params)}
+        return {**files, target.library: in_one_file(compiled.library, graph, params)}
     return {**files, **opened, GRAPH: graph}
 
 

@@ -62,6 +62,8 @@ class Target:
             the processor divides 64-bit integers or rounds floats by no instruction.
         c_flags: further compiler flags, with folders of headers as the description sees them; link_flags: further
             linker flags.
+        widens_params: the runtime widens weights that are stored in float16 when it loads a bundle; for machines that
+            have no instruction for it.
         variants: targets whose kernels `--all-variants` puts into one bundle, best first; they run the schedules of
             this target, so that they share graph and weights.
         own_graphs: each variant has schedules and a graph of its own instead; equal weights are still stored once.
@@ -115,6 +117,7 @@ class Target:
     run_time_functions: bool = False
     c_flags: tuple[str, ...] = ()
     link_flags: tuple[str, ...] = ()
+    widens_params: bool = False
     variants: tuple[str, ...] = ()
     own_graphs: bool = False
     runs_on: str = ""

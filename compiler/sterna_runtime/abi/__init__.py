@@ -15,7 +15,9 @@ FORMAT_WITH_CONTROL = 2
 """So that a runtime that knows no control flow does not run every node once."""
 FORMAT_WITH_MEMORIES = 3
 """More than one arena: a runtime has to know each by name."""
-FORMAT = FORMAT_WITH_MEMORIES
+FORMAT_WITH_WIDENED = 4
+"""Weights that are widened when the bundle is loaded: params.bin is not what kernels read."""
+FORMAT = FORMAT_WITH_WIDENED
 """The newest, which is read."""
 
 ALIGNMENT = 64

@@ -35,7 +35,7 @@ def stored_type(factor: Tensor, stage: Tensor, context: Context) -> str:
     if factor.dtype != "float32" or stage.reduction is None:
         return ""
     deep = product([a.extent for a in stage.reduction.axes]) >= DEPTH
-    exact = context.exact.get(factor.name, "")
+    exact = "" if context.target.widens_params else context.exact.get(factor.name, "")
     if not deep:
         return exact if converts_halves(context.target) else ""
     return context.weights or exact
