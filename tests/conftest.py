@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Generator
 from typing import Any
 
@@ -47,6 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache / "zig"))
     # What every pass of the compiler makes is verified, in this process and in those that tests start.
     os.environ.setdefault(VERIFY, "1")
+    # A shell starts jobs in the background to ignore Ctrl-C, and what they start ignores it too. Tests send it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # What this user has tuned is no part of any test.
     os.environ["STERNA_TUNING"] = os.devnull
     config.addinivalue_line("markers", "family(name): the kind of machine that the test runs code for")

@@ -261,9 +261,7 @@ def test_several_errors_stand_apart(bundle: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of another kind")
 def test_interruption_is_clean(tmp_path: Path) -> None:
-    # A job that a shell puts into the background starts with this signal ignored, and so would its children.
-    text = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    text += "import sys, time, sterna.cli, sterna.cli.targets as t\n"
+    text = "import sys, time, sterna.cli, sterna.cli.targets as t\n"
     text += "t.load_target = lambda name: (print('ready', flush=True), time.sleep(60))\n"
     text += "sys.argv = ['sterna', 'targets']\nsterna.cli.main()\n"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler")}

@@ -284,11 +284,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-#: The program, which heeds signals even if these tests were started to ignore them (nohup, in the background).
+#: The program, which heeds this signal even if these tests were started to ignore it (nohup).
 HEEDING = """
 import runpy, signal
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-signal.signal(signal.SIGINT, signal.default_int_handler)
 runpy.run_module("sterna", run_name="__main__")
 """
 
