@@ -44,7 +44,7 @@ from sterna.toolchain.processor import check_processor
 from sterna.toolchain.scratch import temporary_directory
 from sterna.tuned import best_of
 from sterna_runtime import Bundle, load
-from sterna_runtime.abi import MAX_THREADS
+from sterna_runtime.abi import MAX_THREADS, aligned
 from sterna_runtime.advice import Advice, Compile, Option
 from sterna_runtime.arguments import Arguments, Dims, Shapes
 from sterna_runtime.names import model_name
@@ -58,6 +58,7 @@ TargetName = Union[str, "os.PathLike[str]", Target]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_LAST_ADDRESS = (1 << 32) - 1
 #: A section of a program. Start-up code zeroes `.bss` and skips `.noinit`: weights would be lost there.
 _SECTION = re.compile(r"(?!\.(bss|noinit)\b)[\w.]{1,64}", re.ASCII)
 
@@ -82,6 +83,8 @@ class BundleSettings(Settings, total=False):
     single_file: bool
     pools: Mapping[str, int] | None
     weights_section: str | None
+    weights_array: int | None
+    weights_address: int | None
     max_flash: int | None
     max_ram: int | None
     max_stack: int | None
@@ -120,6 +123,8 @@ def options_of(
     single_file: bool = False,
     pools: Mapping[str, int] | None = None,
     weights_section: str | None = None,
+    weights_array: int | None = None,
+    weights_address: int | None = None,
     max_flash: int | None = None,
     max_ram: int | None = None,
     max_stack: int | None = None,
@@ -158,6 +163,10 @@ def options_of(
     elif not _SECTION.fullmatch(weights_section):
         needs = "1 to 64 letters, digits, _ and . are needed, and a section that keeps what is written to flash"
         arguments.wrong("weights_section", weights_section, needs, Option("weights_section", ".xip"))
+    if weights_array is not None:
+        arguments.integer("weights_array", weights_array, 0)
+    if weights_address is not None:
+        arguments.integer("weights_address", weights_address, 0, _LAST_ADDRESS)
     budgets = {"max_flash": max_flash, "max_ram": max_ram, "max_stack": max_stack}
     for key, most in budgets.items():
         if most is not None:
@@ -167,10 +176,15 @@ def options_of(
     check_processor(machine)
     if all_variants and not machine.variants:
         raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
-    firmware = {**budgets, "pools": pools, "weights_section": weights_section}
-    if not machine.static and (asked := [key for key, given in firmware.items() if given]):
+    placed = {"weights_section": weights_section, "weights_array": weights_array, "weights_address": weights_address}
+    firmware = {**budgets, "pools": pools or None, **placed}
+    if not machine.static and (asked := [key for key, given in firmware.items() if given is not None]):
         title = f"the target {machine.name} is no firmware, whose memories and sections are chosen"
         raise error("E0203", title, fix=Advice("leave out ", Option(asked[0])))
+    if weights_address is not None and weights_address % machine.alignment:
+        needs = f"a multiple of {machine.alignment} is needed"
+        fix = Option("weights_address", f"{aligned(weights_address, machine.alignment):#x}")
+        raise error("E0203", f"weights_address is {weights_address:#x}; {needs}", fix=Advice(fix))
     if pools:
         named = memories_of(pools, machine.alignment)
         machine = replace(machine, memories=(*(m for m in machine.memories if not m.holds_tensors), *named))
@@ -188,6 +202,8 @@ def options_of(
         name=name,
         max_constant_bytes=max_constant_bytes,
         weights_section=weights_section,
+        weights_array=weights_array,
+        weights_address=weights_address,
         max_flash=max_flash,
         max_ram=max_ram,
         max_stack=max_stack,
@@ -287,7 +303,11 @@ def compile_to(
         single_file: a bundle of one file, with graph and weights around the kernel library (WebAssembly only).
         pools: firmware's memories, bytes by name, the fastest first: what is touched most lies in the first that has
             room for it, and the program gives a block for each.
-        weights_section: of the program, where firmware's params.c puts the weights, as flash that is read in place.
+        weights_section: of the program, where firmware's weights are put, as flash that is read in place.
+        weights_array: up to how many bytes they are an array in params.c; more are params.bin, which params.S takes
+            into the program. None: 1 MiB, and all where the target names no processor.
+        weights_address: at which they lie: params.ld tells the linker. With a section the program has them and puts
+            them there; without, params.bin is written to that place apart.
         max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack.
             Where a model takes more, its code becomes smaller and its leading layers are computed in patches, no more
             than that needs (`Compiled.fitted`); if that is not enough, it is refused (E0207).

@@ -75,7 +75,9 @@ class Options:
         signature: which of the model's signatures; None: its first graph.
         name: of the model, with which the symbols of its library and its C begin; None: that of its file.
         max_constant_bytes: what constants may take while the model is compiled; None: as much as usual.
-        weights_section: of the program, where firmware's params.c puts the weights; None: among other constants.
+        weights_section: of the program, where firmware's weights are put; None: among other constants.
+        weights_array: up to how many bytes they are an array of C; None: as many as `bundle.weights` says.
+        weights_address: at which the program finds them, in flash of their own; None: where it is linked to.
         tuning: what strategies choose otherwise than their rules say, kernel by kernel, as was measured before.
         max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack.
     """
@@ -101,6 +103,8 @@ class Options:
     name: str | None = None
     max_constant_bytes: int | None = None
     weights_section: str | None = None
+    weights_array: int | None = None
+    weights_address: int | None = None
     max_flash: int | None = None
     max_ram: int | None = None
     max_stack: int | None = None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from sterna.bundle.weights import Weights, weights_of
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.render import render_template
 from sterna.compiled import Compiled
@@ -171,11 +172,14 @@ class _Nesting:
         return f"*{pointer}({_address(self.compiled, value)})"
 
 
-def firmware_json(compiled: Compiled, sources: Sequence[str], footprint: Mapping[str, int | None]) -> bytes:
+def firmware_json(
+    compiled: Compiled, sources: Sequence[str], how: Weights, footprint: Mapping[str, int | None]
+) -> bytes:
     """`firmware.json`: what the header says, for programs that build, measure or package firmware.
 
     Args:
         sources: names of the files that are compiled where there is no library, in which kernels come last.
+        how: the weights come into a program.
         footprint: `code`, `tables` and `stack`, in bytes; null in the file where they are not known.
     """
     names, graph, target = _names(compiled), compiled.graph, compiled.options.target
@@ -197,6 +201,10 @@ def firmware_json(compiled: Compiled, sources: Sequence[str], footprint: Mapping
         "header": HEADER,
         "sources": list(sources),
         "library": target.library if compiled.library else "",
+        "script": how.script,
+        "weights_address": how.address,
+        "weights_section": how.section,
+        "link_option": how.option,
         "params": "params.bin",
         **{key: names[key] for key in ("arena_bytes", "params_bytes", "alignment")},
         **{f"{key}_bytes": footprint[key] for key in ("code", "tables", "stack")},
@@ -227,14 +235,6 @@ def _row(tensor: _Tensor, value: Value, name: str, known: Quantized | None) -> d
     }
 
 
-def params_source(compiled: Compiled) -> str:
-    """`params.c`: the weights as an array for flash."""
-    data = compiled.params or b"\0"
-    rows = [", ".join(str(b) for b in data[i : i + 32]) for i in range(0, len(data), 32)]
-    section = compiled.options.weights_section
-    return render_template("c/params.c.j2", rows=rows, section=section, **_names(compiled))
-
-
 def _names(compiled: Compiled) -> dict[str, object]:
     graph, tensors = compiled.graph, _tensors(compiled.graph)
     plan = compiled.plan
@@ -244,7 +244,8 @@ def _names(compiled: Compiled) -> dict[str, object]:
         "outputs": tensors[len(graph.arguments) :],
         "arena_bytes": arena_bytes(compiled),
         "pools": _pools(compiled),
-        "params_bytes": max(len(compiled.params), 1),
+        "params_bytes": (size := max(len(compiled.params), 1)),
+        "weights": weights_of(compiled.options, size),
         "alignment": compiled.options.target.alignment,
         "states": [
             {

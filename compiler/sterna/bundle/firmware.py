@@ -26,7 +26,7 @@ class Footprint:
     """What a model takes, in bytes; None where it is not known.
 
     Args:
-        code, tables: of the archive, instructions and constants; weights: params.c.
+        code, tables: of the archive, instructions and constants; weights: what lies in the same flash.
         arena: and all pools, with scratch; stack: the deepest of NAME_run and what it calls, without interrupts.
     """
 
@@ -58,7 +58,9 @@ def firmware_archive(compiled: Compiled) -> tuple[bytes, Footprint]:
         SternaError: E04xx the toolchain failed.
     """
     options, target = compiled.options, compiled.options.target
-    weights, arena = len(compiled.params), arena_bytes(compiled)
+    arena = arena_bytes(compiled)
+    # At an address of their own they take nothing of the flash that the code is in.
+    weights = len(compiled.params) if options.weights_address is None else 0
     if not compiled.library:
         return b"", Footprint(None, None, weights, arena, None)
     # A program may compile model.c as well: what stands in the archive gives way to that.

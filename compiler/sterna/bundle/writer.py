@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from sterna.bundle.c_files import firmware_json, model_header, params_source, static_model
+from sterna.bundle.c_files import firmware_json, model_header, static_model
 from sterna.bundle.directory import write_files
 from sterna.bundle.firmware import firmware_archive, hold
 from sterna.bundle.graph_json import graph_json, graph_name
+from sterna.bundle.weights import weights_files, weights_of
 from sterna.bundle.widened import narrowed, widened_ranges
 from sterna.compiled import Compiled
 from sterna.ir import dtypes
@@ -46,14 +47,15 @@ def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) 
     header = model_header(compiled).encode()
     if target.static:
         files["model.c"] = static_model(compiled).encode()
-        files["params.c"] = params_source(compiled).encode()
-        files["params.bin"] = compiled.params
+        files |= weights_files(compiled)
         archive, footprint = firmware_archive(compiled)
         hold(compiled.options, footprint)
         if archive:
             files[target.library] = archive
         header = model_header(compiled, asdict(footprint)).encode()
-        files[FIRMWARE] = firmware_json(compiled, ("model.c", "params.c", "kernels.c"), asdict(footprint))
+        how = weights_of(compiled.options, len(files["params.bin"]))
+        sources = ("model.c", *([how.source] if how.source else []), "kernels.c")
+        files[FIRMWARE] = firmware_json(compiled, sources, how, asdict(footprint))
         return {**files, HEADER: with_manifest(header, files)}
     files[HEADER] = header
     params = narrowed(compiled.params, widened_ranges(compiled))

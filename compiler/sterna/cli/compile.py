@@ -52,7 +52,15 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     "--pool", "pools", multiple=True, type=options.pool, metavar="NAME=BYTES",
     help="Firmware: a memory for tensors, the fastest first: --pool dtcm=64K --pool sram=256K.",
 )  # fmt: skip
-@click.option("--weights-section", metavar="SECTION", help="Firmware: where params.c puts the weights: .xip.")
+@click.option("--weights-section", metavar="SECTION", help="Firmware: where the weights are put: .xip.")
+@click.option(
+    "--weights-array", type=options.bytes_or_none, metavar="BYTES",
+    help="Firmware: weights up to this are an array of C, larger ones params.bin in an assembler's file. Default: 1M.",
+)  # fmt: skip
+@click.option(
+    "--weights-address", type=options.address, metavar="ADDRESS",
+    help="Firmware: where the weights lie, in flash of their own: 0x90000000.",
+)  # fmt: skip
 @options.size_option("--max-flash", "Firmware: the most that code and weights may take, as 256K.")
 @options.size_option("--max-ram", "Firmware: the most that arena and stack may take, as 64K.")
 @options.size_option("--max-stack", "Firmware: the most stack.")

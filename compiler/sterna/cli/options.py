@@ -56,6 +56,19 @@ def bytes_of(text: str) -> int:
     return int(digits) * unit
 
 
+def bytes_or_none(text: str) -> int:
+    """The same, or 0."""
+    return 0 if text.strip("0") == "" != text else bytes_of(text)
+
+
+def address(text: str) -> int:
+    """`0x90000000`, or a number."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise error("E0002", f'"{text}" is no address', fix="0x90000000") from None
+
+
 def pool(text: str) -> tuple[str, int]:
     """`sram=96K` -> (name, bytes)."""
     name, equals, size = text.partition("=")

@@ -29,6 +29,8 @@ FILE_ROLES = {
     "model.h": "C header",
     "model.c": "the graph as C",
     "params.c": "weights as C",
+    "params.S": "weights, from params.bin",
+    "params.ld": "address of the weights",
     "kernels.c": "source of the kernels",
     "strings.json": "strings by number",
     "golden.json": "golden sets: names and sizes",

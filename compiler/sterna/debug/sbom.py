@@ -25,6 +25,8 @@ _FILES = {
     "model.h": "generated C header of the signature",
     "model.c": "generated C source of the graph",
     "params.c": "the model's weights as a C array",
+    "params.S": "assembler source that takes in the model's weights",
+    "params.ld": "linker script with the address of the model's weights",
     "strings.json": "strings of the model",
     "golden.json": "test inputs and outputs: their shapes",
     "golden.bin": "test inputs and outputs",

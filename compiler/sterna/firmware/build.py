@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from sterna.bundle.weights import ARRAY, ASSEMBLER, assembler_source
 from sterna.codegen.render import render_template, resource
 from sterna.errors import SternaError, error
 from sterna.firmware.description import Firmware, Processor
@@ -92,7 +93,7 @@ def build(
     script = folder / "board.ld"
     script.write_text(render_script(machine), "utf-8")
     command = compiler_for(firmware.processor, compiler)
-    files = firmware.linked(library, calls=nodes) if model is None else model
+    files = _linked(firmware, folder, library, nodes) if model is None else model
     own = [*(["-include", place / "node.h"] if nodes else []), *files]
     sources = [folder / "main.c", place / "common.c", place / machine.start, *own]
     # The compiler's own library. It stands behind FLAGS: zig forgets about it where -nostdlib follows.
@@ -116,6 +117,18 @@ def build(
     except SternaError as problem:
         raise _too_large(problem, firmware, machine) or problem from None
     return image
+
+
+def _linked(firmware: Firmware, folder: Path, library: bool, nodes: bool) -> list[Path]:
+    """The bundle's files, with the weights among the board's other constants, wherever the user's board has them."""
+    files = firmware.linked(library, calls=nodes)
+    if ARRAY in firmware.sources and not firmware.weights_section:
+        return files
+    weights = folder / ASSEMBLER
+    params = firmware.place / firmware.params
+    text = assembler_source(firmware.model, params.read_bytes(), firmware.alignment, str(params))
+    weights.write_text(text, "utf-8")
+    return [weights, *(file for file in files if file.name not in (ARRAY, ASSEMBLER))]
 
 
 def _too_large(problem: SternaError, firmware: Firmware, machine: Machine) -> SternaError | None:

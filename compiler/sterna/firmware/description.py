@@ -89,6 +89,9 @@ class Firmware:
         sources: of the model: the calls of its kernels, its weights, last its kernels; library: calls and kernels,
             compiled; empty where there is none.
         code_bytes, tables_bytes, stack_bytes: of the library, and the deepest stack of a run in it; None if unknown.
+        script, link_option: an input and an option of the linker, which say where the weights lie; empty where nothing
+            has to.
+        weights_address: that they say; weights_section: of the weights; empty: among other constants.
         fitted: what was chosen to meet budgets, in words.
         resets: whether it has states and a function that resets them.
     """
@@ -100,6 +103,10 @@ class Firmware:
     header: str
     sources: tuple[str, ...]
     library: str
+    script: str
+    weights_address: int | None
+    weights_section: str
+    link_option: str
     params: str
     arena_bytes: int
     params_bytes: int
@@ -120,7 +127,7 @@ class Firmware:
         return sum(pool.bytes for pool in self.pools) if self.pools else self.arena_bytes
 
     def linked(self, library: bool = True, calls: bool = False) -> list[Path]:
-        """The files that a program is linked of.
+        """The files that a program is compiled and linked of, `script` apart.
 
         Args:
             library: take what is compiled, where there is such a library.
@@ -162,13 +169,17 @@ def _firmware(place: Path, rows: dict[str, Any]) -> Firmware:
     known = ("code_bytes", "tables_bytes", "stack_bytes")
     numbers |= {key: None if rows[key] is None else int(rows[key]) for key in known}
     sources = tuple(map(str, rows["sources"]))
-    for name in (*sources, *(texts[key] for key in ("header", "library", "params"))):
+    for name in (*sources, str(rows.get("script", "")), *(texts[key] for key in ("header", "library", "params"))):
         if Path(name).name != name:
             raise ValueError  # a bundle names its own files only
     return Firmware(
         place,
         processor=Processor(**_tuples(rows["processor"])),
         sources=sources,
+        script=str(rows.get("script", "")),
+        weights_address=None if rows.get("weights_address") is None else int(rows["weights_address"]),
+        link_option=str(rows.get("link_option", "")),
+        weights_section=str(rows.get("weights_section") or ""),
         fitted=str(rows.get("fitted", {}).get("text", "")),
         resets=bool(rows["resets"]),
         pools=tuple(Pool(**row) for row in rows["pools"]),

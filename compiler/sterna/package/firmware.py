@@ -56,6 +56,8 @@ _TAKEN = frozenset(
 #: the model's stack is not known, the double.
 _STACKS = {"zephyr": 4096, "esp-idf": 8192}
 _BOARD = ("board.h", "common.c")
+#: Those whose libraries may bring files for the linker.
+_LINKING = frozenset(("cmake", "zephyr", "esp-idf"))
 _VENDOR = "Sterna"
 _ROW = 100  # characters of numbers in a line of C
 
@@ -67,13 +69,16 @@ class _Package:
     """What all kinds are made of.
 
     Args:
-        sources: the model's C files by name; values: of the templates.
+        sources: the model's files that are compiled, by name; further: weights in a file of their own, and where they
+            lie, for the linker.
+        values: of the templates.
     """
 
     firmware: Firmware
     title: str
     header: str
     sources: Texts
+    further: Texts
     values: Mapping[str, object]
 
     def text(self, template: str, **more: object) -> bytes:
@@ -83,7 +88,7 @@ class _Package:
         """The files of the model below folders of those names."""
         place = self.firmware.place
         header = without_manifest((place / self.firmware.header).read_bytes())
-        files = {f"{sources}/{name}": data for name, data in self.sources.items()}
+        files = {f"{sources}/{name}": data for name, data in {**self.sources, **self.further}.items()}
         return {**files, f"{headers}/{self.header}": header, "LICENSE": license_text()}
 
     def named(self, folder: str) -> list[str]:
@@ -263,6 +268,10 @@ def _check(kind: str, firmware: Firmware, title: str, version: str) -> None:
     if not _VERSION.fullmatch(version):
         fix = Advice(Option("package-version", "1.0.0"))
         raise error("E0203", f'"{version}" is no version of the form 1.0.0', fix=fix)
+    if _link(firmware) and kind not in _LINKING:
+        title = f"the weights have an address, which a library of {kind} cannot tell the linker"
+        fix = Advice("compile it without ", Option("weights-address"), f", or for {', '.join(sorted(_LINKING))}")
+        raise error("E0203", title, str(firmware.place), fix=fix)
     if firmware.pools:
         names = ", ".join(pool.name for pool in firmware.pools)
         title = f"the model takes its memories one by one ({names}), and the examples of packages have one arena"
@@ -274,6 +283,12 @@ def _package(firmware: Firmware, title: str, version: str, maintainer: str) -> _
     include = f'#include "{firmware.header}"'.encode(), f'#include "{header}"'.encode()
     sources = {
         _file(firmware, source): (firmware.place / source).read_bytes().replace(*include) for source in firmware.sources
+    }
+    further = _further(firmware)
+    data = _file(firmware, firmware.params)
+    sources = {
+        name: text.replace(f'"{firmware.params}"'.encode(), f'"{data}"'.encode()) if _assembled(name) else text
+        for name, text in sources.items()
     }
     expected = zip(firmware.outputs, golden.outputs.values(), strict=False)
     values = {
@@ -289,13 +304,34 @@ def _package(firmware: Firmware, title: str, version: str, maintainer: str) -> _
         "alignment": firmware.alignment,
         "arena_bytes": firmware.arena_bytes,
         "params_bytes": firmware.params_bytes,
+        "assembler": next((f"src/{name}" for name in sources if _assembled(name)), ""),
+        "data": f"src/{data}",
+        "link": _link(firmware),
+        "weights_address": firmware.weights_address,
         "input": "a recorded input" if golden.outputs else "a random input",
         "as_recorded": "as recorded" if golden.outputs else "done",
         "otherwise": "not as recorded" if golden.outputs else "failed",
         "samples": [_data(t, a) for t, a in zip(firmware.inputs, golden.inputs.values(), strict=True)],
         "expected": [_data(tensor, array, golden.tolerances) for tensor, array in expected],
     }
-    return _Package(firmware, title, header, sources, values)
+    return _Package(firmware, title, header, sources, further, values)
+
+
+def _further(firmware: Firmware) -> Texts:
+    """The file of the weights, where no C file has them, and the linker's."""
+    apart = firmware.script or any(map(_assembled, firmware.sources))
+    names = [*([firmware.params] if apart else []), *([firmware.script] if firmware.script else [])]
+    return {_file(firmware, name): (firmware.place / name).read_bytes() for name in names}
+
+
+def _link(firmware: Firmware) -> str:
+    """What CMake gives the linker, that it knows where the weights lie; empty where it need not."""
+    script = f"${{CMAKE_CURRENT_SOURCE_DIR}}/src/{_file(firmware, firmware.script)}" if firmware.script else ""
+    return f"-Wl,{firmware.link_option}" if firmware.link_option else script
+
+
+def _assembled(name: str) -> bool:
+    return name.endswith(".S")
 
 
 def _file(firmware: Firmware, source: str) -> str:
