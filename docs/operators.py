@@ -44,6 +44,16 @@ Operator sets 1 to {opset}, which is the newest of `onnx` 1.23 ({count} operator
 | operator | opsets | how | types | open | generators |
 | --- | --- | --- | --- | --- | --- |
 """
+PYTORCH = """## PyTorch operators
+{count} operators of exported programs, by the overloads that are translated ({overloads} in all), of the training-level
+and of the core set. The forms that write in place (`add_`) are translated as well: what is written to a view reaches
+the tensor that it is a view of. Products of two tensors that are quantized (`quantized_decomposed`, `torchao`) are made
+of their integers.
+
+| operator | overloads | how |
+| --- | --- | --- |
+"""
+
 TFLITE = """## TensorFlow Lite operators
 Builtin operators in every version ({supported} of {count}). Integer results equal those of the runtime's reference
 kernels, bit for bit: int8 and uint8 with a scale per tensor or per channel, int16 activations, weights of 4 bits. Float
@@ -65,6 +75,18 @@ reference kernels lack (HARD_SWISH and L2_NORMALIZATION with 16 bits) are refuse
 def covered(format_: str) -> list[Support]:
     """The operators that a format itself has, as its front end says."""
     return [each for each in frontends()[format_].operators() if not each.custom]
+
+
+def overloads(format_: str) -> list[str]:
+    """A row per operator whose overloads are translated, by its name."""
+    found: dict[str, list[str]] = {}
+    ways: dict[str, str] = {}
+    for each in covered(format_):
+        name, _, overload = each.operator.rpartition(".")
+        name, overload = (name, overload) if name.count(".") else (each.operator, "")
+        found.setdefault(name, []).append(overload)
+        ways[name] = each.how
+    return [f"| {name} | {', '.join(filter(None, which)) or '-'} | {ways[name]} |" for name, which in found.items()]
 
 
 def custom(format_: str) -> str:
@@ -155,12 +177,15 @@ def core_rows(table: Iterable[Operator]) -> list[str]:
 
 def page() -> str:
     rows = onnx_rows()
+    programs = overloads("pytorch")
     lite = [f"| {each.operator} | {each.how} |" for each in covered("tflite")]
     parts = [
         HEAD.format(count=len(rows), opset=OPSET) + "\n".join(rows),
         "Of `com.microsoft`, which ONNX Runtime's optimizer and quantizer emit: " + custom("onnx") + ".",
         TFLITE.format(count=len(lite), supported=sum("not supported" not in row for row in lite)) + "\n".join(lite),
         "Custom operators: " + custom("tflite") + ".",
+        PYTORCH.format(count=len(programs), overloads=len(covered("pytorch"))) + "\n".join(programs),
+        "Of other packages: " + ", ".join(e.operator for e in frontends()["pytorch"].operators() if e.custom) + ".",
         "## Core operators\nTypes are those of the first operand.\n\n"
         "| operator | what it computes | types | fusion | settings |\n| --- | --- | --- | --- | --- |\n"
         + "\n".join(core_rows(operators().values())),

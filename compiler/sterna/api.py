@@ -70,6 +70,8 @@ class Settings(TypedDict, total=False):
     weights: str
     math: str
     signature: str | None
+    example_inputs: Any
+    dynamic_shapes: Any
     name: str | None
     debug: bool
     tuning: bool
@@ -115,6 +117,8 @@ def options_of(
     weights: str = "fp32",
     math: str = "exact",
     signature: str | None = None,
+    example_inputs: Any = None,
+    dynamic_shapes: Any = None,
     name: str | None = None,
     debug: bool = False,
     tuning: bool = True,
@@ -199,6 +203,8 @@ def options_of(
         shapes=tuple((name, None if sizes is None else tuple(sizes)) for name, sizes in (shapes or {}).items()),
         dims=tuple((dims or {}).items()),
         signature=signature,
+        example_inputs=example_inputs,
+        dynamic_shapes=dynamic_shapes,
         name=name,
         max_constant_bytes=max_constant_bytes,
         weights_section=weights_section,
@@ -255,6 +261,8 @@ def compile(
             differs by more than the bound (1e-3), relative to its largest magnitude; that is measured while compiling.
         signature: which of the model's signatures to compile, where its format (TensorFlow Lite) has some, with its
             names of inputs and outputs; None: the first graph, with the tensors' own names.
+        example_inputs: what a torch.nn.Module is exported with: a tensor, a sequence of arguments, or a mapping of
+            keyword arguments; dynamic_shapes: its open dimensions, as torch.export.export takes them.
         name: of the model: the symbols of its library and of its C begin with it; None: its file's. Programs that hold
             two models of firmware give them different names.
         debug: every tensor between kernels can be read after a run, at the price of memory.

@@ -88,7 +88,14 @@ def _named(target: Target) -> Target:
 
 def reading(options: Options) -> ReadOptions:
     """What a front end is asked for."""
-    return ReadOptions(dict(options.shapes), dict(options.dims), options.target.static, options.signature)
+    return ReadOptions(
+        dict(options.shapes),
+        dict(options.dims),
+        options.target.static,
+        options.signature,
+        options.example_inputs,
+        options.dynamic_shapes,
+    )
 
 
 def _check_packaging(options: Options) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sterna.choices import Tuning
 from sterna.targets.target import Target
@@ -73,6 +74,7 @@ class Options:
         shapes: sizes of inputs that the model leaves open, by name; None for a sequence or optional of nothing.
         dims: the size, or (least, greatest), of named dimensions.
         signature: which of the model's signatures; None: its first graph.
+        example_inputs, dynamic_shapes: what a module of Python is exported with.
         name: of the model, with which the symbols of its library and its C begin; None: that of its file.
         max_constant_bytes: what constants may take while the model is compiled; None: as much as usual.
         weights_section: of the program, where firmware's weights are put; None: among other constants.
@@ -100,6 +102,8 @@ class Options:
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
     dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
     signature: str | None = None
+    example_inputs: Any = field(default=None, compare=False)
+    dynamic_shapes: Any = field(default=None, compare=False)
     name: str | None = None
     max_constant_bytes: int | None = None
     weights_section: str | None = None

@@ -253,7 +253,7 @@ def test_a_signature_of_a_format_that_has_none(toy: None, network: Network) -> N
         problem = refusal(read_model, model, ReadOptions(signature="serve"))
         assert problem.codes == ("E0106",)
         assert 'the model has no signature "serve"' in str(problem)
-        assert "only TensorFlow Lite models have signatures" in str(problem)
+        assert re.search("only .*TensorFlow Lite.* models have signatures", str(problem))
 
 
 class _Needy(DenseFrontend):
@@ -274,15 +274,17 @@ def test_what_a_format_needs_and_is_not_installed(network: Network) -> None:
 
 
 def test_references(toy: None, network: Network) -> None:
-    assert references() == ("auto", "onnxruntime", "litert", "xgboost", "lightgbm", "numpy-dense", "interpreter")
+    found = references()
+    assert (found[0], found[-1], len(set(found))) == ("auto", "interpreter", len(found))
+    assert set(found) >= {"onnxruntime", "litert", "xgboost", "lightgbm", "torch", "numpy-dense"}
     assert reference_for(network).name == f"numpy-dense {np.__version__}"
     assert reference_for(network, "interpreter").run is None
     problem = refusal(reference_for, network, "litert")
     assert problem.codes == ("E0203",)
     assert "litert cannot run this model" in str(problem)
     with register(_Silent()):
-        found = reference_for(Silence())
-    assert (found.run, found.missing) == (None, "there is no runtime of Silence")
+        silent = reference_for(Silence())
+    assert (silent.run, silent.missing) == (None, "there is no runtime of Silence")
 
 
 class Silence:
@@ -305,7 +307,7 @@ def test_registrations_end(network: Network) -> None:
     made.remove()
     made.remove()
     assert before == list(frontends())
-    assert "a path or an onnx.ModelProto is needed" in str(refusal(sterna.compile, network))
+    assert re.search("a path.* an onnx.ModelProto.* is needed", str(refusal(sterna.compile, network)))
 
 
 def test_what_cannot_be_registered() -> None:
@@ -403,7 +405,17 @@ def test_no_format_is_known_outside_of_the_front_ends() -> None:
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     """Neither with the package nor with the registry: a format's own libraries are for reading a model of it."""
-    heavy = ("onnx", "google.protobuf", "tflite", "flatbuffers", "xgboost", "lightgbm", "ai_edge_litert", "onnxruntime")
+    heavy = (
+        "torch",
+        "onnx",
+        "google.protobuf",
+        "tflite",
+        "flatbuffers",
+        "xgboost",
+        "lightgbm",
+        "ai_edge_litert",
+        "onnxruntime",
+    )
     code = f"""
 import sys
 import sterna

@@ -31,6 +31,7 @@ _MODULES = (
     "sterna.frontends.onnx.frontend",
     "sterna.frontends.tflite.frontend",
     "sterna.frontends.boosted.frontend",
+    "sterna.frontends.pytorch.frontend",
 )
 #: The group of entry points by which packages offer front ends of their own.
 PLUGINS = "sterna.frontends"

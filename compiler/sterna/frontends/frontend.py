@@ -43,6 +43,7 @@ class ReadOptions:
         dims: dimension name -> its size, or the least and the greatest of one that stays open.
         static: no size may be left to the data that the bundle runs on.
         signature: which of the model's entries is meant; None: the usual one.
+        example_inputs, dynamic_shapes: what a module of Python is exported with, as `torch.export.export` takes them.
 
     A field with `refused` among its metadata is one that formats may lack: a front end names it in `takes`, and where
     it does not, a value is refused with these words; `{value}` is what was given, `{titles}` the formats that take it.
@@ -54,6 +55,14 @@ class ReadOptions:
     signature: str | None = field(
         default=None,
         metadata={"refused": ('the model has no signature "{value}"', "only {titles} models have signatures")},
+    )
+    example_inputs: Any = field(
+        default=None,
+        metadata={"refused": ("example_inputs go with a model that is exported first", "only {titles} models are")},
+    )
+    dynamic_shapes: Any = field(
+        default=None,
+        metadata={"refused": ("dynamic_shapes go with a model that is exported first", "only {titles} models are")},
     )
 
     @property
@@ -71,7 +80,7 @@ class ReadOptions:
         for each in fields(self):
             words = each.metadata.get("refused")
             value = getattr(self, each.name)
-            if words is not None and value != each.default and each.name not in taken:
+            if words is not None and value is not None and each.name not in taken:
                 title, where = (text.format(value=value, titles=titles(each.name)) for text in words)
                 found.append(Diagnostic("E0106", title, (where,), "leave it out"))
         return found

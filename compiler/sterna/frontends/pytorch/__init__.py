@@ -1,0 +1,1 @@
+"""The PyTorch front end: exported programs (`torch.export.save`), read without PyTorch."""

@@ -1,0 +1,80 @@
+"""Translators of PyTorch's operators into core operators, by the name and overload that programs call them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+
+from sterna.frontends.custom import translations
+from sterna.frontends.pytorch.operators import views
+from sterna.frontends.pytorch.operators.views import is_view, view_of
+from sterna.frontends.pytorch.translation import Translator
+
+_MODULES = (
+    "activations",
+    "attention",
+    "comparisons",
+    "convolution",
+    "creation",
+    "found",
+    "gathering",
+    "matrices",
+    "mathematics",
+    "movement",
+    "normalizations",
+    "pointwise",
+    "pooling",
+    "quantized",
+    "recurrent",
+    "reductions",
+    "resampling",
+    "scattering",
+    "shapes",
+    "sizes",
+    "sorting",
+    "vision",
+)
+
+
+@cache
+def translators() -> Mapping[str, Translator]:
+    """By target, `aten.add.Tensor`; not to be changed."""
+    table: dict[str, Translator] = {}
+    for name in _MODULES:
+        table.update(import_module(f"sterna.frontends.pytorch.operators.{name}").TRANSLATORS)
+    return MappingProxyType(table)
+
+
+@cache
+def functional(target: str) -> tuple[str, bool]:
+    """(operator that gives a new tensor, whether the one given writes that tensor in place of its first operand)."""
+    parts = target.split(".")
+    if len(parts) == 3 and parts[0] == "aten" and parts[1].endswith("_") and not parts[1].endswith("__"):
+        return f"{parts[0]}.{parts[1][:-1]}.{parts[2]}", True
+    return target, False
+
+
+def _registered(target: str) -> Translator | None:
+    """A user's translation: of `namespace.name.overload` or, for all overloads, of `namespace.name`; `::` does too."""
+    own = translations("pytorch")
+    if not own:
+        return None
+    namespace, _, rest = target.partition(".")
+    name = rest.partition(".")[0]
+    spelled = (target, f"{namespace}::{rest}", f"{namespace}.{name}", f"{namespace}::{name}")
+    return next((own[each] for each in spelled if each in own), None)
+
+
+def is_translated(target: str) -> bool:
+    """Whether there is a translator of an operator."""
+    return _registered(target) is not None or functional(target)[0] in translators()
+
+
+def translator_of(target: str) -> Translator:
+    """The translator of an operator, which there is."""
+    return _registered(target) or translators()[functional(target)[0]]
+
+
+__all__ = ["functional", "is_translated", "is_view", "translator_of", "translators", "view_of", "views"]

@@ -1,0 +1,100 @@
+"""Operators whose results have as many elements as the data decide."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir.graph import Value
+from sterna.ir.integer import Int, IntLike, as_int
+from sterna.ir.limits import walked
+
+
+def sized(
+    t: Translation, operator: str, *inputs: Value | None, most: IntLike, **attributes: Any
+) -> tuple[list[Value], Int]:
+    """An operator that finds elements and counts them, its last result being the count: the other results with room
+    for `most` elements, and how many there are, which is known when the model runs."""
+    limit = as_int(most).bounds()[1]
+    if limit is None:
+        raise error("E0107", f"{t.kind} of a tensor without an upper bound")
+    *found, count = t.builder.add_all(
+        operator, *inputs, sources=t.sources, name=f"{t.name}/{operator}", size=limit, **attributes
+    )
+    if count.data is not None:
+        return found, as_int(int(count.data))
+    return found, bound(t, count, 0, limit)
+
+
+def bound(t: Translation, count: Value, low: int, high: int) -> Int:
+    """A computed scalar as a size."""
+    wanted = re.sub(r"\W", "_", t.name) or "size"
+    name = t.shared.names.fresh(wanted if not wanted[0].isdigit() else f"_{wanted}")
+    return t.builder.bind_size(count, name, low, high, sources=t.sources, name=f"{t.name}/size")
+
+
+def nonzero_of(t: Translation, x: Value) -> Value:
+    """Positions of what is not 0, one column each: (dimensions, count)."""
+    if x.data is not None:
+        return t.constant(np.stack(np.nonzero(walked(x.data))).astype(np.int64))
+    (places,), count = sized(t, "non_zero", x, most=x.type.elements)
+    return t.cut(places, 1, 0, count)
+
+
+def places_of(t: Translation, mask: Value) -> list[Value]:
+    """A mask as positions, one tensor for each of its dimensions."""
+    found = nonzero_of(t, mask)
+    return [t.take(found, 0, n) for n in range(mask.type.rank)]
+
+
+def nonzero(t: Translation) -> Value:
+    return t.transpose(nonzero_of(t, t.tensor()), (1, 0))
+
+
+def nonzero_numpy(t: Translation) -> list[Value]:
+    return places_of(t, t.tensor())
+
+
+def masked_select(t: Translation) -> Value:
+    x, mask = t.tensor(), t.cast(t.tensor("mask"), "bool")
+    shape = t.broadcast(x, mask)
+    flat = t.expand(x, shape)
+    flat = t.reshape(flat, (flat.type.elements,))
+    hit = t.expand(mask, shape)
+    hit = t.reshape(hit, (hit.type.elements,))
+    (kept,), count = sized(t, "compress", flat, hit, most=flat.type.elements, axis=0)
+    return t.cut(kept, 0, 0, count)
+
+
+def item(t: Translation) -> Value:
+    """One element as a number that is computed."""
+    x = t.tensor()
+    if x.type.elements != 1:
+        raise error("E0108", f"{t.kind} of {x.type}, which is not one element")
+    return t.reshape(x, ())
+
+
+def unique(t: Translation) -> tuple[Value | None, ...]:
+    """Sorted values, where each element's is among them, and how often each occurs."""
+    x = t.tensor()
+    flat = t.reshape(x, (x.type.elements,))
+    (values, _, inverse, counts), size = sized(t, "unique", flat, most=flat.shape[0], axis=0, sorted=True)
+    places = t.reshape(inverse, x.shape) if t.flag("return_inverse") else None
+    return t.cut(values, 0, 0, size), places, t.cut(counts, 0, 0, size) if t.flag("return_counts") else None
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "aten.nonzero.default": nonzero,
+    "aten.nonzero_numpy.default": nonzero_numpy,
+    "aten.argwhere.default": nonzero,
+    "aten.masked_select.default": masked_select,
+    "aten.item.default": item,
+    "aten._local_scalar_dense.default": item,
+    "aten._unique2.default": unique,
+}
+
+__all__ = ["TRANSLATORS", "bound", "nonzero_of", "places_of", "sized"]

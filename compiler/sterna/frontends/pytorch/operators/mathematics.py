@@ -1,0 +1,143 @@
+"""Functions of mathematics that are made of others."""
+
+from __future__ import annotations
+
+import math
+
+from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir.graph import Value
+
+
+def _number(t: Translation, value: float, like: Value) -> Value:
+    return t.scalar(value, like.dtype)
+
+
+def log1p_of(t: Translation, x: Value) -> Value:
+    """log(1 + x), exact for small x: what rounding 1 + x loses is put back."""
+    one = _number(t, 1, x)
+    u = t.op("add", one, x)
+    rest = t.op("sub", u, one)
+    exact = t.op("logical_or", t.op("equal", rest, _number(t, 0, x)), t.op("is_inf", u))
+    corrected = t.op("mul", t.op("log", u), t.op("div", x, t.op("where", exact, one, rest)))
+    return t.op("where", t.op("is_inf", u), t.op("log", u), t.op("where", exact, x, corrected))
+
+
+def log1p(t: Translation) -> Value:
+    return log1p_of(t, t.floating())
+
+
+def expm1_of(t: Translation, x: Value) -> Value:
+    """exp(x) - 1, exact for small x: 2 tanh(x / 2) / (1 - tanh(x / 2))."""
+    small = t.op("less", t.op("abs", x), _number(t, 0.5, x))
+    near = t.op("where", small, x, _number(t, 0, x))
+    h = t.op("tanh", t.op("mul", near, _number(t, 0.5, x)))
+    exact = t.op("div", t.op("mul", h, _number(t, 2, x)), t.op("sub", _number(t, 1, x), h))
+    return t.op("where", small, exact, t.op("sub", t.op("exp", x), _number(t, 1, x)))
+
+
+def expm1(t: Translation) -> Value:
+    return expm1_of(t, t.floating())
+
+
+def scaled_log(factor: float) -> Translator:
+    def translate(t: Translation) -> Value:
+        y = t.op("log", t.floating())
+        return t.op("mul", y, _number(t, factor, y))
+
+    return translate
+
+
+def exp2(t: Translation) -> Value:
+    x = t.floating()
+    return t.op("exp", t.op("mul", x, _number(t, math.log(2), x)))
+
+
+def erfc(t: Translation) -> Value:
+    y = t.op("erf", t.floating())
+    return t.op("sub", _number(t, 1, y), y)
+
+
+def atan2(t: Translation) -> Value:
+    """The angle of the point (other, self)."""
+    y, x = t.together(t.operand("self"), t.operand("other"), floats=True)
+    zero, half, whole = (_number(t, v, x) for v in (0, math.pi / 2, math.pi))
+    on_axis = t.op("equal", x, zero)
+    angle = t.op("atan", t.op("div", y, t.op("where", on_axis, _number(t, 1, x), x)))
+    below = t.op("less", y, zero)
+    turned = t.op("where", below, t.op("sub", angle, whole), t.op("add", angle, whole))
+    angle = t.op("where", t.op("less", x, zero), turned, angle)
+    upright = t.op("where", t.op("greater", y, zero), half, t.op("where", below, t.op("neg", half), zero))
+    return t.op("where", on_axis, upright, angle)
+
+
+def hypot(t: Translation) -> Value:
+    a, b = t.together(t.operand("self"), t.operand("other"), floats=True)
+    return t.op("sqrt", t.op("add", t.op("mul", a, a), t.op("mul", b, b)))
+
+
+def log_add_exp(t: Translation) -> Value:
+    a, b = t.together(t.operand("self"), t.operand("other"), floats=True)
+    low, high = t.op("minimum", a, b), t.op("maximum", a, b)
+    same = t.op("equal", low, high)
+    gap = t.op("where", same, _number(t, 0, a), t.op("sub", low, high))
+    return t.op("add", high, log1p_of(t, t.op("exp", gap)))
+
+
+def xlogy(t: Translation) -> Value:
+    a, b = t.together(t.operand("self"), t.operand("other"), floats=True)
+    zero = t.op("logical_and", t.op("equal", a, _number(t, 0, a)), t.op("logical_not", t.op("is_nan", b)))
+    return t.op("where", zero, _number(t, 0, a), t.op("mul", a, t.op("log", b)))
+
+
+def logit(t: Translation) -> Value:
+    x = t.floating()
+    if t.arg("eps") is not None:
+        eps = t.number("eps")
+        x = t.op("clip", x, min=eps, max=1 - eps)
+    return t.op("log", t.op("div", x, t.op("sub", _number(t, 1, x), x)))
+
+
+def sinc(t: Translation) -> Value:
+    x = t.floating()
+    zero = t.op("equal", x, _number(t, 0, x))
+    angle = t.op("mul", t.op("where", zero, _number(t, 1, x), x), _number(t, math.pi, x))
+    return t.op("where", zero, _number(t, 1, x), t.op("div", t.op("sin", angle), angle))
+
+
+def scaled(factor: float) -> Translator:
+    def translate(t: Translation) -> Value:
+        x = t.floating()
+        return t.op("mul", x, _number(t, factor, x))
+
+    return translate
+
+
+def copysign(t: Translation) -> Value:
+    a, b = t.together(t.operand("self"), t.operand("other"), floats=True)
+    size = t.op("abs", a)
+    return t.op("where", t.op("less", b, _number(t, 0, b)), t.op("neg", size), size)
+
+
+def heaviside(t: Translation) -> Value:
+    x, values = t.together(t.tensor("self"), t.tensor("values"))
+    zero = _number(t, 0, x)
+    step = t.cast(t.op("greater", x, zero), x.dtype)
+    return t.op("where", t.op("equal", x, zero), values, step)
+
+
+TRANSLATORS: dict[str, Translator] = {
+    **{
+        f"aten.{name}.default": function
+        for name, function in {
+            "log1p": log1p, "special_log1p": log1p, "expm1": expm1, "special_expm1": expm1,
+            "log2": scaled_log(1 / math.log(2)), "log10": scaled_log(1 / math.log(10)), "exp2": exp2,
+            "special_exp2": exp2, "erfc": erfc, "special_erfc": erfc, "atan2": atan2, "arctan2": atan2,
+            "hypot": hypot, "logaddexp": log_add_exp, "logit": logit, "special_logit": logit, "sinc": sinc,
+            "special_sinc": sinc, "deg2rad": scaled(math.pi / 180), "rad2deg": scaled(180 / math.pi),
+            "heaviside": heaviside,
+        }.items()
+    },
+    **{f"aten.{name}.{overload}": xlogy for name in ("xlogy", "special_xlogy")
+       for overload in ("Tensor", "Scalar_Other", "Scalar_Self", "default", "other_scalar", "self_scalar")},
+    "aten.copysign.Tensor": copysign, "aten.copysign.Scalar": copysign,
+}  # fmt: skip

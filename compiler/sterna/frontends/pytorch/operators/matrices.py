@@ -1,0 +1,155 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from sterna.errors import error
+from sterna.frontends.pytorch.operators.quantized import integer_linear
+from sterna.frontends.pytorch.operators.reductions import norm_of
+from sterna.frontends.pytorch.promotion import result_type
+from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.frontends.standard import standard
+from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
+
+
+def product(t: Translation, a: Value, b: Value) -> Value:
+    """a @ b as torch.matmul says, of any ranks."""
+    dtype = result_type((a, b))
+    return standard(t, "MatMul", t.cast(a, dtype), t.cast(b, dtype))
+
+
+def _matmul(first: str, second: str) -> Translator:
+    return lambda t: product(t, t.tensor(first), t.tensor(second))
+
+
+def linear(t: Translation) -> Value:
+    x, weight, bias = t.tensor("input"), t.tensor("weight"), t.maybe("bias")
+    found = integer_linear(t, x, weight, bias)
+    if found is not None:
+        return found
+    if weight.type.rank == 1:
+        y = product(t, x, weight)
+    else:
+        y = product(t, x, t.transpose(weight, (1, 0)))
+    return y if bias is None else t.op("add", y, bias)
+
+
+def _factored(t: Translation, x: Value, name: str) -> Value:
+    factor = t.arg(name, 1)
+    return x if factor == 1 else t.op("mul", x, t.as_value(factor, x.dtype))
+
+
+def added_product(first: str, second: str, summed: bool = False) -> Translator:
+    """beta * self + alpha * (a @ b); `summed`: over the batch."""
+
+    def translate(t: Translation) -> Value:
+        own, a, b = t.tensor("self"), t.tensor(first), t.tensor(second)
+        quantized = None if summed else integer_linear(t, a, b, None, transposed=True)
+        y = product(t, a, b) if quantized is None else quantized
+        y = t.op("reduce_sum", y, axes=(0,), keep_dims=False) if summed else y
+        y = _factored(t, y, "alpha")
+        if t.arg("beta", 1) == 0:
+            return y
+        return t.op("add", _factored(t, t.cast(own, y.dtype), "beta"), y)
+
+    return translate
+
+
+def outer(t: Translation) -> Value:
+    a, b = t.together(t.tensor("self"), t.tensor("vec2"))
+    return t.op("mul", t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0])))
+
+
+def einsum(t: Translation) -> Value:
+    equation = str(t.arg("equation", "")).replace(" ", "")
+    values = t.tensors("tensors")
+    dtype = result_type(values)
+    return standard(t, "Einsum", *(t.cast(value, dtype) for value in values), equation=equation)
+
+
+def bilinear(t: Translation) -> Value:
+    """x1 W x2 + b for each output."""
+    a, b, weight, bias = t.tensor("input1"), t.tensor("input2"), t.tensor("weight"), t.maybe("bias")
+    y = standard(t, "Einsum", a, weight, b, equation="...i,oij,...j->...o")
+    return y if bias is None else t.op("add", y, bias)
+
+
+def cross(t: Translation) -> Value:
+    a, b = t.together(t.tensor("self"), t.tensor("other"))
+    shape = t.broadcast(a, b)
+    a, b = t.expand(a, shape), t.expand(b, shape)
+    axis = t.axis(t.integer("dim", -1), len(shape)) if t.arg("dim") is not None or "linalg" in t.kind else next(
+        (n for n, size in enumerate(shape) if size == 3), -1
+    )  # fmt: skip
+    if axis < 0 or shape[axis] != 3:
+        raise error("E0108", f"{t.kind} of {a.type} needs a dimension of 3")
+    order = t.constant([1, 2, 0], "int64")
+    other = t.constant([2, 0, 1], "int64")
+
+    def turned(x: Value, places: Value) -> Value:
+        return t.op("gather", x, places, axis=axis)
+
+    return t.op("sub", t.op("mul", turned(a, order), turned(b, other)), t.op("mul", turned(a, other), turned(b, order)))
+
+
+def determinant(t: Translation) -> Value:
+    return standard(t, "Det", t.tensor("self" if "self" in t.arguments else "A"))
+
+
+def distances(t: Translation) -> Value:
+    """The distance of every row of one tensor to every row of another (cdist)."""
+    a, b = t.tensor("x1"), t.tensor("x2")
+    gap = t.op("sub", t.unsqueeze(a, a.type.rank - 1), t.unsqueeze(b, b.type.rank - 2))
+    return norm_of(t, gap, t.number("p", 2.0), (gap.type.rank - 1,), False)
+
+
+def cosine_similarity(t: Translation) -> Value:
+    a, b = t.together(t.tensor("x1"), t.tensor("x2"), floats=True)
+    shape = t.broadcast(a, b)
+    axis = t.axis(t.integer("dim", 1), len(shape))
+    least = t.scalar(t.number("eps", 1e-8), a.dtype)
+
+    def dot(u: Value, v: Value) -> Value:
+        return t.op("reduce_sum", t.expand(t.op("mul", u, v), shape), axes=(axis,), keep_dims=False)
+
+    lengths = [t.op("maximum", t.op("sqrt", dot(x, x)), least) for x in (a, b)]
+    return t.op("div", dot(a, b), t.op("mul", *lengths))
+
+
+def pairwise_distance(t: Translation) -> Value:
+    a, b = t.together(t.tensor("x1"), t.tensor("x2"), floats=True)
+    gap = t.op("add", t.op("sub", a, b), t.scalar(t.number("eps", 1e-6), a.dtype))
+    return norm_of(t, gap, t.number("p", 2.0), (gap.type.rank - 1,), t.flag("keepdim"))
+
+
+def kron(t: Translation) -> Value:
+    a, b = t.together(t.tensor("self"), t.tensor("other"))
+    rank = max(a.type.rank, b.type.rank)
+    wide = [t.reshape(x, (*([as_int(1)] * (rank - x.type.rank)), *x.shape)) for x in (a, b)]
+    left = t.reshape(wide[0], [size for n in wide[0].shape for size in (n, as_int(1))])
+    right = t.reshape(wide[1], [size for n in wide[1].shape for size in (as_int(1), n)])
+    return t.reshape(t.op("mul", left, right), [m * n for m, n in zip(wide[0].shape, wide[1].shape, strict=True)])
+
+
+def _named(function: Translator, *names: str) -> dict[str, Translator]:
+    return {f"aten.{name}": function for name in names}
+
+
+TRANSLATORS: dict[str, Translator] = {
+    **_named(_matmul("self", "mat2"), "mm.default", "bmm.default"),
+    **_named(_matmul("self", "other"), "matmul.default", "inner.default", "linalg_matmul.default"),
+    **_named(_matmul("self", "tensor"), "dot.default"), **_named(_matmul("self", "vec"), "mv.default"),
+    **_named(_matmul("self", "other"), "vdot.default"),
+    **_named(linear, "linear.default"),
+    **_named(added_product("mat1", "mat2"), "addmm.default"), **_named(added_product("mat", "vec"), "addmv.default"),
+    **_named(added_product("batch1", "batch2"), "baddbmm.default"),
+    **_named(added_product("batch1", "batch2", True), "addbmm.default"),
+    **_named(outer, "outer.default", "ger.default"), **_named(einsum, "einsum.default"),
+    **_named(bilinear, "bilinear.default"), **_named(cross, "linalg_cross.default", "cross.default"),
+    **_named(determinant, "linalg_det.default", "det.default"),
+    **_named(distances, "cdist.default", "_cdist_forward.default"),
+    **_named(cosine_similarity, "cosine_similarity.default"),
+    **_named(pairwise_distance, "pairwise_distance.default"), **_named(kron, "kron.default"),
+}  # fmt: skip
+
+__all__ = ["TRANSLATORS", "product"]

@@ -1,0 +1,169 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.frontends.standard import standard, standard_results
+from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
+
+_Pool = Callable[[Translation, Value, int], Value | tuple[Value, ...]]
+
+
+def _batched(spatial: int, pool: _Pool) -> Translator:
+    """Pooling of tensors with a batch dimension or without."""
+
+    def translate(t: Translation) -> Value | tuple[Value, ...]:
+        x = t.tensor("self")
+        if x.type.rank == spatial + 2:
+            return pool(t, x, spatial)
+        if x.type.rank != spatial + 1:
+            raise error("E0108", f"{t.kind} of {x.type}")
+        made = pool(t, t.unsqueeze(x, 0), spatial)
+        rows = made if isinstance(made, tuple) else (made,)
+        flat = tuple(t.reshape(row, row.shape[1:]) for row in rows)
+        return flat if isinstance(made, tuple) else flat[0]
+
+    return translate
+
+
+def _windows(t: Translation, spatial: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    kernel = t.spatial("kernel_size", spatial, 1)
+    strides = t.spatial("stride", spatial, 1) if t.arg("stride") else kernel
+    return kernel, strides, t.spatial("padding", spatial, 0)
+
+
+def _settings(t: Translation, spatial: int) -> dict[str, Any]:
+    kernel, strides, pads = _windows(t, spatial)
+    return {
+        "kernel_shape": kernel, "strides": strides, "pads": (*pads, *pads), "ceil_mode": int(t.flag("ceil_mode")),
+    }  # fmt: skip
+
+
+def max_pool(t: Translation, x: Value, spatial: int) -> Value:
+    return standard(t, "MaxPool", x, dilations=t.spatial("dilation", spatial, 1), **_settings(t, spatial))
+
+
+def max_pool_with_places(t: Translation, x: Value, spatial: int) -> tuple[Value, ...]:
+    """The values, and their places in the plane of their channel."""
+    dilations = t.spatial("dilation", spatial, 1)
+    y, places = standard_results(t, "MaxPool", x, results=2, dilations=dilations, **_settings(t, spatial))
+    plane = math.prod(x.shape[2:], start=as_int(1))
+    return y, t.op("mod", places, t.as_value(plane))
+
+
+def avg_pool(t: Translation, x: Value, spatial: int) -> Value:
+    settings = _settings(t, spatial)
+    counted = int(t.flag("count_include_pad", True))
+    if t.arg("divisor_override") is None:
+        return standard(t, "AveragePool", x, count_include_pad=counted, **settings)
+    kernel = t.spatial("kernel_size", spatial, 1)
+    pads = t.spatial("padding", spatial, 0)
+    if settings["ceil_mode"]:
+        raise t.unsupported("with ceil_mode and divisor_override")
+    wide = t.pad(x, (0, 0, *pads), (0, 0, *pads))
+    y = standard(t, "AveragePool", wide, kernel_shape=kernel, strides=settings["strides"])
+    return t.op("mul", y, t.scalar(math.prod(kernel) / t.integer("divisor_override"), y.dtype))
+
+
+def _even(size: int, count: int) -> tuple[int, int] | None:
+    """(kernel, stride) where windows of adaptive pooling are alike."""
+    return (size // count, size // count) if count and size % count == 0 else None
+
+
+def _adaptive(operator: str, reduction: str) -> _Pool:
+    def pool(t: Translation, x: Value, spatial: int) -> Value:
+        wanted = list(t.arg("output_size", ()))
+        wanted = wanted * spatial if len(wanted) == 1 else wanted
+        counts = [x.shape[n + 2] if size is None else t.size_from(size) for n, size in enumerate(wanted)]
+        if all(count == 1 for count in counts):
+            return t.op(reduction, x, axes=tuple(range(2, x.type.rank)), keep_dims=True)
+        if all(count == size for count, size in zip(counts, x.shape[2:], strict=True)):
+            return x
+        sizes = [t.extent(x, n + 2) for n in range(spatial)]
+        numbers = [int(count) for count in counts]
+        even = [_even(size, count) for size, count in zip(sizes, numbers, strict=True)]
+        if all(each is not None for each in even):
+            kernel = tuple(each[0] for each in even if each)
+            return standard(t, operator, x, kernel_shape=kernel, strides=kernel)
+        for n, (size, count) in enumerate(zip(sizes, numbers, strict=True)):
+            x = _uneven(t, x, n + 2, size, count, reduction)
+        return x
+
+    return pool
+
+
+def _uneven(t: Translation, x: Value, axis: int, size: int, count: int, reduction: str) -> Value:
+    """Windows of different lengths along one dimension: from floor(n size / count) to ceil((n + 1) size / count)."""
+    starts = [n * size // count for n in range(count)]
+    ends = [-(-(n + 1) * size // count) for n in range(count)]
+    longest = max((b - a for a, b in zip(starts, ends, strict=True)), default=1)
+    places = np.array(
+        [[min(a + m, b - 1) for m in range(longest)] for a, b in zip(starts, ends, strict=True)], np.int64
+    )
+    found = t.op("gather", x, t.constant(places), axis=axis)
+    if reduction == "reduce_max":
+        return t.op("reduce_max", found, axes=(axis + 1,), keep_dims=False)
+    shares = np.array([[(m < b - a) / (b - a) for m in range(longest)] for a, b in zip(starts, ends, strict=True)])
+    lone = [1] * (axis), [1] * (found.type.rank - axis - 2)
+    weights = t.reshape(t.constant(shares, x.dtype), (*lone[0], count, longest, *lone[1]))
+    return t.op("reduce_sum", t.op("mul", found, weights), axes=(axis + 1,), keep_dims=False)
+
+
+def adaptive_max_with_places(t: Translation, x: Value, spatial: int) -> tuple[Value, ...]:
+    """The values; their places only where all windows are alike."""
+    sizes = [t.extent(x, n + 2) for n in range(spatial)]
+    counts = t.spatial("output_size", spatial, 1)
+    even = [_even(size, count) for size, count in zip(sizes, counts, strict=True)]
+    if any(each is None for each in even):
+        return _uneven_max(t, x, sizes, counts)
+    kernel = tuple(each[0] for each in even if each)
+    y, places = standard_results(t, "MaxPool", x, results=2, kernel_shape=kernel, strides=kernel)
+    return y, t.op("mod", places, t.scalar(math.prod(sizes), "int64"))
+
+
+def _uneven_max(t: Translation, x: Value, sizes: list[int], counts: tuple[int, ...]) -> tuple[Value, ...]:
+    """Values and places of windows of different lengths: along one dimension after the other, the places carried."""
+    place = t.reshape(t.counting(math.prod(sizes)), (1, 1, *sizes))
+    place = t.expand(place, x.shape)
+    for n, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        axis = n + 2
+        ends = [(m * size // count, -(-(m + 1) * size // count)) for m in range(count)]
+        longest = max(b - a for a, b in ends)
+        windows = np.array([[min(a + m, b - 1) for m in range(longest)] for a, b in ends], np.int64)
+        wide = t.op("gather", x, t.constant(windows), axis=axis)
+        found = t.op("arg_max", wide, axis=axis + 1, keep_dims=True)
+        x = t.op("reduce_max", wide, axes=(axis + 1,), keep_dims=False)
+        place = t.op("gather_elements", t.op("gather", place, t.constant(windows), axis=axis), found, axis=axis + 1)
+        place = t.reshape(place, x.shape)
+    return x, place
+
+
+def max_unpool(t: Translation, x: Value, spatial: int) -> Value:
+    """Values at their places in planes of the given size, 0 elsewhere."""
+    sizes = t.sizes_of("output_size")[-spatial:]
+    places = t.tensor("indices")
+    plane = math.prod(sizes, start=as_int(1))
+    rows = math.prod(x.shape[2:], start=as_int(1))
+    flat = t.reshape(x, (*x.shape[:2], rows))
+    index = t.reshape(t.cast(places, "int64"), flat.shape)
+    zeros = t.full((*x.shape[:2], plane), 0, x.dtype)
+    return t.reshape(t.op("scatter_elements", zeros, index, flat, axis=2), (*x.shape[:2], *sizes))
+
+
+TRANSLATORS: dict[str, Translator] = {
+    **{f"aten.max_pool{n}d.default": _batched(n, max_pool) for n in (1, 2, 3)},
+    **{f"aten.max_pool{n}d_with_indices.default": _batched(n, max_pool_with_places) for n in (1, 2, 3)},
+    **{f"aten.avg_pool{n}d.default": _batched(n, avg_pool) for n in (1, 2, 3)},
+    **{f"aten.adaptive_avg_pool{n}d.default": _batched(n, _adaptive("AveragePool", "reduce_mean")) for n in (1, 2, 3)},
+    **{f"aten._adaptive_avg_pool{n}d.default": _batched(n, _adaptive("AveragePool", "reduce_mean")) for n in (2, 3)},
+    **{f"aten.adaptive_max_pool{n}d.default": _batched(n, adaptive_max_with_places) for n in (1, 2, 3)},
+    **{f"aten.max_unpool{n}d.default": _batched(n, max_unpool) for n in (2, 3)},
+}

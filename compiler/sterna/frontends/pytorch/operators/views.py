@@ -1,0 +1,130 @@
+"""Which operators give a view of their operand's memory, and how what is written to the view gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sterna.frontends.pytorch.aliases import Backward, Forward
+from sterna.frontends.pytorch.operators.movement import bounds_of, place_in, split_sizes
+from sterna.frontends.pytorch.operators.scattering import diagonal_replaced, replaced
+from sterna.frontends.pytorch.translation import Translation
+from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
+
+#: From a translation, the base's value, the new value of the view and which result it is, to the base's new value.
+_Back = Callable[[Translation, Value, Value, int], Value]
+
+
+def _reshaped(t: Translation, base: Value, new: Value, n: int) -> Value:
+    return t.reshape(new, base.shape)
+
+
+def _same(t: Translation, base: Value, new: Value, n: int) -> Value:
+    return new
+
+
+def _turned(t: Translation, base: Value, new: Value, n: int) -> Value:
+    """The inverse of a permutation, found by permuting the axes' numbers."""
+    rank = base.type.rank
+    if "dims" in t.arguments:
+        order = [t.axis(int(each), rank) for each in t.ints("dims")]
+    elif "dim0" in t.arguments or "axis0" in t.arguments:
+        first = "dim0" if "dim0" in t.arguments else "axis0"
+        a, b = (t.axis(t.integer(name), rank) for name in (first, first.replace("0", "1")))
+        order = list(range(rank))
+        order[a], order[b] = order[b], order[a]
+    else:
+        order = list(range(rank))[::-1]
+    return t.transpose(new, [order.index(axis) for axis in range(rank)])
+
+
+def _selected(t: Translation, base: Value, new: Value, n: int) -> Value:
+    axis = t.axis(t.integer("dim"), base.type.rank)
+    place = place_in(base.shape[axis], t.size_from(t.arg("index", 0)))
+    return replaced(t, base, t.unsqueeze(new, axis), axis, place)
+
+
+def _sliced(t: Translation, base: Value, new: Value, n: int) -> Value:
+    axis = t.axis(t.integer("dim", 0), base.type.rank)
+    start, _, step = bounds_of(t, base.shape[axis])
+    return replaced(t, base, new, axis, start, step)
+
+
+def _narrowed(t: Translation, base: Value, new: Value, n: int) -> Value:
+    axis = t.axis(t.integer("dim"), base.type.rank)
+    return replaced(t, base, new, axis, place_in(base.shape[axis] + 1, t.size_from(t.arg("start", 0))))
+
+
+def _part(t: Translation, base: Value, new: Value, n: int) -> Value:
+    axis = t.axis(t.integer("dim", 0), base.type.rank)
+    start = as_int(0)
+    for length in split_sizes(t, base.shape[axis])[:n]:
+        start = start + length
+    return replaced(t, base, new, axis, start)
+
+
+def _unbound(t: Translation, base: Value, new: Value, n: int) -> Value:
+    axis = t.axis(t.integer("dim", 0), base.type.rank)
+    return replaced(t, base, t.unsqueeze(new, axis), axis, n)
+
+
+def _diagonal(t: Translation, base: Value, new: Value, n: int) -> Value:
+    rank = base.type.rank
+    a, b = (t.axis(t.integer(name, default), rank) for name, default in (("dim1", 0), ("dim2", 1)))
+    return diagonal_replaced(t, base, new, a, b, t.integer("offset", 0))
+
+
+_VIEWS: dict[str, _Back] = {
+    **dict.fromkeys(
+        ("view.default", "_unsafe_view.default", "reshape.default", "flatten.using_ints", "unflatten.int",
+         "squeeze.default", "squeeze.dim", "squeeze.dims", "unsqueeze.default", "view_as.default", "ravel.default",
+         "reshape_as.default"),
+        _reshaped,
+    ),
+    **dict.fromkeys(
+        ("detach.default", "alias.default", "contiguous.default", "dropout.default", "to.dtype", "to.dtype_layout",
+         "to.device", "type_as.default", "lift_fresh.default", "feature_dropout.default"),
+        _same,
+    ),
+    **dict.fromkeys(("permute.default", "transpose.int", "t.default", "numpy_T.default", "swapaxes.default"), _turned),
+    "select.int": _selected, "slice.Tensor": _sliced, "narrow.default": _narrowed, "unbind.int": _unbound,
+    **dict.fromkeys(("split.Tensor", "split.sizes", "split_with_sizes.default", "chunk.default"), _part),
+    "diagonal.default": _diagonal,
+}  # fmt: skip
+
+
+def is_view(target: str) -> bool:
+    """Whether an operator's results share memory with its first operand."""
+    return target.removeprefix("aten.") in _VIEWS and target.startswith("aten.")
+
+
+def view_of(
+    target: str, t: Translation, n: int, translate: Callable[[Translation], Any]
+) -> tuple[Forward, Backward] | None:
+    """How result `n` of a call follows its operand, and the other way round; None where it has memory of its own.
+
+    Args:
+        translate: the call's translator.
+    """
+    if not is_view(target):
+        return None
+    back = _VIEWS[target.removeprefix("aten.")]
+    before, after = next(iter(t.inputs), None), next(iter(t.results), None)
+    if back is _same and before is not None and after is not None and before.dtype != after.dtype:
+        return None  # converted, so that it is another tensor
+    name = next(key for key, value in t.arguments.items() if isinstance(value, Value))
+
+    def forward(base: Value) -> Value:
+        again = Translation(
+            t.node, t.name, {**t.arguments, name: base}, (base, *t.inputs[1:]), t.builder, t.origin, t.shared, t.results
+        )
+        made = translate(again)
+        found = made[n] if isinstance(made, (list, tuple)) else made
+        assert isinstance(found, Value)
+        return found
+
+    def backward(base: Value, new: Value) -> Value:
+        return back(t, base, new, n)
+
+    return forward, backward

@@ -1,0 +1,198 @@
+"""Broken and damaged exported programs are refused: with a code, never a traceback, and nothing of them is run."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sterna.errors import SternaError
+from sterna.frontends.formats import describe_model, read_model
+from support.exported_programs import Program, archive, saved
+
+RNG = np.random.default_rng(5)
+
+
+def network() -> Program:
+    """A convolution, pooling, a linear layer of an open batch, and a buffer that changes."""
+    program = Program()
+    w = program.weight("conv.weight", RNG.standard_normal((4, 3, 3, 3)).astype(np.float32))
+    fc = program.weight("fc.weight", RNG.standard_normal((5, 4)).astype(np.float32))
+    seen = program.weight("seen", np.zeros((), np.float32), "buffer")
+    x = program.input("x", (program.open("s0", 1, 4), 3, 8, 8))
+    y = program.call("aten.conv2d.default", input=x, weight=w, bias=None, stride=[2, 2], padding=[1, 1])
+    y = program.call("aten.max_pool2d.default", self=program.call("aten.relu.default", self=y), kernel_size=[2, 2])
+    y = program.call("aten.flatten.using_ints", self=program.call("aten.mean.dim", self=y, dim=[2, 3]), start_dim=1)
+    program.mutation("seen", program.call("aten.add.Tensor", self=seen, other=1.0))
+    program.output(program.call("aten.linear.default", "scores", input=y, weight=fc))
+    return program
+
+
+def codes(content: bytes, folder: Path) -> tuple[str, ...]:
+    """The codes that a file is refused with; none if it is read."""
+    file = folder / "model.pt2"
+    file.write_bytes(content)
+    found: tuple[str, ...] = ()
+    for ask in (read_model, describe_model):
+        try:
+            ask(file)
+        except SternaError as mistake:
+            found = mistake.codes
+    assert all(code.startswith("E01") for code in found), found
+    return found
+
+
+def changed(content: bytes, part: str, change: Callable[[bytes], bytes]) -> bytes:
+    """The archive with one part of it changed."""
+    file = Path(part).name
+    with zipfile.ZipFile(io.BytesIO(content)) as given:
+        parts = {name: given.read(name) for name in given.namelist()}
+    return archive({name: change(held) if name.endswith(file) else held for name, held in parts.items()})
+
+
+def test_what_the_tests_break_is_sound(tmp_path: Path) -> None:
+    program = network()
+    assert codes(program.content(), tmp_path) == ()
+    assert codes(program.old_content(), tmp_path) == ()
+
+
+def test_cut_files(tmp_path: Path) -> None:
+    content = network().content()
+    for size in range(0, len(content), len(content) // 23):
+        assert codes(content[:size], tmp_path) != ()
+
+
+_VALUES: tuple[Any, ...] = (
+    -1,
+    0,
+    1,
+    2**31,
+    -(2**63),
+    1.5,
+    "",
+    "x",
+    "aten.mm.default",
+    None,
+    True,
+    [],
+    {},
+    [[]],
+    {"as_int": -3},
+)
+
+
+def mutated(document: Any, random: Random) -> None:
+    """One place of a JSON document changed."""
+    places: list[tuple[Any, Any]] = []
+
+    def visit(node: Any) -> None:
+        for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            places.append((node, key))
+            visit(node[key])
+
+    visit(document)
+    node, key = random.choice(places)
+    kind = random.randrange(4)
+    other = random.choice(places)
+    if kind == 0:
+        node[key] = random.choice(_VALUES)
+    elif kind == 1:
+        del node[key]
+    elif kind == 2:
+        node[key] = (
+            json.loads(json.dumps(other[0][other[1]])) if other[1] in other[0] or isinstance(other[0], list) else 0
+        )
+    elif isinstance(node[key], int):
+        node[key] = node[key] + random.choice((-1, 1, 100))
+    else:
+        node[key] = random.choice(_VALUES)
+
+
+@pytest.mark.parametrize("part", ["model.json", "model_weights_config.json"])
+def test_mutated_programs(part: str, tmp_path: Path) -> None:
+    content = network().content()
+    random = Random(11)
+    refused = 0
+    for _ in range(250):
+
+        def change(held: bytes) -> bytes:
+            document = json.loads(held)
+            mutated(document, random)
+            return json.dumps(document).encode()
+
+        refused += bool(codes(changed(content, part, change), tmp_path))
+    assert refused > 50
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_damaged_bytes(old: bool, tmp_path: Path) -> None:
+    program = network()
+    content = program.old_content() if old else program.content()
+    random = Random(7)
+    for _ in range(200):
+        held = bytearray(content)
+        for _ in range(random.randrange(1, 4)):
+            held[random.randrange(len(held))] = random.randrange(256)
+        codes(bytes(held), tmp_path)
+
+
+def test_damaged_pickles(tmp_path: Path) -> None:
+    program = network()
+    random = Random(3)
+    content = program.old_content()
+    whole = saved(program.weights)
+    for _ in range(300):
+
+        def change(held: bytes) -> bytes:
+            with zipfile.ZipFile(io.BytesIO(whole)) as given:
+                parts = {name: given.read(name) for name in given.namelist()}
+            pickle = bytearray(parts["archive/data.pkl"])
+            for _ in range(random.randrange(1, 4)):
+                pickle[random.randrange(len(pickle))] = random.randrange(256)
+            return archive({**parts, "archive/data.pkl": bytes(pickle)})
+
+        codes(changed(content, "serialized_state_dict.pt", change), tmp_path)
+
+
+def test_a_graph_within_itself_without_end(tmp_path: Path) -> None:
+    """Graphs nested deeper than any model are refused."""
+    document = network().document()
+    inner: dict[str, Any] = {"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}}
+    for _ in range(60):
+        argument = {"name": "", "arg": {"as_graph": {"name": "g", "graph": inner}}}
+        node = {"target": "torch.ops.higher_order.wrap", "inputs": [argument], "outputs": [], "name": "n"}
+        inner = {"inputs": [], "outputs": [], "nodes": [node], "tensor_values": {}}
+    document["graph_module"]["graph"]["nodes"] = inner["nodes"]
+    assert codes(archive({"a/models/model.json": json.dumps(document).encode()}), tmp_path) == ("E0103",)
+
+
+def test_a_newer_schema(tmp_path: Path) -> None:
+    document = network().document()
+    document["schema_version"] = {"major": 99, "minor": 1}
+    assert codes(archive({"a/models/model.json": json.dumps(document).encode()}), tmp_path) == ("E0102",)
+
+
+def test_weights_that_are_missing(tmp_path: Path) -> None:
+    program = network()
+    program.weights.pop("fc.weight")
+    assert codes(program.content(), tmp_path) == ("E0103",)
+
+
+def test_torchscript_without_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TorchScript file is known by what it holds, and says what it needs."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    held = archive({"m/data.pkl": b"\x80\x02}.", "m/code/__torch__/net.py": b"", "m/data/0": b""})
+    file = tmp_path / "model.pt"
+    file.write_bytes(held)
+    with pytest.raises(SternaError) as caught:
+        read_model(file)
+    assert caught.value.codes == ("E0004",)
+    assert "torch.export.save" in str(caught.value)
