@@ -40,7 +40,7 @@ from sterna.passes.join import join
 from sterna.passes.layout import layout
 from sterna.passes.linearize import linearize
 from sterna.passes.materialize_outputs import materialize_outputs
-from sterna.passes.memory_plan import plan_memory
+from sterna.passes.memory_plan import plan_memory, traffic_of
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
 from sterna.passes.overlap import overlap
 from sterna.passes.pack import pack
@@ -143,7 +143,12 @@ def _memory(sequenced: Sequenced, context: PassContext) -> Outline:
 def _scratch(finished: Finished, context: PassContext) -> Finished:
     """The scratch of every call has a place in one of the memories, or in the arena."""
     sizes = [finished.kernels[k].function.scratch_bytes for k in finished.kernel_of]
-    return replace(finished, plan=finished.plan.with_scratch(sizes, context.target.tensor_memories))
+    memories, moved = context.target.tensor_memories, None
+    if len(memories) > 1:
+        functions = [finished.kernels[k].function for k in finished.kernel_of]
+        sequence = finished.sequence
+        moved = traffic_of(sequence.calls, functions, finished.views, sequence.control)
+    return replace(finished, plan=finished.plan.with_scratch(sizes, memories, moved))
 
 
 def _scratch_is_planned(context: PassContext) -> bool:

@@ -208,7 +208,7 @@ def firmware_json(
         "params": "params.bin",
         **{key: names[key] for key in ("arena_bytes", "params_bytes", "alignment")},
         **{f"{key}_bytes": footprint[key] for key in ("code", "tables", "stack")},
-        "pools": [asdict(pool) for pool in _pools(compiled)],
+        "pools": [{key: value for key, value in asdict(pool).items() if key != "share"} for pool in _pools(compiled)],
         "resets": bool(names["states"]),
         "inputs": rows[: len(graph.arguments)],
         "outputs": rows[len(graph.arguments) :],
@@ -321,6 +321,7 @@ class _Pool:
     identifier: str
     bytes: int
     alignment: int
+    share: int
 
 
 def _pools(compiled: Compiled) -> list[_Pool]:
@@ -329,7 +330,12 @@ def _pools(compiled: Compiled) -> list[_Pool]:
         return []
     pools = compiled.plan.pools
     names = identifiers([pool.name for pool in pools])
-    return [_Pool(p.name, name, max(p.bytes, 1), p.alignment) for p, name in zip(pools, names, strict=True)]
+    words = compiled.plan.words or (0,) * len(pools)
+    shares = [round(100 * each / max(1, sum(words))) for each in words]
+    return [
+        _Pool(p.name, name, max(p.bytes, 1), p.alignment, share)
+        for p, name, share in zip(pools, names, shares, strict=True)
+    ]
 
 
 def _identifiers(compiled: Compiled) -> dict[Value, str]:

@@ -13,14 +13,17 @@ spilling via graph coloring, 1982).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
-from sterna.ir.memory import Memory
+from sterna.ir.memory import INPUT, OUTPUT, Memory
+from sterna.loops.program import Function
+from sterna.loops.traffic import WORD, traffic
+from sterna.loops.values import Buffer
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import Choice, Control, Repeat
 from sterna.passes.pools import Life, Place, Pool, lay_out, most_alive
@@ -47,6 +50,7 @@ class MemoryPlan:
         scratch: for each call, where its scratch lies, if that has a place in a pool.
         positions: of the calls, as lives count them; without any, each has its own.
         alignment: of every buffer.
+        words: by pool, how many a run reads and writes there, as far as kernels have been counted.
     """
 
     offsets: dict[Value, int]
@@ -60,6 +64,7 @@ class MemoryPlan:
     scratch: tuple[Place | None, ...] = ()
     positions: tuple[int, ...] = ()
     alignment: int = ALIGNMENT
+    words: tuple[int, ...] = ()
 
     @property
     def arena_bytes(self) -> int:
@@ -85,27 +90,75 @@ class MemoryPlan:
         root = self.owner(views.storage(value).root)
         return (self.pool_of[root], self.offsets[root]) if root in self.offsets else root
 
-    def with_scratch(self, sizes: Sequence[int], memories: Sequence[Memory]) -> MemoryPlan:
+    def with_scratch(
+        self, sizes: Sequence[int], memories: Sequence[Memory], moved: Traffic | None = None
+    ) -> MemoryPlan:
         """The same buffers with the scratch of every call among them, which lives as long as the call.
 
         Args:
             sizes: of the calls, in bytes.
+            moved: what they read and write; None: not known, so that scratch comes before all tensors.
 
         Raises:
             SternaError: E0206, it does not fit.
         """
         where = self.positions or range(len(sizes))
         needed = {
-            n: Life((), aligned(size, self.alignment), at, at, math.inf)
+            n: Life((), aligned(size, self.alignment), at, at, math.inf if moved is None else moved.scratch[n] / size)
             for n, (size, at) in enumerate(zip(sizes, where, strict=True))
             if size
         }
         scratch = tuple(needed.values())
-        every = (*scratch, *self.lives)
+        lives = self.lives if moved is None else tuple(map(moved.told, self.lives))
+        every = (*scratch, *lives)
         alive = most_alive(every, 1 + max((life.last for life in every), default=0))
-        plan = _laid_out(self.lives, self.sometimes, self.moved, alive, memories, self.alignment, scratch)
+        plan = _laid_out(lives, self.sometimes, self.moved, alive, memories, self.alignment, scratch)
         placed = dict(zip(needed, plan.scratch, strict=True))
-        return replace(plan, scratch=tuple(placed.get(n) for n in range(len(sizes))), positions=self.positions)
+        words = [0.0] * len(plan.pools)
+        if moved is not None:
+            pools = [
+                *(place[0] for place in plan.scratch if place),
+                *(plan.pool_of[life.members[-1]] for life in lives),
+            ]
+            for life, pool in zip((*scratch, *lives), pools, strict=True):
+                words[pool] += life.traffic / WORD
+        at = tuple(placed.get(n) for n in range(len(sizes)))
+        return replace(
+            plan, scratch=at, positions=self.positions, words=() if moved is None else tuple(map(round, words))
+        )
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that calls read and write in a run: of the scratch of each, and of every buffer by its members."""
+
+    scratch: Sequence[float]
+    values: Mapping[Value, float]
+
+    def told(self, life: Life) -> Life:
+        """The buffer with how often its words are touched."""
+        return replace(
+            life, touches=sum(self.values.get(v, 0.0) for v in life.members) / life.size if life.size else 0.0
+        )
+
+
+def traffic_of(
+    calls: Sequence[Call], functions: Sequence[Function], views: Views, control: Sequence[Control]
+) -> Traffic:
+    """Of calls and the loop program of each."""
+    scratch, values = [0.0] * len(calls), dict[Value, float]()
+    counted: dict[Function, Mapping[Buffer, int]] = {}
+    for n, (call, function, runs) in enumerate(zip(calls, functions, _runs(len(calls), control), strict=False)):
+        if function not in counted:
+            counted[function] = traffic(function)
+        for buffer, words in counted[function].items():
+            side = {INPUT: call.inputs, OUTPUT: call.outputs}.get(buffer.scope)
+            if side is not None:
+                root = views.storage(side[buffer.slot]).root
+                values[root] = values.get(root, 0.0) + words * runs * WORD
+            elif buffer.scope.in_scratch:
+                scratch[n] += words * runs * WORD
+    return Traffic(scratch, values)
 
 
 @dataclass(eq=False)

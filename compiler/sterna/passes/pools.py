@@ -1,8 +1,8 @@
 """Where the buffers of a memory plan lie: a pool in every memory of the target that tensors may live in.
 
-What is touched most per byte comes first, into the fastest memory that has room for it; where not all fit in that way,
-the largest come first, and as a last resort the largest go into the slowest memory. A target without such memories has
-one pool of any size, the arena.
+What is touched most per byte comes first, into the fastest memory that has room for it. That what is touched most as
+a whole comes first, or the largest, is tried too, and what waits for the memories least is kept; where not all fit so,
+the largest go into the slowest memory. A target without such memories has one pool of any size, the arena.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Life:
 
     Args:
         members: the values that lie there one after the other; scratch has none.
-        touches: how often calls read or write it.
+        touches: how often a word of it is read or written in a run; before kernels are lowered, how many calls do.
     """
 
     members: tuple[Value, ...]
@@ -33,6 +33,11 @@ class Life:
     first: int
     last: int
     touches: float
+
+    @property
+    def traffic(self) -> float:
+        """Bytes that are read and written in a run."""
+        return self.touches * self.size
 
 
 @dataclass(frozen=True)
@@ -76,15 +81,27 @@ def lay_out(
     if not memories:
         return _used(lives, _tightest(lives, alignment), [None], alignment)
     fastest = sorted(memories, key=lambda m: -m.bytes_per_cycle)
-    ways: list[tuple[Callable[[Life], tuple[float, ...]], list[Memory]]] = [(_by_size, fastest)]
+    ways: list[Callable[[Life], tuple[float, ...]]] = [_by_size]
     if len(memories) > 1:
-        ways = [(_by_touches, fastest), (_by_size, fastest), (_by_size, fastest[::-1])]
-    for order, tried in ways:
-        places = _placed(lives, [_Room(len(lives), memory, alignment) for memory in tried], _sorted(lives, order))
-        if places is not None:
-            moved = [(fastest.index(tried[pool]), offset) for pool, offset in places]
-            return _used(lives, moved, fastest, alignment)
-    raise _too_small(lives, fastest, alignment)
+        ways = [_by_touches, _by_traffic, _by_size]
+    found = [places for order in ways if (places := _in_memories(lives, fastest, alignment, order)) is not None]
+    if not found and len(memories) > 1:
+        places = _in_memories(lives, fastest[::-1], alignment, _by_size)
+        found = [] if places is None else [[(len(fastest) - 1 - pool, offset) for pool, offset in places]]
+    if not found:
+        raise _too_small(lives, fastest, alignment)
+    return _used(lives, min(found, key=lambda places: _waiting(lives, places, fastest)), fastest, alignment)
+
+
+def _in_memories(
+    lives: Sequence[Life], memories: Sequence[Memory], alignment: int, order: Callable[[Life], tuple[float, ...]]
+) -> list[Place] | None:
+    return _placed(lives, [_Room(len(lives), memory, alignment) for memory in memories], _sorted(lives, order))
+
+
+def _waiting(lives: Sequence[Life], places: Sequence[Place], memories: Sequence[Memory]) -> float:
+    """Cycles in which the memories move what a run reads and writes."""
+    return sum(life.traffic / memories[pool].bytes_per_cycle for life, (pool, _) in zip(lives, places, strict=True))
 
 
 def _tightest(lives: Sequence[Life], alignment: int) -> list[Place]:
@@ -134,8 +151,11 @@ def _by_size(life: Life) -> tuple[float, ...]:
 
 
 def _by_touches(life: Life) -> tuple[float, ...]:
-    """A call goes through all of a buffer: touches of a byte are as many as those of the buffer."""
     return -life.touches, -life.size, life.first
+
+
+def _by_traffic(life: Life) -> tuple[float, ...]:
+    return -life.traffic, -life.size, life.first
 
 
 class _Room:
