@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import isfinite
@@ -330,6 +332,27 @@ def _changed_value(document: Any, random: Random) -> Any:
     return document
 
 
+def _archive(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+    """An archive with one of its parts changed: a JSON text in one place, others in some bytes."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as given:
+            parts = {name: given.read(name) for name in given.namelist()}
+        name = random.choice(sorted(parts))
+        if name.endswith(".json"):
+            parts[name] = json.dumps(_changed_value(json.loads(parts[name]), random)).encode()
+        elif parts[name].startswith(b"PK"):
+            parts[name] = _archive(parts[name], random, pool)
+        else:
+            parts[name] = damaged(parts[name], random, pool)
+    except (ValueError, OSError, NotImplementedError, RecursionError, zipfile.BadZipFile):
+        return damaged(content, random, pool)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, held in parts.items():
+            archive.writestr(name, held)
+    return made.getvalue()
+
+
 def _lines(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
     """A text of lines with one line, or one word of it, changed."""
     lines = content.split(b"\n")
@@ -354,4 +377,5 @@ _STRUCTURAL: dict[str, Mutation] = {
     "xgboost": _json,
     "ubjson": _ubjson,
     "lightgbm": _lines,
+    "pt2": _archive,
 }

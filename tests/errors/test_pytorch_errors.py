@@ -11,29 +11,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from sterna.errors import SternaError
 from sterna.frontends.formats import describe_model, read_model
-from support.exported_programs import Program, archive, saved
-
-RNG = np.random.default_rng(5)
-
-
-def network() -> Program:
-    """A convolution, pooling, a linear layer of an open batch, and a buffer that changes."""
-    program = Program()
-    w = program.weight("conv.weight", RNG.standard_normal((4, 3, 3, 3)).astype(np.float32))
-    fc = program.weight("fc.weight", RNG.standard_normal((5, 4)).astype(np.float32))
-    seen = program.weight("seen", np.zeros((), np.float32), "buffer")
-    x = program.input("x", (program.open("s0", 1, 4), 3, 8, 8))
-    y = program.call("aten.conv2d.default", input=x, weight=w, bias=None, stride=[2, 2], padding=[1, 1])
-    y = program.call("aten.max_pool2d.default", self=program.call("aten.relu.default", self=y), kernel_size=[2, 2])
-    y = program.call("aten.flatten.using_ints", self=program.call("aten.mean.dim", self=y, dim=[2, 3]), start_dim=1)
-    program.mutation("seen", program.call("aten.add.Tensor", self=seen, other=1.0))
-    program.output(program.call("aten.linear.default", "scores", input=y, weight=fc))
-    return program
+from support.exported_programs import archive, saved
+from support.exported_samples import network, samples
 
 
 def codes(content: bytes, folder: Path) -> tuple[str, ...]:
@@ -62,6 +45,12 @@ def test_what_the_tests_break_is_sound(tmp_path: Path) -> None:
     program = network()
     assert codes(program.content(), tmp_path) == ()
     assert codes(program.old_content(), tmp_path) == ()
+
+
+@pytest.mark.parametrize("number", range(len(samples())))
+def test_all_samples_are_sound(number: int, tmp_path: Path) -> None:
+    """They are what `ci/fuzz` mutates."""
+    assert codes(samples()[number].content(), tmp_path) == ()
 
 
 def test_cut_files(tmp_path: Path) -> None:

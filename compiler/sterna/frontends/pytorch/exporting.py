@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -122,6 +123,7 @@ def of_torchscript(source: Source, options: ReadOptions) -> Model:
         raise error("E0101", f"{source.name} cannot be loaded by PyTorch", lines[-1][:400]) from None
     names = [value.debugName().partition(".")[0] for value in list(script.graph.inputs())[1:]]
     inputs = options.example_inputs
+    inputs = (inputs,) if isinstance(inputs, torch.Tensor) else inputs
     if inputs is None:
         missing = [name for name in names if name not in options.sizes]
         if missing:
@@ -132,12 +134,13 @@ def of_torchscript(source: Source, options: ReadOptions) -> Model:
         from torch._export.converter import TS2EPConverter  # noqa: PLC0415 (where this version of PyTorch has it)
 
         with torch.no_grad():
-            program = TS2EPConverter(script, tuple(inputs)).convert()
+            converted = TS2EPConverter(script, tuple(inputs)).convert().module()
+            program = torch.export.export(converted, tuple(inputs))
     except Exception as problem:  # its errors have no common type
         first = (str(problem).strip().splitlines() or [type(problem).__name__])[0][:400]
         fix = "export the Python module with torch.export.export and torch.export.save"
         raise error("E0113", f"PyTorch cannot convert {source.name} to an exported program", first, fix=fix) from None
-    return of_program(torch, program, source.file().stem)
+    return replace(of_program(torch, program, source.file().stem), input_names=tuple(names))
 
 
 def as_array(tensor: Any) -> Array:

@@ -15,6 +15,7 @@ class Model:
 
     Args:
         models: names of the programs in the file.
+        input_names: what its inputs are called, where that is not what the program calls them.
     """
 
     program: Program
@@ -22,3 +23,4 @@ class Model:
     name: str
     where: str
     models: tuple[str, ...] = ()
+    input_names: tuple[str, ...] = ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.frontend import ReadOptions
 from sterna.frontends.pytorch.archive import Archive, is_program, is_torchscript
 from sterna.frontends.pytorch.model import Model
 from sterna.frontends.source import Source, looks_like
-from sterna.ir.graph import Graph
+from sterna.ir.graph import Graph, replace_values
 
 
 def load(source: Source, options: ReadOptions) -> Model:
@@ -40,4 +42,10 @@ def graph(source: Source, options: ReadOptions) -> Graph:
     from sterna.frontends.pytorch.reader import graph_of  # noqa: PLC0415 (with all translators)
 
     model = load(source, options)
-    return graph_of(model.program, model.tensors, model.where, options.sizes, options.dims, model.name)
+    if not model.input_names:
+        return graph_of(model.program, model.tensors, model.where, options.sizes, options.dims, model.name)
+    # It was exported for the sizes that were given, by the names that it has here.
+    made = graph_of(model.program, model.tensors, model.where, {}, options.dims, model.name)
+    renamed = {value: replace(value, name=name) for value, name in zip(made.arguments, model.input_names, strict=False)}
+    inputs = tuple(renamed.get(value, value) for value in made.inputs)
+    return replace(replace_values(made, renamed), inputs=inputs)

@@ -6,6 +6,7 @@ goes wrong with single nodes. A node that depends on one that failed is passed o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -276,10 +277,9 @@ class Reader:
             return value
         if value.dtype != info.dtype:
             value = work.cast(value, info.dtype)
-        agree = len(info.sizes) == value.type.rank and all(
-            not size.is_const or not isinstance(said, int) or size == said
-            for size, said in zip(value.shape, info.sizes, strict=True)
-        )
+        # PyTorch itself was wrong about some shapes (2.5: the states of an LSTM), never about the number of elements.
+        open_sizes = not value.type.is_static or not all(isinstance(size, int) for size in info.sizes)
+        agree = open_sizes or value.type.elements == math.prod(size for size in info.sizes if isinstance(size, int))
         if not agree and not self.depth:
             said = ", ".join(map(str, info.sizes))
             raise error("E0103", f"{work.kind} gives {value.type}, where the file says [{said}]")

@@ -27,7 +27,7 @@ def run_torch(source: Source, options: ReadOptions, inputs: Mapping[str, Array])
     model = load(source, options)
     try:
         program = _program(torch, source, options)
-        names = [name for _, name in fed(model.program)]
+        names = model.input_names or tuple(name for _, name in fed(model.program))
         flat = [torch.from_numpy(np.ascontiguousarray(inputs[name])) for name in names]
         module = program if is_torchscript(source.names) else program.module()
         with torch.no_grad():

@@ -55,6 +55,11 @@ def added_product(first: str, second: str, summed: bool = False) -> Translator:
     return translate
 
 
+def integer_product(t: Translation) -> Value:
+    """A product of int8 in int32."""
+    return standard(t, "MatMulInteger", t.tensor("self"), t.tensor("mat2"))
+
+
 def outer(t: Translation) -> Value:
     a, b = t.together(t.tensor("self"), t.tensor("vec2"))
     return t.op("mul", t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0])))
@@ -140,7 +145,7 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(_matmul("self", "other"), "matmul.default", "inner.default", "linalg_matmul.default"),
     **_named(_matmul("self", "tensor"), "dot.default"), **_named(_matmul("self", "vec"), "mv.default"),
     **_named(_matmul("self", "other"), "vdot.default"),
-    **_named(linear, "linear.default"),
+    **_named(linear, "linear.default"), **_named(integer_product, "_int_mm.default"),
     **_named(added_product("mat1", "mat2"), "addmm.default"), **_named(added_product("mat", "vec"), "addmv.default"),
     **_named(added_product("batch1", "batch2"), "baddbmm.default"),
     **_named(added_product("batch1", "batch2", True), "addbmm.default"),
