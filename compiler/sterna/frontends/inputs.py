@@ -12,6 +12,7 @@ from sterna.errors import Diagnostic
 from sterna.ir.graph import TensorType, tensor_type
 from sterna.ir.integer import Int, as_int, symbol
 from sterna.ops.builder import is_too_large
+from sterna_runtime.advice import shapes as shapes_given
 
 Shapes = Mapping[str, Sequence[int]]
 Dims = Mapping[str, int | tuple[int, int]]
@@ -57,7 +58,9 @@ def input_types(inputs: Sequence[InputInfo], shapes: Shapes, dims: Dims) -> tupl
             ],
         )
         if kind.is_static and any(size < 1 for size in kind.sizes):
-            problems.append(Diagnostic("E0105", f'the input "{info.name}" has no size: {list(info.ready)}'))
+            shown = ", ".join(map(str, info.declared))
+            fix = shapes_given({info.name: [size or "<size>" for size in kind.sizes]})
+            problems.append(Diagnostic("E0105", f'the input "{info.name}" has unknown sizes: [{shown}]', (), fix))
         elif is_too_large(kind):
             problems.append(Diagnostic("E0112", f'the input "{info.name}" of {kind} is too large'))
         types.append(kind)

@@ -1,0 +1,184 @@
+"""Keras models on disk: `.keras` (version 3), HDF5 (version 2), layers models of TensorFlow.js; a model in memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from sterna.errors import SternaError, error
+from sterna.frontends.keras.stores import InMemory, NamedStore, NumberedStore, Store
+from sterna.frontends.source import Source
+from sterna.frontends.tfjs_weights import tfjs_weights
+
+CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
+MOST_JSON = 256 << 20
+MOST_WEIGHTS = 16 << 30
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """What a file holds.
+
+    Args:
+        config: of the model: {"class_name": ..., "config": ...}.
+        version: of Keras that wrote it, where the file says so.
+        form: how it was stored.
+        weights: of each layer of the model.
+        arrays: numbers in all, and their bytes.
+        opened: the file that the weights are read from.
+    """
+
+    config: dict[str, Any]
+    version: str
+    form: str
+    weights: Store | dict[str, Store]
+    arrays: tuple[int, int] = (0, 0)
+    opened: Any = None
+
+    def close(self) -> None:
+        """Ends what is read of the file."""
+        if self.opened is not None:
+            self.opened.close()
+
+    @property
+    def major(self) -> int:
+        """Of the version: 3 for the native format."""
+        head = self.version.split(".")[0]
+        return int(head) if head.isdigit() else 2
+
+    def store(self, name: str, kind: str, number: int) -> Store:
+        """The variables of a layer of the model; `number`: how many of its class come before."""
+        if isinstance(self.weights, dict):
+            return self.weights.get(name) or NamedStore({}, name)
+        return self.weights.child("layers", number, name, kind)
+
+
+def load(source: Source) -> ModelFile:
+    """What a source holds.
+
+    Raises:
+        SternaError: E0101 or E0103.
+    """
+    if source.path is None:
+        return _in_memory(source.model)
+    try:
+        if source.start.startswith(b"PK"):
+            return _native(source.file())
+        if source.start.startswith(b"\x89HDF"):
+            return _hdf5(source.file())
+        return _layers_model(source.file())
+    except SternaError as mistake:
+        raise mistake.within(source.name) from None
+    except (OSError, RuntimeError, KeyError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as problem:
+        raise error("E0103", f"{source.name} is damaged", f"{type(problem).__name__}: {problem}") from None
+
+
+def _in_memory(model: Any) -> ModelFile:
+    """A model that Keras holds: through a file, as Keras knows best what it consists of."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.keras"
+        try:
+            model.save(path)
+        except Exception as problem:  # it is Keras', or the user's own layer
+            raise error("E0101", "the model cannot be saved", f"{type(problem).__name__}: {problem}") from None
+        return _native(path)
+
+
+def _json(text: bytes, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise error("E0103", f"{what} is not JSON: {problem}") from None
+    if not isinstance(found, dict):
+        raise error("E0103", f"{what} is not an object")
+    return found
+
+
+def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    if archive.getinfo(name).file_size > most:
+        raise error("E0103", f"{name} is announced with {archive.getinfo(name).file_size} bytes")
+    return archive.read(name)
+
+
+def _native(path: Path) -> ModelFile:
+    with zipfile.ZipFile(path) as archive:
+        for name in (CONFIG, WEIGHTS):
+            if name not in archive.namelist():
+                raise error("E0103", f"the archive has no {name}")
+        config = _json(_member(archive, CONFIG, MOST_JSON), CONFIG)
+        about = _json(_member(archive, METADATA, MOST_JSON), METADATA) if METADATA in archive.namelist() else {}
+        limit = min(MOST_WEIGHTS, max(path.stat().st_size, 1) * 1100)  # deflate makes nothing smaller than that
+        file = h5py.File(io.BytesIO(_member(archive, WEIGHTS, limit)), "r")
+    version = str(about.get("keras_version", "3"))
+    return ModelFile(config, version, "native", NumberedStore(file, "the model"), _measured(file), file)
+
+
+def _hdf5(path: Path) -> ModelFile:
+    file = h5py.File(path, "r")
+    text = file.attrs.get("model_config")
+    if text is None:
+        fix = "save the whole model: model.save(path)"
+        raise error("E0103", "the file has weights without a model", "it has no model_config", fix=fix)
+    config = _json(text if isinstance(text, bytes) else str(text).encode(), "model_config")
+    layers: dict[str, Store] = {}
+    groups = file.get("model_weights", file)
+    for name, group in groups.items():
+        if not hasattr(group, "keys"):
+            continue
+        layers[name] = NamedStore({each: group[each] for each in _names(group)}, name)
+    version = _text(file.attrs.get("keras_version", groups.attrs.get("keras_version", "2")))
+    return ModelFile(config, version, "HDF5", layers, _measured(groups), file)
+
+
+def _names(group: Any) -> list[str]:
+    """The names of a layer's variables, which may be cut into several attributes (`weight_names0` ...)."""
+    if "weight_names" in group.attrs:
+        return [_text(each) for each in group.attrs["weight_names"]]
+    found, n = [], 0
+    while f"weight_names{n}" in group.attrs:
+        found += [_text(each) for each in group.attrs[f"weight_names{n}"]]
+        n += 1
+    return found
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _measured(group: Any) -> tuple[int, int]:
+    """How many numbers a file has, and their bytes; what an optimizer keeps is not counted."""
+    sizes: list[tuple[int, int]] = []
+
+    def visit(name: str, item: Any) -> None:
+        if hasattr(item, "nbytes") and not name.startswith("optimizer"):
+            sizes.append((int(item.size), int(item.nbytes)))
+
+    group.visititems(visit)
+    return sum(size for size, _ in sizes), sum(size for _, size in sizes)
+
+
+def _layers_model(path: Path) -> ModelFile:
+    if path.stat().st_size > MOST_JSON:
+        raise error("E0103", f"it has more than {MOST_JSON >> 20} MiB")
+    model = _json(path.read_bytes(), path.name)
+    topology = model.get("modelTopology")
+    if isinstance(topology, dict) and isinstance(topology.get("model_config"), dict):
+        config, version = topology["model_config"], str(topology.get("keras_version", "2"))
+    elif isinstance(topology, dict) and "class_name" in topology:
+        config, version = topology, str(topology.get("keras_version", "2"))
+    else:
+        raise error("E0103", "modelTopology has no model_config")
+    arrays = tfjs_weights(model.get("weightsManifest"), path.parent)
+    layers: dict[str, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        layers.setdefault(name.split("/")[0], {})[name] = InMemory(array)
+    stores: dict[str, Store] = {name: NamedStore(found, name) for name, found in layers.items()}
+    measured = sum(a.size for a in arrays.values()), sum(a.nbytes for a in arrays.values())
+    return ModelFile(config, version, "TensorFlow.js", stores, measured)

@@ -1,0 +1,187 @@
+"""Attention: dot-product, additive, of several heads and of grouped heads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.keras.stores import Store
+from sterna.frontends.keras.translation import Translation, Translator, values_in
+from sterna.ir.graph import Value
+
+
+def _low(x: Value) -> float:
+    """What is added to scores that do not count."""
+    return -6.5e4 if x.dtype == "float16" else -1e9
+
+
+def _biased(t: Translation, scores: Value, mask: Value) -> Value:
+    """Scores of what does not count (False) moved far below."""
+    return t.op("add", scores, t.op("where", mask, t.scalar(0.0, scores.dtype), t.scalar(_low(scores), scores.dtype)))
+
+
+def _causal(t: Translation, queries: int, keys: int) -> Value:
+    return t.constant(np.arange(queries)[:, None] >= np.arange(keys)[None], "bool")
+
+
+def _both(t: Translation, one: Value | None, other: Value | None) -> Value | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return t.op("logical_and", one, other)
+
+
+# ---------------------------------------------------------------- Attention and AdditiveAttention
+def _qkv(t: Translation) -> tuple[Value, Value, Value]:
+    values = t.several
+    if len(values) not in (2, 3):
+        raise error("E0108", f"{t.kind} takes a query, a value and perhaps a key, not {len(values)} tensors")
+    query, value = values[:2]
+    return query, value, values[2] if len(values) == 3 else value
+
+
+def _weighted(t: Translation, scores: Value, query: Value, value: Value) -> Value | list[Value | None]:
+    """The values by the softmax of their scores; steps of the query that do not count become 0."""
+    masks = t.argument(1, "mask")
+    given = (
+        list(masks) if isinstance(masks, (list, tuple)) else [t.context.masks.get(query), t.context.masks.get(value)]
+    )
+    keep = None
+    if len(given) > 1 and isinstance(given[1], Value):
+        keep = t.reshape(given[1], (given[1].shape[0], 1, given[1].shape[1]))
+    if t.argument(4, "use_causal_mask", t.setting("causal", False)):
+        keep = _both(t, keep, _causal(t, t.extent(scores, -2), t.extent(scores, -1)))
+    weights = t.op("softmax", scores if keep is None else _biased(t, scores, keep), axis=-1)
+    y = t.op("matmul", weights, value)
+    if given and isinstance(given[0], Value):
+        counts = t.reshape(given[0], (*given[0].shape, 1))
+        y = t.op("where", counts, y, t.scalar(0.0, y.dtype))
+        t.context.masks[y] = given[0]
+    return [y, weights] if t.argument(2, "return_attention_scores", False) else y
+
+
+def dot_attention(t: Translation) -> Value | list[Value | None]:
+    query, value, key = _qkv(t)
+    mode = t.setting("score_mode", "dot")
+    names = ["scale"] if t.setting("use_scale", False) else []
+    names += ["concat_score_weight"] if mode == "concat" else []
+    found = dict(zip(names, t.variables(*names), strict=True)) if names else {}
+    if mode == "dot":
+        scores = t.op("matmul", query, t.transpose(key, (0, 2, 1)))
+        if "scale" in found:
+            scores = t.op("mul", scores, t.weight(found["scale"], scores))
+    elif mode == "concat":
+        scores = _sums(t, query, key, found.get("scale"))
+        scores = t.op("mul", scores, t.weight(found["concat_score_weight"], scores))
+    else:
+        raise t.unsupported(f"with score_mode {mode}")
+    return _weighted(t, scores, query, value)
+
+
+def _sums(t: Translation, query: Value, key: Value, scale: np.ndarray | None) -> Value:
+    """The sum over features of tanh(query + key), times a scale, for every pair."""
+    wide = t.reshape(query, (query.shape[0], query.shape[1], 1, query.shape[2]))
+    other = t.reshape(key, (key.shape[0], 1, key.shape[1], key.shape[2]))
+    both = t.op("add", wide, other)
+    if scale is not None and scale.ndim == 0:
+        both = t.op("mul", both, t.weight(scale, both))
+    both = t.op("tanh", both)
+    if scale is not None and scale.ndim:
+        both = t.op("mul", both, t.weight(scale, both))
+    return t.reduced("reduce_sum", both, (-1,))
+
+
+def additive_attention(t: Translation) -> Value | list[Value | None]:
+    query, value, key = _qkv(t)
+    scale = t.variables("scale")[0] if t.setting("use_scale", True) else None
+    return _weighted(t, _sums(t, query, key, scale), query, value)
+
+
+# ---------------------------------------------------------------- several heads
+def _projection(t: Translation, store: Store, x: Value) -> Value:
+    """(N, ..., features) times a kernel (features, heads, size), plus a bias."""
+    bias = bool(t.setting("use_bias", True))
+    kernel, *rest = store.variables(("kernel", *(("bias",) if bias else ())))
+    if kernel.ndim < 2:
+        raise error("E0103", f"a kernel of {t.layer.name} has {kernel.ndim} dimensions")
+    flat = t.op("matmul", x, t.weight(kernel.reshape(kernel.shape[0], -1), x))
+    if rest:
+        flat = t.op("add", flat, t.weight(rest[0].reshape(-1), flat))
+    return t.reshape(flat, (*x.shape[:-1], *kernel.shape[1:]))
+
+
+def _heads(t: Translation) -> tuple[Value, Value, Value]:
+    """Query, value and key of the call, by position or keyword."""
+    found = [t.argument(n, name) for n, name in enumerate(("query", "value", "key"))]
+    if isinstance(found[0], (list, tuple)):
+        found = [*values_in(found[0]), None, None][:3]
+    query, value, key = found
+    if not isinstance(query, Value) or not isinstance(value, Value):
+        raise error("E0108", f"{t.kind} takes a query and a value")
+    return query, value, key if isinstance(key, Value) else value
+
+
+def _attention_mask(t: Translation, query: Value, value: Value, key: Value, scores: Value) -> Value | None:
+    """What each query may look at: (N, 1, queries, keys), or without the first dimensions."""
+    keep: Value | None = None
+    for name, tensor, is_query in (("query", query, True), ("value", value, False), ("key", key, False)):
+        given = t.kwargs.get(f"{name}_mask")
+        mask = given if isinstance(given, Value) else t.context.masks.get(tensor)
+        if mask is not None:
+            sizes = (mask.shape[0], mask.shape[1], 1) if is_query else (mask.shape[0], 1, mask.shape[1])
+            keep = _both(t, keep, t.reshape(mask, sizes))
+    if t.kwargs.get("use_causal_mask"):
+        keep = _both(t, keep, _causal(t, t.extent(scores, -2), t.extent(scores, -1)))
+    given = t.kwargs.get("attention_mask")
+    if isinstance(given, Value):
+        keep = _both(t, keep, t.cast(given, "bool"))
+    if keep is not None and keep.type.rank == 3:
+        keep = t.reshape(keep, (keep.shape[0], 1, *keep.shape[1:]))
+    return keep
+
+
+def multi_head_attention(t: Translation) -> Value | list[Value | None]:
+    query, value, key = _heads(t)
+    axes = t.layer.config.get("attention_axes")
+    if query.type.rank != 3 or (axes not in (None, [1], (1,), 1)):
+        raise t.unsupported(f"of {query.type} along the axes {axes}")
+    stores = {name: t.store.child(f"_{name}_dense") for name in ("query", "key", "value", "output")}
+    q, k, v = (
+        t.transpose(_projection(t, stores[name], x), (0, 2, 1, 3))
+        for name, x in (("query", query), ("key", key), ("value", value))
+    )
+    groups = t.extent(q, 1) // max(t.extent(k, 1), 1)
+    if groups > 1:  # of grouped-query attention: several heads share keys and values
+        k, v = (_shared(t, each, groups) for each in (k, v))
+    scale = float(t.extent(q, -1)) ** -0.5
+    scores = t.op("matmul", t.scaled(q, scale), t.transpose(k, (0, 1, 3, 2)))
+    keep = _attention_mask(t, query, value, key, scores)
+    weights = t.op("softmax", scores if keep is None else _biased(t, scores, keep), axis=-1)
+    joined = t.transpose(t.op("matmul", weights, v), (0, 2, 1, 3))
+    bias = bool(t.setting("use_bias", True))
+    kernel, *rest = stores["output"].variables(("kernel", *(("bias",) if bias else ())))
+    flat = t.reshape(joined, (*joined.shape[:2], joined.shape[2] * joined.shape[3]))
+    inner = kernel.shape[0] * kernel.shape[1]
+    y = t.op("matmul", flat, t.weight(kernel.reshape(inner, -1), flat))
+    if rest:
+        y = t.op("add", y, t.weight(rest[0].reshape(-1), y))
+    y = t.reshape(y, (*y.shape[:-1], *kernel.shape[2:]))
+    if (mask := t.context.masks.get(query)) is not None:
+        t.context.masks[y] = mask
+    return [y, weights] if t.kwargs.get("return_attention_scores") else y
+
+
+def _shared(t: Translation, x: Value, groups: int) -> Value:
+    batch, heads, steps, size = x.shape
+    wide = t.reshape(x, (batch, heads, 1, steps, size))
+    return t.reshape(
+        t.op("expand", wide, shape=(batch, heads, groups, steps, size)), (batch, heads * groups, steps, size)
+    )
+
+
+LAYERS: dict[str, Translator] = {
+    "Attention": dot_attention,
+    "AdditiveAttention": additive_attention,
+    "MultiHeadAttention": multi_head_attention,
+    "GroupedQueryAttention": multi_head_attention,
+    "GroupQueryAttention": multi_head_attention,
+}

@@ -1,0 +1,125 @@
+"""Dense, EinsumDense, Embedding, and layers that only mean something while training."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.keras.layers.activations import activated
+from sterna.frontends.keras.translation import Result, Translation, Translator
+from sterna.ir.graph import Value
+
+
+def dense(t: Translation) -> Value:
+    bias = bool(t.setting("use_bias", True))
+    kernel, *rest = t.variables("kernel", *(("bias",) if bias else ()))
+    y = t.op("matmul", t.x, t.weight(_full(t, kernel), t.x))
+    return activated(t, t.op("add", y, t.weight(rest[0], y)) if bias else y)
+
+
+def _full(t: Translation, kernel: np.ndarray) -> np.ndarray:
+    """The kernel, which must stand there in full."""
+    if kernel.dtype.kind != "f" or t.layer.config.get("quantization_config"):
+        raise t.unsupported("with quantized weights")
+    return kernel
+
+
+def einsum_dense(t: Translation) -> Value:
+    equation = str(t.setting("equation", ""))
+    bias_axes = t.layer.config.get("bias_axes")
+    kernel, *rest = t.variables("kernel", *(("bias",) if bias_axes else ()))
+    found = re.fullmatch(r"(\.{3})?([a-zA-Z]+)(\.{3})?,([a-zA-Z]+)->(\.{3})?([a-zA-Z]+)(\.{3})?", equation)
+    if found is None:
+        raise error("E0109", f"the equation {equation!r} is of another form")
+    y = t.standard("Einsum", t.x, t.weight(kernel, t.x), equation=equation)
+    if bias_axes:
+        y = t.op("add", y, t.weight(_bias(rest[0], equation, str(bias_axes), y.type.rank), y))
+    return activated(t, y)
+
+
+def _bias(bias: np.ndarray, equation: str, axes: str, rank: int) -> np.ndarray:
+    """The bias with a dimension for each of the result's; those that it has are named."""
+    output = equation.split("->")[1]
+    named = output.replace("...", "")
+    skipped = 0 if output.endswith("...") else rank - len(named)
+    places = {label: n + skipped for n, label in enumerate(named)}
+    shape = [1] * rank
+    for label, size in zip(sorted(axes, key=lambda a: places.get(a, -1)), bias.shape, strict=True):
+        if label not in places:
+            raise error("E0109", f"bias_axes names {label}, which the result of {equation} has not")
+        shape[places[label]] = size
+    return bias.reshape(shape)
+
+
+def embedding(t: Translation) -> Value:
+    (table,) = t.variables("embeddings")
+    ids = t.x if t.x.dtype in ("int32", "int64") else t.cast(t.x, "int32")
+    dtype = "float32" if table.dtype.itemsize > 2 else str(table.dtype)
+    y = t.op("gather", t.constant(table, dtype), ids, axis=0)
+    if t.setting("mask_zero", False):
+        t.context.masks[y] = t.op("logical_not", t.op("equal", ids, t.scalar(0, ids.dtype)))
+    return y
+
+
+def masking(t: Translation) -> Value:
+    """Steps of which all elements have one value do not count, and become 0."""
+    x = t.x
+    same = t.op("equal", x, t.scalar(float(t.setting("mask_value", 0.0)), x.dtype))
+    counts = t.op("logical_not", t.reduced("reduce_all", same, (-1,), keep=True))
+    y = t.op("where", counts, x, t.scalar(0.0, x.dtype))
+    t.context.masks[y] = t.reshape(counts, counts.shape[:-1])
+    return y
+
+
+def unchanged(t: Translation) -> Result:
+    """What does nothing outside of training."""
+    value = t.args[0] if t.args else t.kwargs.get("inputs")
+    return list(value) if isinstance(value, (list, tuple)) else t.x
+
+
+def wrapper(t: Translation) -> Result:
+    """A layer around another one, which alone computes something."""
+    layer = t.layer.layer("layer")
+    result: Result = t.within(layer, t.store.child("layer", name=layer.name), *t.args, **t.kwargs)
+    return result
+
+
+def time_distributed(t: Translation) -> Result:
+    """A layer that is applied to every step: to all of them at once."""
+    x, layer = t.x, t.layer.layer("layer")
+    flat = t.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
+    y = t.within(layer, t.store.child("layer", name=layer.name), flat)
+    if not isinstance(y, Value):
+        raise t.unsupported("of a layer with several results")
+    return t.reshape(y, (x.shape[0], x.shape[1], *y.shape[1:]))
+
+
+def _lambda(t: Translation) -> Result:
+    raise t.unsupported(
+        "(its code is not part of the model's description)",
+        'register a translation of it: sterna.frontends.register("keras", "Lambda", translate)',
+    )
+
+
+LAYERS: dict[str, Translator] = {
+    "Dense": dense,
+    "EinsumDense": einsum_dense,
+    "Embedding": embedding,
+    "Masking": masking,
+    "TimeDistributed": time_distributed,
+    "SpectralNormalization": wrapper,
+    "Lambda": _lambda,
+    **dict.fromkeys(
+        (
+            "Identity", "Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout",
+            "GaussianDropout", "GaussianNoise", "ActivityRegularization", "InputLayer", "RandomFlip", "RandomRotation",
+            "RandomTranslation", "RandomZoom", "RandomContrast", "RandomBrightness", "RandomColorDegeneration",
+            "RandomColorJitter", "RandomGrayscale", "RandomHue", "RandomPosterization", "RandomSaturation",
+            "RandomSharpness", "RandomShear", "RandomErasing", "RandomGaussianBlur", "RandomInvert",
+            "RandomPerspective", "CutMix", "MixUp", "RandAugment", "AugMix",
+        ),
+        unchanged,
+    ),
+}  # fmt: skip

@@ -1,0 +1,38 @@
+"""What Keras itself makes of a model, for `sterna verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any
+
+import keras
+import numpy as np
+
+from sterna.frontends.keras.config import layer_of, network_of
+from sterna.frontends.keras.files import load
+from sterna.frontends.keras.reader import inputs_of
+from sterna.frontends.source import Source
+from sterna.ir.graph import Array
+
+
+def runner(source: Source) -> Callable[[Mapping[str, Array]], dict[str, Array]] | None:
+    """From inputs to outputs by name; None where the installed Keras cannot load the model, as those of version 2."""
+    try:
+        model: Any = source.model if source.path is None else keras.models.load_model(source.file(), compile=False)
+    except Exception:  # whatever it does: then there is no reference
+        return None
+    with closing(load(source)) as file:
+        top = layer_of(file.config, "the model")
+    names = [each.name for each in inputs_of(top)]
+    network = network_of(top)
+    ends = [name or ref.layer for name, ref in network.outputs] or [network.layers[-1].name]
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        given = [np.asarray(inputs[name]) for name in names]
+        results = model(given[0] if len(given) == 1 else given, training=False)
+        flat = list(results.values()) if isinstance(results, dict) else results
+        listed = list(flat) if isinstance(flat, (list, tuple)) else [flat]
+        return dict(zip(ends, (np.asarray(each) for each in listed), strict=True))
+
+    return run

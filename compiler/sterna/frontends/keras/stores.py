@@ -1,0 +1,152 @@
+"""Variables of Keras layers, whatever the file calls them.
+
+The native format numbers a layer's variables in the order of their creation, in groups by attribute
+(`layers/dense_1/vars/0`); HDF5 files of Keras 2 and TensorFlow.js name them (`block/dense/kernel:0`). A translation
+asks for names in the order of creation, and either is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.ir.graph import Array
+
+
+class Store(Protocol):
+    """Variables of a layer, and of the layers within it."""
+
+    def child(self, attribute: str, number: int | None = None, name: str = "", kind: str = "") -> Store:
+        """Those of a layer within.
+
+        Args:
+            attribute: of the outer layer, which holds it (`cell`, `forward_layer`, `layers`).
+            number: its place where the attribute is a list.
+            name, kind: the layer's name and class.
+        """
+        ...
+
+    def variables(self, names: Sequence[str]) -> list[Array]:
+        """The layer's own variables, which are created in this order.
+
+        Raises:
+            SternaError: E0103, they are not there.
+        """
+        ...
+
+    def count(self) -> int:
+        """How many variables the layer itself has, as far as that is known."""
+        ...
+
+
+def snake_case(name: str) -> str:
+    """`MultiHeadAttention` as `multi_head_attention`: what the native format calls layers of a class."""
+    name = re.sub(r"\W+", "", name)
+    name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+class NumberedStore:
+    """A group of the native format: `vars/0`, `vars/1` ..., and groups for the layers within.
+
+    Args:
+        group: of h5py; None where the file has none.
+        where: for messages.
+    """
+
+    def __init__(self, group: Any, where: str):
+        self.group, self.where = group, where
+
+    def child(self, attribute: str, number: int | None = None, name: str = "", kind: str = "") -> NumberedStore:
+        outer = _group(self.group, attribute)
+        if outer is None and attribute.startswith("_"):
+            outer = _group(self.group, attribute[1:])
+        if number is None:
+            return NumberedStore(outer, f"{self.where}/{attribute}")
+        return NumberedStore(_member(outer, name, kind, number), f"{self.where}/{name or attribute}")
+
+    def variables(self, names: Sequence[str]) -> list[Array]:
+        found = _group(self.group, "vars")
+        missing = [name for n, name in enumerate(names) if found is None or str(n) not in found]
+        if missing:
+            raise error("E0103", f"the weights of {self.where} lack {', '.join(missing)}")
+        return [_array(found[str(n)], f"{self.where}, {name}") for n, name in enumerate(names)]
+
+    def count(self) -> int:
+        found = _group(self.group, "vars")
+        return 0 if found is None else len(found)
+
+
+def _group(group: Any, name: str) -> Any:
+    """A group within; None if it is not there."""
+    found = group.get(name) if group is not None else None
+    return found if hasattr(found, "keys") else None
+
+
+def _member(outer: Any, name: str, kind: str, number: int) -> Any:
+    """One layer of a list: by the name that its group tells, else by its class and how many of it come before.
+
+    `number` counts the layers of the same class.
+    """
+    if outer is None:
+        return None
+    for group in outer.values():
+        if hasattr(group, "keys") and name and group.attrs.get("name") in (name, name.encode()):
+            return group
+    base = snake_case(kind)
+    return _group(outer, f"{base}_{number}" if number else base) or _group(outer, name)
+
+
+def _array(data: Any, what: str) -> Array:
+    """A dataset as an array."""
+    if not hasattr(data, "shape") or data.dtype.kind not in "fiub" or data.dtype.itemsize > 8:
+        raise error("E0103", f"{what} is not an array of numbers")
+    if data.is_virtual or data.external:
+        raise error("E0103", f"{what} lies in another file")
+    return np.asarray(data[()])
+
+
+class NamedStore:
+    """Variables with paths as names; those within a layer are the ones whose path goes through it."""
+
+    def __init__(self, arrays: Mapping[str, Any], where: str):
+        self.arrays, self.where = arrays, where
+
+    def child(self, attribute: str, number: int | None = None, name: str = "", kind: str = "") -> NamedStore:
+        words = {
+            "forward_layer": ("forward_",), "backward_layer": ("backward_",), "_query_dense": ("query",),
+            "_key_dense": ("key",), "_value_dense": ("value",), "_output_dense": ("attention_output",),
+        }.get(attribute)  # fmt: skip
+        if words is not None:
+            found = {k: v for k, v in self.arrays.items() if any(p.startswith(words) for p in k.split("/")[:-1])}
+        else:
+            found = {k: v for k, v in self.arrays.items() if name and name in k.split("/")[:-1]}
+        return NamedStore(found or self.arrays, f"{self.where}/{name or attribute}")
+
+    def variables(self, names: Sequence[str]) -> list[Array]:
+        by_end = {key.split("/")[-1].split(":")[0]: value for key, value in self.arrays.items()}
+        if len(by_end) == len(self.arrays) and all(name in by_end for name in names):
+            return [_array(by_end[name], f"{self.where}, {name}") for name in names]
+        if len(self.arrays) != len(names):
+            there = ", ".join(list(self.arrays)[:8]) or "none"
+            raise error("E0103", f"the weights of {self.where} should be {', '.join(names)}; there are {there}")
+        return [_array(value, f"{self.where}, {key}") for key, value in self.arrays.items()]
+
+    def count(self) -> int:
+        return len(self.arrays)
+
+
+class InMemory:
+    """An array that is there already, with what `_array` asks of a dataset."""
+
+    is_virtual, external = False, None
+
+    def __init__(self, data: Array):
+        self.data, self.shape, self.dtype = data, data.shape, data.dtype
+
+    def __getitem__(self, _: Any) -> Array:
+        return self.data
