@@ -169,12 +169,12 @@ class _Reader:
 
     def model(self, shapes: Shapes, dims: Dims) -> Graph:
         top = layer_of(self.file.config, "the model")
+        network = network_of(top)
         self.fail_if(problems_of(top))
         taken = inputs_of(top)
         types, problems = input_types([each.info() for each in taken], shapes, dims)
         self.fail_if(problems)
         inputs = tuple(Value(self.builder.name(each.name), kind) for each, kind in zip(taken, types, strict=True))
-        network = network_of(top)
         try:
             outputs, names = self.outputs(network, self.file, list(inputs), "")
         except FailedError:
