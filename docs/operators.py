@@ -54,6 +54,11 @@ of their integers.
 | --- | --- | --- |
 """
 
+KERAS = """## Keras layers
+{count} layers are translated, with all of their settings that mean something for inference:
+
+"""
+
 TFLITE = """## TensorFlow Lite operators
 Builtin operators in every version ({supported} of {count}). Integer results equal those of the runtime's reference
 kernels, bit for bit: int8 and uint8 with a scale per tensor or per channel, int16 activations, weights of 4 bits. Float
@@ -75,6 +80,11 @@ reference kernels lack (HARD_SWISH and L2_NORMALIZATION with 16 bits) are refuse
 def covered(format_: str) -> list[Support]:
     """The operators that a format itself has, as its front end says."""
     return [each for each in frontends()[format_].operators() if not each.custom]
+
+
+def keras_layers() -> list[str]:
+    """The layers of Keras that are translated."""
+    return [each.operator for each in covered("keras") if "." not in each.operator]
 
 
 def overloads(format_: str) -> list[str]:
@@ -186,6 +196,10 @@ def page() -> str:
         "Custom operators: " + custom("tflite") + ".",
         PYTORCH.format(count=len(programs), overloads=len(covered("pytorch"))) + "\n".join(programs),
         "Of other packages: " + ", ".join(e.operator for e in frontends()["pytorch"].operators() if e.custom) + ".",
+        KERAS.format(count=len(keras_layers())) + ", ".join(f"`{name}`" for name in keras_layers()) + ".",
+        "Operations between them, by their names in `keras.ops`: "
+        + ", ".join(f"`{e.operator.removeprefix('keras.ops.')}`" for e in covered("keras") if "." in e.operator)
+        + ".",
         "## Core operators\nTypes are those of the first operand.\n\n"
         "| operator | what it computes | types | fusion | settings |\n| --- | --- | --- | --- | --- |\n"
         + "\n".join(core_rows(operators().values())),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-import keras
 import numpy as np
 
 from sterna.frontends.keras.config import layer_of, network_of
@@ -15,10 +18,22 @@ from sterna.frontends.keras.reader import inputs_of
 from sterna.frontends.source import Source
 from sterna.ir.graph import Array
 
+_BACKENDS = ("tensorflow", "jax", "torch")
+
+
+def _keras() -> Any:
+    """Keras on a backend that is installed; it takes TensorFlow's unless it is told otherwise."""
+    if "keras" not in sys.modules and "KERAS_BACKEND" not in os.environ:
+        found = next((name for name in _BACKENDS if find_spec(name) is not None), None)
+        if found is not None:
+            os.environ["KERAS_BACKEND"] = found
+    return import_module("keras")
+
 
 def runner(source: Source) -> Callable[[Mapping[str, Array]], dict[str, Array]] | None:
-    """From inputs to outputs by name; None where the installed Keras cannot load the model, as those of version 2."""
+    """From inputs to outputs by name; None where the installed Keras cannot load the model, as some of version 2."""
     try:
+        keras = _keras()
         model: Any = source.model if source.path is None else keras.models.load_model(source.file(), compile=False)
     except Exception:  # whatever it does: then there is no reference
         return None
