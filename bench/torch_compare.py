@@ -8,6 +8,7 @@ of operators that have no translation is no disagreement, and counted. The exit 
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from pathlib import Path
@@ -55,7 +56,7 @@ def compared(arrays: Path) -> tuple[str, str]:
         return "disagree", f"shapes {[v.shape for v in found]}, not {[v.shape for v in wanted]}"
     largest = max((float(np.abs(value).max()) for value in wanted if value.size), default=0.0)
     error = max((float(np.abs(a - b).max()) for a, b in zip(found, wanted, strict=True) if b.size), default=0.0)
-    share = error / largest if largest else error
+    share = error / largest if largest else math.inf
     text = f"{share:.1e} of the largest output; imported in {imported:.2f} s, compiled in {compiled:.1f} s"
     return "agree" if share <= TOLERANCE else "disagree", text
 

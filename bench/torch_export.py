@@ -79,13 +79,17 @@ def export(name: str, folder: Path) -> None:
 
 
 def draw(model: Any) -> None:
-    """Statistics of batch normalization as if the model were trained."""
+    """Statistics of batch normalization, and weights that begin at nothing, as if the model were trained."""
     import torch
 
     for module in model.modules():
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.running_mean is not None:
             module.running_mean.normal_(0, 0.1)
             module.running_var.uniform_(0.5, 1.5)
+    for parameter in model.parameters():
+        # Heads and biases begin at 0, scales of residual branches near it: they would hide what they are applied to.
+        if parameter.numel() and parameter.is_floating_point() and parameter.abs().max() < 1e-3:
+            torch.nn.init.normal_(parameter, 0, 0.05)
 
 
 def made(name: str) -> tuple[Any, Any]:

@@ -388,6 +388,49 @@ def test_lstm(bidirectional: bool) -> None:
     close(found[0], wanted, 1e-4)
 
 
+# ---------------------------------------------------------------- complex numbers
+def spectrum(x: np.ndarray, forward: str, back: str, **more: Any) -> list[np.ndarray]:
+    """|transform|, and the transform of that transform back."""
+    program = Program()
+    given_ = program.input("x", x.shape)
+    z = program.call(f"aten.{forward}.default", self=given_, **more)
+    program.tensor(z, "complex64", ("a",) * x.ndim)
+    program.output(program.call("aten.abs.default", self=z))
+    program.output(program.call(f"aten.{back}.default", self=z, **more))
+    with tempfile.TemporaryDirectory() as folder:
+        return list(interpret(read_model(program.write(Path(folder) / "m.pt2")), {"x": x}).values())
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("size", [8, 12])
+def test_transforms_of_fourier(size: int, norm: Any) -> None:
+    x = floats(3, size)
+    size_, again = spectrum(x, "fft_rfft", "fft_irfft", norm=norm)
+    close(size_, np.abs(np.fft.rfft(x, norm=norm)), 1e-4)
+    close(again, x, 1e-4)
+    size_, again = spectrum(x, "fft_rfft2", "fft_irfft2", norm=norm)
+    close(size_, np.abs(np.fft.rfft2(x, norm=norm)), 1e-4)
+    close(again, x, 1e-4)
+
+
+def test_rotation_by_complex_numbers() -> None:
+    """view_as_real(view_as_complex(x) * z), as rotary embeddings have it."""
+    x, angle = floats(3, 4, 2), floats(4)
+    program = Program()
+    given_ = program.input("x", x.shape)
+    z = program.call("aten.view_as_complex.default", self=given_)
+    turn = program.call("aten.polar.default", abs=program.weight("one", np.ones(4, np.float32)),
+                        angle=program.weight("angle", angle))  # fmt: skip
+    turned = program.call("aten.mul.Tensor", self=z, other=turn)
+    for name in (z, turn, turned):
+        program.tensor(name, "complex64", ("a",))
+    program.output(program.call("aten.view_as_real.default", self=turned))
+    with tempfile.TemporaryDirectory() as folder:
+        found = interpret(read_model(program.write(Path(folder) / "m.pt2")), {"x": x})
+    wanted = (x[..., 0] + 1j * x[..., 1]) * np.exp(1j * angle)
+    close(next(iter(found.values())), np.stack([wanted.real, wanted.imag], -1))
+
+
 # ---------------------------------------------------------------- what is refused
 def test_training_is_refused() -> None:
     with pytest.raises(SternaError) as caught:

@@ -13,6 +13,7 @@ from sterna.frontends.pytorch.tensors import scalar_type
 MOST_NODES = 1 << 18
 DEEPEST = 32  # graphs inside each other
 _NEWEST = 8  # major version of the schema
+_MALFORMED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration, RecursionError)
 Arg = tuple[str, Any]  #: the kind of an argument, as `as_tensor`, and what it holds
 
 
@@ -109,7 +110,15 @@ def program_of(document: Any, where: str) -> Program:
         return _program(document)
     except SternaError as mistake:
         raise mistake.within(where) from None
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError, StopIteration) as problem:
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+        StopIteration,
+        RecursionError,
+    ) as problem:
         title = f"{where} does not hold an exported program in the form that PyTorch writes"
         raise error("E0103", title, f"{type(problem).__name__}: {problem}", fix="export the model again") from None
 
@@ -229,9 +238,22 @@ class _Graphs:
             return kind, self.graph(held["graph"])
         if kind in ("as_float", "as_floats"):
             return kind, float(held) if kind == "as_float" else tuple(map(float, held))
-        if kind in ("as_ints", "as_bools", "as_strings"):
-            return kind, tuple(held)
+        if kind in _PLAIN:
+            return kind, _typed(held, _PLAIN[kind])
+        if kind in _LISTS:
+            return kind, tuple(_typed(item, _LISTS[kind]) for item in held)
         return kind, held
+
+
+#: Kinds of arguments that are what they hold, or lists of it.
+_PLAIN: dict[str, type] = {"as_int": int, "as_bool": bool, "as_string": str}
+_LISTS: dict[str, type] = {"as_ints": int, "as_bools": bool, "as_strings": str}
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if type(value) is not kind or (isinstance(value, int) and abs(value) >= 1 << 64):
+        raise TypeError(f"{str(value)[:80]} is no {kind.__name__}")
+    return value
 
 
 def _symbolic(value: Any) -> Any:

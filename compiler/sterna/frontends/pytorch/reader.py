@@ -21,6 +21,7 @@ from sterna.frontends.pytorch.aliases import Tensor
 from sterna.frontends.pytorch.expressions import parse
 from sterna.frontends.pytorch.inputs import fed, input_types
 from sterna.frontends.pytorch.operators import functional, is_view, translator_of, view_of
+from sterna.frontends.pytorch.operators.complexes import complex_translator
 from sterna.frontends.pytorch.program import Arg, GraphInfo, NodeInfo, Program
 from sterna.frontends.pytorch.states import States, written
 from sterna.frontends.pytorch.support import place_of, problems_of
@@ -121,12 +122,15 @@ class Reader:
                     title = f'{self.where}: the {spec.kind.replace("_", " ")} "{spec.target}" is not in the file'
                     self.problems.append(Diagnostic("E0103", title))
                 continue
-            if data.dtype.kind == "c":
-                data = np.ascontiguousarray(data).view(data.real.dtype).reshape(*data.shape, 2)
+            pairs = data.dtype.kind == "c"
+            if pairs:
+                data = np.array(data, order="C").reshape(-1).view(data.real.dtype).reshape(*data.shape, 2)
             if name in states.names:
                 scope.tensors[name] = Tensor(states.hold(name, spec.target, data))
             elif name in used:
                 scope.tensors[name] = Tensor(constant(self.builder.name(spec.target or name), data))
+            if pairs and name in scope.tensors and (value := scope.tensors[name].value) is not None:
+                self.shared.complexes.add(value)
 
     def finished(self, scope: Scope, states: States, inputs: Sequence[Value], title: str) -> Graph:
         """The graph of what the outputs need."""
@@ -141,6 +145,8 @@ class Reader:
                     states.leave(spec.target, value)
             elif spec.kind in ("user_output", "loss_output", "user_input_mutation") and arg[0] != "as_none":
                 value = self.result(scope, arg, len(names))
+                if value in self.shared.complexes:
+                    raise error("E0111", f'the output "{_own_name(arg)}" is complex, which is not supported')
                 if value is not None:
                     outputs.append(value)
                     own = f"{spec.target}_after" if spec.kind == "user_input_mutation" else _own_name(arg)
@@ -251,6 +257,11 @@ class Reader:
         """What a node gives."""
         if target in control.OPERATORS:
             return control.OPERATORS[target](work, self.region(scope))
+        flat = _flat(list(work.arguments.values()))
+        operands = [found for found in flat if isinstance(found, Value)]
+        wanted = [info for info in work.results if info is not None and info.dtype in COMPLEX]
+        if wanted or not self.shared.complexes.isdisjoint(operands):
+            return complex_translator(target, translator_of)(work)
         return translator_of(work.node.target)(work)
 
     def bound(
@@ -273,7 +284,10 @@ class Reader:
     def checked(self, work: Translation, value: Value | None, name: str, graph: GraphInfo) -> Value | None:
         """A result, of the element type that the file says; its sizes must be those of the file."""
         info = graph.tensors.get(name)
-        if value is None or info is None or info.dtype in COMPLEX:
+        if value is None or info is None:
+            return value
+        if info.dtype in COMPLEX:
+            self.shared.complexes.add(value)
             return value
         if value.dtype != info.dtype:
             value = work.cast(value, info.dtype)

@@ -26,13 +26,13 @@ class Shared:
         dequantized: a tensor of real numbers -> the integers, scale and zero point that it was made of, and the axis
             of the scales (None: one for all).
         names: of dimensions.
-        limits: least and greatest size of the program's symbols.
+        complexes: tensors of pairs that stand for complex ones.
     """
 
     def __init__(self, names: Names):
         self.names = names
         self.dequantized: dict[Value, tuple[Value, Value, Value | None, int | None]] = {}
-        self.limits: dict[str, tuple[int, int | None]] = {}
+        self.complexes: set[Value] = set()
 
 
 class Translation(Emitter):

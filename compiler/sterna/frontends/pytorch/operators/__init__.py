@@ -35,6 +35,7 @@ _MODULES = (
     "sizes",
     "sorting",
     "vision",
+    "complexes",  # the last: what others have too is theirs where numbers are real
 )
 
 
@@ -43,7 +44,8 @@ def translators() -> Mapping[str, Translator]:
     """By target, `aten.add.Tensor`; not to be changed."""
     table: dict[str, Translator] = {}
     for name in _MODULES:
-        table.update(import_module(f"sterna.frontends.pytorch.operators.{name}").TRANSLATORS)
+        own = import_module(f"sterna.frontends.pytorch.operators.{name}").TRANSLATORS
+        table.update({target: translate for target, translate in own.items() if target not in table})
     return MappingProxyType(table)
 
 

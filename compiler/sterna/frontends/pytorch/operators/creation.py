@@ -140,14 +140,6 @@ def one_hot(t: Translation) -> Value:
     return t.cast(same, "int64")
 
 
-def complex_pair(t: Translation) -> Value:
-    """Complex tensors are pairs of floats, in a last dimension of two."""
-    a, b = t.tensor("real"), t.tensor("imag")
-    shape = t.broadcast(a, b)
-    parts = [t.unsqueeze(t.expand(part, shape), len(shape)) for part in (a, b)]
-    return t.op("concat", *parts, axis=len(shape))
-
-
 def _named(function: Translator, *names: str) -> dict[str, Translator]:
     return {f"aten.{name}": function for name in names}
 
@@ -168,5 +160,5 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(triangle_indices(False), "tril_indices.default"), **_named(triangle_indices(True), "triu_indices.default"),
     **{f"aten.{kind}_window.{overload}": window(kind) for kind in ("hann", "hamming", "blackman", "bartlett")
        for overload in ("default", "periodic", "periodic_alpha", "periodic_alpha_beta")},
-    **_named(one_hot, "one_hot.default"), **_named(complex_pair, "complex.default"),
+    **_named(one_hot, "one_hot.default"),
 }  # fmt: skip
