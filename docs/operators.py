@@ -200,6 +200,7 @@ def page() -> str:
         "Operations between them, by their names in `keras.ops`: "
         + ", ".join(f"`{e.operator.removeprefix('keras.ops.')}`" for e in covered("keras") if "." in e.operator)
         + ".",
+        "## DarkNet layers\n" + ", ".join(f"`{e.operator}`" for e in covered("darknet")) + ".",
         "## Core operators\nTypes are those of the first operand.\n\n"
         "| operator | what it computes | types | fusion | settings |\n| --- | --- | --- | --- | --- |\n"
         + "\n".join(core_rows(operators().values())),

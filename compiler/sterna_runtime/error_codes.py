@@ -96,8 +96,8 @@ CODES: dict[str, Code] = {
         "the model file cannot be read, or is not a model",
         "The path is wrong, the download is incomplete, or the file is of a format that Sterna does not read. The "
         "content decides, and where it fits several formats the ending of the name.",
-        "Sterna reads ONNX (`.onnx`), TensorFlow Lite (`.tflite`), XGBoost (`.json`, `.ubj`), "
-        "LightGBM (`.txt`), Keras (`.keras`, `.h5`, `.hdf5`) and PyTorch (`.pt2`, `.pt`). "
+        "Sterna reads ONNX (`.onnx`), TensorFlow Lite (`.tflite`), XGBoost (`.json`, `.ubj`), LightGBM (`.txt`), "
+        "Keras (`.keras`, `.h5`, `.hdf5`), DarkNet (`.cfg`, `.weights`) and PyTorch (`.pt2`, `.pt`). "
         "Export the model to one of these.",
     ),
     "E0102": Code(

@@ -50,6 +50,8 @@ def frontend_model(name: str) -> FrontendModel:
         count = sum(key.startswith(f"c{case}_{kind}") for key in arrays)
         return [arrays[f"c{case}_{kind}{n}"] for n in range(count)]
 
-    spreads = [v for v in (meta.get("spread") or {}).values() if isinstance(v, (int, float))]
+    # OpenCV's batch normalization is another one than DarkNet's.
+    spread = {key: value for key, value in (meta.get("spread") or {}).items() if "OpenCV" not in key}
+    spreads = [value for value in spread.values() if isinstance(value, (int, float))]
     cases = tuple((side(n, "in"), side(n, "out")) for n in range(meta["n_cases"]))
     return FrontendModel(name, folder / meta["file"], cases, max(spreads, default=0.0))

@@ -32,6 +32,7 @@ _MODULES = (
     "sterna.frontends.tflite.frontend",
     "sterna.frontends.boosted.frontend",
     "sterna.frontends.keras.frontend",
+    "sterna.frontends.darknet.frontend",
     "sterna.frontends.pytorch.frontend",
 )
 #: The group of entry points by which packages offer front ends of their own.

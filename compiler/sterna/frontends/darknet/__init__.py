@@ -1,0 +1,1 @@
+"""DarkNet: a description of layers (`.cfg`), and their weights beside it (`.weights`)."""

@@ -1,0 +1,147 @@
+"""The way of a DarkNet network into a `Graph`.
+
+Layers follow one another, and each takes its weights from the file where the one before ended: after one that goes
+wrong nothing can be said of the rest. Sections that are not supported are reported all together before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from sterna.errors import Diagnostic, SternaError, error
+from sterna.frontends.custom import how_to_register
+from sterna.frontends.darknet.config import Section, parse
+from sterna.frontends.darknet.layers import DETECTORS, translator_of
+from sterna.frontends.darknet.translation import Translation
+from sterna.frontends.darknet.weights import Weights
+from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
+from sterna.frontends.naming import named_graph
+from sterna.frontends.onnx.reader import FOLD
+from sterna.frontends.source import Source
+from sterna.frontends.tripped import TRIPS, tripped
+from sterna.ir.graph import Graph, Value
+from sterna.ops import Builder
+
+INPUT = "data"
+_SHOWN = 4
+
+
+def files_of(source: Source) -> tuple[Path, Path]:
+    """The description and the weights, of which either is given.
+
+    Raises:
+        SternaError: E0101, the other is not beside it.
+    """
+    given = source.file()
+    is_weights = source.suffix == ".weights"
+    other = source.beside(".cfg" if is_weights else ".weights")
+    if other is None:
+        missing = given.with_suffix(".cfg" if is_weights else ".weights").name
+        what = "description" if is_weights else "weights"
+        raise error(
+            "E0101",
+            f"the {what} of {given.name} is not here",
+            f"{missing} was looked for",
+            fix=f"put {missing} beside it",
+        )
+    return (other, given) if is_weights else (given, other)
+
+
+def sections_of(path: Path) -> tuple[Section, list[Section]]:
+    """The sections of a description.
+
+    Raises:
+        SternaError: E0101 or E0103.
+    """
+    try:
+        return parse(path.read_bytes())
+    except OSError as problem:
+        raise error("E0101", f"{path.name} cannot be read: {problem.strerror}") from None
+
+
+def problems_of(layers: list[Section]) -> list[Diagnostic]:
+    """The sections that are not supported."""
+    found: dict[str, list[str]] = {}
+    for section in layers:
+        if translator_of(section.kind) is None:
+            found.setdefault(section.kind, []).append(f"line {section.line}")
+    problems = []
+    for kind, places in found.items():
+        shown = ", ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
+        count = f"{len(places)} layer" + ("s" if len(places) > 1 else "")
+        title = f"the layer [{kind}] is not supported ({count})"
+        problems.append(Diagnostic("E0104", title, (shown,), how_to_register("darknet", kind)))
+    return problems
+
+
+def input_of(net: Section) -> InputInfo:
+    """The input: a picture of channels first, or a row of `inputs` numbers."""
+    height, width, channels = (net.integer(key) for key in ("height", "width", "channels"))
+    sizes = (channels, height, width) if height and width and channels else (net.integer("inputs"),)
+    if any(not 0 < size < 1 << 20 for size in sizes):
+        raise error("E0103", f"[net] has {channels} channels, {width} x {height}, inputs {net.integer('inputs')}")
+    if net.integer("time_steps", 1) > 1:
+        raise error(
+            "E0113", "[net] with several time_steps is not supported", fix="set time_steps=1, which runs one at a time"
+        )
+    return InputInfo(INPUT, "float32", ("batch", *sizes), (1, *sizes))
+
+
+def read(source: Source, shapes: Shapes, dims: Dims) -> Graph:
+    """A DarkNet network as a graph of core operators.
+
+    Args:
+        shapes: `{"data": sizes}`; pictures of another size go through networks without connected layers.
+        dims: `{"batch": size}`, or the least and the greatest.
+
+    Returns:
+        A graph with the input `data` and an output for every detector and for what it reads, `layer<N>_<kind>`; for
+        networks without one the last layer.
+
+    Raises:
+        SternaError: E0101, E0103, E0104, E0106, E0108, E0109, E0112 or E0113.
+    """
+    config, weights = files_of(source)
+    try:
+        return _graph(*sections_of(config), Weights(weights), shapes, dims, config.stem)
+    except SternaError as mistake:
+        raise mistake.within(config.name) from None
+
+
+def _graph(net: Section, layers: list[Section], weights: Weights, shapes: Shapes, dims: Dims, title: str) -> Graph:
+    info = input_of(net)
+    types, problems = input_types([info], shapes, dims)
+    if problems := problems_of(layers) + problems:
+        raise SternaError(problems)
+    builder = Builder(fold=FOLD)
+    x = Value(builder.name(INPUT), types[0])
+    results: list[Value] = []
+    for section in layers:
+        results.append(_layer(section, weights, results[-1] if results else x, results, builder))
+    outputs = {}
+    for section in layers:
+        if section.kind in DETECTORS:
+            before = layers[section.number - 1] if section.number else None
+            if before is not None:
+                outputs[_name(before)] = results[before.number]
+            outputs[_name(section)] = results[section.number]
+    outputs = outputs or {_name(layers[-1]): results[-1]}
+    wanted = {value: _name(section) for section, value in zip(layers, results, strict=True)}
+    made = named_graph(title, builder.nodes, (x,), tuple(outputs.values()), tuple(outputs), wanted)
+    return replace(made, halves=frozenset(builder.halves))
+
+
+def _layer(section: Section, weights: Weights, x: Value, before: list[Value], builder: Builder) -> Value:
+    translate = translator_of(section.kind)
+    assert translate is not None
+    try:
+        return translate(Translation(section, weights, x, before, builder))
+    except SternaError as mistake:
+        raise mistake.within(section.place) from None
+    except TRIPS as problem:
+        raise tripped(problem, f"[{section.kind}]", [x]).within(section.place) from None
+
+
+def _name(section: Section) -> str:
+    return f"layer{section.number}_{'conv' if section.kind == 'convolutional' else section.kind}"
