@@ -27,6 +27,7 @@ from sterna.passes import winograd as minimal_filtering
 from sterna.passes.code_trees import code_trees
 from sterna.passes.context import PassContext, context_of
 from sterna.passes.crop_taps import crop_taps
+from sterna.passes.drop_channels import drop_channels
 from sterna.passes.einsum_products import einsum_products
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
@@ -194,6 +195,7 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("simplify", eliminate_identities),
     graph_pass("multiply-by-reciprocals", multiply_by_reciprocals),
     graph_pass("crop-taps", crop_taps),
+    graph_pass("drop-channels", drop_channels, lambda context: not context.options.debug),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
     graph_pass("phases", phases),
     graph_pass("overlap", overlap, lambda context: context.target.lanes(32) > 1),
