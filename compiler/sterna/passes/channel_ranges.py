@@ -7,6 +7,8 @@ that number wherever it is read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from sterna.ir import dtypes
@@ -83,7 +85,7 @@ class ChannelRanges:
     def constant(self, value: Value) -> Array:
         """Which channels are one number."""
         least, most = self.of(value)
-        return least == most
+        return np.equal(least, most)
 
     def _found(self, node: Node) -> Range | None:
         if is_dense(node) or is_depthwise(node):
@@ -169,15 +171,16 @@ def _as_said(node: Node, least: Array, most: Array) -> Range:
     return np.where(least < 0, _FAR, least), np.maximum(most, 0)
 
 
-def _applied(node: Node, arrays: dict[Value, Array | None]) -> Array | None:
+def _applied(node: Node, arrays: Mapping[Value, Array | None]) -> Array | None:
     """The operator on one number by channel; None where integers overflow."""
     operands = [None if value is None else arrays[value] for value in node.inputs]
     kinds = [None if value is None else dtypes.to_numpy(value.dtype) for value in node.inputs]
-    x = operands[0]
+    x, other = operands[0], operands[-1]
     assert x is not None
+    assert other is not None
     if node.op in ("add", "sub", "mul") and np.issubdtype(x.dtype, np.integer):
         by = {"add": np.add, "sub": np.subtract, "mul": np.multiply}[node.op]
-        made = by(x, operands[1])
+        made = by(x, other)
         return made if _fits((made, made), node.output.dtype) else None
     if node.op == "cast" and not _fits((x, x), node.output.dtype):
         return None
@@ -191,7 +194,7 @@ def _applied(node: Node, arrays: dict[Value, Array | None]) -> Array | None:
 def _by_channel(value: Value, count: int) -> Array | None:
     """A constant as one number for each channel; None where it differs from place to place."""
     data = value.data
-    if data is None or data.size not in (1, count) or (data.size == count and data.shape[-1] != count):
+    if data is None or (data.size != 1 and (data.size != count or data.shape[-1] != count)):
         return None
     return np.broadcast_to(data.reshape(-1), (count,))
 

@@ -65,11 +65,11 @@ def drop_channels(graph: Graph) -> Graph:
             inputs[1] = rewriting.builder.constant(_whole(data, of_result), weights.name)
         elif of_result is not None:
             count = channels(node.output)
-            for n, value in enumerate(node.inputs):
-                if value is not None and value.data is not None:
-                    data = with_channels(value.data, of_result, count)
-                    if value.data is not data:
-                        inputs[n] = rewriting.builder.constant(data, value.name)
+            for n, operand in enumerate(node.inputs):
+                if operand is not None and operand.data is not None:
+                    data = with_channels(operand.data, of_result, count)
+                    if operand.data is not data:
+                        inputs[n] = rewriting.builder.constant(data, operand.name)
             if is_depthwise(node):
                 attributes["groups"] = len(of_result)
             elif node.op == "reshape":
