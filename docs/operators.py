@@ -201,6 +201,9 @@ def page() -> str:
         + ", ".join(f"`{e.operator.removeprefix('keras.ops.')}`" for e in covered("keras") if "." in e.operator)
         + ".",
         "## DarkNet layers\n" + ", ".join(f"`{e.operator}`" for e in covered("darknet")) + ".",
+        "## TensorFlow\nFrozen graphs, SavedModels and TensorFlow.js graph models: "
+        + ", ".join(each.operator for each in covered("tensorflow"))
+        + ".",
         "## Core operators\nTypes are those of the first operand.\n\n"
         "| operator | what it computes | types | fusion | settings |\n| --- | --- | --- | --- | --- |\n"
         + "\n".join(core_rows(operators().values())),

@@ -34,6 +34,7 @@ _MODULES = (
     "sterna.frontends.keras.frontend",
     "sterna.frontends.darknet.frontend",
     "sterna.frontends.pytorch.frontend",
+    "sterna.frontends.tensorflow.frontend",
 )
 #: The group of entry points by which packages offer front ends of their own.
 PLUGINS = "sterna.frontends"

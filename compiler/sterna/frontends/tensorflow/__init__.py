@@ -1,0 +1,1 @@
+"""TensorFlow's models: frozen graphs, SavedModels, and TensorFlow.js graph models."""

@@ -1,0 +1,173 @@
+"""TensorFlow.js graph models: a GraphDef as JSON, and weights in shards beside it.
+
+The JSON is that of protobuf's mapping (int64 as text, enumerations by name, bytes in base64); the manifest of weights
+is that of tfjs-core's io/types.ts.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import SternaError, error
+from sterna.frontends.tensorflow.files import Files
+from sterna.frontends.tensorflow.model import Model, Port, Signature
+from sterna.frontends.tensorflow.schema import message
+from sterna.frontends.tensorflow.tensors import MOST_ELEMENTS
+from sterna.ir.graph import Array
+
+_ENUM = {
+    "DT_FLOAT": 1, "DT_DOUBLE": 2, "DT_INT32": 3, "DT_UINT8": 4, "DT_INT16": 5, "DT_INT8": 6, "DT_STRING": 7,
+    "DT_COMPLEX64": 8, "DT_INT64": 9, "DT_BOOL": 10, "DT_QINT8": 11, "DT_QUINT8": 12, "DT_QINT32": 13,
+    "DT_BFLOAT16": 14, "DT_UINT16": 17, "DT_HALF": 19, "DT_RESOURCE": 20, "DT_VARIANT": 21, "DT_UINT32": 22,
+    "DT_UINT64": 23,
+}  # fmt: skip
+_WEIGHTS = {"float32": "<f4", "int32": "<i4", "bool": "?", "float16": "<f2", "uint8": "u1", "uint16": "<u2"}
+_DEEPEST = 60
+
+
+def graph_model(content: bytes, files: Files, decoded: Callable[..., Model]) -> Model:
+    """The model of a model.json.
+
+    Raises:
+        SternaError: E0101, it is none; E0103, its weights do not fit it.
+    """
+    try:
+        text = json.loads(content)
+    except (ValueError, RecursionError) as problem:
+        raise error("E0101", f"{files.main} is no JSON text", str(problem)) from None
+    topology = text.get("modelTopology") if isinstance(text, dict) else None
+    if not isinstance(topology, dict) or "node" not in topology:
+        raise error("E0101", f"{files.main} holds no graph of TensorFlow.js")
+    graph = message("Graph")
+    try:
+        _fill(graph, topology, 0)
+        model = decoded(graph, kind="TensorFlow.js graph model")
+        weights = _weights(text.get("weightsManifest") or [], files)
+        signature = _signature(text.get("signature") or (text.get("userDefinedMetadata") or {}).get("signature"))
+    except SternaError:
+        raise
+    except (TypeError, ValueError, AttributeError, KeyError, LookupError, OverflowError, binascii.Error) as problem:
+        raise error(
+            "E0103", f"{files.main} is no model of TensorFlow.js", f"{type(problem).__name__}: {problem}"
+        ) from None
+    nodes = {
+        name: replace(node, attributes={**node.attributes, "value": weights[name]})
+        if node.op == "Const" and name in weights
+        else node
+        for name, node in model.nodes.items()
+    }
+    known = {} if signature is None else {"serving_default": signature}
+    producer = str(text.get("convertedBy") or text.get("generatedBy") or "")
+    return replace(model, nodes=nodes, signatures=known, producer=producer)
+
+
+def _fill(made: Any, given: Mapping[str, Any], depth: int) -> None:
+    """The fields of a message from a JSON object; what is not known is passed over."""
+    if depth > _DEEPEST:
+        raise ValueError("it is nested too deep")
+    fields = made.DESCRIPTOR.fields_by_name
+    for key, value in given.items():
+        name = re.sub("([A-Z])", lambda match: "_" + match[1].lower(), key)
+        field = fields.get(name) or fields.get(key)
+        if field is None or value is None:
+            continue
+        if field.message_type is not None and field.message_type.name.endswith("Entry") and isinstance(value, dict):
+            for entry, content in value.items():
+                item = getattr(made, field.name).add(key=entry)
+                item.value.SetInParent()
+                _fill(item.value, content, depth + 1)
+        elif field.message_type is not None:
+            if isinstance(value, list):
+                for content in value:
+                    _fill(getattr(made, field.name).add(), content, depth + 1)
+            else:
+                getattr(made, field.name).SetInParent()
+                _fill(getattr(made, field.name), value, depth + 1)
+        elif isinstance(value, list):
+            getattr(made, field.name).extend(_scalar(field, item) for item in value)
+        else:
+            setattr(made, field.name, _scalar(field, value))
+
+
+def _scalar(field: Any, value: Any) -> Any:
+    if field.type == field.TYPE_BYTES:
+        # Older writers gave the bytes as a list of numbers.
+        return bytes(value) if isinstance(value, list) else base64.b64decode(value)
+    if field.type == field.TYPE_BOOL:
+        return value in (True, "true")
+    if field.type == field.TYPE_STRING:
+        return str(value)
+    if field.type in (field.TYPE_FLOAT, field.TYPE_DOUBLE):
+        return float(value)
+    return _ENUM[value] if isinstance(value, str) and value in _ENUM else int(value)
+
+
+def _signature(given: Any) -> Signature | None:
+    """Inputs and outputs are called by their nodes, as TensorFlow.js calls them."""
+    if not isinstance(given, dict) or not given.get("outputs"):
+        return None
+
+    def ports(entries: Mapping[str, Any]) -> tuple[Port, ...]:
+        made = []
+        for key, entry in (entries or {}).items():
+            shape = entry.get("tensorShape") or entry.get("shape")
+            dims = None if shape is None or shape.get("unknownRank") else shape.get("dim") or []
+            sizes = None if dims is None else tuple(int(d.get("size", 0)) for d in dims)
+            tensor = str(entry.get("name") or key)
+            kind = entry.get("dtype", "DT_FLOAT")
+            made.append(
+                Port(
+                    tensor.removesuffix(":0"), tensor, _ENUM.get(kind, 1) if isinstance(kind, str) else int(kind), sizes
+                )
+            )
+        return tuple(made)
+
+    return Signature(ports(given.get("inputs", {})), ports(given["outputs"]))
+
+
+# ---------------------------------------------------------------- weights
+def _weights(manifest: list[Any], files: Files) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for group in manifest:
+        parts = []
+        for path in group["paths"]:
+            content = files.read(path)
+            if content is None:
+                raise error("E0101", f'the file "{path}" of the model is missing', f"{files.main} names it")
+            parts.append(content)
+        data, place = b"".join(parts), 0
+        for entry in group["weights"]:
+            array, place = _weight(entry, data, place)
+            found[str(entry["name"])] = array
+    return found
+
+
+def _weight(entry: Mapping[str, Any], data: bytes, place: int) -> tuple[Array, int]:
+    name, sizes = entry["name"], tuple(int(n) for n in entry["shape"])
+    count = math.prod(sizes)
+    quantization = entry.get("quantization") or {}
+    stored = quantization.get("dtype", entry["dtype"])
+    if any(n < 0 for n in sizes) or count > MOST_ELEMENTS:
+        raise error("E0112", f'the weight "{name}" of {list(sizes)} is too large')
+    if stored not in _WEIGHTS:
+        raise error("E0111", f'the weight "{name}" is of {stored}, which is not supported')
+    kind = np.dtype(_WEIGHTS[stored])
+    end = place + count * kind.itemsize
+    if end > len(data):
+        raise error("E0103", f'the files of the model end within the weight "{name}"', fix="download them again")
+    array = np.frombuffer(data[place:end], kind).reshape(sizes)
+    if quantization and stored in ("uint8", "uint16"):
+        wide = array.astype(np.float32) * np.float32(quantization["scale"]) + np.float32(quantization["min"])
+        array = wide if entry["dtype"] == "float32" else np.round(wide).astype(_WEIGHTS[entry["dtype"]])
+    elif quantization and stored == "float16":
+        array = array.astype(np.float32)
+    return array, end

@@ -1,0 +1,61 @@
+"""Translators of TensorFlow's operators into core operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from sterna.frontends.custom import translations
+from sterna.frontends.tensorflow.operators import (
+    arithmetic,
+    convolution,
+    images,
+    lists,
+    recurrent,
+    selection,
+    shapes,
+)
+from sterna.frontends.tensorflow.translation import Translator
+
+_MODULES = (arithmetic, convolution, images, lists, recurrent, selection, shapes)
+
+_CELL = ("i", "cs", "f", "o", "ci", "co", "h")
+#: Names of results of operators with several, as functions name them.
+OUTPUTS: dict[str, tuple[str, ...]] = {
+    "Switch": ("output_false", "output_true"),
+    "Merge": ("output", "value_index"),
+    "TopKV2": ("values", "indices"), "TopK": ("values", "indices"),
+    "Unique": ("y", "idx"), "UniqueV2": ("y", "idx"),
+    "TensorArrayV3": ("handle", "flow"),
+    "TensorListPopBack": ("output_handle", "tensor"),
+    "NonMaxSuppressionV4": ("selected_indices", "valid_outputs"),
+    "NonMaxSuppressionV5": ("selected_indices", "selected_scores", "valid_outputs"),
+    "CombinedNonMaxSuppression": ("nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"),
+    "FusedBatchNorm": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"),
+    "FusedBatchNormV2": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"),
+    "FusedBatchNormV3": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"),
+    "LSTMBlockCell": _CELL, "BlockLSTM": _CELL, "BlockLSTMV2": _CELL,
+    "GRUBlockCell": ("r", "u", "c", "h"),
+    "QuantizeV2": ("output", "output_min", "output_max"),
+    "SparseSoftmaxCrossEntropyWithLogits": ("loss", "backprop"),
+}  # fmt: skip
+
+
+def is_translated(op: str) -> bool:
+    """Whether there is a translator of an operator."""
+    return op in translations("tensorflow") or op in translators()
+
+
+@cache
+def translators() -> Mapping[str, Translator]:
+    """Operators and their translators; not to be changed."""
+    table: dict[str, Translator] = {}
+    for module in _MODULES:
+        table.update(module.TRANSLATORS)
+    return MappingProxyType(table)
+
+
+def translator_of(op: str) -> Translator:
+    """The translator of an operator, which there is."""
+    return translations("tensorflow").get(op) or translators()[op]

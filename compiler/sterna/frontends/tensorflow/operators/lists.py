@@ -1,0 +1,162 @@
+"""TensorArrays (version 3) and TensorLists: tensors of their elements, written one at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sterna.errors import SternaError, error
+from sterna.frontends.tensorflow.translation import Item, Rows, Translation, Translator
+from sterna.ir.graph import Value
+
+
+def _list(t: Translation, position: int) -> Rows:
+    item = t.item(position)
+    if not isinstance(item, Rows):
+        raise error("E0108", f"{t.kind} takes a list")
+    return item
+
+
+def _value(t: Translation, rows: Rows) -> Value:
+    """The elements as a tensor; zeros where nothing was written."""
+    if rows.value is not None:
+        return rows.value
+    if rows.shape is None or any(n < 0 for n in rows.shape) or rows.size is None:
+        raise error("E0107", f"{t.kind} of a list to which nothing was written needs a constant shape")
+    return t.op("expand", t.scalar(0, rows.dtype), shape=(rows.size, *rows.shape))
+
+
+def _size(t: Translation, position: int) -> int | None:
+    try:
+        return t.integer_of(position, "a size")
+    except SternaError:
+        raise t.unknown(position, "the size of a list") from None
+
+
+def array(t: Translation) -> tuple[Item, ...]:
+    shape = t.option("element_shape", None)
+    rows = Rows(None, _size(t, 0), t.dtype("dtype"), shape if isinstance(shape, tuple) else None)
+    return rows, rows
+
+
+def reserve(t: Translation) -> Item:
+    """TensorListReserve: element shape, how many."""
+    known = t.array_or_none(0)
+    shape = None if known is None or known.ndim == 0 else tuple(int(n) for n in known)
+    return Rows(None, _size(t, 1), t.dtype("element_dtype"), shape)
+
+
+def empty(t: Translation) -> Item:
+    known = t.array_or_none(0)
+    shape = None if known is None or known.ndim == 0 else tuple(int(n) for n in known)
+    return Rows(None, 0, t.dtype("element_dtype"), shape)
+
+
+def whole(t: Translation) -> Item:
+    x = t.input(0)
+    return Rows(x, None, x.dtype)
+
+
+def _written(t: Translation, rows: Rows, index: Value, value: Value) -> Rows:
+    if rows.value is None:
+        if rows.size is None:
+            raise t.unsupported("to a list of unknown size")
+        zero = t.scalar(0, value.dtype)
+        held = t.op("expand", zero, shape=(rows.size, *value.shape))
+    else:
+        held = rows.value
+    update = t.reshape(value, (1, *value.shape))
+    made = t.op("scatter_nd", held, t.reshape(t.cast(index, "int64"), (1, 1)), update, reduction="none")
+    return Rows(made, rows.size, value.dtype, rows.shape)
+
+
+def array_write(t: Translation) -> Item:
+    """handle, index, value, flow."""
+    return _written(t, _list(t, 3), t.input(1), t.input(2))
+
+
+def set_item(t: Translation) -> Item:
+    return _written(t, _list(t, 0), t.input(1), t.input(2))
+
+
+def _read(rows_at: int) -> Translator:
+    def translate(t: Translation) -> Value:
+        return t.op("gather", _value(t, _list(t, rows_at)), t.input(1), axis=0)
+
+    return translate
+
+
+def array_scatter(t: Translation) -> Item:
+    """handle, indices, values, flow: all elements, in whatever order."""
+    rows, value = _list(t, 3), t.input(2)
+    places = t.array_or_none(1)
+    in_order = places is not None and places.tolist() == list(range(len(places)))
+    if in_order or (rows.size == value.shape[0] and places is None and t.input(1).contents is not None):
+        return Rows(value, rows.size, value.dtype)
+    held = rows.value
+    if held is None:
+        held = t.op("expand", t.scalar(0, value.dtype), shape=(rows.size, *value.shape[1:]))
+    index = t.reshape(t.cast(t.input(1), "int64"), (*t.input(1).shape, 1))
+    return Rows(t.op("scatter_nd", held, index, value, reduction="none"), rows.size, value.dtype)
+
+
+def array_gather(t: Translation) -> Value:
+    """handle, indices, flow."""
+    return t.op("gather", _value(t, _list(t, 2)), t.input(1), axis=0)
+
+
+def list_gather(t: Translation) -> Value:
+    return t.op("gather", _value(t, _list(t, 0)), t.input(1), axis=0)
+
+
+def stack(t: Translation) -> Value:
+    return _value(t, _list(t, 0))
+
+
+def array_concat(t: Translation) -> tuple[Value, ...]:
+    """The elements along their first dimension; and how long each is."""
+    x = _value(t, _list(t, 1))
+    count, each = x.shape[0], x.shape[1]
+    lengths = t.op("expand", t.reshape(t.cast(t.dimensions([each]), "int64"), ()), shape=(count,))
+    return t.reshape(x, (count * each, *x.shape[2:])), lengths
+
+
+def _length(position: int) -> Translator:
+    def translate(t: Translation) -> Value:
+        rows = _list(t, position)
+        if rows.value is not None:
+            return t.cast(t.reshape(t.dimensions([rows.value.shape[0]]), ()), "int32")
+        return t.constant(rows.size or 0, "int32")
+
+    return translate
+
+
+def push_back(t: Translation) -> Item:
+    rows, x = _list(t, 0), t.input(1)
+    one = t.reshape(x, (1, *x.shape))
+    return Rows(one if rows.value is None else t.op("concat", rows.value, one, axis=0), None, x.dtype)
+
+
+def pop_back(t: Translation) -> tuple[Item, ...]:
+    rows = _value(t, _list(t, 0))
+    size = t.extent(rows, 0)
+    if size < 1:
+        raise error("E0108", "TensorListPopBack of an empty list")
+    last = t.op("gather", rows, t.constant(size - 1, "int64"), axis=0)
+    rest = t.op(
+        "slice", rows, starts=(0,) * rows.type.rank, sizes=(size - 1, *rows.shape[1:]), steps=(1,) * rows.type.rank
+    )
+    return Rows(rest, size - 1, rows.dtype), last
+
+
+def nothing(t: Translation) -> tuple[Any, ...]:
+    return ()
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "EmptyTensorList": empty, "TensorArrayCloseV3": nothing, "TensorArrayConcatV3": array_concat,
+    "TensorArrayGatherV3": array_gather, "TensorArrayReadV3": _read(2), "TensorArrayScatterV3": array_scatter,
+    "TensorArraySizeV3": _length(1), "TensorArrayV3": array, "TensorArrayWriteV3": array_write,
+    "TensorListFromTensor": whole, "TensorListGather": list_gather, "TensorListGetItem": _read(0),
+    "TensorListLength": _length(0), "TensorListPopBack": pop_back, "TensorListPushBack": push_back,
+    "TensorListReserve": reserve, "TensorListSetItem": set_item, "TensorListStack": stack,
+}  # fmt: skip

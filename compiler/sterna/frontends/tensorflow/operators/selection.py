@@ -1,0 +1,199 @@
+"""Operators that choose elements by positions or conditions, write to such positions, and quantization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.emitter import axes_of
+from sterna.frontends.tensorflow.translation import Translation, Translator
+from sterna.frontends.tflite.operators import segments
+from sterna.frontends.tflite.operators import selection as lite
+from sterna.ir.graph import Value
+
+
+def gather(t: Translation) -> Any:
+    axis = t.integer_of(2, "the axis") if t.has(2) else 0
+    return lite.gather(t.again(t.item(0), t.item(1), axis=axis, batch_dims=int(t.option("batch_dims", 0))))  # type: ignore[arg-type]
+
+
+def gather_nd(t: Translation) -> Any:
+    return t.op("gather_nd", t.input(0), t.input(1))
+
+
+def one_hot(t: Translation) -> Any:
+    return lite.one_hot(t.again(*t.items, axis=int(t.option("axis", -1))))  # type: ignore[arg-type]
+
+
+def reverse(t: Translation) -> Any:
+    return lite.reverse(t)  # type: ignore[arg-type]
+
+
+def reverse_sequence(t: Translation) -> Any:
+    return lite.reverse_sequence(t)  # type: ignore[arg-type]
+
+
+def where(t: Translation) -> Any:
+    return lite.where(t)  # type: ignore[arg-type]
+
+
+def select(t: Translation) -> Value:
+    """Select's condition may be one for each row; SelectV2's broadcasts."""
+    condition, a, b = t.input(0), t.input(1), t.input(2)
+    if t.kind == "Select" and condition.type.rank == 1 and a.type.rank > 1:
+        condition = t.reshape(condition, (*condition.shape, *(1,) * (a.type.rank - 1)))
+    return t.op("where", condition, a, b)
+
+
+def scatter_nd(t: Translation) -> Any:
+    return lite.scatter_nd(t)  # type: ignore[arg-type]
+
+
+def _update(reduction: str) -> Translator:
+    def translate(t: Translation) -> Value:
+        return t.op("scatter_nd", t.input(0), t.input(1), t.input(2), reduction=reduction)
+
+    return translate
+
+
+def top_k(t: Translation) -> tuple[Value, ...]:
+    x = t.input(0)
+    k = t.integer_of(1, "the number of elements") if t.has(1) else int(t.option("k", 1))
+    values, places = t.builder.add_all(
+        "top_k", x, k=(k,), axis=x.type.rank - 1, sources=t.sources, name=f"{t.name}/top_k"
+    )
+    return values, t.cast(places, t.dtype("index_type", "int32"))
+
+
+def in_top_k(t: Translation) -> Value:
+    """Whether fewer than k scores are greater than the target's."""
+    scores, targets = t.input(0), t.input(1)
+    k = t.integer_of(2, "the number of elements") if t.has(2) else int(t.option("k", 1))
+    own = t.op("gather_elements", scores, t.reshape(targets, (*targets.shape, 1)), axis=1)
+    better = t.op("reduce_sum", t.cast(t.op("greater", scores, own), "int32"), axes=(1,), keep_dims=False)
+    return t.op("less", better, t.scalar(k, "int32"))
+
+
+def unique(t: Translation) -> Any:
+    return segments.unique(t)  # type: ignore[arg-type]
+
+
+def band_part(t: Translation) -> Value:
+    """A matrix with so many diagonals below and above the main one; negative: all of them."""
+    x = t.input(0)
+    rows, columns = x.shape[-2:]
+    below, above = t.integer_of(1, "how many diagonals"), t.integer_of(2, "how many diagonals")
+    i = t.reshape(t.counting(rows, "int64"), (rows, 1))
+    j = t.reshape(t.counting(columns, "int64"), (1, columns))
+    kept: Value | None = None
+    for distance, most in ((t.op("sub", i, j), below), (t.op("sub", j, i), above)):
+        if most >= 0:
+            near = t.op("less_equal", distance, t.scalar(most, "int64"))
+            kept = near if kept is None else t.op("logical_and", kept, near)
+    return x if kept is None else t.op("where", kept, x, t.scalar(0, x.dtype))
+
+
+def diagonal(t: Translation) -> Value:
+    """Diag and MatrixDiag: vectors as diagonals of square matrices."""
+    x = t.input(0)
+    if t.kind == "Diag" and x.type.rank != 1:
+        raise t.unsupported(f"of {x.type}")
+    size = x.shape[-1]
+    i = t.reshape(t.counting(size, "int64"), (size, 1))
+    j = t.reshape(t.counting(size, "int64"), (1, size))
+    return t.op("where", t.op("equal", i, j), t.reshape(x, (*x.shape, 1)), t.scalar(0, x.dtype))
+
+
+def diagonal_part(t: Translation) -> Value:
+    x = t.input(0)
+    rows, columns = t.extent(x, -2), t.extent(x, -1)
+    size = min(rows, columns)
+    flat = t.reshape(x, (*x.shape[:-2], rows * columns))
+    return t.op("gather", flat, t.constant(np.arange(size) * (columns + 1), "int64"), axis=x.type.rank - 2)
+
+
+def roll(t: Translation) -> Value:
+    x = t.input(0)
+    for shift, axis in zip(t.integers(1, "shifts"), t.integers(2, "axes"), strict=True):
+        (place,) = axes_of((axis,), x.type.rank)
+        size = t.extent(x, place)
+        moved = (np.arange(size) - shift) % max(size, 1)
+        x = t.op("gather", x, t.constant(moved, "int64"), axis=place)
+    return x
+
+
+# ---------------------------------------------------------------- quantization
+def fake_quant(t: Translation) -> Value:
+    """FakeQuantWithMinMax*: to one of 2^num_bits levels and back, 0 being one of them."""
+    x = t.input(0)
+    if t.kind == "FakeQuantWithMinMaxArgs":
+        least, most = np.float32(t.option("min", -6.0)), np.float32(t.option("max", 6.0))
+    else:
+        least, most = (np.asarray(t.array(n, "a bound"), np.float32) for n in (1, 2))
+    low = np.float32(1 if t.option("narrow_range", False) else 0)
+    high = np.float32((1 << int(t.option("num_bits", 8))) - 1)
+    scale = (most - least) / (high - low)
+    if (scale <= 0).any():
+        raise error("E0109", f"{t.kind} has the bounds {least} and {most}")
+    zero = low - least / scale
+    zero = np.where(zero < low, low, np.where(zero > high, high, np.floor(zero + np.float32(0.5)))).astype(np.float32)
+    least, most = (low - zero) * scale, (high - zero) * scale
+    inverse = np.float32(1) / scale
+    kept = t.op("minimum", t.op("maximum", x, t.constant(least, "float32")), t.constant(most, "float32"))
+    level = t.op("mul", t.op("sub", kept, t.constant(least, "float32")), t.constant(inverse, "float32"))
+    level = t.op("floor", t.op("add", level, t.scalar(0.5, "float32")))
+    return t.op("add", t.op("mul", level, t.constant(scale, "float32")), t.constant(least, "float32"))
+
+
+def quantize_and_dequantize(t: Translation) -> Value:
+    x = t.input(0)
+    if not t.option("range_given", False) or t.option("axis", -1) != -1:
+        raise t.unsupported("whose range is computed")
+    signed, bits = (
+        bool(t.option("signed_input", True)),
+        t.integer_of(3, "bits") if t.has(3) else int(t.option("num_bits", 8)),
+    )
+    least, most = float(t.scalar_of(1, "a bound")), float(t.scalar_of(2, "a bound"))
+    low = (-(1 << (bits - 1)) + int(bool(t.option("narrow_range", False)))) if signed else 0
+    high = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
+    scale = np.float32(min(low / least if low * least > 0 else np.inf, high / most if high * most > 0 else np.inf))
+    kept = t.op("clip", x, min=float(np.float32(low) / scale), max=float(np.float32(high) / scale))
+    level = t.op("mul", kept, t.scalar(scale, "float32"))
+    halves = "round_away" if t.option("round_mode", "HALF_TO_EVEN") != "HALF_TO_EVEN" else "round"
+    if halves == "round_away":
+        level = t.op("floor", t.op("add", level, t.scalar(0.5, "float32")))
+    else:
+        level = t.op("round", level)
+    return t.op("mul", level, t.scalar(np.float32(1) / scale, "float32"))
+
+
+def dequantize(t: Translation) -> Value:
+    """Dequantize in the modes SCALED and MIN_COMBINED."""
+    x, mode = t.input(0), t.option("mode", "MIN_COMBINED")
+    least, most = float(t.scalar_of(1, "a bound")), float(t.scalar_of(2, "a bound"))
+    if t.option("axis", -1) != -1 or mode not in ("SCALED", "MIN_COMBINED"):
+        raise t.unsupported(f"in the mode {mode}, axis {t.option('axis', -1)}")
+    wide = t.cast(x, "float32")
+    info = np.iinfo(x.dtype)
+    if mode == "SCALED":
+        scale = max(least / info.min if info.min else 0.0, most / info.max)
+        return t.op("mul", wide, t.scalar(scale, "float32"))
+    if info.min:
+        wide = t.op("add", wide, t.scalar((info.max - info.min + 1) / 2, "float32"))
+    scale = (most - least) / (info.max - info.min)
+    return t.op("add", t.op("mul", wide, t.scalar(scale, "float32")), t.scalar(least, "float32"))
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "Dequantize": dequantize, "Diag": diagonal, "FakeQuantWithMinMaxArgs": fake_quant,
+    "FakeQuantWithMinMaxVars": fake_quant, "FakeQuantWithMinMaxVarsPerChannel": fake_quant, "Gather": gather,
+    "GatherNd": gather_nd, "GatherV2": gather, "InTopK": in_top_k, "InTopKV2": in_top_k, "MatrixBandPart": band_part,
+    "MatrixDiag": diagonal, "MatrixDiagPart": diagonal_part, "OneHot": one_hot,
+    "QuantizeAndDequantizeV2": quantize_and_dequantize, "QuantizeAndDequantizeV3": quantize_and_dequantize,
+    "ReverseSequence": reverse_sequence, "ReverseV2": reverse, "Roll": roll,
+    "ScatterNd": scatter_nd, "Select": select, "SelectV2": select, "TensorScatterAdd": _update("add"),
+    "TensorScatterMax": _update("max"), "TensorScatterMin": _update("min"), "TensorScatterUpdate": _update("none"),
+    "TopK": top_k, "TopKV2": top_k, "Unique": unique, "Where": where,
+}  # fmt: skip
