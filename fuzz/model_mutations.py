@@ -378,4 +378,5 @@ _STRUCTURAL: dict[str, Mutation] = {
     "ubjson": _ubjson,
     "lightgbm": _lines,
     "pt2": _archive,
+    "keras": _archive,
 }

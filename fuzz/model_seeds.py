@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from onnx import TensorProto, defs, helper, numpy_helper, parser
 
 from sterna.frontends.onnx.operators import translators
+from support import keras_files
 from support.exported_samples import samples
 from support.nodes import STRATEGIES
 from support.small_models import residual_network
 
 #: Formats, and the share of executions that each gets.
-SHARES = {"onnx": 10, "grown": 4, "tflite": 6, "xgboost": 1, "ubjson": 1, "lightgbm": 1, "pt2": 4}
+SHARES = {"onnx": 10, "grown": 4, "tflite": 6, "xgboost": 1, "ubjson": 1, "lightgbm": 1, "pt2": 4, "keras": 3}
 _EXAMPLES = 4  # models of each ONNX operator
 _CASES = 4  # models of each TensorFlow Lite operator
 _LARGEST = 20_000  # bytes of a seed
@@ -37,6 +38,7 @@ def seeds() -> dict[str, list[bytes]]:
         "ubjson": [ubjson(json.loads(text)) for text in xgboost],
         "lightgbm": [_LIGHTGBM.encode()],
         "pt2": [content for program in samples() for content in (program.content(), program.old_content())],
+        "keras": keras_files.samples(),
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,49 +17,7 @@ import sterna
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.frontends.frontend import ReadOptions
-
-
-def layer(
-    kind: str, name: str, calls: list[Any] | None = None, module: str = "keras.layers", **config: Any
-) -> dict[str, Any]:
-    nodes = [{"args": [tensor(each) for each in calls], "kwargs": {}}] if calls is not None else []
-    return {
-        "module": module, "class_name": kind, "config": {"name": name, **config}, "name": name, "inbound_nodes": nodes,
-        "registered_name": None if module.startswith("keras") else f"mine>{kind}",
-    }  # fmt: skip
-
-
-def tensor(name: str) -> dict[str, Any]:
-    return {
-        "class_name": "__keras_tensor__",
-        "config": {"shape": [None, 4], "dtype": "float32", "keras_history": [name, 0, 0]},
-    }
-
-
-def functional(*layers: dict[str, Any], output: str = "") -> dict[str, Any]:
-    x = {**layer("InputLayer", "x", batch_shape=[None, 4], dtype="float32")}
-    last = output or layers[-1]["name"]
-    config = {"name": "net", "layers": [x, *layers], "input_layers": [["x", 0, 0]], "output_layers": [[last, 0, 0]]}
-    return {"module": "keras", "class_name": "Functional", "config": config}
-
-
-def weights(**groups: list[np.ndarray]) -> bytes:
-    file = io.BytesIO()
-    with h5py.File(file, "w") as made:
-        for name, arrays in groups.items():
-            for n, array in enumerate(arrays):
-                made.create_dataset(f"layers/{name}/vars/{n}", data=array)
-    return file.getvalue()
-
-
-def archive(config: Any, content: bytes, folder: Path) -> Path:
-    path = folder / "model.keras"
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr("metadata.json", '{"keras_version": "3.9.0"}')
-        made.writestr("config.json", config if isinstance(config, str) else json.dumps(config))
-        made.writestr("model.weights.h5", content)
-    return path
-
+from support.keras_files import archive, functional, layer, weights
 
 DENSE = layer("Dense", "d", ["x"], units=3, activation="relu")
 KERNEL = [np.ones((4, 3), np.float32), np.zeros(3, np.float32)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from sterna.errors import SternaError
-from sterna.frontends.darknet.layers import DETECTORS, translator_of
-from sterna.frontends.darknet.reader import files_of, input_of, problems_of, sections_of
+from sterna.frontends.darknet.layers import translator_of
+from sterna.frontends.darknet.reader import files_of, input_of, name_of, outputs_of, problems_of, sections_of
 from sterna.frontends.darknet.weights import Weights
 from sterna.frontends.description import Description, ModelTensor, OperatorUse
 from sterna.frontends.source import Source
@@ -25,13 +25,12 @@ def describe(source: Source) -> Description:
     except SternaError as mistake:
         raise mistake.within(config.name) from None
     counts = Counter(section.kind for section in layers)
-    ends = [s for s in layers if s.kind in DETECTORS] or layers[-1:]
     return Description(
         config.name,
         "",
         {},
         (ModelTensor(info.name, info.dtype, info.declared),),
-        tuple(ModelTensor(f"layer{s.number}_{s.kind}", "float32", None) for s in ends),
+        tuple(ModelTensor(name_of(s), "float32", None) for s in outputs_of(layers)),
         tuple(OperatorUse(k, n, "yes" if translator_of(k) is not None else "no") for k, n in counts.most_common()),
         len(layers),
         numbers,

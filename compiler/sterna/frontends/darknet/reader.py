@@ -119,15 +119,8 @@ def _graph(net: Section, layers: list[Section], weights: Weights, shapes: Shapes
     results: list[Value] = []
     for section in layers:
         results.append(_layer(section, weights, results[-1] if results else x, results, builder))
-    outputs = {}
-    for section in layers:
-        if section.kind in DETECTORS:
-            before = layers[section.number - 1] if section.number else None
-            if before is not None:
-                outputs[_name(before)] = results[before.number]
-            outputs[_name(section)] = results[section.number]
-    outputs = outputs or {_name(layers[-1]): results[-1]}
-    wanted = {value: _name(section) for section, value in zip(layers, results, strict=True)}
+    outputs = {name_of(section): results[section.number] for section in outputs_of(layers)}
+    wanted = {value: name_of(section) for section, value in zip(layers, results, strict=True)}
     made = named_graph(title, builder.nodes, (x,), tuple(outputs.values()), tuple(outputs), wanted)
     return replace(made, halves=frozenset(builder.halves))
 
@@ -143,5 +136,12 @@ def _layer(section: Section, weights: Weights, x: Value, before: list[Value], bu
         raise tripped(problem, f"[{section.kind}]", [x]).within(section.place) from None
 
 
-def _name(section: Section) -> str:
+def outputs_of(layers: list[Section]) -> list[Section]:
+    """The layers whose results are those of the network: detectors with what they read, else the last one."""
+    found = {n for s in layers if s.kind in DETECTORS for n in (s.number - 1, s.number) if n >= 0}
+    return [layers[n] for n in sorted(found)] or layers[-1:]
+
+
+def name_of(section: Section) -> str:
+    """What the result of a layer is called."""
     return f"layer{section.number}_{'conv' if section.kind == 'convolutional' else section.kind}"
