@@ -71,6 +71,21 @@ def test_a_dimension_without_an_upper_bound_must_be_given(tmp_path: Path) -> Non
     assert read_model(file, ReadOptions(dims={"s0": 3})).inputs[0].type.sizes == (3, 4)
 
 
+def test_a_dimension_that_is_a_multiple(tmp_path: Path) -> None:
+    """A given size says the symbol, if there is a size of the symbol that makes it."""
+    program = Program()
+    x = program.input("x", (program.open("h", 1, 8), 3))
+    text = "Mul(Integer(8), Symbol('h', positive=True, integer=True))"
+    program.values["x"]["sizes"][0] = {"as_expr": {"expr_str": text, "hint": {"as_int": 16}}}
+    program.output(program.call("aten.relu.default", self=x))
+    file = program.write(tmp_path / "model.pt2")
+    assert read_model(file, ReadOptions(shapes={"x": (24, 3)})).inputs[0].type.sizes == (24, 3)
+    for size, code in ((20, "E0106"), (80, "E0106")):
+        with pytest.raises(SternaError) as caught:
+            read_model(file, ReadOptions(shapes={"x": (size, 3)}))
+        assert set(caught.value.codes) == {code}
+
+
 def test_sizes_are_numbers_of_the_program(tmp_path: Path) -> None:
     """x.reshape(batch // 2, 2 * 3) * batch, of an open batch."""
     program = Program()

@@ -131,6 +131,7 @@ def _sizes(
                 text = f"the dimension {dim} is given as {known[dim]} and as {size}"
                 problems.append(Diagnostic("E0106", text))
             _check(dim, size, size, program, problems)
+    _solve(infos, shapes, known, program, problems)
     missing = []
     for name in names:
         if name in known:
@@ -147,6 +148,28 @@ def _sizes(
         )
         problems.append(Diagnostic("E0105", text, (), wanted))
     return known
+
+
+def _solve(
+    infos: Mapping[str, TensorInfo], shapes: Shapes, known: dict[str, Int], program: Program, problems: list[Diagnostic]
+) -> None:
+    """Takes symbols from given sizes of dimensions that are expressions of one symbol, as 8 * s."""
+    for name, given in shapes.items():
+        sizes = infos[name].sizes if name in infos else ()
+        for text, size in zip(sizes, given, strict=False):
+            inside = symbols_of(text) if isinstance(text, str) else []
+            if not isinstance(text, str) or len(inside) != 1 or inside[0] in known:
+                continue
+            # Of a straight line two points say all.
+            zero, one = (int(parse(text, {inside[0]: as_int(n)})) for n in (0, 1))
+            if one != zero and (size - zero) % (one - zero) == 0:
+                value = (size - zero) // (one - zero)
+                if int(parse(text, {inside[0]: as_int(value)})) == size:
+                    known[inside[0]] = as_int(value)
+                    _check(inside[0], value, value, program, problems)
+                    continue
+            fix = f"sizes as {text} gives them" if len(text) < 40 else None
+            problems.append(Diagnostic("E0106", f'no size of {inside[0]} makes {size} of the input "{name}"', (), fix))
 
 
 def _check(name: str, low: int, high: int, program: Program, problems: list[Diagnostic]) -> None:

@@ -64,6 +64,15 @@ def is_close(t: Translation) -> Value:
     return t.op("logical_or", t.op("equal", a, b), t.op("logical_and", near, t.op("logical_not", t.op("is_inf", b))))
 
 
+def is_in(t: Translation) -> Value:
+    """Whether elements are among others."""
+    a, b = t.together(t.operand("elements"), t.operand("test_elements"))
+    row = t.reshape(b, (*(1 for _ in range(a.type.rank)), b.type.elements))
+    same = t.op("equal", t.unsqueeze(a, a.type.rank), row)
+    found = t.op("reduce_any", same, axes=(a.type.rank,), keep_dims=False)
+    return t.op("logical_not", found) if t.flag("invert") else found
+
+
 _COMPARISONS = {
     "eq": _compared("equal"), "ne": _compared("equal", True), "lt": _compared("less"), "le": _compared("less_equal"),
     "gt": _compared("greater"), "ge": _compared("greater_equal"),
@@ -84,4 +93,5 @@ TRANSLATORS: dict[str, Translator] = {
     "aten.isfinite.default": is_finite,
     "aten.signbit.default": sign_bit,
     "aten.isclose.default": is_close,
+    **{f"aten.isin.{name}": is_in for name in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")},
 }

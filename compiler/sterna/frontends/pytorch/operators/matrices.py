@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sterna.errors import error
 from sterna.frontends.pytorch.operators.quantized import integer_linear
 from sterna.frontends.pytorch.operators.reductions import norm_of
@@ -136,6 +138,35 @@ def kron(t: Translation) -> Value:
     return t.reshape(t.op("mul", left, right), [m * n for m, n in zip(wide[0].shape, wide[1].shape, strict=True)])
 
 
+def tensordot(t: Translation) -> Value:
+    """Products summed over pairs of dimensions."""
+    a, b = t.together(t.tensor("self"), t.tensor("other"))
+    first = [t.axis(n, a.type.rank) for n in t.ints("dims_self")]
+    second = [t.axis(n, b.type.rank) for n in t.ints("dims_other")]
+    rest = [n for n in range(a.type.rank) if n not in first], [n for n in range(b.type.rank) if n not in second]
+    inner = math.prod((a.shape[n] for n in first), start=as_int(1))
+    rows, columns = ([x.shape[n] for n in left] for x, left in zip((a, b), rest, strict=True))
+    left = t.reshape(t.transpose(a, (*rest[0], *first)), (math.prod(rows, start=as_int(1)), inner))
+    right = t.reshape(t.transpose(b, (*second, *rest[1])), (inner, math.prod(columns, start=as_int(1))))
+    return t.reshape(product(t, left, right), (*rows, *columns))
+
+
+def trace(t: Translation) -> Value:
+    x = t.tensor()
+    rows, columns = t.sizes(x, 2)
+    flat = t.reshape(x, (rows * columns,))
+    on_it = t.cut(flat, 0, 0, min(rows, columns), columns + 1)
+    on_it = on_it if on_it.dtype.startswith(("float", "bfloat")) else t.cast(on_it, "int64")
+    return t.op("reduce_sum", on_it, axes=(0,), keep_dims=False)
+
+
+def chained(t: Translation) -> Value:
+    found, *others = t.tensors("tensors")
+    for other in others:
+        found = product(t, found, other)
+    return found
+
+
 def _named(function: Translator, *names: str) -> dict[str, Translator]:
     return {f"aten.{name}": function for name in names}
 
@@ -151,6 +182,8 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(added_product("batch1", "batch2", True), "addbmm.default"),
     **_named(outer, "outer.default", "ger.default"), **_named(einsum, "einsum.default"),
     **_named(bilinear, "bilinear.default"), **_named(cross, "linalg_cross.default", "cross.default"),
+    **_named(tensordot, "tensordot.default"), **_named(trace, "trace.default"),
+    **_named(chained, "linalg_multi_dot.default", "chain_matmul.default"),
     **_named(determinant, "linalg_det.default", "det.default"),
     **_named(distances, "cdist.default", "_cdist_forward.default"),
     **_named(cosine_similarity, "cosine_similarity.default"),

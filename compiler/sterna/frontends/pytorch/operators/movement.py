@@ -175,6 +175,12 @@ def stacked_along(least: int, axis: int) -> Translator:
     return translate
 
 
+def columns(t: Translation) -> Value:
+    """Vectors as columns beside each other, and beside matrices."""
+    values = [t.reshape(v, (v.type.elements, 1)) if v.type.rank < 2 else v for v in _common(t, t.tensors("tensors"))]
+    return values[0] if len(values) == 1 else t.op("concat", *values, axis=1)
+
+
 def tiled(t: Translation, x: Value, repeats: Sequence[Int]) -> Value:
     """A tensor repeated along each of its dimensions, which may become more."""
     x = t.reshape(x, ((1,) * (len(repeats) - x.type.rank) + x.shape))
@@ -424,7 +430,7 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(cat, "cat.default", "concat.default", "concatenate.default"), **_named(stack, "stack.default"),
     **_named(stacked_along(1, 1), "hstack.default"), **_named(stacked_along(2, 0), "vstack.default"),
     **_named(stacked_along(3, 2), "dstack.default"),
-    **_named(repeat, "repeat.default"), **_named(tile, "tile.default"),
+    **_named(columns, "column_stack.default"), **_named(repeat, "repeat.default"), **_named(tile, "tile.default"),
     **_named(repeat_interleave, "repeat_interleave.self_int", "repeat_interleave.self_Tensor"),
     **_named(flip, "flip.default", "fliplr.default", "flipud.default"), **_named(roll, "roll.default"),
     **_named(rot90, "rot90.default"), **_named(pad, "pad.default", "constant_pad_nd.default"),

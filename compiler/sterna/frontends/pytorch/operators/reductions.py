@@ -175,6 +175,22 @@ def norm(t: Translation) -> Value:
     return norm_of(t, x, float(order), _axes(t, x), t.flag("keepdim"))
 
 
+def any_norm(t: Translation) -> Value:
+    """linalg.norm and linalg.matrix_norm of the orders that are one sum: none given, or Frobenius."""
+    x, order = t.floating(), t.arg("ord")
+    axes = t.axes("dim", x.type.rank)
+    if order is None or order == "fro" or len(axes) == 1:
+        number = 2.0 if order is None or isinstance(order, str) else float(order)
+        return norm_of(t, x, number, axes, t.flag("keepdim"))
+    raise t.unsupported(f"of the order {order}")
+
+
+def matrix_norm(t: Translation) -> Value:
+    t.arguments.setdefault("dim", (-2, -1))
+    t.arguments.setdefault("ord", "fro")
+    return any_norm(t)
+
+
 def log_sum_exp(t: Translation) -> Value:
     x = t.floating()
     axes, keep = _axes(t, x), t.flag("keepdim")
@@ -235,6 +251,8 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(deviation_mean, "std_mean.default", "std_mean.dim", "std_mean.correction"),
     **_named(norm, "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype", "norm.ScalarOpt_dtype",
              "linalg_vector_norm.default"),
+    **_named(any_norm, "linalg_norm.default", "linalg_norm.ord_str"),
+    **_named(matrix_norm, "linalg_matrix_norm.str_ord"),
     **_named(log_sum_exp, "logsumexp.default", "special_logsumexp.default"),
     **_named(_running("cumulative_sum"), "cumsum.default"), **_named(_running("cumulative_product"), "cumprod.default"),
     **_named(log_cumulative, "logcumsumexp.default"),
