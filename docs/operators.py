@@ -174,6 +174,14 @@ def _shortened(found: list[str]) -> str:
     return ", ".join([*parts, *left])
 
 
+COREML = """## Core ML
+Operations of programs, layers of networks (`layer:`) and models of other kinds (`model:`).
+
+| operator | how it is compiled |
+| --- | --- |
+"""
+
+
 def core_rows(table: Iterable[Operator]) -> list[str]:
     rows = []
     for operator in sorted(table, key=lambda o: o.name):
@@ -204,6 +212,7 @@ def page() -> str:
         "## TensorFlow\nFrozen graphs, SavedModels and TensorFlow.js graph models: "
         + ", ".join(each.operator for each in covered("tensorflow"))
         + ".",
+        COREML + "\n".join(f"| {each.operator} | {each.how} |" for each in covered("coreml")),
         "## Core operators\nTypes are those of the first operand.\n\n"
         "| operator | what it computes | types | fusion | settings |\n| --- | --- | --- | --- | --- |\n"
         + "\n".join(core_rows(operators().values())),

@@ -35,6 +35,7 @@ _MODULES = (
     "sterna.frontends.darknet.frontend",
     "sterna.frontends.pytorch.frontend",
     "sterna.frontends.tensorflow.frontend",
+    "sterna.frontends.coreml.frontend",
 )
 #: The group of entry points by which packages offer front ends of their own.
 PLUGINS = "sterna.frontends"

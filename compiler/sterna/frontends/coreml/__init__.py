@@ -1,0 +1,1 @@
+"""Core ML: `.mlmodel` files and `.mlpackage` packages; neural networks, programs, trees and other classical models."""

@@ -1,0 +1,49 @@
+"""Core ML as a front end. What reads models is imported when there is one to read."""
+
+from __future__ import annotations
+
+from sterna.frontends.description import Description
+from sterna.frontends.frontend import Confidence, Extra, Frontend, ReadOptions, Support
+from sterna.frontends.source import Source
+from sterna.ir.graph import Graph
+
+
+class CoremlFrontend(Frontend):
+    """Models of Core ML: a file, a package as a folder, or a package in a zip archive."""
+
+    name = "coreml"
+    title = "Core ML"
+    suffixes = (".mlmodel", ".mlpackage")
+    takes = frozenset(("signature",))
+    extras = (Extra("coremltools", 'pip install "sterna[coreml]"'),)
+
+    def detect(self, source: Source) -> Confidence:
+        """A file begins with its version, a varint of field 1, and its description, field 2."""
+        from sterna.frontends.coreml.package import is_package
+
+        if source.is_folder or source.start.startswith(b"PK\x03\x04"):
+            if is_package(source.names):
+                return Confidence.CERTAIN
+            return Confidence.NAMED if source.suffix in self.suffixes else Confidence.NO
+        start = source.start
+        if start[:1] == b"\x08" and 0 < start[1:2][0:1].ljust(1, b"\0")[0] < 64 and start[2:3] in (b"\x12", b"\x50"):
+            return Confidence.CERTAIN if source.suffix in self.suffixes else Confidence.POSSIBLE
+        return Confidence.NAMED if source.suffix in self.suffixes else Confidence.NO
+
+    def read(self, source: Source, options: ReadOptions) -> Graph:
+        from sterna.frontends.coreml.reader import read
+
+        return read(source, options.sizes, options.dims, options.signature)
+
+    def describe(self, source: Source, options: ReadOptions) -> Description:
+        from sterna.frontends.coreml.description import describe
+
+        return describe(source, options.signature)
+
+    def operators(self) -> tuple[Support, ...]:
+        from sterna.frontends.coreml.coverage import coverage
+
+        return coverage()
+
+
+FRONTENDS = (CoremlFrontend(),)

@@ -1,0 +1,67 @@
+"""Grids of points that images are sampled at, as programs and networks both name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.emitter import Emitter
+from sterna.ir.graph import Array, Value
+
+STRICT, ALIGN, DEFAULT, OFFSET, UNALIGN = (
+    "STRICT_ALIGN_CORNERS", "ALIGN_CORNERS", "DEFAULT", "OFFSET_CORNERS", "UNALIGN_CORNERS",
+)  # fmt: skip
+
+
+def grid(mode: str, size: int, wanted: int) -> Array:
+    """Where along a dimension of `size` elements the `wanted` samples lie (`resize_bilinear`, sampling_mode).
+
+    Raises:
+        SternaError: E0109, there is no such mode.
+    """
+    steps = np.arange(wanted, dtype=np.float64)
+    if mode == ALIGN and wanted == 1:
+        points = np.full(1, (size - 1) / 2)
+    elif mode in (STRICT, ALIGN):
+        points = steps * ((size - 1) / max(wanted - 1, 1))
+    elif mode == DEFAULT:
+        points = steps * (size / wanted)
+    elif mode == OFFSET:
+        points = (steps + 0.5) * (max(1, size - 1) / wanted)
+    elif mode == UNALIGN:
+        points = (steps + 0.5) * (size / wanted) - 0.5
+    else:
+        raise error("E0109", f"there is no way of sampling called {mode}")
+    return np.asarray(np.clip(points, 0, size - 1))
+
+
+def sampled(t: Emitter, x: Value, axis: int, points: Array, linear: bool) -> Value:
+    """`x` at points along a dimension: between its elements, or the element at or below."""
+    # Points that are elements but for a rounding are those elements.
+    nearest = np.round(points)
+    points = np.where(np.abs(points - nearest) < 1e-6, nearest, points)
+    low = np.floor(points).astype(np.int64)
+    if np.array_equal(points, np.arange(t.extent(x, axis))):
+        return x
+    below = t.op("gather", x, t.constant(low), axis=axis)
+    part = points - low
+    if not linear or not part.any():
+        return below
+    high = np.minimum(low + 1, t.extent(x, axis) - 1)
+    above = t.op("gather", x, t.constant(high), axis=axis)
+    shape = [1] * x.type.rank
+    shape[axis] = len(points)
+    weight = t.constant(part.reshape(shape), x.dtype)
+    return t.op("add", below, t.op("mul", t.op("sub", above, below), weight))
+
+
+def resized(t: Emitter, x: Value, sizes: Sequence[int], linear: bool, mode: str) -> Value:
+    """The last dimensions of `x` sampled to `sizes`."""
+    for n, wanted in enumerate(sizes):
+        axis = x.type.rank - len(sizes) + n
+        if wanted < 1 or wanted > 1 << 24:
+            raise error("E0109", f"an image of {wanted} points")
+        x = sampled(t, x, axis, grid(mode, t.extent(x, axis), wanted), linear)
+    return x
