@@ -97,7 +97,8 @@ CODES: dict[str, Code] = {
         "The path is wrong, the download is incomplete, or the file is of a format that Sterna does not read. The "
         "content decides, and where it fits several formats the ending of the name.",
         "Sterna reads ONNX (`.onnx`), TensorFlow Lite (`.tflite`), XGBoost (`.json`, `.ubj`), LightGBM (`.txt`), "
-        "Keras (`.keras`, `.h5`, `.hdf5`), DarkNet (`.cfg`, `.weights`) and PyTorch (`.pt2`, `.pt`). "
+        "Keras (`.keras`, `.h5`, `.hdf5`), DarkNet (`.cfg`, `.weights`), PyTorch (`.pt2`, `.pt`) "
+        "and TensorFlow (`.pb`). "
         "Export the model to one of these.",
     ),
     "E0102": Code(

@@ -72,6 +72,14 @@ def test_mutated_graphs(tmp_path: Path) -> None:
     assert all(code.startswith("E01") for code in codes), codes
 
 
+@pytest.mark.parametrize("op", ["ResizeBicubic", "ResizeArea"])
+def test_a_size_that_is_too_large(op: str, tmp_path: Path) -> None:
+    g = GraphWriter()
+    g.input("x", (1, 4, 4, 2))
+    g.node(op, ["x", g.constant(np.array([1 << 30, 4], np.int32))], name="y")
+    assert refusal(g.write(tmp_path)).codes == ("E0112",)
+
+
 def _varint(n: int) -> bytes:
     made = bytearray()
     while n > 127:

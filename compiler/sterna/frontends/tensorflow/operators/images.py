@@ -11,6 +11,9 @@ from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.frontends.tflite.operators import reductions
 from sterna.ir.graph import Array, Value
 
+#: Elements of a matrix that resizes an axis, and images of a batch whose boxes are chosen.
+_LARGEST, _MOST_IMAGES = 1 << 24, 256
+
 
 def bilinear(t: Translation) -> Any:
     """The result is float32, whatever the image is."""
@@ -87,6 +90,8 @@ def _by_matrices(t: Translation, rows: Any) -> Value:
     aligned, half = bool(t.option("align_corners", False)), bool(t.option("half_pixel_centers", False))
     for axis, result in zip((1, 2), wanted, strict=True):
         size = t.extent(x, axis)
+        if size * result > _LARGEST:
+            raise error("E0112", f"{t.kind} of {x.type} to {wanted} is too large")
         x = _matrix(t, size, result, rows(size, result, aligned, half), axis, x)
     return x
 
@@ -190,6 +195,8 @@ def combined(t: Translation) -> tuple[Value, ...]:
     boxes, scores = t.input(0), t.input(1)
     batch, count, classes = t.sizes(scores, 3)
     _, _, q, _ = t.sizes(boxes, 4)
+    if batch > _MOST_IMAGES:
+        raise t.unsupported(f"of {batch} images")
     each, most = t.integer_of(2, "the most of a class"), t.integer_of(3, "the most")
     overlap, least = float(t.scalar_of(4, "an overlap")), float(t.scalar_of(5, "a score"))
     per_class = bool(t.option("pad_per_class", False))

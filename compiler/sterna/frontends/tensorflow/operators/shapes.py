@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.emitter import axes_of
+from sterna.frontends.emitter import MOST_COUNTED, axes_of
 from sterna.frontends.tensorflow.translation import Item, Translation, Translator
 from sterna.frontends.tflite.operators import shapes as lite
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
 #: A translator of TensorFlow Lite: our translation answers what it asks.
@@ -89,7 +90,10 @@ def _filled(number: int) -> Translator:
 
 def linspace(t: Translation) -> Value:
     start, stop = (float(t.scalar_of(n, "a bound")) for n in range(2))
-    made = np.linspace(start, stop, t.integer_of(2, "how many"))
+    count = t.integer_of(2, "how many")
+    if not 0 < count <= MOST_COUNTED:
+        raise error("E0112", f"{t.kind} of {count} numbers")
+    made = np.linspace(start, stop, count)
     return t.constant(made, t.input(0).dtype)
 
 
@@ -121,6 +125,16 @@ def broadcast_args(t: Translation) -> Any:
     return lite.broadcast_args(t)  # type: ignore[arg-type]
 
 
+def bitcast(t: Translation) -> Value:
+    """The same bits as another type of the same width."""
+    x, to = t.input(0), t.dtype("type")
+    if x.dtype == to:
+        return x
+    if dtypes.to_numpy(x.dtype).itemsize != dtypes.to_numpy(to).itemsize:
+        raise t.unsupported(f"of {x.dtype} to {to}")
+    return t.op("bit_cast", x, to=to)
+
+
 def invert_permutation(t: Translation) -> Value:
     return t.constant(np.argsort(np.asarray(t.array(0, "a permutation"))), t.input(0).dtype)
 
@@ -138,6 +152,7 @@ def data_format_permute(t: Translation) -> Value:
 
 TRANSLATORS: dict[str, Translator] = {
     "BatchToSpace": batched(lite.batch_to_space), "BatchToSpaceND": _lite(lite.batch_to_space),
+    "Bitcast": bitcast,
     "BroadcastArgs": broadcast_args, "BroadcastTo": _lite(lite.broadcast_to), "Concat": concat_v1, "ConcatV2": concat,
     "DataFormatDimMap": data_format_dim_map, "DataFormatVecPermute": data_format_permute,
     "DepthToSpace": _layout(lite.depth_to_space), "ExpandDims": _lite(lite.expand_dims), "Fill": _lite(lite.fill),
