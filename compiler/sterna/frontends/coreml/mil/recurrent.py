@@ -65,6 +65,8 @@ def _translator(operator: str, order: tuple[int, ...]) -> Translator:
             activations = [output]
         inputs = [x, *(t.constant(np.stack(part), x.dtype) for part in (w, r, b)), None, state("initial_h")]
         settings: dict[str, Any] = {"clip": float(t.number("clip"))} if t.given("clip") and operator == "LSTM" else {}
+        if operator == "GRU":  # the reset gate applies to the product, not to the state
+            settings["linear_before_reset"] = 1
         if operator == "LSTM":
             peephole = t.constant(np.stack(p), x.dtype) if np.any(p) else None
             inputs += [state("initial_c"), peephole]
