@@ -36,6 +36,7 @@ _MODULES = (
     "sterna.frontends.pytorch.frontend",
     "sterna.frontends.tensorflow.frontend",
     "sterna.frontends.coreml.frontend",
+    "sterna.frontends.mxnet.frontend",
 )
 #: The group of entry points by which packages offer front ends of their own.
 PLUGINS = "sterna.frontends"

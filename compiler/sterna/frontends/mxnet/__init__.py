@@ -1,0 +1,1 @@
+"""The front end of MXNet: a symbol (JSON) and its weights (`.params`)."""
