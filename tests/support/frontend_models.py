@@ -25,13 +25,17 @@ class FrontendModel:
     file: Path
     cases: tuple[tuple[list[np.ndarray], list[np.ndarray]], ...]
     spread: float
+    outputs: tuple[str, ...]
 
     def check(self, dims: dict[str, Any] | None = None, **options: Any) -> None:
         """Compiles it and holds it to the reference: 1e-4 of the largest output, or four times the runtimes' spread."""
         with sterna.compile(self.file, dims=dims, **options) as bundle:
             for inputs, outputs in self.cases:
                 names = [tensor.name for tensor in bundle.inputs]
-                found = list(bundle.run(dict(zip(names, inputs, strict=True))).values())
+                by_name = bundle.run(dict(zip(names, inputs, strict=True)))
+                # In the reference's order, where it calls outputs as the model does.
+                order = self.outputs if set(self.outputs) == set(by_name) else tuple(by_name)
+                found = [by_name[name] for name in order]
                 assert len(found) == len(outputs)
                 for ours, theirs in zip(found, outputs, strict=True):
                     tolerance = max(1e-4 * float(np.abs(theirs).max()), 4 * self.spread)
@@ -54,4 +58,5 @@ def frontend_model(name: str) -> FrontendModel:
     spread = {key: value for key, value in (meta.get("spread") or {}).items() if "OpenCV" not in key}
     spreads = [value for value in spread.values() if isinstance(value, (int, float))]
     cases = tuple((side(n, "in"), side(n, "out")) for n in range(meta["n_cases"]))
-    return FrontendModel(name, folder / meta["file"], cases, max(spreads, default=0.0))
+    outputs = tuple(each["name"] for each in meta["outputs"])
+    return FrontendModel(name, folder / meta["file"], cases, max(spreads, default=0.0), outputs)

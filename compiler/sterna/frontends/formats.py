@@ -33,6 +33,7 @@ _MODULES = (
     "sterna.frontends.boosted.frontend",
     "sterna.frontends.keras.frontend",
     "sterna.frontends.darknet.frontend",
+    "sterna.frontends.caffe.frontend",
     "sterna.frontends.pytorch.frontend",
     "sterna.frontends.tensorflow.frontend",
     "sterna.frontends.coreml.frontend",

@@ -1,0 +1,1 @@
+"""Caffe: a description of layers (`.prototxt`), and their weights beside it (`.caffemodel`)."""
