@@ -209,6 +209,8 @@ def page() -> str:
         + ", ".join(f"`{e.operator.removeprefix('keras.ops.')}`" for e in covered("keras") if "." in e.operator)
         + ".",
         "## DarkNet layers\n" + ", ".join(f"`{e.operator}`" for e in covered("darknet")) + ".",
+        "## Caffe layers\n" + ", ".join(f"`{e.operator}`" for e in covered("caffe")) + ".",
+        "## MXNet operators\n" + ", ".join(f"`{e.operator}`" for e in covered("mxnet")) + ".",
         "## TensorFlow\nFrozen graphs, SavedModels and TensorFlow.js graph models: "
         + ", ".join(each.operator for each in covered("tensorflow"))
         + ".",

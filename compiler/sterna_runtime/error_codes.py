@@ -97,8 +97,8 @@ CODES: dict[str, Code] = {
         "The path is wrong, the download is incomplete, or the file is of a format that Sterna does not read. The "
         "content decides, and where it fits several formats the ending of the name.",
         "Sterna reads ONNX (`.onnx`), TensorFlow Lite (`.tflite`), XGBoost (`.json`, `.ubj`), LightGBM (`.txt`), "
-        "Keras (`.keras`, `.h5`, `.hdf5`), DarkNet (`.cfg`, `.weights`), PyTorch (`.pt2`, `.pt`) "
-        "and TensorFlow (`.pb`). "
+        "Keras (`.keras`, `.h5`, `.hdf5`), DarkNet (`.cfg`, `.weights`), Caffe (`.prototxt`, `.caffemodel`), PyTorch "
+        "(`.pt2`, `.pt`), TensorFlow (`.pb`), Core ML (`.mlmodel`, `.mlpackage`) and MXNet (`.json`, `.params`). "
         "Export the model to one of these.",
     ),
     "E0102": Code(

@@ -153,7 +153,7 @@ def test_e0504_malformed_graphs(
     [
         (graph_text(b"[" * 100_000), "E0504"), (graph_text(b'"model": "a", "model": "b"}'), "E0504"),
         (graph_text(b'"x": ' + b"9" * 100_000 + b"}"), "E0504"), (graph_text(b"\xff}"), "E0504"),
-        (graph_text(b"}", version=4), "E0506"), (b"", "E0504"), (b"{}", "E0504"), (b'{"sterna":1,', "E0504"),
+        (graph_text(b"}", version=5), "E0506"), (b"", "E0504"), (b"{}", "E0504"), (b'{"sterna":1,', "E0504"),
     ],
     ids=range(8),
 )  # fmt: skip

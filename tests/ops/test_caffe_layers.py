@@ -125,7 +125,8 @@ LAYERS: dict[str, tuple[str, list[Array], Any]] = {
     ),
     "two": (layer("Eltwise", "eltwise_param { coeff: 1 coeff: -0.5 }", ("x", "x")), [], 0.5 * X),
     "most": (
-        layer("ReLU", tops=("r",)) + layer("Eltwise", "eltwise_param { operation: MAX }", ("x", "r")).replace('"l"', '"m"'),
+        layer("ReLU", tops=("r",))
+        + layer("Eltwise", "eltwise_param { operation: MAX }", ("x", "r")).replace('"l"', '"m"'),
         [], np.maximum(X, 0),
     ),
     "in-place": (layer("ReLU", tops=("x",)) + layer("AbsVal").replace('"l"', '"m"'), [], np.maximum(X, 0)),

@@ -311,7 +311,7 @@ def test_registrations_end(network: Network) -> None:
 
 
 def test_what_cannot_be_registered() -> None:
-    for arguments in (("caffe", "X", len), ("onnx", "", len), ("onnx", "X", None), (3, "X", len)):
+    for arguments in (("paddle", "X", len), ("onnx", "", len), ("onnx", "X", None), (3, "X", len)):
         assert refusal(register, *arguments).codes == ("E0203",)
 
 

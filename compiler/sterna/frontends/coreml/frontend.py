@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Extra, Frontend, ReadOptions, Support
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph
+
+#: A small version, then a message of some length that begins with its first field, a message too: an input. An ONNX
+#: model has its producer's name in the place of that message, and no name begins with a line feed.
+_MODEL = re.compile(rb"\x08[\x01-\x3f]\x12(?:[\x80-\xff]{0,4}[\x00-\x7f])\x0a", re.DOTALL)
 
 
 class CoremlFrontend(Frontend):
@@ -25,9 +31,8 @@ class CoremlFrontend(Frontend):
             if is_package(source.names):
                 return Confidence.CERTAIN
             return Confidence.NAMED if source.suffix in self.suffixes else Confidence.NO
-        start = source.start
-        if start[:1] == b"\x08" and 0 < start[1:2][0:1].ljust(1, b"\0")[0] < 64 and start[2:3] in (b"\x12", b"\x50"):
-            return Confidence.CERTAIN if source.suffix in self.suffixes else Confidence.POSSIBLE
+        if _MODEL.match(source.start):
+            return Confidence.CERTAIN if source.suffix in self.suffixes else Confidence.LIKELY
         return Confidence.NAMED if source.suffix in self.suffixes else Confidence.NO
 
     def read(self, source: Source, options: ReadOptions) -> Graph:
