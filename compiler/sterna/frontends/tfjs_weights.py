@@ -7,7 +7,7 @@ in uint8 or uint16 (value = stored * scale + min), or in float16.
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,15 @@ _STORED = {"uint8": np.uint8, "uint16": np.uint16, "float16": np.float16}
 _COMPLEX, _STRING = "complex64", "string"
 
 
-def tfjs_weights(manifest: Any, folder: Path) -> dict[str, Array]:
+def tfjs_weights(manifest: Any, read: Callable[[str], bytes]) -> dict[str, Array]:
     """Every weight by its name, in the order of the manifest.
 
+    Args:
+        read: the contents of a shard.
+
     Raises:
-        SternaError: E0101, a shard is missing or cannot be read; E0103, the manifest contradicts itself or the shards;
-            E0111, a weight is of a type that is not supported.
+        SternaError: E0103, the manifest contradicts itself or the shards; E0111, a weight is of a type that is not
+            supported; whatever `read` raises.
     """
     found: dict[str, Array] = {}
     if not isinstance(manifest, list):
@@ -33,30 +36,17 @@ def tfjs_weights(manifest: Any, folder: Path) -> dict[str, Array]:
     for group in manifest:
         if not isinstance(group, dict) or not _all(group.get("paths"), str) or not _all(group.get("weights"), dict):
             raise error("E0103", "a group of weightsManifest lacks paths or weights")
-        content = b"".join(_shard(folder, path) for path in group["paths"])
+        content = b"".join(read(path) for path in group["paths"])
         at = 0
         for entry in group["weights"]:
             array, size = _weight(entry, content, at)
             found[str(entry["name"])] = array
             at += size
-        if at != len(content):
-            raise error("E0103", f"the shards {', '.join(group['paths'])} have {len(content)} bytes, not {at}")
     return found
 
 
 def _all(value: Any, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(each, kind) for each in value)
-
-
-def _shard(folder: Path, name: str) -> bytes:
-    """A file beside model.json, and no other."""
-    if not name or Path(name).name != name:
-        raise error("E0103", f'the shard "{name}" is not a file beside model.json')
-    try:
-        return (folder / name).read_bytes()
-    except OSError as problem:
-        fix = "put the weights beside model.json, under the names that it gives them"
-        raise error("E0101", f"the shard {name} cannot be read: {problem.strerror}", fix=fix) from None
 
 
 def _weight(entry: dict[str, Any], content: bytes, at: int) -> tuple[Array, int]:

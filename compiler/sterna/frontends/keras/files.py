@@ -7,6 +7,7 @@ import json
 import tempfile
 import zipfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,17 @@ def _measured(group: Any) -> tuple[int, int]:
     return sum(size for size, _ in sizes), sum(size for _, size in sizes)
 
 
+def _shard(folder: Path, name: str) -> bytes:
+    """A file beside model.json, and no other."""
+    if not name or Path(name).name != name:
+        raise error("E0103", f'the shard "{name}" is not a file beside model.json')
+    try:
+        return (folder / name).read_bytes()
+    except OSError as problem:
+        fix = "put the weights beside model.json, under the names that it gives them"
+        raise error("E0101", f"the shard {name} cannot be read: {problem.strerror}", fix=fix) from None
+
+
 def _layers_model(path: Path) -> ModelFile:
     if path.stat().st_size > MOST_JSON:
         raise error("E0103", f"it has more than {MOST_JSON >> 20} MiB")
@@ -175,7 +187,7 @@ def _layers_model(path: Path) -> ModelFile:
         config, version = topology, str(topology.get("keras_version", "2"))
     else:
         raise error("E0103", "modelTopology has no model_config")
-    arrays = tfjs_weights(model.get("weightsManifest"), path.parent)
+    arrays = tfjs_weights(model.get("weightsManifest"), partial(_shard, path.parent))
     layers: dict[str, dict[str, Any]] = {}
     for name, array in arrays.items():
         layers.setdefault(name.split("/")[0], {})[name] = InMemory(array)

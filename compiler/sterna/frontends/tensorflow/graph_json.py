@@ -9,20 +9,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from sterna.errors import SternaError, error
 from sterna.frontends.tensorflow.files import Files
 from sterna.frontends.tensorflow.model import Model, Port, Signature
 from sterna.frontends.tensorflow.schema import message
-from sterna.frontends.tensorflow.tensors import MOST_ELEMENTS
-from sterna.ir.graph import Array
+from sterna.frontends.tfjs_weights import tfjs_weights
 
 _ENUM = {
     "DT_FLOAT": 1, "DT_DOUBLE": 2, "DT_INT32": 3, "DT_UINT8": 4, "DT_INT16": 5, "DT_INT8": 6, "DT_STRING": 7,
@@ -30,7 +27,6 @@ _ENUM = {
     "DT_BFLOAT16": 14, "DT_UINT16": 17, "DT_HALF": 19, "DT_RESOURCE": 20, "DT_VARIANT": 21, "DT_UINT32": 22,
     "DT_UINT64": 23,
 }  # fmt: skip
-_WEIGHTS = {"float32": "<f4", "int32": "<i4", "bool": "?", "float16": "<f2", "uint8": "u1", "uint16": "<u2"}
 _DEEPEST = 60
 
 
@@ -51,7 +47,7 @@ def graph_model(content: bytes, files: Files, decoded: Callable[..., Model]) -> 
     try:
         _fill(graph, topology, 0)
         model = decoded(graph, kind="TensorFlow.js graph model")
-        weights = _weights(text.get("weightsManifest") or [], files)
+        weights = tfjs_weights(text.get("weightsManifest") or [], partial(_shard, files))
         signature = _signature(text.get("signature") or (text.get("userDefinedMetadata") or {}).get("signature"))
     except SternaError:
         raise
@@ -134,40 +130,8 @@ def _signature(given: Any) -> Signature | None:
     return Signature(ports(given.get("inputs", {})), ports(given["outputs"]))
 
 
-# ---------------------------------------------------------------- weights
-def _weights(manifest: list[Any], files: Files) -> dict[str, Array]:
-    found: dict[str, Array] = {}
-    for group in manifest:
-        parts = []
-        for path in group["paths"]:
-            content = files.read(path)
-            if content is None:
-                raise error("E0101", f'the file "{path}" of the model is missing', f"{files.main} names it")
-            parts.append(content)
-        data, place = b"".join(parts), 0
-        for entry in group["weights"]:
-            array, place = _weight(entry, data, place)
-            found[str(entry["name"])] = array
-    return found
-
-
-def _weight(entry: Mapping[str, Any], data: bytes, place: int) -> tuple[Array, int]:
-    name, sizes = entry["name"], tuple(int(n) for n in entry["shape"])
-    count = math.prod(sizes)
-    quantization = entry.get("quantization") or {}
-    stored = quantization.get("dtype", entry["dtype"])
-    if any(n < 0 for n in sizes) or count > MOST_ELEMENTS:
-        raise error("E0112", f'the weight "{name}" of {list(sizes)} is too large')
-    if stored not in _WEIGHTS:
-        raise error("E0111", f'the weight "{name}" is of {stored}, which is not supported')
-    kind = np.dtype(_WEIGHTS[stored])
-    end = place + count * kind.itemsize
-    if end > len(data):
-        raise error("E0103", f'the files of the model end within the weight "{name}"', fix="download them again")
-    array = np.frombuffer(data[place:end], kind).reshape(sizes)
-    if quantization and stored in ("uint8", "uint16"):
-        wide = array.astype(np.float32) * np.float32(quantization["scale"]) + np.float32(quantization["min"])
-        array = wide if entry["dtype"] == "float32" else np.round(wide).astype(_WEIGHTS[entry["dtype"]])
-    elif quantization and stored == "float16":
-        array = array.astype(np.float32)
-    return array, end
+def _shard(files: Files, path: str) -> bytes:
+    content = files.read(path)
+    if content is None:
+        raise error("E0101", f'the file "{path}" of the model is missing', f"{files.main} names it")
+    return content
