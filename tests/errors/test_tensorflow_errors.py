@@ -15,7 +15,7 @@ from sterna.errors import SternaError
 from sterna.frontends.formats import describe_model, find, read_model
 from sterna.frontends.source import Source
 from sterna.frontends.tensorflow.checkpoint import Checkpoint
-from support.graph_defs import GraphWriter
+from support.graph_defs import Function, GraphWriter
 
 
 def small() -> GraphWriter:
@@ -42,6 +42,22 @@ def test_all_unknown_operators_are_named(tmp_path: Path) -> None:
     text = str(refusal(g.write(tmp_path)))
     assert all(name in text for name in ("Wobble", "HashTableV2", "LookupTableFindV2", 'register("tensorflow"'))
     assert len(describe_model(tmp_path / "model.pb").problems) == 3
+
+
+def test_a_function_that_changes_a_variable(tmp_path: Path) -> None:
+    """Its value would be lost after every run."""
+    g = GraphWriter()
+    g.input("x", (3,))
+    inner = [
+        ("Neg", ["a"], "made", {}),
+        ("VarHandleOp", [], "counter", {"shared_name": "counter"}),
+        ("AssignAddVariableOp", ["counter:resource:0", "a"], "count", {}),
+    ]
+    g.function("f", {"a": "float32"}, inner, {"r": ("made:y:0", "float32")})
+    g.node("StatefulPartitionedCall", ["x"], name="y", f=Function("f"))
+    mistake = refusal(g.write(tmp_path))
+    assert mistake.codes == ("E0113",)
+    assert 'function f, node "count"' in str(mistake)
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,26 @@ def missing(model: Model, names: Sequence[str]) -> list[Diagnostic]:
         is_call = node.op in model.functions
         if node.op not in WRITTEN_HERE and not is_call and not is_translated(node.op):
             found.setdefault(node.op, []).append(f'{where}node "{node.name}"')
-    problems = []
+    problems = changed_variables(model, names)
     for op, places in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         count = f"{len(places)} node" + ("s" if len(places) > 1 else "")
         shown = "; ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
         title = f"the operator {op} is not supported ({count})"
         problems.append(Diagnostic("E0104", title, (f"{model.where}, {shown}",), how_to_register("tensorflow", op)))
     return problems
+
+
+def changed_variables(model: Model, names: Sequence[str]) -> list[Diagnostic]:
+    """That functions which those nodes call assign variables: nothing would keep the values from run to run."""
+    called = {f.name: f for _, node in needed_nodes(model, names) for f in functions_of(model, node)}
+    found = [
+        f'{f.name}, node "{node.name}"' for f in called.values() for node in f.nodes.values() if node.op in ASSIGNING
+    ]
+    if not found:
+        return []
+    title = f"variables that a signature changes are not supported ({len(found)} assignments)"
+    fix = "export a function that takes what it changes and gives it back"
+    return [Diagnostic("E0113", title, (f"{model.where}, function {found[0]}",), fix)]
 
 
 def needed_nodes(model: Model, names: Sequence[str]) -> list[tuple[str, Node]]:
@@ -101,6 +114,13 @@ def functions_of(model: Model, node: Node) -> list[Function]:
     for value in node.attributes.values():
         names += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, str)]
     return [model.functions[name] for name in names if name in model.functions]
+
+
+#: Operators that give a variable another value.
+ASSIGNING = (
+    "Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp",
+    "ResourceScatterAdd", "ResourceScatterUpdate", "ScatterUpdate",
+)  # fmt: skip
 
 
 class Reader:
