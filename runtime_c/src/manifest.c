@@ -167,14 +167,13 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   }
   if (status != STERNA_OK) return status;
 
-  if (member[ARENAS] != JSON_NONE) { /* this runtime has memory of one kind, which has no name */
-    size_t memory;
-    json_members(text, json_first(text, member[ARENAS]), "memory", &memory, 1);
-    const char *name = json_take_string(&model->heap, text, memory);
+  if (member[ARENAS] != JSON_NONE || member[WIDENED] != JSON_NONE) {
+    /* This runtime has memory of one kind, which has no name, and reads weights where the file is mapped. */
+    size_t memory = JSON_NONE;
+    if (member[ARENAS] != JSON_NONE) json_members(text, json_first(text, member[ARENAS]), "memory", &memory, 1);
+    const char *name = member[ARENAS] != JSON_NONE ? json_take_string(&model->heap, text, memory) : "widened weights";
     return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the memory \"%s\", which is not here", name != NULL ? name : "");
   }
-  if (member[WIDENED] != JSON_NONE) /* this runtime reads weights where the file is mapped */
-    return fail(error, STERNA_WRONG_MACHINE, "graph.json: weights that are widened when they are loaded, which browsers do");
   size_t arena;
   if (!json_members(text, member[ARENA], "bytes", &arena, 1) || !json_uint64(text, arena, &model->arena_bytes))
     BAD("arena has no bytes");

@@ -80,7 +80,7 @@ def test_models_of_the_wrong_type(idle: None) -> None:
         (os.fsencode(MODEL), f"fix: model={str(MODEL)!r}"),
         (MODEL.read_bytes(), "onnx.load_from_string"),
         (b"\x1c\0\0\0TFL3" + bytes(50), ".tflite"),
-        (None, "model is None; a path or an onnx.ModelProto"),
+        (None, "model is None; a path, an onnx.ModelProto, "),
         ("", "model is '' (str); a path is needed"),
     ):
         assert says in str(refusal(sterna.compile, model))
