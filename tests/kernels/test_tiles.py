@@ -255,9 +255,9 @@ def test_convolutions(tiles: Tiles, generator: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
-@pytest.mark.parametrize("name", ["mlperf_tiny_resnet_int8", "mlperf_tiny_vww_int8"])
-def test_trained_models(tiles: Tiles, name: str, generator: str, tmp_path: Path) -> None:
-    """Bit for bit what the reference kernels give, in tiles."""
+@pytest.mark.parametrize(("name", "least"), [("mlperf_tiny_resnet_int8", 500), ("mlperf_tiny_vww_int8", 200)])
+def test_trained_models(tiles: Tiles, name: str, least: int, generator: str, tmp_path: Path) -> None:
+    """Bit for bit what the reference kernels give, in tiles. Most channels of the second model are dropped."""
     model, target = trained(name), emulated_target()
     place = compile_to(tmp_path / "bundle", model.file, target, generator=generator)
     for threads in (1, 2):
@@ -266,7 +266,7 @@ def test_trained_models(tiles: Tiles, name: str, generator: str, tmp_path: Path)
                 for found, expected in zip(bundle.run(case.inputs).values(), case.outputs, strict=True):
                     np.testing.assert_array_equal(found, expected)
                 counts = tiles.counted()
-                assert counts.multiplied >= 500 or cpu_has("amx-int8") == 1
+                assert counts.multiplied >= least or cpu_has("amx-int8") == 1
 
 
 def test_a_machine_without_tiles_refuses_the_bundle(tmp_path: Path) -> None:
