@@ -132,7 +132,7 @@ def test_a_search_that_was_ended_goes_on(model: Path, records: Path, number: int
             with Database(records) as database:
                 before = list(database.trials())
     process.send_signal(number)
-    status = process.wait(60)  # After SIGINT, what is best is confirmed.
+    status = process.wait(240)  # After SIGINT, what is best is confirmed, which takes its time on a busy machine.
     assert status == (-number if number == signal.SIGKILL else 130)
     with Database(records) as database:
         known = {(r.kernel, str(r.choice)): r for r in database.trials()}

@@ -487,7 +487,9 @@ class ModelTest {
   void enduranceSample() {
     long allocated = Endurance.allocated(new File(BUNDLES, "relu"), 20_000);
     assertTrue(allocated < 20_000, "the JVM itself allocates now and then; an object in every run would be 320,000 bytes: " + allocated);
-    long growth = Endurance.growth(new File(BUNDLES, "relu"), 300, 3000);
+    // The JVM's own memory grows now and then, what a model leaves behind grows every time.
+    long growth = Long.MAX_VALUE;
+    for (int n = 0; n < 3 && growth >= 12 << 20; n++) growth = Math.min(growth, Endurance.growth(new File(BUNDLES, "relu"), 300, 3000));
     assertTrue(growth < 12 << 20, "grew by " + growth);
   }
 }
