@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.caffe.detection import prior_box, roi_pooling
 from sterna.frontends.caffe.prototxt import Message
 from sterna.frontends.caffe.translation import Translation, Translator
 from sterna.frontends.custom import translations
@@ -426,56 +427,6 @@ def mvn(t: Translation) -> Value:
         return y
     spread = t.op("sqrt", t.op("reduce_mean", t.op("mul", y, y), axes=axes, keep_dims=True))
     return t.op("div", y, t.linear(spread, 1.0, s.number("eps", 1e-9)))
-
-
-# ---------------------------------------------------------------- detection
-def roi_pooling(t: Translation) -> Value:
-    s = t.settings("roi_pooling_param")
-    shape = s.integer("pooled_h", 1), s.integer("pooled_w", 1)
-    scale_ = s.number("spatial_scale", 1.0)
-    return t.standard("MaxRoiPool", t.x, t.input(1), pooled_shape=shape, spatial_scale=scale_)
-
-
-def prior_box(t: Translation) -> Value:
-    """SSD's default boxes, (1, 2, 4 * boxes): corners, and variances."""
-    s = t.settings("prior_box_param")
-    high, wide = t.extent(t.x, 2), t.extent(t.x, 3)
-    image_high, image_wide = t.extent(t.input(1), 2), t.extent(t.input(1), 3)
-    if "img_size" in s.fields or "img_h" in s.fields:
-        image_high, image_wide = s.integer("img_h", s.integer("img_size")), s.integer("img_w", s.integer("img_size"))
-    step_y, step_x = s.number("step_h", s.number("step")), s.number("step_w", s.number("step"))
-    step_y, step_x = step_y or image_high / high, step_x or image_wide / wide
-    ratios = [1.0]
-    for ratio in s.numbers("aspect_ratio"):
-        if ratio > 0 and all(abs(ratio - known) > 1e-6 for known in ratios):
-            ratios += [ratio, 1.0 / ratio] if s.flag("flip", True) else [ratio]
-    least, most = s.numbers("min_size"), s.numbers("max_size")
-    if not least or (most and len(most) != len(least)):
-        raise error("E0109", f"min_size is {least}, max_size {most}")
-    sizes = []
-    for n, small in enumerate(least):
-        sizes.append((small, small))
-        if most:
-            middle = math.sqrt(small * most[n])
-            sizes.append((middle, middle))
-        sizes += [(small * math.sqrt(r), small / math.sqrt(r)) for r in ratios if abs(r - 1.0) > 1e-6]
-    offset = s.number("offset", 0.5)
-    y, x = (np.arange(high) + offset) * step_y, (np.arange(wide) + offset) * step_x
-    half = np.array(sizes, np.float64) / 2
-    grid_y, grid_x = (v[..., None] for v in np.meshgrid(y, x, indexing="ij"))
-    corners = np.stack(
-        [
-            (grid_x - half[:, 0]) / image_wide, (grid_y - half[:, 1]) / image_high, (grid_x + half[:, 0]) / image_wide,
-            (grid_y + half[:, 1]) / image_high,
-        ],
-        axis=-1,
-    )  # fmt: skip
-    corners = np.clip(corners, 0, 1) if s.flag("clip") else corners
-    variance = s.numbers("variance") or [0.1]
-    if len(variance) not in (1, 4):
-        raise error("E0109", f"variance has {len(variance)} numbers")
-    spread = np.broadcast_to(variance, corners.shape)
-    return t.numbers(np.stack([corners.reshape(-1), spread.reshape(-1)])[None])
 
 
 def unchanged(t: Translation) -> Sequence[Value]:
