@@ -17,7 +17,7 @@ import sterna
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.frontends.frontend import ReadOptions
-from support.keras_files import archive, functional, layer, weights
+from support.keras_files import archive, functional, layer, tensor, weights
 
 DENSE = layer("Dense", "d", ["x"], units=3, activation="relu")
 KERNEL = [np.ones((4, 3), np.float32), np.zeros(3, np.float32)]
@@ -60,6 +60,10 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, bytes]], str, str]] = {
     "dangling": (lambda: (functional(relu("a", "nobody")), weights()), "E0103", "is of no layer"),
     "no result": (lambda: (functional(relu("a", "x"), output="c"), weights()), "E0103", "of no layer"),
     "twice": (lambda: (functional(relu("a", "x"), relu("a", "x")), weights()), "E0103", "two layers"),
+    "keywords": (
+        lambda: (functional(relu("a", "x") | {"inbound_nodes": [{"args": [tensor("x")], "kwargs": 7}]}), weights()),
+        "E0103", "kwargs of a call of",
+    ),
     "no json": (lambda: ("{", weights()), "E0103", "not JSON"),
     "list": (lambda: ("[]", weights()), "E0103", "not an object"),
     "strides": (

@@ -119,6 +119,15 @@ class _Wrong(DenseFrontend):
         return Reference(lambda inputs, tensors: {"y": right.run(inputs, tensors)["y"] + 1})
 
 
+def test_what_a_front_end_trips_over_is_an_error_of_the_file(toy: None, network: Network, tmp_path: Path) -> None:
+    path = pair(network, tmp_path)
+    path.write_text('{"dense network": 1, "layers": [["none"], 3]}')
+    for ask in (read_model, model_facts):
+        mistake = refusal(ask, path)
+        assert mistake.codes == ("E0113",)
+        assert path.name in str(mistake)
+
+
 def test_verify_compares_with_the_reference_of_the_format(network: Network) -> None:
     with register(_Wrong()):
         report = verify_model(network, options_of(generator="llvm"))

@@ -19,6 +19,7 @@ from sterna.frontends import custom
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Dims, Frontend, ReadOptions, Reference
 from sterna.frontends.source import Source, looks_like
+from sterna.frontends.tripped import reading
 from sterna.ir.graph import Graph
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.advice import dims as dims_given
@@ -209,7 +210,7 @@ def read_model(model: Model, options: ReadOptions | None = None) -> Graph:
     source = Source.of(model)
     frontend = _ready(source, options)
     # Where a file's numbers overflow, what is made of them is infinite, as anywhere else in the compiler.
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), reading(source.name):
         return frontend.read(source, options)
 
 
@@ -217,7 +218,9 @@ def describe_model(model: Model, options: ReadOptions | None = None) -> Descript
     """What a model holds, without compiling it; errors as of `read_model`."""
     options = options or ReadOptions()
     source = Source.of(model)
-    return _ready(source, options).describe(source, options)
+    frontend = _ready(source, options)
+    with reading(source.name):
+        return frontend.describe(source, options)
 
 
 def as_onnx(model: Model) -> Any:

@@ -27,7 +27,6 @@ from sterna.frontends.inputs import Dims, Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.source import Source
 from sterna.frontends.standard import standard
-from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Graph, State, Value, tensor_type
 from sterna.ops import Builder
 
@@ -50,10 +49,7 @@ def read(source: Source, shapes: Shapes | None = None, dims: Dims | None = None,
         SternaError: E0101, E0103 to E0114.
     """
     model, beside = load(source)
-    try:
-        return _Reader(source.name, beside).model(model, dict(shapes or {}), dict(dims or {}), function)
-    except TRIPS as problem:
-        raise tripped(problem, source.name, []) from None
+    return _Reader(source.name, beside).model(model, dict(shapes or {}), dict(dims or {}), function)
 
 
 def function_of(model: Any, name: str | None) -> tuple[Any, Any]:

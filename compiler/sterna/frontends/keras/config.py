@@ -176,8 +176,10 @@ def _calls(nodes: Any, names: frozenset[str], where: str) -> Iterator[Call]:
         raise error("E0103", f"inbound_nodes of {where} is not a list")
     for node in nodes:
         if isinstance(node, dict) and "args" in node:
-            args = decoded(node.get("args"), names)
-            yield Call(tuple(args) if isinstance(args, list) else (args,), decoded(node.get("kwargs") or {}, names))
+            args, kwargs = decoded(node.get("args"), names), decoded(node.get("kwargs") or {}, names)
+            if not isinstance(kwargs, dict):
+                raise error("E0103", f"kwargs of a call of {where} is not a dictionary")
+            yield Call(tuple(args) if isinstance(args, list) else (args,), kwargs)
         else:
             yield _old_call(node, names, where)
 
