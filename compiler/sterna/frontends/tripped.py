@@ -26,10 +26,11 @@ def tripped(problem: Exception, label: str, operands: Iterable[object]) -> Stern
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """What a front end trips over outside of operators becomes an error (E0113) of the file of that name."""
+    """What a front end trips over outside of operators becomes an error (E0113) of the file of that name; so does what
+    is nested too deeply."""
     try:
         yield
-    except TRIPS as problem:
+    except (*TRIPS, RecursionError) as problem:
         raise _error(problem, f"{name} says what a model of its format cannot say") from None
 
 
