@@ -137,6 +137,17 @@ class Nest:
         """Iterations of an axis in a full tile."""
         return Nest(self.stage, self.region).extent(axis)
 
+    def width(self, leaf: str, extent: Int) -> int | None:
+        """The lanes of vectors that a tail of a vectorized axis must share: those of a factored reduction, or what the
+        schedule says."""
+        if leaf in self.stage.whole:
+            factor = next(r.factor for r in self.stage.relations if isinstance(r, Split) and r.inner == leaf)
+            return factor if extent != factor else None
+        if not any(isinstance(r, RaggedTail) for r in self.stage.relations):
+            return None
+        nominal = self.nominal_extent(leaf)
+        return int(nominal) if nominal != extent else None
+
     def _root_extent(self, axis: str) -> Int:
         for a, extent in zip(self.stage.tensor.axes, self.region.extent, strict=True):
             if a.name == axis:

@@ -22,6 +22,7 @@ from sterna.intrinsics import Form
 from sterna.ir.extremum import Extremum, maximum, minimum
 from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import REGISTER, TILE
+from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.ahead import asking, next_part
 from sterna.loops.bodies import Place, loop_name
@@ -57,6 +58,7 @@ class Nests(Storage):
     Attributes:
         order: the stages, producers first.
         n_tasks: of the last nest that has any.
+        threads: symbols that differ from thread to thread where the nest stands, and the number of their values.
     """
 
     def __init__(self, schedule: Schedule, sinks: Sequence[str]):
@@ -64,6 +66,7 @@ class Nests(Storage):
         super().__init__(schedule)
         self.order = producers_first(self.bodies, sinks)
         self.n_tasks = ONE
+        self.threads: dict[Symbol, Int] = {}
         self.groups = 0  # of copies
         self.tiles: dict[str, Buffer] = {}  # of stages whose accumulators are tiles
 
@@ -237,9 +240,11 @@ class Nests(Storage):
         extent = nest.extent(leaf)
         kind: Any = s.annotations.get(leaf, "serial")
         ragged = nest.remainder(leaf)
+        if kind in THREADS:
+            return self._over_threads(cursor, kind, extent)
         if kind == "parallel":
             self.n_tasks = extent
-        if extent == 1 and kind != "parallel" and not (kind == "vectorized" and self._width(nest, leaf, extent)):
+        if extent == 1 and kind != "parallel" and not (kind == "vectorized" and nest.width(leaf, extent)):
             return self._bind(cursor, ZERO)
         if kind in ("unrolled", "lanes") and not extent.is_const:
             kind = "serial"
@@ -253,21 +258,20 @@ class Nests(Storage):
         if kind == "lanes":
             symbol = self.symbol(s, leaf, extent)
             return P.For(symbol, extent, kind, self._bind(cursor, of(symbol)), s.by_lane[leaf])
-        width = self._width(nest, leaf, extent) if kind == "vectorized" else None
+        width = nest.width(leaf, extent) if kind == "vectorized" else None
         # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
         symbol = self.symbol(s, leaf, extent if width is None else width)
         return P.For(symbol, extent, kind, self._bind(cursor, of(symbol)), width)
 
-    @staticmethod
-    def _width(nest: Nest, leaf: str, extent: Int) -> int | None:
-        """The lanes of vectors that a tail must share: those of a factored reduction, or what the schedule says."""
-        if leaf in nest.stage.whole:
-            factor = next(r.factor for r in nest.stage.relations if isinstance(r, Split) and r.inner == leaf)
-            return factor if extent != factor else None
-        if not any(isinstance(r, RaggedTail) for r in nest.stage.relations):
-            return None
-        nominal = nest.nominal_extent(leaf)
-        return int(nominal) if nominal != extent else None
+    def _over_threads(self, cursor: Cursor, kind: ThreadAxis, extent: Int) -> Stmt:
+        """A loop over threads, of one iteration too: all threads run what stands outside of such loops. A tail is
+        chosen within it, since it is some thread's."""
+        symbol = self.symbol(cursor.nest.stage, cursor.leaf, extent)
+        outside = dict(self.threads)
+        self.threads[symbol] = extent
+        body = self._bind(cursor, of(symbol))
+        self.threads = outside
+        return P.For(symbol, extent, kind, body)
 
     def _bind(self, cursor: Cursor, value: Int) -> Stmt:
         """The body of a leaf's loop: what follows from its value, tails to choose, stages placed here, inner loops."""
@@ -278,6 +282,7 @@ class Nests(Storage):
         def name(part: str, index: Int, extent: Int) -> Int:
             symbol = self.symbol(nest.stage, part, extent)
             lets.append(P.LetIndex(symbol, index))
+            self._follows(symbol, index, extent)
             return of(symbol)
 
         nest.unfuse(name)
@@ -299,12 +304,18 @@ class Nests(Storage):
         symbol = self.symbol(nest.stage, outer, remainder.full)
         first.bound[outer] = of(symbol)
         name = None if remainder.full == 1 else P.LetIndex(symbol, index)
+        self._follows(symbol, index, remainder.full)
         return P.If(
             index,
             remainder.full,
             seq(name, self._decided(cursor.within(first))),
             self._tail(cursor, outer, remainder),
         )
+
+    def _follows(self, symbol: Symbol, index: Int, extent: Int) -> None:
+        """Notes a name for a position, which differs from thread to thread if the position does."""
+        if not self.threads.keys().isdisjoint(index.symbols()):
+            self.threads[symbol] = extent
 
     def _tail(self, cursor: Cursor, outer: str, remainder: Remainder) -> Stmt:
         """What remains after the full tiles of a split: one smaller tile, if its size may depend on a dimension. Where
@@ -354,7 +365,7 @@ class Nests(Storage):
         if not here or cursor.phase.skips_reduction:
             return self._level(cursor.inward())
         saved, taken = dict(self.places), dict(self.taken)
-        regions = infer_regions(nest, self.stages, self.bodies, self.order)
+        regions = infer_regions(nest, self.stages, self.bodies, self.order, self.threads)
         if isinstance(regions, str):
             self._uncovered(nest.stage.name, regions)
         parts: list[Stmt] = []

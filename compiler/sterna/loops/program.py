@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sterna.ir.integer import Int, Symbol
+from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops.statements import (
-    THREADS,
     Alloc,
     Assign,
     Barrier,
@@ -92,6 +92,15 @@ def reach(lanes: int, stride: int, active: int | None, rows: int, pitch: int) ->
     if rows:
         return (rows - 1) * pitch + lanes // rows - 1
     return ((lanes if active is None else active) - 1) * stride
+
+
+def thread_counts(body: Stmt) -> dict[ThreadAxis, int]:
+    """How many threads a task has along each axis."""
+    counts: dict[ThreadAxis, int] = dict.fromkeys(THREADS, 1)
+    for s in walk(body):
+        if isinstance(s, For) and s.kind in THREADS:
+            counts[s.kind] = max(counts[s.kind], most(s.extent - s.start))
+    return counts
 
 
 # ---------------------------------------------------------------- walking
@@ -269,6 +278,7 @@ __all__ = [
     "positions_of",
     "reach",
     "seq",
+    "thread_counts",
     "touched",
     "used_dims",
     "value_of",

@@ -24,7 +24,6 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
-from sterna.loops.threads import thread_counts
 from sterna.te import expr as E
 from sterna.te.position import IndexAtom
 
@@ -117,7 +116,7 @@ class _Task:
 
     def __init__(self, body: P.Stmt, task: Symbol | None, n_tasks: Int):
         self.body, self.task, self.n_tasks = body, task, n_tasks
-        self.counts = thread_counts(body)
+        self.counts = P.thread_counts(body)
         self.found: list[str] = []
         self.interval: list[_Access] = []
         self.all: list[_Access] = []

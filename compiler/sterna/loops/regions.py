@@ -17,7 +17,11 @@ _Access = tuple[tuple[Int, ...], Mapping[Symbol, Int]]
 
 
 def infer_regions(
-    nest: Nest, stages: Mapping[str, StageSchedule], bodies: Mapping[str, Expr], order: Sequence[str]
+    nest: Nest,
+    stages: Mapping[str, StageSchedule],
+    bodies: Mapping[str, Expr],
+    order: Sequence[str],
+    threads: Mapping[Symbol, Int],
 ) -> dict[str, Region] | str:
     """The region of every stage placed at or below the current loop of a nest, or the name of an axis that no loop
     determines.
@@ -25,6 +29,8 @@ def infer_regions(
     Args:
         bodies: by stage name, with inlined stages substituted.
         order: stages, producers first.
+        threads: symbols that differ from thread to thread, and the number of their values: what threads share is
+            needed for all of them.
     """
     below = {nest.stage.name}
     for name in reversed(order):
@@ -43,6 +49,8 @@ def infer_regions(
         if name not in below or name not in accesses:
             continue
         s = stages[name]
+        if threads and s.scope is not None and not s.scope.private:
+            accesses[name] = [(indices, {**varying, **threads}) for indices, varying in accesses[name]]
         regions[name] = region = _whole_tiles(s, _union(s.tensor, accesses[name]))
         opened, inside = Nest(s, region).opened()
         values = opened.axis_values()

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeVar
 
 from sterna.intrinsics import Intrinsic, TileShape
 from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
+from sterna.ir.threads import ThreadAxis
 from sterna.loops.values import Buffer, Variable
 from sterna.te.expr import Expr, Load
 
-LoopKind = Literal["serial", "unrolled", "lanes", "vectorized", "parallel", "thread.x", "thread.y", "thread.z"]
-#: Loops whose iterations are threads of a task, one along each axis.
-THREADS: tuple[LoopKind, ...] = ("thread.x", "thread.y", "thread.z")
+#: Those of a thread axis have the threads of a task for their iterations.
+LoopKind = Literal["serial", "unrolled", "lanes", "vectorized", "parallel"] | ThreadAxis
 #: Whom a barrier waits for: the threads of the task, or all workers of the call.
 Reach = Literal["block", "device"]
 S = TypeVar("S", bound="Stmt")

@@ -133,17 +133,8 @@ def _move(move: tuple[Array, int, Array, int]) -> None:
     target[to] = origin[at]
 
 
-def thread_counts(body: P.Stmt) -> dict[P.LoopKind, int]:
-    """How many threads a task has along each axis."""
-    counts: dict[P.LoopKind, int] = dict.fromkeys(P.THREADS, 1)
-    for s in P.walk(body):
-        if isinstance(s, P.For) and s.kind in P.THREADS:
-            counts[s.kind] = max(counts[s.kind], P.most(s.extent - s.start))
-    return counts
-
-
 def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
-    counts, shared = thread_counts(body), {b: a for b, a in outer.local.items() if not b.scope.private}
+    counts, shared = P.thread_counts(body), {b: a for b, a in outer.local.items() if not b.scope.private}
     threads = [_Thread(outer, dict(zip(counts, place, strict=True)), shared) for place in np.ndindex(*counts.values())]
     active = [(thread, thread.steps(body)) for thread in threads]
     waiting: list[tuple[_Thread, Iterator[P.Barrier | None]]] = []

@@ -26,6 +26,7 @@ PRIMITIVES = (
     "partition",
     "clip",
     "parallel",
+    "bind",
     "inline",
     "compute_at",
     "cache_read",

@@ -1,0 +1,8 @@
+"""The axes along which the threads of a task are numbered."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+ThreadAxis = Literal["thread.x", "thread.y", "thread.z"]
+THREADS: tuple[ThreadAxis, ...] = get_args(ThreadAxis)
