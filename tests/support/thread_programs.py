@@ -22,8 +22,8 @@ TASKS = 2
 SHARED = Memory("shared", "block", bytes=1 << 16)
 
 
-def shared(name: str, elements: int) -> P.Buffer:
-    return P.dense_buffer(name, "int32", (as_int(elements),), SHARED)
+def shared(name: str, elements: int, slot: int = 0) -> P.Buffer:
+    return P.dense_buffer(name, "int32", (as_int(elements),), SHARED, slot)
 
 
 def load(buffer: P.Buffer, index: Int) -> E.Expr:
@@ -136,7 +136,7 @@ def drawn(draw: Draw) -> P.Function:
     threads = draw(st.sampled_from([2, 4, 5]))
 
     def body(x: P.Buffer, y: P.Buffer, first: Int) -> P.Stmt:
-        buffers = tuple(shared(name, 2 * threads) for name in ("a", "b"))
+        buffers = tuple(shared(name, 2 * threads, 8 * threads * n) for n, name in enumerate(("a", "b")))
         program = Drawn(draw, threads, x, y, first, buffers)
         zero = over_threads(
             threads,

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
 from sterna.intrinsics import Intrinsic
+from sterna.ir.memory import Memory
+from sterna.ir.threads import ThreadAxis
 from sterna.loops.program import Buffer
 from sterna.targets.target import Target
 
@@ -77,11 +79,13 @@ class Dialect(ABC):
 
     @abstractmethod
     def allocate(self, buffer: Buffer, shared: bool) -> str:
-        """Declares scratch or stack storage; scratch that is `shared` is written by other workers, too."""
+        """Declares storage in scratch, on the stack or in what `memory` has declared; scratch that is `shared` is
+        written by other workers, too."""
 
     @abstractmethod
-    def tasks(self, name: str) -> str:
-        """Opens the block that runs for every task that is handed out, with the task's number under that name."""
+    def tasks(self, name: str, threaded: bool) -> str:
+        """Opens the block that runs for every task that is handed out, with the task's number under that name; a task
+        that is `threaded` is run by several threads."""
 
     @abstractmethod
     def loop(self, name: str, start: str, stop: str) -> str:
@@ -98,6 +102,18 @@ class Dialect(ABC):
     @abstractmethod
     def barrier(self) -> str:
         """Waits for all workers of the call."""
+
+    def thread(self, axis: ThreadAxis) -> str:
+        """The number of the thread along an axis, as a position."""
+        raise self._without_threads()
+
+    def thread_barrier(self) -> str:
+        """Waits for all threads of the task."""
+        raise self._without_threads()
+
+    def memory(self, memory: Memory, nbytes: int) -> str:
+        """Declares the part of one of the target's memories that a task takes, at the top of the kernel."""
+        raise TypeError(f"the dialect {self.name} has no memories of the target")
 
     @abstractmethod
     def table(self, name: str, data: bytes) -> str:
@@ -243,6 +259,9 @@ class Dialect(ABC):
     def mask_blend(self, a: str, b: str, active: int, lanes: int, bits: int) -> str:
         """As `blend`, of masks of one width."""
         raise self._without_vectors()
+
+    def _without_threads(self) -> TypeError:
+        return TypeError(f"the dialect {self.name} has no threads of a task")
 
     def _without_vectors(self) -> TypeError:
         return TypeError(f"the dialect {self.name} has no vectors")

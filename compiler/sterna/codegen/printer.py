@@ -17,7 +17,9 @@ from sterna.codegen.tiles import TileOperation, refuse_without_tiles, tile_opera
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum
-from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol
+from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Symbol
+from sterna.ir.memory import Memory
+from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.program import Function
 from sterna.loops.small_floats import SMALL, widen_small_floats
@@ -40,6 +42,8 @@ class Printer:
         self.held: P.Tiles | None = None
         #: Variables by which anything can be shifted.
         self.counts: set[P.Variable] = set()
+        #: How many threads a task has along each axis.
+        self.threads: dict[ThreadAxis, int] = {}
         #: Names of the dimensions that the kernel reads.
         self.dimensions: dict[Symbol, str] = {}
 
@@ -53,6 +57,9 @@ class Printer:
             if buffer.name in used:
                 self.line(1, self.d.bind(buffer))
         self.barriers = f.has_barriers
+        self.threads = P.thread_counts(f.body) if f.has_threads else {}
+        for memory, nbytes in _taken(f.body).items():
+            self.line(1, self.d.memory(memory, nbytes))
         self.stmt(f.body, 1)
         return self.lines
 
@@ -66,9 +73,12 @@ class Printer:
             for inner in s.stmts:
                 self.stmt(inner, depth)
         elif isinstance(s, P.For):
+            if s.kind in THREADS:
+                self.over_threads(depth, s)
+                return
             if s.kind == "parallel":
                 self.uses_tasks = True
-                self.line(depth, d.tasks(s.symbol.name))
+                self.line(depth, d.tasks(s.symbol.name, bool(self.threads)))
             else:
                 self.line(depth, d.loop(s.symbol.name, self.position(s.start), self.position(s.extent)))
             self.stmt(s.body, depth + 1)
@@ -100,7 +110,7 @@ class Printer:
         elif isinstance(s, P.Require):
             self.line(depth, d.require(self.value(s.value)))
         elif isinstance(s, P.Barrier):
-            self.line(depth, d.barrier())
+            self.line(depth, d.thread_barrier() if s.reach == "block" else d.barrier())
         elif isinstance(s, P.Copy):
             self.stmt(P.elements_of(s), depth)
         elif isinstance(s, P.Prefetch):
@@ -110,6 +120,18 @@ class Printer:
             pass  # copies are done at once
         else:
             raise TypeError(f"no such statement: {type(s).__name__}")
+
+    def over_threads(self, depth: int, s: P.For) -> None:
+        """What each thread runs for the iteration that is its own, if there is one."""
+        assert s.kind in THREADS
+        self.line(depth, "{")
+        number = self.position(s.start) + " + " if s.start != ZERO else ""
+        self.line(depth + 1, self.d.constant(self.d.index_type, s.symbol.name, number + self.d.thread(s.kind)))
+        if s.extent - s.start == self.threads[s.kind]:
+            self.stmt(s.body, depth + 1)
+        else:
+            self.branch(depth + 1, f"{s.symbol.name} < {self.position(s.extent)}", s.body, None)
+        self.line(depth, "}")
 
     def branch(self, depth: int, condition: str, then: P.Stmt, otherwise: P.Stmt | None) -> None:
         self.line(depth, f"if ({condition}) {{")
@@ -413,3 +435,12 @@ def _bare(text: str) -> str:
         if depth == 0 and n + 1 < len(text):
             return text
     return text[1:-1] if text.startswith("(") else text
+
+
+def _taken(body: P.Stmt) -> dict[Memory, int]:
+    """The memories of the target that a kernel's storage lies in beside scratch, and how much of each it takes."""
+    taken: dict[Memory, int] = {}
+    for s in P.walk(body):
+        if isinstance(s, P.Alloc) and isinstance(s.buffer.scope, Memory) and not s.buffer.scope.in_scratch:
+            taken[s.buffer.scope] = max(taken.get(s.buffer.scope, 0), s.buffer.end)
+    return taken

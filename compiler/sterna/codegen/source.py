@@ -29,6 +29,8 @@ class KernelText:
     scratch_bytes: int
     needs_barrier: bool
     uses_tasks: bool
+    #: Threads of a task along each axis; empty where there is one.
+    threads: tuple[int, ...]
     lines: tuple[str, ...]
 
 
@@ -60,7 +62,8 @@ def print_kernel(function: Function, dialect: CFamily, comments: Sequence[str]) 
     refuse_unwritable(function, f"the dialect {dialect.name}", dialect.threads, dialect.address_spaces)
     printer = Printer(dialect)
     lines = tuple(printer.function(function))
-    facts = (most(function.n_tasks), function.scratch_bytes, function.has_barriers, printer.uses_tasks)
+    threads = tuple(printer.threads.values())
+    facts = (most(function.n_tasks), function.scratch_bytes, function.has_barriers, printer.uses_tasks, threads)
     text = KernelText(function.name, tuple(map(comment, comments)), *facts, lines)
     return Printed(text, tuple(dialect.helpers), tuple(dialect.intrinsics.values()), frozenset(dialect.headers))
 

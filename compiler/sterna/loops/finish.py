@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sterna.ir import dtypes
 from sterna.loops import program as P
+from sterna.loops.barriers import with_barriers
 from sterna.loops.copies import with_waits
 from sterna.loops.first_terms import first_terms
 from sterna.loops.math import expand_math
@@ -40,10 +41,10 @@ def _of_bodies(name: str, run: Body) -> LoopPass:
 
 
 def finish(function: P.Function, rounded: frozenset[str] = frozenset()) -> P.Function:
-    """The loop program that generators render: asynchronous copies waited for, vectors explicit, loops unrolled,
-    scattered loads as shuffles of whole vectors, registers named, sums begun with their first term, tiles placed, math
-    expanded, 16-bit floats computed in 32 bits, integers divided, repeated values shared, every access proved in
-    bounds, and threads proved apart.
+    """The loop program that generators render: asynchronous copies waited for, threads kept apart by barriers, vectors
+    explicit, loops unrolled, scattered loads as shuffles of whole vectors, registers named, sums begun with their first
+    term, tiles placed, math expanded, 16-bit floats computed in 32 bits, integers divided, repeated values shared,
+    every access proved in bounds, and threads proved apart.
 
     Args:
         rounded: what the target has instructions for that round (`targets.target`).
@@ -113,6 +114,7 @@ def loop_passes(rounded: frozenset[str] = frozenset()) -> tuple[LoopPass, ...]:
 
 LOOP_PASSES: tuple[LoopPass, ...] = (
     _of_bodies("waits", with_waits),
+    _of_bodies("barriers", with_barriers),
     _of_bodies("vectorize", vectorize),
     _of_bodies("unroll", unroll),
     _of_bodies("shuffle-loads", shuffle_loads),

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
+from sterna.ir.integer import Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
+from sterna.loops.elements import part_of
 from sterna.loops.program import Buffer, Function
 from sterna.te import expr as E
 from sterna.te.position import IndexAtom
@@ -295,6 +296,9 @@ class _Task:
             several = int(np.prod(list(self.counts.values()))) > 1
             if several and any(a.writes for a in accesses) and self.threads_meet(accesses):
                 self.found.append(f"two threads of a task touch the same element of {buffer.name}, one writes it")
+            for other in by_buffer if several else ():
+                if other is not buffer and other.meets(buffer) and any(a.writes for a in accesses):
+                    self.found.append(f"{buffer.name} and {other.name} lie at the same bytes, with no barrier between")
         self.interval = [a for p in self.pending for a in (p.reads, p.writes) if not a.buffer.scope.private]
 
     def threads_meet(self, accesses: Sequence[_Access]) -> bool:
@@ -315,7 +319,7 @@ class _Task:
         Raises:
             _UnknownError: it cannot be told.
         """
-        common = {_free_part(a, self.free(a)) for a in accesses}
+        common = {part_of(a.index, self.free(a)) for a in accesses}
         if len(common) == 1 and None not in common:
             yield self.together(accesses, {})
             return
@@ -380,7 +384,7 @@ class _Task:
 
     def tasks_meet(self, accesses: Sequence[_Access]) -> bool:
         step = accesses[0].index.coefficient(self.task) if self.task is not None else None
-        common = {_free_part(a, self.free(a)) for a in accesses}
+        common = {part_of(a.index, self.free(a)) for a in accesses}
         if step and len(common) == 1 and None not in common:
             _, places, _ = self.together(accesses, {})
             if places.size == 0 or int(places.max() - places.min()) < abs(step):
@@ -401,18 +405,6 @@ def _race(who: Array, places: Array, writes: Array) -> bool:
     starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
     several = np.minimum.reduceat(who, starts) != np.maximum.reduceat(who, starts)
     return bool((several & np.logical_or.reduceat(writes, starts)).any())
-
-
-def _free_part(access: _Access, free: set[Atom]) -> Int | None:
-    """The terms of a position that are made of unknown symbols only; None where they and others are multiplied."""
-    kept = {}
-    for monomial, coefficient in access.index.terms.items():
-        symbols = Int({monomial: 1}, 0).symbols()
-        if symbols & free:
-            if not symbols <= free:
-                return None
-            kept[monomial] = coefficient
-    return Int(kept, 0) if kept else ZERO
 
 
 def _depends_on_data(*values: Int) -> bool:

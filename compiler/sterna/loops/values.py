@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sterna.intrinsics import Intrinsic
+from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int
-from sterna.ir.memory import Scope
+from sterna.ir.memory import Memory, Scope
 from sterna.te.expr import Expr
 from sterna.te.layout import dense_strides, most_elements
 
@@ -45,6 +46,18 @@ class Buffer:
         for index, stride in zip(indices, self.strides, strict=True):
             total = total + index * stride
         return total
+
+    @property
+    def end(self) -> int:
+        """The byte offset behind it."""
+        return self.slot + self.elements * dtypes.size(self.dtype)
+
+    def meets(self, other: Buffer) -> bool:
+        """Whether two buffers are one, or lie at the same bytes of a memory, one after the other."""
+        if self is other:
+            return True
+        same = self.scope == other.scope and isinstance(self.scope, Memory)
+        return same and self.slot < other.end and other.slot < self.end
 
     def __repr__(self) -> str:
         return f"Buffer({self.name})"

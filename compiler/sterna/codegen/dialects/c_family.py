@@ -96,7 +96,7 @@ class CFamily(Dialect):
             return f"{pointer} = ({t} *)(void *)(call->scratch + {buffer.slot});"
         return f"{t} {buffer.name}[{buffer.elements}];"
 
-    def tasks(self, name: str) -> str:
+    def tasks(self, name: str, threaded: bool) -> str:
         t = self.index_type
         return f"for ({t} {name} = ({t})first_task; {name} < ({t})last_task; {name}++) {{"
 

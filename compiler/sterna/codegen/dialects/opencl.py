@@ -1,16 +1,19 @@
-"""OpenCL C 1.2: scalars, each work-item a task or several.
+"""OpenCL C 1.2: scalars; each work-item runs a task or several, or, of a task of several threads, a work-group does.
 
 A kernel's buffers, open sizes and scratch are its parameters (`templates/opencl/kernels.cl.j2`), and so is the status
-that a `Require` sets. Work-items cannot wait for all others: targets of this dialect have no barriers.
+that a `Require` sets. Work-items cannot wait for all others: targets of this dialect have no barriers of the device.
 """
 
 from __future__ import annotations
 
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily
 from sterna.ir import dtypes
-from sterna.ir.memory import INPUT, OUTPUT, PARAM
+from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory
+from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops.program import KERNEL_FAILED, Buffer
 
+#: LLVM's number of the address space that OpenCL calls local.
+LOCAL = 3
 #: OpenCL's own functions of floats, by operation.
 _FUNCTIONS = {
     "abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "isinf": "isinf",
@@ -23,10 +26,13 @@ _AS = {
 
 
 class OpenCL(CFamily):
-    """Memory that the host hands over is `__global`; everything else is private to a work-item."""
+    """Memory that the host hands over is `__global`, what the threads of a task share besides is `__local`; everything
+    else is private to a work-item."""
 
     name = "opencl"
     vectors = False
+    threads = True
+    address_spaces = (0, LOCAL)
 
     # -- the frame of a kernel
     def bind(self, buffer: Buffer) -> str:
@@ -43,10 +49,24 @@ class OpenCL(CFamily):
     def allocate(self, buffer: Buffer, shared: bool) -> str:
         if buffer.scope.in_scratch:
             return self._pointer(buffer, "", f"(scratch + {buffer.slot})", shared)
+        if isinstance(buffer.scope, Memory):
+            t = C_TYPE[buffer.dtype]
+            return f"__local {t} *{buffer.name} = (__local {t} *)({buffer.scope.name}_memory + {buffer.slot});"
         return super().allocate(buffer, shared)
 
-    def tasks(self, name: str) -> str:
+    def memory(self, memory: Memory, nbytes: int) -> str:
+        return f"__local uchar {memory.name}_memory[{nbytes}] __attribute__((aligned({memory.alignment})));"
+
+    def thread(self, axis: ThreadAxis) -> str:
+        return f"({self.index_type})get_local_id({THREADS.index(axis)})"
+
+    def thread_barrier(self) -> str:
+        return "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
+
+    def tasks(self, name: str, threaded: bool) -> str:
         t = self.index_type
+        if threaded:
+            return f"if (get_group_id(0) < n_tasks) {{ const {t} {name} = ({t})get_group_id(0);"
         return f"for ({t} {name} = ({t})get_global_id(0); {name} < ({t})n_tasks; {name} += ({t})get_global_size(0)) {{"
 
     def require(self, condition: str) -> str:

@@ -1,0 +1,268 @@
+"""Barriers of the threads of a task, placed where one thread touches what another one writes.
+
+No schedule or strategy writes one. `with_barriers` walks a task as all of its threads run it. A barrier comes before
+the first statement that reads or overwrites what another thread wrote since the last one, or overwrites what it read;
+and at the end of the body of a loop whose next iteration would do so. Elements are compared one by one where formulas
+say which they are; where data do, or there are too many, threads are taken to meet. Where threads part (in a loop over
+some of them, under a condition that they disagree on) none can stand. `loops.races` proves of the result, as of every
+program, that nothing is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
+from sterna.ir.threads import THREADS, ThreadAxis
+from sterna.loops import program as P
+from sterna.loops.elements import part_of
+from sterna.te.position import IndexAtom
+
+_BARRIER = P.Barrier("block")
+#: Elements of two statements that are compared one by one.
+MOST_COMPARED = 1 << 18
+#: A symbol for the threads along each axis, whatever the loops over them are called.
+_NUMBER: dict[ThreadAxis, Symbol] = {axis: Symbol(axis, 0, None) for axis in THREADS}
+
+
+def with_barriers(body: P.Stmt) -> P.Stmt:
+    """The program with every barrier of threads that it needs and does not have yet."""
+    if not any(isinstance(s, P.For) and s.kind in THREADS for s in P.walk(body)):
+        return body
+    if any(isinstance(s, P.For) and s.kind == "parallel" for s in P.walk(body)):
+        return _of_tasks(body)
+    return _Task(P.thread_counts(body)).placed(body, _Place())[0]
+
+
+def _of_tasks(stmt: P.Stmt) -> P.Stmt:
+    if isinstance(stmt, P.For) and stmt.kind == "parallel":
+        task = _Task(P.thread_counts(stmt.body))
+        return stmt.changed(body=task.placed(stmt.body, _Place())[0])
+    return P.map_children(stmt, _of_tasks)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a statement stands.
+
+    Args:
+        known: what symbols stand for: the numbers of threads, and positions that were given a name.
+        varying: symbols whose values differ from thread to thread.
+        parted: not all threads of the task come by.
+    """
+
+    known: Mapping[Atom, Int] = field(default_factory=dict)
+    varying: frozenset[Symbol] = frozenset()
+    parted: bool = False
+
+    def settled(self, index: Int) -> Int:
+        return index.substitute(self.known) if self.known else index
+
+    def is_common(self, *positions: Int) -> bool:
+        """Whether all threads agree on the positions."""
+        atoms = [a for p in positions for a in p.atoms()]
+        symbols = {s for p in positions for s in p.symbols()}
+        return not any(isinstance(a, IndexAtom) for a in atoms) and self.varying.isdisjoint(symbols)
+
+
+@dataclass(frozen=True, eq=False)
+class _Use:
+    """Elements that a statement touches.
+
+    Args:
+        index: in terms of threads' numbers; None where no formula says which.
+        loops: (first, iterations) of those around it, out to where it is compared.
+    """
+
+    buffer: P.Buffer
+    index: Int | None
+    writes: bool
+    loops: Mapping[Symbol, tuple[int, int]] = field(default_factory=dict)
+
+    def within(self, loop: P.For) -> _Use:
+        """As seen from outside of a loop."""
+        if self.index is None or loop.symbol not in self.index.symbols():
+            return self
+        if not (loop.start.is_const and loop.extent.is_const):
+            return replace(self, index=None)
+        first = int(loop.start)
+        return replace(self, loops={**self.loops, loop.symbol: (first, max(0, int(loop.extent) - first))})
+
+
+@dataclass(frozen=True)
+class _Uses:
+    """What a statement touches before its first barrier and after its last; the same where there is none."""
+
+    head: tuple[_Use, ...] = ()
+    tail: tuple[_Use, ...] = ()
+    has_barrier: bool = False
+
+    @property
+    def all(self) -> tuple[_Use, ...]:
+        return (*self.head, *self.tail) if self.has_barrier else self.head
+
+    def within(self, loop: P.For) -> _Uses:
+        """As seen from outside of a loop."""
+        head, tail = (tuple(use.within(loop) for use in uses) for uses in (self.head, self.tail))
+        return _Uses(head, tail, self.has_barrier)
+
+
+class _Task:
+    """The walk through a task.
+
+    Args:
+        counts: how many threads it has along each axis.
+    """
+
+    def __init__(self, counts: Mapping[ThreadAxis, int]):
+        self.counts = counts
+
+    def placed(self, s: P.Stmt, place: _Place) -> tuple[P.Stmt, _Uses]:
+        """A statement with barriers inside, and what it touches."""
+        if isinstance(s, P.Seq):
+            return self.sequence(s, place)
+        if isinstance(s, P.Barrier):
+            return s, _Uses(has_barrier=s.reach == "block")
+        if isinstance(s, P.For):
+            return self.loop(s, place)
+        if isinstance(s, (P.If, P.Branch)):
+            return self.branches(s, place)
+        if isinstance(s, P.Tiles):
+            body, uses = self.placed(s.body, place)
+            return s.changed(body=body), uses
+        own = tuple(self.touched(s, place))
+        return s, _Uses(own, own)
+
+    def sequence(self, s: P.Seq, place: _Place) -> tuple[P.Stmt, _Uses]:
+        out: list[P.Stmt] = []
+        head: list[_Use] = []
+        since: list[_Use] = []
+        divided = False
+        for inner in s.stmts:
+            stmt, uses = self.placed(inner, place)
+            if isinstance(inner, P.LetIndex):
+                place = self.named(inner, place)
+            if not place.parted and self.meet(since, uses.head):
+                out.append(_BARRIER)
+                since, divided = [], True
+            out.append(stmt)
+            if not divided:
+                head += uses.head
+            if uses.has_barrier:
+                since, divided = list(uses.tail), True
+            else:
+                since += uses.head
+        return P.seq(*out), _Uses(tuple(head), tuple(since), divided)
+
+    def loop(self, s: P.For, place: _Place) -> tuple[P.Stmt, _Uses]:
+        if s.kind in THREADS:
+            body, uses = self.placed(s.body, self.over_threads(s, place))
+            return s.changed(body=body), uses
+        common = place.is_common(s.start, s.extent)
+        inside = replace(place, parted=place.parted or not common)
+        body, uses = self.placed(s.body, inside)
+        uses = uses.within(s)
+        if not inside.parted and self.meet(uses.tail, uses.head):
+            body, uses = P.seq(body, _BARRIER), _Uses(uses.head, (), True)
+        extent = s.extent - s.start
+        if uses.has_barrier and not (extent.is_const and int(extent) > 0):
+            # Without an iteration there is no barrier.
+            uses = _Uses(uses.all, uses.all)
+        return s.changed(body=body), uses
+
+    def over_threads(self, s: P.For, place: _Place) -> _Place:
+        """The place inside of a loop over threads."""
+        assert s.kind in THREADS
+        everyone = s.start == ZERO and s.extent.is_const and int(s.extent) == self.counts[s.kind]
+        number = of(_NUMBER[s.kind]) + s.start
+        return replace(
+            place,
+            known={**place.known, s.symbol: number},
+            varying=place.varying | {s.symbol, _NUMBER[s.kind]},
+            parted=place.parted or not everyone,
+        )
+
+    def named(self, s: P.LetIndex, place: _Place) -> _Place:
+        known = {**place.known, s.symbol: place.settled(s.value)}
+        varying = place.varying if place.is_common(s.value) else place.varying | {s.symbol}
+        return replace(place, known=known, varying=varying)
+
+    def branches(self, s: P.If | P.Branch, place: _Place) -> tuple[P.Stmt, _Uses]:
+        common = isinstance(s, P.If) and place.is_common(s.index, s.limit)
+        inside = replace(place, parted=place.parted or not common)
+        parts: list[_Uses] = []
+
+        def branch(inner: P.Stmt) -> P.Stmt:
+            stmt, uses = self.placed(inner, inside)
+            parts.append(uses)
+            return stmt
+
+        stmt = P.map_children(s, branch)
+        parts += [_Uses()] * (2 - len(parts))
+        if all(p.has_barrier for p in parts):
+            return stmt, _Uses((*parts[0].head, *parts[1].head), (*parts[0].tail, *parts[1].tail), True)
+        every = (*parts[0].all, *parts[1].all)
+        return stmt, _Uses(every, every)
+
+    # -- what is touched
+    def touched(self, s: P.Stmt, place: _Place) -> Iterable[_Use]:
+        for load in P.own_loads(s):
+            assert isinstance(load.tensor, P.Buffer)
+            yield from self.use(load.tensor, load.indices[0], False, place)
+        if isinstance(s, P.Store):
+            yield from self.use(s.buffer, s.index, True, place)
+        elif isinstance(s, P.Copy):
+            one = s.elements == 1
+            yield from self.use(s.source, s.at if one else None, False, place)
+            yield from self.use(s.destination, s.to if one else None, True, place)
+        elif isinstance(s, P.Instruction):
+            for part in (*s.slices, s.result):
+                yield from self.use(part.buffer, None, part is s.result, place)
+
+    def use(self, buffer: P.Buffer, index: Int | None, writes: bool, place: _Place) -> Iterable[_Use]:
+        if not buffer.scope.private:
+            told = None if index is None else place.settled(index)
+            by_data = told is not None and any(isinstance(atom, IndexAtom) for atom in told.atoms())
+            yield _Use(buffer, None if by_data else told, writes)
+
+    def meet(self, before: Sequence[_Use], after: Sequence[_Use]) -> bool:
+        """Whether a thread touches by one what another one touches by the other, and one of them writes."""
+        return any(
+            (a.writes or b.writes) and a.buffer.meets(b.buffer) and not self.apart(a, b) for a in before for b in after
+        )
+
+    def apart(self, a: _Use, b: _Use) -> bool:
+        """Whether it is known that threads touch elements of their own by both of them."""
+        if a.buffer is not b.buffer or a.index is None or b.index is None:
+            return False
+        first, second = self.elements(a.index, a.loops), self.elements(b.index, b.loops)
+        if first is None or second is None or first[0] != second[0]:
+            return False
+        threads, places = (np.concatenate(each) for each in zip(first[1:], second[1:], strict=True))
+        order = np.lexsort((threads, places))
+        same = places[order][1:] == places[order][:-1]
+        return not (same & (threads[order][1:] != threads[order][:-1])).any()
+
+    def elements(
+        self, index: Int, loops: Mapping[Symbol, tuple[int, int]]
+    ) -> tuple[Int, np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
+        """(what all elements have in common, the thread that touches each, where it lies beyond that); None where it
+        cannot be told."""
+        counts = list(self.counts.values())
+        sizes = [*counts, *(count for _, count in loops.values())]
+        if int(np.prod(sizes, dtype=object)) > MOST_COMPARED:
+            return None
+        grid = np.indices(sizes, sparse=True)
+        values: dict[Atom, Any] = {_NUMBER[axis]: grid[n] for n, axis in enumerate(self.counts)}
+        for n, (symbol, (first, _)) in enumerate(loops.items()):
+            values[symbol] = grid[len(counts) + n] + first
+        common = part_of(index, index.symbols() - values.keys())
+        if common is None:
+            return None
+        places = np.broadcast_to((index - common).evaluate(values.__getitem__), sizes)
+        threads = np.arange(int(np.prod(counts))).reshape(*counts, *[1] * len(loops))
+        return common, np.broadcast_to(threads, sizes).reshape(-1), places.reshape(-1)
