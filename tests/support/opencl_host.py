@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 from sterna.bundle.graph_json import graph_json
+from sterna.codegen.generators import KernelSet, source
 from sterna.driver import Compiled
 from sterna.ir import dtypes
+from sterna.loops.program import Function, thread_counts
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 
@@ -57,11 +59,32 @@ class Device:
             memory.set(index, inputs[facts["values"][index]["name"]])
         for node in facts["nodes"]:
             function = functions[node["kernel"]]
-            self._launch(kernels[function.name], function.scratch_bytes, node, memory)
+            self._launch(kernels[function.name], function, node, memory)
         return {facts["values"][index]["name"]: memory.get(index) for index in facts["outputs"]}
 
-    def _launch(self, kernel: Any, scratch: int, node: dict[str, Any], memory: _Memory) -> None:
-        tasks, values = node["tasks"], [*node["in"], *node["out"]]
+    def run_function(self, function: Function, memory: dict[str, np.ndarray]) -> None:
+        """Runs one kernel without open sizes.
+
+        Args:
+            memory: the flat arrays of its inputs, constants and outputs by name; outputs are written in place.
+        """
+        text = source(KernelSet("kernel", [function], [()]), opencl_target())
+        (kernel,) = self.cl.Program(self.context, text).build(options=BUILD).all_kernels()
+        inputs, outputs = (sorted(b, key=lambda each: each.slot) for b in (function.inputs, function.outputs))
+        params = np.zeros(max([1, *(b.end for b in function.params)]), np.uint8)
+        for b in function.params:
+            params[b.slot : b.end] = np.ascontiguousarray(memory[b.name]).view(np.uint8)
+        tasks = int(function.n_tasks)
+        buffers = [self._buffer(memory[b.name]) for b in (*inputs, *outputs)]
+        state = self._buffer(np.zeros(1, np.int32))
+        scratch = self._buffer(np.zeros(max(1, function.scratch_bytes * tasks), np.uint8))
+        rest = (self._buffer(params), self._buffer(np.zeros(1, np.int64)), scratch, state, np.uint32(tasks))
+        kernel(self.queue, *_sizes(function, tasks), *buffers, *rest)
+        for b, buffer in zip(outputs, buffers[len(inputs) :], strict=True):
+            self.cl.enqueue_copy(self.queue, memory[b.name], buffer)
+
+    def _launch(self, kernel: Any, function: Function, node: dict[str, Any], memory: _Memory) -> None:
+        scratch, tasks, values = function.scratch_bytes, node["tasks"], [*node["in"], *node["out"]]
         assert kernel.num_args == len(values) + 5, kernel.function_name
         # Several values may lie in one buffer.
         hosts = {memory.place(index): memory.buffer(index) for index in values}
@@ -70,7 +93,7 @@ class Device:
         dims, space, status = np.zeros(1, np.int64), np.zeros(max(1, scratch * tasks), np.uint8), np.zeros(1, np.int32)
         state = self._buffer(status)
         rest = (self._buffer(params), self._buffer(dims), self._buffer(space), state, np.uint32(tasks))
-        kernel(self.queue, (tasks,), None, *(devices[memory.place(index)] for index in values), *rest)
+        kernel(self.queue, *_sizes(function, tasks), *(devices[memory.place(index)] for index in values), *rest)
         self.cl.enqueue_copy(self.queue, status, state)
         if status[0] != 0:
             raise KernelError(f"{kernel.function_name}: status {status[0]}")
@@ -82,6 +105,14 @@ class Device:
         whole = np.ascontiguousarray(data) if data.size else np.zeros(1, np.uint8)
         flags = self.cl.mem_flags
         return self.cl.Buffer(self.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=whole)
+
+
+def _sizes(function: Function, tasks: int) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Work-items in all, and of a work-group: one for each task, or, if several threads run it, a group."""
+    if not function.has_threads:
+        return (tasks,), None
+    x, y, z = thread_counts(function.body).values()
+    return (tasks * x, y, z), (x, y, z)
 
 
 class _Memory:

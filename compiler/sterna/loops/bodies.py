@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
+from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int
 from sterna.loops import program as P
 from sterna.loops.inline import inlined
@@ -58,6 +59,8 @@ class Bodies:
     Attributes:
         bodies: of the stages, with what is inlined in them.
         places: of what has been computed, or has been given, where the statement stands.
+        threads: symbols that differ from thread to thread where the statement stands, and the number of their values.
+        overhangs: whether positions may lie beyond a tensor, in the last of some tiles.
     """
 
     def __init__(self, schedule: Schedule):
@@ -66,6 +69,8 @@ class Bodies:
         self.stages = schedule.stages
         self.bodies = inlined(self.stages)
         self.places: dict[str, Place] = {}
+        self.threads: dict[Symbol, Int] = {}
+        self.overhangs = any(s.overhanging for s in self.stages.values())
         self.names: dict[str, int] = {}
 
     def _store(self, cursor: Cursor) -> Stmt:
@@ -77,7 +82,10 @@ class Bodies:
         body = self.bodies[s.name]
         if not isinstance(body, Reduce):
             value = self._resolve(body, values)
-            return self._write(s.name, indices, settled(value) if nest.parts else value)
+            store = self._write(s.name, indices, settled(value) if nest.parts else value)
+            for d in s.overhanging:
+                store = P.If(indices[d], s.tensor.shape[d], store)
+            return store
         best = f"{s.name}_best"
         if starts:
             if body.index is None:
@@ -155,11 +163,18 @@ class Bodies:
                     f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader"
                 )
             indices = tuple(rewrite_index(i, again) for i in node.indices)
+            if self.overhangs and place.buffer.scope.kind == "argument":
+                indices = tuple(_within(i, n) for i, n in zip(indices, place.buffer.shape, strict=True))
             return node.changed(tensor=place.buffer, indices=(place.offset(indices),))
 
         return E.rewrite_within(E.substitute_index(body, values), rule)
 
     # -- names
+    def follows(self, symbol: Symbol, index: Int, extent: Int) -> None:
+        """Notes a name for a position, which differs from thread to thread if the position does."""
+        if not self.threads.keys().isdisjoint(index.symbols()):
+            self.threads[symbol] = extent
+
     def symbol(self, s: StageSchedule, axis: str, extent: Int | int) -> Symbol:
         hi = as_int(extent).bounds()[1]
         return Symbol(self.unique(loop_name(s, axis)), 0, None if hi is None else max(hi - 1, 0))
@@ -176,6 +191,11 @@ class Bodies:
         raise SternaError(
             Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix)
         )
+
+
+def _within(index: Int, size: Int) -> Int:
+    """A position, or the end of the dimension that it lies beyond."""
+    return maximum(minimum(index, size - 1), 0)
 
 
 def loop_name(s: StageSchedule, axis: str) -> str:

@@ -112,6 +112,8 @@ class Nest:
                 n = self.extent(r.parent)
                 if axis == r.outer:
                     return ceil_div(n, r.factor)
+                if r.overhangs:
+                    return as_int(r.factor)
                 return n if self._one_tile(r, n) else as_int(r.factor)
             if isinstance(r, Fuse) and axis == r.fused and r.pitch:
                 return (self.extent(r.first) - 1) * r.pitch + r.width
@@ -162,7 +164,7 @@ class Nest:
         if axis in self.tiles:
             return None
         for r in self.stage.relations:
-            if isinstance(r, Split) and r.outer == axis:
+            if isinstance(r, Split) and r.outer == axis and not r.overhangs:
                 n = self.extent(r.parent)
                 if n % r.factor != ZERO and not self._one_tile(r, n):
                     return Remainder(n // r.factor, n % r.factor)
@@ -249,7 +251,7 @@ class Nest:
 
         # Parts of a split that are both free range over what was split, exactly; where it comes out even this follows.
         for r in self.stage.relations:
-            if isinstance(r, Split) and not nest.settled(r.parent) and not self._entered(r.parent):
+            if isinstance(r, Split) and not (r.overhangs or nest.settled(r.parent) or self._entered(r.parent)):
                 extent = nest.extent(r.parent)
                 if not extent.is_const or extent % r.factor != ZERO:
                     open_axis(r.parent, extent)

@@ -58,7 +58,6 @@ class Nests(Storage):
     Attributes:
         order: the stages, producers first.
         n_tasks: of the last nest that has any.
-        threads: symbols that differ from thread to thread where the nest stands, and the number of their values.
     """
 
     def __init__(self, schedule: Schedule, sinks: Sequence[str]):
@@ -66,7 +65,6 @@ class Nests(Storage):
         super().__init__(schedule)
         self.order = producers_first(self.bodies, sinks)
         self.n_tasks = ONE
-        self.threads: dict[Symbol, Int] = {}
         self.groups = 0  # of copies
         self.tiles: dict[str, Buffer] = {}  # of stages whose accumulators are tiles
 
@@ -266,9 +264,11 @@ class Nests(Storage):
     def _over_threads(self, cursor: Cursor, kind: ThreadAxis, extent: Int) -> Stmt:
         """A loop over threads, of one iteration too: all threads run what stands outside of such loops. A tail is
         chosen within it, since it is some thread's."""
-        symbol = self.symbol(cursor.nest.stage, cursor.leaf, extent)
-        outside = dict(self.threads)
-        self.threads[symbol] = extent
+        s = cursor.nest.stage
+        if s.scope is not None and s.scope.private:
+            self.refuse(f"stage {s.name} is each thread's own, and several compute it", "place it in a shared memory")
+        symbol = self.symbol(s, cursor.leaf, extent)
+        outside, self.threads = self.threads, {**self.threads, symbol: extent}
         body = self._bind(cursor, of(symbol))
         self.threads = outside
         return P.For(symbol, extent, kind, body)
@@ -282,7 +282,7 @@ class Nests(Storage):
         def name(part: str, index: Int, extent: Int) -> Int:
             symbol = self.symbol(nest.stage, part, extent)
             lets.append(P.LetIndex(symbol, index))
-            self._follows(symbol, index, extent)
+            self.follows(symbol, index, extent)
             return of(symbol)
 
         nest.unfuse(name)
@@ -304,18 +304,13 @@ class Nests(Storage):
         symbol = self.symbol(nest.stage, outer, remainder.full)
         first.bound[outer] = of(symbol)
         name = None if remainder.full == 1 else P.LetIndex(symbol, index)
-        self._follows(symbol, index, remainder.full)
+        self.follows(symbol, index, remainder.full)
         return P.If(
             index,
             remainder.full,
             seq(name, self._decided(cursor.within(first))),
             self._tail(cursor, outer, remainder),
         )
-
-    def _follows(self, symbol: Symbol, index: Int, extent: Int) -> None:
-        """Notes a name for a position, which differs from thread to thread if the position does."""
-        if not self.threads.keys().isdisjoint(index.symbols()):
-            self.threads[symbol] = extent
 
     def _tail(self, cursor: Cursor, outer: str, remainder: Remainder) -> Stmt:
         """What remains after the full tiles of a split: one smaller tile, if its size may depend on a dimension. Where

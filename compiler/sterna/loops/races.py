@@ -5,7 +5,8 @@ barriers lies an interval. In it, the elements that each thread touches are work
 its loads and stores. A program is refused where
 
 - two threads touch the same element in one interval, and one of them writes it;
-- a barrier stands where not all threads of the task come by, or where that cannot be told;
+- a barrier stands where not all threads of the task come by, or where that cannot be told; so does a loop over threads,
+  some of whose iterations nobody would run;
 - a thread touches what an asynchronous copy writes, or writes what it reads, before waiting for it, or never waits;
 - two tasks touch the same element, and one of them writes it.
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Atom, Int, Symbol, as_int, of
+from sterna.ir.threads import ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.elements import part_of
 from sterna.loops.program import Buffer, Function
@@ -73,14 +75,18 @@ class _Place:
         known: symbols that have one value here.
         guards: conditions, those that threads disagree on among them; on_data: numbers of conditions on data.
         divergent: why not all threads come by, if so.
+        numbers: along an axis, those of the threads that come by: (first, end); all where none are said.
+        parted: axes along which a condition decides who comes by.
     """
 
-    threads: Mapping[Symbol, tuple[P.LoopKind, int]] = field(default_factory=dict)
+    threads: Mapping[Symbol, tuple[ThreadAxis, int]] = field(default_factory=dict)
     local: Mapping[Symbol, tuple[int, int]] = field(default_factory=dict)
     known: Mapping[Atom, Int] = field(default_factory=dict)
     guards: tuple[Guard, ...] = ()
     on_data: tuple[int, ...] = ()
     divergent: str = ""
+    numbers: Mapping[ThreadAxis, tuple[int, int]] = field(default_factory=dict)
+    parted: frozenset[ThreadAxis] = frozenset()
 
     def settled(self, index: Int) -> Int:
         """The position with all that is known put in."""
@@ -158,7 +164,8 @@ class _Task:
                 if branch is not None:
                     self.conditions += 1
                     why = place.divergent or "under a condition on data"
-                    self.walk(branch, replace(place, on_data=(*place.on_data, self.conditions), divergent=why))
+                    on_data = (*place.on_data, self.conditions)
+                    self.walk(branch, replace(place, on_data=on_data, divergent=why, parted=frozenset(P.THREADS)))
         elif isinstance(s, P.Barrier):
             if place.divergent:
                 self.found.append(f"a barrier {place.divergent} is not reached by all threads")
@@ -174,10 +181,11 @@ class _Task:
         if (limit - index).is_const:
             sides = [sides[0] if int(limit - index) > 0 else sides[1]]
         divergent = place.divergent or ("" if self.is_common((index, limit), place) else "under a condition")
+        axes = {place.threads[a][0] for side in (index, limit) for a in side.symbols() if a in place.threads}
         for inner, guard in sides:
             if inner is not None:
                 guards = place.guards if len(sides) == 1 else (*place.guards, guard)
-                self.walk(inner, replace(place, guards=guards, divergent=divergent))
+                self.walk(inner, replace(place, guards=guards, divergent=divergent, parted=place.parted | axes))
 
     def loop(self, s: P.For, place: _Place) -> None:
         start, extent = place.settled(s.start), place.settled(s.extent)
@@ -185,11 +193,18 @@ class _Task:
             if not start.is_const or not extent.is_const:
                 raise _UnknownError(f"the loop over threads {s.symbol.name} has no constant extent")
             first, count = int(start), int(extent) - int(start)
-            inside = replace(place, threads={**place.threads, s.symbol: (s.kind, first)})
+            least, end = place.numbers.get(s.kind, (0, self.counts[s.kind]))
+            if first < least or int(extent) > end or s.kind in place.parted:
+                self.found.append(f"the loop over threads {s.symbol.name} stands where not all of them come by")
+            numbers = {**place.numbers, s.kind: (first, int(extent))}
+            inside = replace(place, threads={**place.threads, s.symbol: (s.kind, first)}, numbers=numbers)
             if count < self.counts[s.kind]:
                 why = f"in a loop over {count} of {self.counts[s.kind]} threads"
-                guards = (*place.guards, (of(s.symbol), extent))
-                inside = replace(inside, guards=guards, divergent=place.divergent or why)
+                # The symbol of a loop of one iteration is a constant to all arithmetic; this one is not.
+                number = Symbol(s.symbol.name, 0, None)
+                guards = (*place.guards, (of(number), extent))
+                threads = {**inside.threads, number: (s.kind, first)}
+                inside = replace(inside, threads=threads, guards=guards, divergent=place.divergent or why)
             self.walk(s.body, inside)
             return
         if not _synchronizes(s.body):

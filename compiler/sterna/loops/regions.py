@@ -38,6 +38,7 @@ def infer_regions(
         if at is not None and at[0] in below:
             below.add(name)
     below.discard(nest.stage.name)
+    overhang = any(s.overhanging for s in stages.values())
     regions: dict[str, Region] = {}
     accesses: dict[str, list[_Access]] = {}
     opened, free = nest.opened()
@@ -51,7 +52,7 @@ def infer_regions(
         s = stages[name]
         if threads and s.scope is not None and not s.scope.private:
             accesses[name] = [(indices, {**varying, **threads}) for indices, varying in accesses[name]]
-        regions[name] = region = _whole_tiles(s, _union(s.tensor, accesses[name]))
+        regions[name] = region = _whole_tiles(s, _union(s.tensor, accesses[name], overhang))
         opened, inside = Nest(s, region).opened()
         values = opened.axis_values()
         if isinstance(values, str):
@@ -95,14 +96,17 @@ def _collect(
             accesses.setdefault(load.tensor.name, []).append((indices, free))
 
 
-def _union(tensor: Tensor, accesses: Sequence[_Access]) -> Region:
-    """The least box that holds all accesses; a whole dimension where it cannot be told."""
+def _union(tensor: Tensor, accesses: Sequence[_Access], overhang: bool) -> Region:
+    """The least box that holds all accesses; a whole dimension where it cannot be told. Where tiles overhang, it may
+    reach beyond the tensor."""
     least: list[Int] = []
     extent: list[Int] = []
     for d, size in enumerate(tensor.shape):
         low, high = _range([_span(indices[d], free) for indices, free in accesses], size)
         # The last block of a factored reduction reads less than its full lanes; nothing reads past the tensor.
-        if (width := high - low).is_const and size.is_const and int(width) >= int(size):
+        if overhang:
+            pass
+        elif (width := high - low).is_const and size.is_const and int(width) >= int(size):
             low, high = ZERO, size
         elif (
             # What has a constant extent, as registers must have, keeps it where the tensor's size is open.

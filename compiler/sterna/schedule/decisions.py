@@ -31,12 +31,13 @@ class Step:
 
 @dataclass
 class Split:
-    """parent = outer * factor + inner."""
+    """parent = outer * factor + inner. What overhangs has whole tiles only; the last one reaches beyond the axis."""
 
     parent: str
     outer: str
     inner: str
     factor: int
+    overhangs: bool = False
 
 
 @dataclass
@@ -141,6 +142,12 @@ class StageSchedule:
     @property
     def name(self) -> str:
         return self.tensor.name
+
+    @property
+    def overhanging(self) -> list[int]:
+        """The dimensions of which there may be iterations beyond the last element."""
+        cut = {r.parent for r in self.relations if isinstance(r, Split) and r.overhangs}
+        return [d for d, a in enumerate(self.tensor.axes) if a.name in cut]
 
     @property
     def axes(self) -> tuple[Axis, ...]:

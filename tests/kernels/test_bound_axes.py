@@ -1,0 +1,213 @@
+"""Schedules whose tasks are run by several threads: cooperative loads into shared memory, registers of each thread,
+tiles that overhang. What is accepted is run in random orders and by OpenCL, and gives what the tensor expressions say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from sterna.errors import SternaError
+from sterna.ir.memory import REGISTER, SCRATCH, STACK, Memory
+from sterna.loops import program as P
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.loops.printer import print_function
+from sterna.loops.races import verify_threads
+from sterna.loops.threads import run_threads
+from sterna.schedule import saved
+from sterna.schedule.schedule import Schedule
+from sterna.te import expr as E
+from sterna.te.interpreter import run_kernel
+from sterna.te.tensor import Kernel
+from support import opencl_host
+from support.small_kernels import arrays, matmul, pointwise, row_sums, window
+
+SHARED = Memory("shared", "block", bytes=32 << 10, address_space=3)
+MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
+    return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
+
+
+def tiled(m: int, n: int, depth: int, rows: int = 2, columns: int = 4) -> Schedule:
+    """A matrix product in blocks of 16 by 16 by 8: both operands through shared memory, sums in registers."""
+    s = Schedule(matmul(m, n, depth), memories=(SHARED,))
+    down, i = s.split("out", "i", 16, overhang=True)
+    across, j = s.split("out", "j", 16, overhang=True)
+    ty, row = s.split("out", i, rows)
+    tx, column = s.split("out", j, columns)
+    s.reorder("out", down, across, ty, tx, row, column)
+    s.parallel("out", s.fuse("out", down, across))
+    s.bind("out", ty, "thread.y")
+    s.bind("out", tx, "thread.x")
+    s.compute_at("acc", "out", tx, REGISTER)
+    block, within = s.split("acc", "k", 8)
+    s.reorder("acc", block, within, "i", "j")
+    for stage, axis in (("acc", "i"), ("acc", "j"), ("out", row), ("out", column)):
+        s.unroll(stage, axis)
+    for name in ("x", "w"):
+        local = s.cache_read(name, "acc")
+        s.compute_at(local, "acc", block, SHARED)
+        rest, x = s.split(local, s.fuse(local, "i0", "i1"), 16 // columns)
+        _, y = s.split(local, rest, 16 // rows)
+        s.bind(local, x, "thread.x")
+        s.bind(local, y, "thread.y")
+    return s
+
+
+def memory_of(program: P.Function, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    given = {b.name: feeds[b.name].reshape(-1) for b in (*program.inputs, *program.params)}
+    return given | {b.name: np.zeros(b.elements, b.dtype) for b in program.outputs}
+
+
+def results(s: Schedule, device: opencl_host.Device | None, orders: int = 3) -> Iterator[tuple[str, np.ndarray]]:
+    """The output, by the interpreter with the threads in several orders, and by OpenCL."""
+    again = saved.apply(s.kernel, saved.from_json(saved.to_json(s.steps)), memories=s.memories)
+    program = finish(lower(again))
+    feeds = arrays(s.kernel)
+    (out,) = program.outputs
+    for order in range(orders):
+        memory = memory_of(program, feeds)
+        run_threads(program, memory, order=np.random.default_rng(order) if order else None)
+        yield f"order {order}", memory[out.name]
+    if device is not None:
+        memory = memory_of(program, feeds)
+        device.run_function(program, memory)
+        yield "opencl", memory[out.name]
+
+
+def compare(s: Schedule, device: opencl_host.Device | None) -> None:
+    (wanted,) = run_kernel(s.kernel, arrays(s.kernel)).values()
+    for way, found in results(s, device):
+        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, 1e-5, 1e-5, err_msg=way)
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize("sizes", [(32, 32, 24), (30, 17, 21), (5, 3, 2), (1, 100, 9), (33, 1, 8)])
+def test_a_tiled_product(sizes: tuple[int, int, int], device: opencl_host.Device) -> None:
+    compare(tiled(*sizes), device)
+
+
+def barriers(stmt: P.Stmt) -> int:
+    return sum(isinstance(s, P.Barrier) for s in P.walk(stmt))
+
+
+def test_no_barrier_too_many() -> None:
+    """One after the operands are there, one before they are overwritten."""
+    assert barriers(finish(lower(tiled(32, 32, 24))).body) == 2
+
+
+def test_no_barrier_can_be_left_out() -> None:
+    program = finish(lower(tiled(30, 17, 21)))
+    for number in range(count := barriers(program.body)):
+        seen = -1
+
+        def without(s: P.Stmt, number: int = number) -> P.Stmt:
+            nonlocal seen
+            if isinstance(s, P.Barrier):
+                seen += 1
+                return P.seq() if seen == number else s
+            return P.map_children(s, without)
+
+        lesser = replace(program, body=without(program.body))
+        assert barriers(lesser.body) == count - 1
+        with pytest.raises(SternaError) as caught:
+            verify_threads(lesser)
+        assert set(caught.value.codes) == {"E0306"}
+
+
+def test_memory_of_the_threads_is_shared_by_stages_one_after_the_other() -> None:
+    """What lies at the same bytes as another stage is written only when nobody reads that any more."""
+    program = finish(lower(tiled(30, 17, 21)))
+    placed = [s.buffer for s in P.walk(program.body) if isinstance(s, P.Alloc) and s.buffer.scope == SHARED]
+    assert len(placed) == 4
+    assert placed[0].meets(placed[2])
+
+
+def test_lanes_of_a_sum_are_threads(device: opencl_host.Device) -> None:
+    """A reduction across the threads of a task: parts in shared memory, added up by one of them."""
+    s = Schedule(row_sums(5, 96), memories=(SHARED,))
+    _, lane = s.split("out", "k", 16)
+    part = s.rfactor("out", lane)
+    total = s.cache_write("out")
+    row, one = s.split("out", "i", 1)
+    s.parallel("out", row)
+    s.bind("out", one, "thread.x")
+    s.compute_at(part, "out", row, SHARED)
+    s.bind(part, "lane", "thread.x")
+    s.compute_at(total, "out", one, REGISTER)
+    compare(s, device)
+
+
+KERNELS = {
+    "matmul": lambda draw: matmul(*(draw(st.integers(1, 20)) for _ in range(3))),
+    "pointwise": lambda draw: pointwise(*(draw(st.integers(1, 12)) for _ in range(draw(st.integers(1, 3))))),
+    "window": lambda draw: window(draw(st.integers(1, 30)), draw(st.integers(1, 4)), draw(st.integers(1, 9))),
+    "row_sums": lambda draw: row_sums(draw(st.integers(1, 20)), draw(st.integers(1, 20))),
+}
+
+
+def drawn(kernel: Kernel, draw: Any) -> Schedule:
+    """A schedule at random: tiles that overhang or not, axes bound to threads, stages in any memory at any place."""
+    s = Schedule(kernel, memories=(SHARED,))
+    inner = s.cache_write("out") if draw(st.booleans()) else ""
+    outer, threads, rest = [], [], []
+    kinds = draw(st.permutations(["thread.x", "thread.y", "thread.z"]))
+    for axis in [a.name for a in s.stages["out"].tensor.axes]:
+        if axis in s.stages["out"].reduction_leaves:
+            continue
+        block, within = s.split("out", axis, draw(st.sampled_from([2, 3, 4, 8])), overhang=draw(st.booleans()))
+        thread, own = s.split("out", within, draw(st.sampled_from([1, 2, 3])))
+        outer.append(block)
+        threads.append(thread)
+        rest.append(own)
+    s.reorder("out", *outer, *threads, *rest)
+    bound = threads[: draw(st.integers(0, len(threads)))]
+    for axis, kind in zip(bound, kinds, strict=False):
+        s.bind("out", axis, kind)
+    if draw(st.booleans()):
+        s.parallel("out", outer[0])
+    for stage in [*([inner] if inner else []), *(t.name for t in reversed(kernel.stages) if t.name != "out")]:
+        readers = [n for n, r in s.stages.items() if any(load.tensor.name == stage for load in E.loads(r.body))]
+        consumer = readers[-1]
+        axes = s.stages[consumer].leaves
+        s.compute_at(
+            stage, consumer, draw(st.sampled_from(axes)), draw(st.sampled_from([SHARED, SCRATCH, STACK, REGISTER]))
+        )
+        if draw(st.booleans()):
+            own = [a for a in s.stages[stage].leaves if a not in s.stages[stage].reduction_leaves]
+            _, within = s.split(stage, own[-1], draw(st.sampled_from([2, 4])))
+            s.bind(stage, within, kinds[0])
+    return s
+
+
+@pytest.mark.family("opencl")
+@settings(
+    max_examples=60 * MORE, deadline=None, derandomize=MORE == 1, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+@given(st.data())
+def test_schedules_at_random(device: opencl_host.Device, data: Any) -> None:
+    kernel = KERNELS[data.draw(st.sampled_from(sorted(KERNELS)))](data.draw)
+    try:
+        s = drawn(kernel, data.draw)
+        program = finish(lower(s))
+    except SternaError as refusal:
+        event(", ".join(refusal.codes))
+        return
+    event("accepted")
+    (wanted,) = run_kernel(kernel, arrays(kernel)).values()
+    for way, found in results(s, device if data.draw(st.integers(0, 3)) == 0 else None):
+        np.testing.assert_allclose(
+            found.reshape(wanted.shape), wanted, 1e-4, 1e-4, err_msg=f"{way}\n{print_function(program)}"
+        )
