@@ -15,6 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 from sterna_runtime.private import cache_directory, make_private, read_private
 
@@ -44,10 +45,13 @@ def key(*parts: str | bytes) -> str:
 class Cache:
     """Entries of one kind, in `directory/kind`; without a directory it holds nothing."""
 
+    #: By directory, the bytes in it as far as this process knows: caches are made anew for every object, and to walk a
+    #: full one takes as long as to compile a kernel.
+    _bytes: ClassVar[dict[Path, int]] = {}
+
     def __init__(self, kind: str, directory: Path | None, limit: int = LIMIT):
         self.path = None if directory is None else directory / kind
         self.limit = limit
-        self._bytes: int | None = None
 
     def get(self, key: str) -> bytes | None:
         """The entry, if it is there and whole."""
@@ -120,9 +124,10 @@ class Cache:
 
     def _grow(self, size: int) -> None:
         # The directory is walked once per process; after that its size is counted along.
-        self._bytes = self.trim(self.limit) if self._bytes is None else self._bytes + size
-        if self._bytes > self.limit:
-            self._bytes = self.trim(self.limit * 4 // 5)
+        assert self.path is not None
+        known = self._bytes.get(self.path)
+        total = self.trim(self.limit) if known is None else known + size
+        self._bytes[self.path] = total if total <= self.limit else self.trim(self.limit * 4 // 5)
 
 
 def _header(key: str, payload: bytes) -> bytes:

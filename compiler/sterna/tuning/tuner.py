@@ -150,7 +150,7 @@ class Tuner:
         then confirms what is best. A second interrupt ends that, too."""
         with self._measurer:
             try:
-                ended = self._search(trials, seconds)
+                ended = self.search(trials, seconds)
             except KeyboardInterrupt:
                 ended = "interrupted"
             try:
@@ -163,8 +163,8 @@ class Tuner:
         passed = time.monotonic() - self.started
         return Report(tuple(self.kernels), tuple(self.left), self.unit, self.trials, passed, ended, self.whole)
 
-    def _search(self, trials: int, seconds: float) -> str:
-        """Returns why it ended."""
+    def search(self, trials: int, seconds: float = float("inf")) -> str:
+        """The search alone: nothing is confirmed. Returns why it ended."""
         self._begin(seconds)
         while (progress := self._next()) is not None:
             if self.trials >= trials or self._late(seconds):

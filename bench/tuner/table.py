@@ -1,0 +1,146 @@
+"""What every schedule of a kernel costs on a device, measured once and kept: explorers are replayed on it.
+
+A machine that others use as well gives each explorer other times for one candidate; on the table their curves differ
+only by what they asked for. Two choices that lead to one schedule have one row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+
+from sterna.choices import Choice, replay
+from sterna.errors import SternaError
+from sterna.records import choice_text, target_id
+from sterna.schedule import saved
+from sterna.tuning.kernels import Task
+from sterna.tuning.measure import Measurer
+from sterna.tuning.worker import Trial
+
+_SCHEMA = """
+create table if not exists costs (
+    device text, target text, kernel text, schedule text, samples text, error text, features text,
+    primary key (device, target, kernel, schedule)
+);
+create table if not exists runs (
+    device text, kernel text, explorer text, seed integer, curve text,
+    primary key (device, kernel, explorer, seed)
+);
+"""
+
+
+class Table:
+    """A file of costs and of the curves that came of them."""
+
+    def __init__(self, path: Path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(path, timeout=60)
+        self._db.execute("pragma journal_mode = wal")
+        self._db.executescript(_SCHEMA)
+
+    def cost(self, key: tuple[str, ...]) -> tuple[str, str, str] | None:
+        """Samples, error and features of (device, target, kernel, schedule)."""
+        asked = "select samples, error, features from costs where device=? and target=? and kernel=? and schedule=?"
+        found: tuple[str, str, str] | None = self._db.execute(asked, key).fetchone()
+        return found
+
+    def add(self, key: tuple[str, ...], trial: Trial) -> None:
+        row = (*key, json.dumps(trial.samples), trial.error, json.dumps(trial.features))
+        with self._db:
+            self._db.execute("insert or replace into costs values (?, ?, ?, ?, ?, ?, ?)", row)
+
+    def curve(self, device: str, kernel: str, explorer: str, seed: int) -> list[float] | None:
+        """The best after each trial of a run, the rules' own first; None where it has not been made."""
+        asked = "select curve from runs where device=? and kernel=? and explorer=? and seed=?"
+        found = self._db.execute(asked, (device, kernel, explorer, seed)).fetchone()
+        return None if found is None else list(json.loads(found[0]))
+
+    def keep(self, device: str, kernel: str, explorer: str, seed: int, curve: Sequence[float]) -> None:
+        with self._db:
+            row = (device, kernel, explorer, seed, json.dumps([*curve]))
+            self._db.execute("insert or replace into runs values (?, ?, ?, ?, ?)", row)
+
+    def forget(self, explorer: str) -> None:
+        """Removes the curves of an explorer that has changed; what was measured stays."""
+        with self._db:
+            self._db.execute("delete from runs where explorer=?", (explorer,))
+
+    def least(self, device: str, kernel: str) -> float:
+        """The least cost of all runs."""
+        rows = self._db.execute("select curve from runs where device=? and kernel=?", (device, kernel)).fetchall()
+        return min(min(json.loads(row[0])) for row in rows)
+
+    def measured(self) -> int:
+        """How many schedules it has."""
+        return int(self._db.execute("select count(*) from costs").fetchone()[0])
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class Stored:
+    """A measurer that looks costs up, and measures what is missing."""
+
+    width = 1
+
+    def __init__(self, table: Table, device: str, inner: Callable[[], Measurer]):
+        self._table, self._device, self._start = table, device, inner
+        self._inner: Measurer | None = None
+        self._keys: dict[str, tuple[Choice, str, str]] = {}
+        self.devices, self.unit = (device,), "cost"
+
+    def measure(self, task: Task, choice: Choice) -> Trial:
+        whole, steps, schedule = self._scheduled(task, choice)
+        key = (self._device, target_id(task.options.target), task.kernel, schedule)
+        if (found := self._table.cost(key)) is None:
+            trial = self._measurer().measure(task, choice)
+            if trial.unanswered:  # Once more: another program may have held it up.
+                trial = self._measurer().measure(task, choice)
+            self._table.add(key, trial)
+            found = self._table.cost(key)
+            assert found is not None
+        samples, error, features = found
+        return Trial(whole, steps, tuple(json.loads(samples)), error, tuple(json.loads(features)), self._device)
+
+    def measure_all(self, task: Task, choices: Sequence[Choice]) -> Generator[Trial, None, None]:
+        for choice in choices:
+            yield self.measure(task, choice)
+
+    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
+        return "only kernels are in the table"
+
+    def _scheduled(self, task: Task, choice: Choice) -> tuple[Choice, str, str]:
+        """The whole choice, its steps, and the name of its row."""
+        text = task.kernel + choice_text(choice)
+        if text not in self._keys:
+            trace = replay(choice)
+            try:
+                steps = saved.to_json(task.schedule(trace).steps)
+            except (SternaError, AssertionError, IndexError, KeyError, ValueError, TypeError):
+                steps = ""
+            named = hashlib.sha256((steps or text).encode()).hexdigest()[:24]
+            self._keys[text] = trace.choice, steps, named
+        return self._keys[text]
+
+    def _measurer(self) -> Measurer:
+        if self._inner is None:
+            self._inner = self._start().__enter__()
+        return self._inner
+
+    def __enter__(self) -> Stored:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._inner is not None:
+            self._inner.__exit__(kind, problem, trace)
+            self._inner = None
+
+
+__all__ = ["Stored", "Table", "closing"]
