@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import isfinite
@@ -344,7 +345,7 @@ def _archive(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
             parts[name] = _archive(parts[name], random, pool)
         else:
             parts[name] = damaged(parts[name], random, pool)
-    except (ValueError, OSError, NotImplementedError, RecursionError, zipfile.BadZipFile):
+    except (ValueError, OSError, EOFError, NotImplementedError, RecursionError, zipfile.BadZipFile, zlib.error):
         return damaged(content, random, pool)
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from sterna.ir.graph import Graph, has_regions, with_regions, with_unique_names
 from sterna.ir.printer import print_graph
 from sterna.ir.verifier import verify
@@ -289,7 +291,8 @@ def walk(
         if each.says is not None and progress is not None:
             progress(each.says(state))
         if each.applies(context):
-            with timed(each.name):
+            # What passes compute of constants may overflow, as it would where the model runs.
+            with timed(each.name), np.errstate(all="ignore"):
                 state = each.run(state, context)
             if checked and each.verify is not None:
                 each.verify(state, each.name)

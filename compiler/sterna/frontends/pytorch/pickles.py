@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import pickletools
 import struct
+import warnings
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,6 +70,13 @@ def decoded(content: bytes, where: str) -> Any:
     Raises:
         SternaError: E0101, it is damaged or none.
     """
+    with warnings.catch_warnings():
+        # Texts with escapes that Python does not know are as good as any.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _decoded(content, where)
+
+
+def _decoded(content: bytes, where: str) -> Any:
     if len(content) > LARGEST_PICKLE:
         raise error("E0112", f"{where} is a pickle of {len(content)} bytes")
     stack: list[Any] = []
