@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,27 @@ from sterna.bundle.graph_json import graph_json
 from sterna.codegen.generators import KernelSet, source
 from sterna.driver import Compiled
 from sterna.ir import dtypes
+from sterna.ir.memory import Memory
 from sterna.loops.program import Function, thread_counts
 from sterna.targets.description import load_target
-from sterna.targets.target import Target
+from sterna.targets.target import Target, Threads
 
 #: What a device needs to divide and to take square roots as IEEE 754 says.
 BUILD = ["-cl-fp32-correctly-rounded-divide-sqrt"]
+#: PoCL 3.1 makes vectors of work-items and then runs some stores whose conditions do not hold; not if told not to
+#: optimize.
+UNOPTIMIZED = "-cl-opt-disable"
 
 
-def opencl_target() -> Target:
-    """Any device of OpenCL 1.2 whose host has pointers of 64 bits; source only."""
-    return replace(load_target("c99"), name="opencl", dialect="opencl", fma=True, barriers=False)
+def opencl_target(groups: bool = False) -> Target:
+    """Any device of OpenCL 1.2 whose host has pointers of 64 bits; source only.
+
+    Args:
+        groups: tasks are run by groups of threads, as on a GPU.
+    """
+    target = replace(load_target("c99"), name="opencl", dialect="opencl", fma=True, barriers=False)
+    local = Memory("shared", "block", bytes=32 << 10, address_space=3)
+    return replace(target, threads=Threads(), memories=(local,)) if groups else target
 
 
 class KernelError(Exception):
@@ -51,7 +62,7 @@ class Device:
     def run(self, compiled: Compiled, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The outputs for these inputs, by name."""
         functions = [k.function for k in compiled.kernels]
-        program = self.cl.Program(self.context, compiled.source).build(options=BUILD)
+        program = self._built(compiled.source, functions)
         kernels = {kernel.function_name: kernel for kernel in program.all_kernels()}
         facts: dict[str, Any] = json.loads(graph_json(compiled, {"params.bin": compiled.params}))
         memory = _Memory(facts, compiled.params)
@@ -69,7 +80,7 @@ class Device:
             memory: the flat arrays of its inputs, constants and outputs by name; outputs are written in place.
         """
         text = source(KernelSet("kernel", [function], [()]), opencl_target())
-        (kernel,) = self.cl.Program(self.context, text).build(options=BUILD).all_kernels()
+        (kernel,) = self._built(text, [function]).all_kernels()
         inputs, outputs = (sorted(b, key=lambda each: each.slot) for b in (function.inputs, function.outputs))
         params = np.zeros(max([1, *(b.end for b in function.params)]), np.uint8)
         for b in function.params:
@@ -82,6 +93,10 @@ class Device:
         kernel(self.queue, *_sizes(function, tasks), *buffers, *rest)
         for b, buffer in zip(outputs, buffers[len(inputs) :], strict=True):
             self.cl.enqueue_copy(self.queue, memory[b.name], buffer)
+
+    def _built(self, text: str, functions: Sequence[Function]) -> Any:
+        options = [*BUILD, UNOPTIMIZED] if any(f.has_threads for f in functions) else BUILD
+        return self.cl.Program(self.context, text).build(options=options)
 
     def _launch(self, kernel: Any, function: Function, node: dict[str, Any], memory: _Memory) -> None:
         scratch, tasks, values = function.scratch_bytes, node["tasks"], [*node["in"], *node["out"]]

@@ -29,17 +29,20 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
     return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
 
 
+@pytest.mark.parametrize("groups", [False, True])
 @pytest.mark.parametrize("part", SAMPLED)
-def test_every_operator(part: int, device: opencl_host.Device) -> None:
+def test_every_operator(part: int, groups: bool, device: opencl_host.Device) -> None:
     graph, inputs, expected = every_operator(part=part, parts=PARTS)
-    compiled = compile_graph(graph, "small", Options(opencl_host.opencl_target()))
+    compiled = compile_graph(graph, "small", Options(opencl_host.opencl_target(groups)))
+    assert any(kernel.function.has_threads for kernel in compiled.kernels) == groups
     agree(device.run(compiled, inputs), expected)
 
 
+@pytest.mark.parametrize("groups", [False, True])
 @pytest.mark.parametrize("name", ["digits", "mlperf_tiny_kws_int8"])
-def test_a_network(name: str, device: opencl_host.Device) -> None:
+def test_a_network(name: str, groups: bool, device: opencl_host.Device) -> None:
     model = sample(name)
-    compiled = compile_model(model.file, opencl_host.opencl_target(), shapes=model.shapes())
+    compiled = compile_model(model.file, opencl_host.opencl_target(groups), shapes=model.shapes())
     for case in model.cases[:2]:
         found = device.run(compiled, case.inputs)
         check(found, dict(zip(found, case.outputs, strict=True)), 1e-4)

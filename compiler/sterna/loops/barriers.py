@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -53,20 +54,23 @@ class _Place:
         known: what symbols stand for: the numbers of threads, and positions that were given a name.
         varying: symbols whose values differ from thread to thread.
         parted: not all threads of the task come by.
+        numbers: those that do along an axis, (first, end), where it is not all.
+        guards: (index, limit) of conditions index < limit under which they do.
     """
 
     known: Mapping[Atom, Int] = field(default_factory=dict)
     varying: frozenset[Symbol] = frozenset()
     parted: bool = False
+    numbers: Mapping[ThreadAxis, tuple[int, int]] = field(default_factory=dict)
+    guards: tuple[tuple[Int, Int], ...] = ()
 
     def settled(self, index: Int) -> Int:
         return index.substitute(self.known) if self.known else index
 
     def is_common(self, *positions: Int) -> bool:
         """Whether all threads agree on the positions."""
-        atoms = [a for p in positions for a in p.atoms()]
         symbols = {s for p in positions for s in p.symbols()}
-        return not any(isinstance(a, IndexAtom) for a in atoms) and self.varying.isdisjoint(symbols)
+        return not _depends_on_data(*positions) and self.varying.isdisjoint(symbols)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +79,21 @@ class _Use:
 
     Args:
         index: in terms of threads' numbers; None where no formula says which.
+        numbers, guards: of the threads that touch them, as of a `_Place`.
         loops: (first, iterations) of those around it, out to where it is compared.
     """
 
     buffer: P.Buffer
     index: Int | None
     writes: bool
+    numbers: Mapping[ThreadAxis, tuple[int, int]]
+    guards: tuple[tuple[Int, Int], ...]
     loops: Mapping[Symbol, tuple[int, int]] = field(default_factory=dict)
 
     def within(self, loop: P.For) -> _Use:
         """As seen from outside of a loop."""
-        if self.index is None or loop.symbol not in self.index.symbols():
+        named = [self.index, *(side for guard in self.guards for side in guard)]
+        if self.index is None or not any(n is not None and loop.symbol in n.symbols() for n in named):
             return self
         if not (loop.start.is_const and loop.extent.is_const):
             return replace(self, index=None)
@@ -178,12 +186,15 @@ class _Task:
         """The place inside of a loop over threads."""
         assert s.kind in THREADS
         everyone = s.start == ZERO and s.extent.is_const and int(s.extent) == self.counts[s.kind]
-        number = of(_NUMBER[s.kind]) + s.start
+        number, numbers = of(_NUMBER[s.kind]) + s.start, place.numbers
+        if not everyone and s.start.is_const and s.extent.is_const:
+            numbers = {**numbers, s.kind: (0, int(s.extent) - int(s.start))}
         return replace(
             place,
             known={**place.known, s.symbol: number},
             varying=place.varying | {s.symbol, _NUMBER[s.kind]},
             parted=place.parted or not everyone,
+            numbers=numbers,
         )
 
     def named(self, s: P.LetIndex, place: _Place) -> _Place:
@@ -197,7 +208,12 @@ class _Task:
         parts: list[_Uses] = []
 
         def branch(inner: P.Stmt) -> P.Stmt:
-            stmt, uses = self.placed(inner, inside)
+            guarded = inside
+            if isinstance(s, P.If):
+                index, limit = place.settled(s.index), place.settled(s.limit)
+                guard = (index, limit) if inner is s.then else (limit - 1, index)
+                guarded = replace(inside, guards=(*place.guards, guard))
+            stmt, uses = self.placed(inner, guarded)
             parts.append(uses)
             return stmt
 
@@ -226,8 +242,8 @@ class _Task:
     def use(self, buffer: P.Buffer, index: Int | None, writes: bool, place: _Place) -> Iterable[_Use]:
         if not buffer.scope.private:
             told = None if index is None else place.settled(index)
-            by_data = told is not None and any(isinstance(atom, IndexAtom) for atom in told.atoms())
-            yield _Use(buffer, None if by_data else told, writes)
+            by_data = told is not None and _depends_on_data(told)
+            yield _Use(buffer, None if by_data else told, writes, place.numbers, place.guards)
 
     def meet(self, before: Sequence[_Use], after: Sequence[_Use]) -> bool:
         """Whether a thread touches by one what another one touches by the other, and one of them writes."""
@@ -239,7 +255,7 @@ class _Task:
         """Whether it is known that threads touch elements of their own by both of them."""
         if a.buffer is not b.buffer or a.index is None or b.index is None:
             return False
-        first, second = self.elements(a.index, a.loops), self.elements(b.index, b.loops)
+        first, second = self.elements(a, a.index), self.elements(b, b.index)
         if first is None or second is None or first[0] != second[0]:
             return False
         threads, places = (np.concatenate(each) for each in zip(first[1:], second[1:], strict=True))
@@ -247,22 +263,30 @@ class _Task:
         same = places[order][1:] == places[order][:-1]
         return not (same & (threads[order][1:] != threads[order][:-1])).any()
 
-    def elements(
-        self, index: Int, loops: Mapping[Symbol, tuple[int, int]]
-    ) -> tuple[Int, np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
+    def elements(self, use: _Use, index: Int) -> tuple[Int, np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
         """(what all elements have in common, the thread that touches each, where it lies beyond that); None where it
         cannot be told."""
         counts = list(self.counts.values())
-        sizes = [*counts, *(count for _, count in loops.values())]
+        sizes = [*counts, *(count for _, count in use.loops.values())]
         if int(np.prod(sizes, dtype=object)) > MOST_COMPARED:
             return None
         grid = np.indices(sizes, sparse=True)
         values: dict[Atom, Any] = {_NUMBER[axis]: grid[n] for n, axis in enumerate(self.counts)}
-        for n, (symbol, (first, _)) in enumerate(loops.items()):
+        for n, (symbol, (first, _)) in enumerate(use.loops.items()):
             values[symbol] = grid[len(counts) + n] + first
         common = part_of(index, index.symbols() - values.keys())
         if common is None:
             return None
         places = np.broadcast_to((index - common).evaluate(values.__getitem__), sizes)
-        threads = np.arange(int(np.prod(counts))).reshape(*counts, *[1] * len(loops))
-        return common, np.broadcast_to(threads, sizes).reshape(-1), places.reshape(-1)
+        threads = np.broadcast_to(np.arange(prod(counts)).reshape(*counts, *[1] * len(use.loops)), sizes)
+        reached = np.zeros(sizes, bool)
+        reached[tuple(slice(*use.numbers.get(axis, (None,))) for axis in self.counts)] = True
+        for low, limit in use.guards:
+            # A condition on what is not known may hold.
+            if {*low.symbols(), *limit.symbols()} <= values.keys() and not _depends_on_data(low, limit):
+                reached &= low.evaluate(values.__getitem__) < limit.evaluate(values.__getitem__)
+        return common, threads[reached], places[reached]
+
+
+def _depends_on_data(*positions: Int) -> bool:
+    return any(isinstance(atom, IndexAtom) for position in positions for atom in position.atoms())

@@ -84,7 +84,9 @@ class Bodies:
             value = self._resolve(body, values)
             store = self._write(s.name, indices, settled(value) if nest.parts else value)
             for d in s.overhanging:
-                store = P.If(indices[d], s.tensor.shape[d], store)
+                beyond = (indices[d] - s.tensor.shape[d]).bounds()[1]
+                if beyond is None or beyond >= 0:
+                    store = P.If(indices[d], s.tensor.shape[d], store)
             return store
         best = f"{s.name}_best"
         if starts:

@@ -280,6 +280,8 @@ class Nests(Storage):
         lets: list[Stmt] = []
 
         def name(part: str, index: Int, extent: Int) -> Int:
+            if self.overhangs and (last := index.bounds()[1]) is not None:
+                extent = maximum(extent, last + 1)
             symbol = self.symbol(nest.stage, part, extent)
             lets.append(P.LetIndex(symbol, index))
             self.follows(symbol, index, extent)

@@ -90,12 +90,14 @@ class _Copy:
             operands = tuple(self._slice(o) if isinstance(o, P.Slice) else self.variables.get(o, o) for o in s.operands)
             return s.changed(result=self._slice(s.result), operands=operands)
         if isinstance(s, P.If):
-            return s.changed(
-                index=self.index(s.index),
-                limit=self.index(s.limit),
-                then=self._block(s.then),
-                otherwise=None if s.otherwise is None else self._block(s.otherwise),
-            )
+            index, limit = self.index(s.index), self.index(s.limit)
+            least, most = (limit - index).bounds()
+            if least is not None and least > 0:
+                return self._block(s.then)
+            otherwise = None if s.otherwise is None else self._block(s.otherwise)
+            if most is not None and most <= 0:
+                return P.seq(otherwise)
+            return s.changed(index=index, limit=limit, then=self._block(s.then), otherwise=otherwise)
         if isinstance(s, P.Let):
             named = self.expr(s.value)
             return P.Let(self._variable(s.variable), named)

@@ -35,14 +35,14 @@ class AxisSteps:
         """axis -> (axis.o, axis.i), the inner one of `factor` iterations. A remainder becomes a tail of its own.
 
         Args:
-            overhang: of an axis of an output: there is no tail, the last tile is as large as the others. All of it is
-                computed, so that every thread takes part; what reads beyond a tensor reads its last element again, and
-                what lies beyond the output is not stored.
+            overhang: of an axis of an output, or of several fused: there is no tail, the last tile is as large as the
+                others. All of it is computed, so that every thread takes part; what reads beyond a tensor reads its
+                last element again, and what lies beyond the output is not stored.
         """
         s = self._step("split", stage, axis, factor, *([True] if overhang else []))
         self._leaf(s, axis)
-        if overhang and (stage not in self.outputs or axis not in (a.name for a in s.tensor.axes)):
-            self._illegal(f"{axis} is not an axis of an output", "let the tiles of an output overhang")
+        if overhang and (stage not in self.outputs or s.first_of(axis) not in (a.name for a in s.tensor.axes)):
+            self._illegal(f"{axis} is no whole axis of an output", "let the tiles of an output overhang")
         if factor < 1:
             self._illegal(f"factor {factor} is not positive", "use a factor of at least 1")
         outer, inner = f"{axis}.o", f"{axis}.i"

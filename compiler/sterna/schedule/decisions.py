@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -146,8 +147,13 @@ class StageSchedule:
     @property
     def overhanging(self) -> list[int]:
         """The dimensions of which there may be iterations beyond the last element."""
-        cut = {r.parent for r in self.relations if isinstance(r, Split) and r.overhangs}
+        cut = {self.first_of(r.parent) for r in self.relations if isinstance(r, Split) and r.overhangs}
         return [d for d, a in enumerate(self.tensor.axes) if a.name in cut]
+
+    def first_of(self, axis: str) -> str:
+        """The outermost of the axes that one was fused from; itself if it was not."""
+        fused = next((r for r in self.relations if isinstance(r, Fuse) and r.fused == axis), None)
+        return axis if fused is None else self.first_of(fused.first)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -183,8 +189,12 @@ class StageSchedule:
         return found
 
     def iterations(self, axis: str) -> int | None:
-        """Iterations of the inner part of a split, of the outer one where a split inner part is split evenly, and of an
-        axis that is not split and has a constant number."""
+        """Iterations of the inner part of a split, of the outer one where a split inner part is split evenly, of an
+        axis that is not split and has a constant number, and of such axes fused."""
+        fused = next((r for r in self.relations if isinstance(r, Fuse) and r.fused == axis), None)
+        if fused is not None:
+            both = self.iterations(fused.first), self.iterations(fused.second)
+            return None if fused.pitch or None in both else prod(n for n in both if n is not None)
         own = next((a.extent for a in self.axes if a.name == axis), None)
         if own is not None:
             return int(own) if own.is_const else None

@@ -18,6 +18,20 @@ CODE = ("fast", "small", "smallest")
 
 
 @dataclass(frozen=True)
+class Threads:
+    """How tasks are run by groups of threads.
+
+    Args:
+        most: threads that a task can have; preferred: of a task whose threads have nothing to do with one another.
+        subgroup: threads that run in lockstep.
+    """
+
+    most: int = 256
+    preferred: int = 128
+    subgroup: int = 32
+
+
+@dataclass(frozen=True)
 class Target:
     """A machine to compile for.
 
@@ -68,6 +82,7 @@ class Target:
             this target, so that they share graph and weights.
         own_graphs: each variant has schedules and a graph of its own instead; equal weights are still stored once.
             Of an ABI of Android: its graph is its own, so that kernels can be cut into other tasks.
+        threads: how several threads run a task; none where one does.
         memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.
         intrinsics: those that the description declares, which schedules may name as they name Sterna's own.
         file: the description, where it is not one of Sterna's own.
@@ -121,6 +136,7 @@ class Target:
     variants: tuple[str, ...] = ()
     own_graphs: bool = False
     runs_on: str = ""
+    threads: Threads | None = None
     memories: tuple[Memory, ...] = ()
     intrinsics: tuple[IntrinsicDeclaration, ...] = ()
     file: str = field(default="", compare=False)

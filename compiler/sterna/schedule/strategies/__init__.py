@@ -17,6 +17,7 @@ from sterna.schedule.strategies import (
     contraction,
     dot,
     elementwise,
+    groups,
     instruction,
     parts,
     recurrence,
@@ -40,6 +41,7 @@ LEAST_BITS = 128
 
 FAMILIES: tuple[Family, ...] = (
     recurrence.propose,
+    groups.propose,
     instruction.propose,
     tile.propose,
     dot.propose,

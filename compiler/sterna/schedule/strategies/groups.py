@@ -1,0 +1,194 @@
+"""Kernels whose tasks are run by groups of threads, as on a GPU: the elements of a kernel, its sums, and tiles of
+products whose operands the threads of a task bring into their shared memory together.
+
+Other families have a schedule for what is not here: one thread then runs each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from sterna.ir.memory import REGISTER, Memory
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import (
+    Context,
+    expanded_loads,
+    inline_elementwise,
+    product,
+    reductions,
+    size,
+    stored_apart,
+)
+from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
+from sterna.te.axis import Axis
+from sterna.te.expr import Reduce
+from sterna.te.tensor import Kernel, Tensor
+
+#: Rows and columns of a tile, and of the part of it that one thread has in registers.
+TILE, OWN = 64, 4
+#: Terms of a sum whose operands are in shared memory at a time.
+DEPTH = 8
+#: Rows below which a product is no tile, but sums of their own.
+FEW_ROWS = 8
+#: Terms of a sum from which on several threads add it up, and elements below which they do.
+LONG_SUM, FEW_SUMS = 256, 4096
+#: Threads that add up one sum; one of them adds their parts.
+ADDING = 32
+
+
+def propose(kernel: Kernel, context: Context) -> Schedule | None:
+    """The schedule of a kernel of one output for groups of threads, else None; also where tasks have one thread."""
+    if context.target.threads is None or kernel.scan is not None or len(kernel.outputs) != 1:
+        return None
+    (out,) = kernel.outputs
+    if not out.axes or not all(a.extent.is_const for a in out.axes[1:]):
+        return None
+    if not reductions(kernel):
+        return _elements(kernel, context)
+    stage = single_reduction(kernel)
+    if stage is None or not isinstance(stage.body, Reduce) or not _read_in_place(kernel, stage):
+        return None
+    contraction = contraction_of(stage, kernel, context)
+    shared = next((m for m in context.target.memories if m.reach == "block" and m.loadable), None)
+    if contraction is not None and shared is not None and _is_tiled(contraction):
+        return _tiles(kernel, contraction, shared, context)
+    terms = product([a.extent for a in stage.body.axes])
+    elements = product([a.extent for a in out.axes])
+    if shared is not None and stage.body.index is None and terms >= LONG_SUM and elements < FEW_SUMS:
+        return _long_sums(kernel, stage.name, shared, context)
+    return _elements(kernel, context, stage.name)
+
+
+def _read_in_place(kernel: Kernel, stage: Tensor) -> bool:
+    """Whether every element of a reduction is read at its own place, through any stages between."""
+    s = Schedule(kernel)
+    inline_elementwise(s)
+    out = kernel.outputs[0]
+    if stage is out:
+        return True
+    own = tuple(a.var for a in out.axes)
+    loads = [load for load in expanded_loads(s, s.stages[out.name].body) if load.tensor is stage]
+    return all(load.indices == own for load in loads)
+
+
+def _schedule(kernel: Kernel, context: Context) -> Schedule:
+    return Schedule(kernel, context.target.known_intrinsics, context.target.memories)
+
+
+def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
+    """A thread for every element of the output, and its sum in a register if there is one."""
+    assert context.target.threads is not None
+    s = _schedule(kernel, context)
+    acc, out = stored_apart(s, kernel.tensor(reduced)) if reduced else ("", kernel.outputs[0].name)
+    inline_elementwise(s)
+    axes = s.stages[out].tensor.axes
+    most = min(context.target.threads.preferred, _at_least(product([a.extent for a in axes])))
+    block, thread = s.split(out, _fused(s, out, [a.name for a in axes]), most, overhang=True)
+    s.parallel(out, block)
+    s.bind(out, thread, "thread.x")
+    if acc:
+        s.compute_at(acc, out, thread, REGISTER)
+    return s
+
+
+def _long_sums(kernel: Kernel, reduced: str, shared: Memory, context: Context) -> Schedule:
+    """A task for every element: its threads add up a part of the sum each, one of them the parts."""
+    s = _schedule(kernel, context)
+    acc, out = stored_apart(s, kernel.tensor(reduced))
+    inline_elementwise(s)
+    body = s.stages[acc].body
+    assert isinstance(body, Reduce)
+    longest = max((a for a in body.axes if a.extent.is_const), key=lambda a: size(a.extent), default=None)
+    if longest is None or size(longest.extent) < ADDING:
+        return _elements(kernel, context, reduced)
+    _, lane = s.split(acc, longest.name, ADDING)
+    part = s.rfactor(acc, lane)
+    task, one = s.split(out, _fused(s, out, [a.name for a in s.stages[out].tensor.axes]), 1)
+    s.parallel(out, task)
+    s.bind(out, one, "thread.x")
+    s.compute_at(part, out, task, shared)
+    s.bind(part, s.stages[part].tensor.axes[-1].name, "thread.x")
+    s.compute_at(acc, out, one, REGISTER)
+    return s
+
+
+# ---------------------------------------------------------------- tiles of products
+def _is_tiled(c: Contraction) -> bool:
+    """Whether a product has rows enough that share what a column reads, and sizes that are known."""
+    rows = [a for a in c.rows if a not in c.batch]
+    known = all(a.extent.is_const for a in (*c.stage.axes, *c.inner))
+    return (
+        known and not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
+    )
+
+
+def _read_by_left(c: Contraction) -> set[Axis]:
+    """The axes that positions of the left operand name."""
+    return {a for index in c.left.indices for a in index.symbols() if isinstance(a, Axis)}
+
+
+def _tiles(kernel: Kernel, c: Contraction, shared: Memory, context: Context) -> Schedule:
+    """Tiles of rows and columns as tasks. Each thread has a few rows and columns in registers; the operands pass
+    through shared memory, some terms of the sum at a time."""
+    s = _schedule(kernel, context)
+    acc, out = stored_apart(s, c.stage)
+    inline_elementwise(s)
+    names = {a: b.name for a, b in zip(c.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    rows = [a for a in c.rows if a not in c.batch]
+    outer = [names[a] for a in c.batch]
+    threads: list[str] = []
+    down = _tile_of(rows)
+    for axis, tile in zip(rows, down, strict=True):
+        block, within = s.split(out, names[axis], tile, overhang=True)
+        outer.append(block)
+        threads.append(within)
+    across = min(TILE, _at_least(size(c.columns.extent)))
+    block, columns = s.split(out, names[c.columns], across, overhang=True)
+    outer.append(block)
+    each = min(OWN, down[-1]), min(OWN, across)
+    threads[-1], row = s.split(out, threads[-1], each[0])
+    x, column = s.split(out, columns, each[1])
+    s.reorder(out, *outer, *threads, x, row, column)
+    s.parallel(out, _fused(s, out, outer))
+    y = _fused(s, out, threads)
+    s.bind(out, y, "thread.y")
+    s.bind(out, x, "thread.x")
+    s.compute_at(acc, out, x, REGISTER)
+    *others, last = (a.name for a in c.inner)
+    part, within = s.split(acc, last, DEPTH)
+    s.reorder(acc, *others, part, within, *(a.name for a in s.stages[acc].tensor.axes))
+    for stage, axes in ((acc, [a.name for a in s.stages[acc].tensor.axes]), (out, [row, column])):
+        for name in axes:
+            s.unroll(stage, name)
+    group = prod(down) // each[0], across // each[1]
+    for load in (c.left, c.right):
+        local = s.cache_read(load.tensor.name, acc)
+        s.compute_at(local, acc, part, shared)
+        rest, x = s.split(local, _fused(s, local, [a.name for a in s.stages[local].tensor.axes]), group[1])
+        _, y = s.split(local, rest, group[0])
+        s.bind(local, x, "thread.x")
+        s.bind(local, y, "thread.y")
+    return s
+
+
+def _tile_of(rows: Sequence[Axis]) -> list[int]:
+    """How many positions of each row axis a tile has: of the last ones as many as there are, up to a tile's rows."""
+    left, found = TILE, list[int]()
+    for axis in reversed(rows):
+        found.insert(0, min(left, _at_least(size(axis.extent))))
+        left //= found[0]
+    return found
+
+
+def _fused(s: Schedule, stage: str, axes: Sequence[str]) -> str:
+    """Neighbouring axes as one."""
+    fused, *rest = axes
+    for axis in rest:
+        fused = s.fuse(stage, fused, axis)
+    return fused
+
+
+def _at_least(n: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, n - 1).bit_length()
