@@ -82,7 +82,7 @@ class Strings:
         """The array, one of strings as objects."""
         if array.dtype != dtypes.to_numpy(dtypes.STRING):
             return array
-        return np.array(self.known, object)[array.view(np.int64)]
+        return np.asarray(np.array(self.known, object)[array.view(np.int64)], object)
 
 
 def _array(values: Mapping[Value, Array], value: Value) -> Array:

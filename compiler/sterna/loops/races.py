@@ -36,8 +36,8 @@ MOST_EVENTS = 1 << 14
 #: Statements of a loop that has copies in it, and no barriers, up to which it is run through number by number: inner
 #: loops, which begin the copies of a block, most often are; outer ones, which wait for it too, are taken as a whole.
 MOST_COUNTED, MOST_COUNTED_WAITS = 1 << 10, 1 << 6
-#: Tasks that are compared in pairs where their elements do not lie a constant step apart.
-MOST_TASKS = 64
+#: Elements of all tasks that are looked at where theirs do not lie a constant step apart.
+MOST_OF_TASKS = 1 << 26
 
 Array = np.ndarray[Any, Any]
 #: index < limit, where a statement is reached.
@@ -336,55 +336,86 @@ class _Task:
         """
         common = {part_of(a.index, self.free(a)) for a in accesses}
         if len(common) == 1 and None not in common:
-            yield self.together(accesses, {})
+            _, threads, places, writes = self.together(accesses, None)
+            yield threads, places, writes
             return
-        if self.task is None or not self.n_tasks.is_const or int(self.n_tasks) > MOST_TASKS:
+        if (parts := self.parts_of_tasks(accesses)) is None:
             raise _UnknownError(f"it cannot be told which elements of {accesses[0].buffer.name} threads touch")
-        for number in range(int(self.n_tasks)):
-            yield self.together(accesses, {self.task: as_int(number)})
+        for part in parts:
+            tasks, threads, places, writes = self.together(accesses, part)
+            # Tasks are compared for themselves.
+            yield threads, tasks * (int(places.max(initial=0)) + 1) + places, writes
 
-    def together(self, accesses: Sequence[_Access], task: Mapping[Atom, Int]) -> tuple[Array, Array, Array]:
-        parts = [self.touched(a, task) for a in accesses]
-        writes = [np.full(places.size, a.writes) for a, (_, places) in zip(accesses, parts, strict=True)]
-        return np.concatenate([t for t, _ in parts]), np.concatenate([p for _, p in parts]), np.concatenate(writes)
+    def parts_of_tasks(self, accesses: Sequence[_Access]) -> list[range] | None:
+        """The tasks, some at a time whose elements are not too many; None where they cannot be looked at."""
+        if self.task is None or not self.n_tasks.is_const:
+            return None
+        tasks = int(self.n_tasks)
+        each = sum(int(np.prod(self.sizes(a), dtype=object)) for a in accesses)
+        if each > MOST_ELEMENTS or tasks * each > MOST_OF_TASKS:
+            return None
+        step = max(1, MOST_ELEMENTS // max(1, each))
+        return [range(n, min(n + step, tasks)) for n in range(0, tasks, step)]
+
+    def together(self, accesses: Sequence[_Access], tasks: range | None) -> tuple[Array, Array, Array, Array]:
+        """(task, thread, element, whether it writes) of all accesses."""
+        parts = [self.touched(a, tasks) for a in accesses]
+        writes = [np.full(places.size, a.writes) for a, (*_, places) in zip(accesses, parts, strict=True)]
+        task, thread, place = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return task, thread, place, np.concatenate(writes)
 
     def free(self, access: _Access) -> set[Atom]:
         """The symbols whose values are not known: dimensions, and the task's number."""
         place = access.place
         return {a for a in access.index.symbols() if a not in place.threads and a not in place.local}
 
-    def touched(self, access: _Access, task: Mapping[Atom, Int]) -> tuple[Array, Array]:
-        """(thread, element) of every element that any thread touches, less what depends on unknown sizes alone."""
-        place, free = access.place, self.free(access) - set(task)
-        index = access.index.substitute(task) if task else access.index
-        counts = list(self.counts.values())
-        # Loops that neither the position nor a condition names touch the same elements again and again.
-        named = {*index.symbols(), *(a for guard in place.guards for side in guard for a in side.symbols())}
-        local = {symbol: ends for symbol, ends in place.local.items() if symbol in named}
-        sizes = [*counts, *(count for _, count in local.values()), access.span]
+    def sizes(self, access: _Access) -> list[int]:
+        """How many threads there are along each axis, and iterations of each loop that decides what is touched."""
+        return [*self.counts.values(), *(count for _, count in self.local(access).values()), access.span]
+
+    def local(self, access: _Access) -> dict[Symbol, tuple[int, int]]:
+        """The loops of a thread that the position or a condition names; others touch the same elements again and
+        again."""
+        guards = access.place.guards
+        named = {*access.index.symbols(), *(a for guard in guards for side in guard for a in side.symbols())}
+        return {symbol: ends for symbol, ends in access.place.local.items() if symbol in named}
+
+    def touched(self, access: _Access, tasks: range | None) -> tuple[Array, Array, Array]:
+        """(task, thread, element) of every element that any thread touches, less what depends on unknown sizes alone.
+
+        Args:
+            tasks: those that are meant; None where the task's number is one of the unknown.
+        """
+        place, free, local = access.place, self.free(access), self.local(access)
+        sizes = [1 if tasks is None else len(tasks), *self.sizes(access)]
         if int(np.prod(sizes, dtype=object)) > MOST_ELEMENTS:
             raise _UnknownError(f"more than {MOST_ELEMENTS} elements of {access.buffer.name} cannot be looked at")
         axes = np.indices(sizes, sparse=True)
         values: dict[Atom, Any] = {}
+        if tasks is not None:
+            assert self.task is not None
+            free = free - {self.task}
+            values[self.task] = axes[0] + tasks.start
         for n, kind in enumerate(self.counts):
-            values |= {s: axes[n] + first for s, (axis, first) in place.threads.items() if axis == kind}
+            values |= {s: axes[1 + n] + first for s, (axis, first) in place.threads.items() if axis == kind}
         for n, (symbol, (first, _)) in enumerate(local.items()):
-            values[symbol] = axes[len(counts) + n] + first
+            values[symbol] = axes[1 + len(self.counts) + n] + first
 
         def value(atom: Atom) -> Any:
             if isinstance(atom, IndexAtom):
                 raise _UnknownError(f"data decide which elements of {access.buffer.name} are touched")
             return 0 if atom in free else values[atom]
 
-        places = np.broadcast_to(index.evaluate(value) + axes[-1] * access.stride, sizes)
+        places = np.broadcast_to(access.index.evaluate(value) + axes[-1] * access.stride, sizes)
         reached = np.ones(sizes, bool)
-        for guard in place.guards:
-            low, limit = (side.substitute(task) for side in guard)
+        for low, limit in place.guards:
             # A condition on what is not known may hold.
             if all(a in values for n in (low, limit) for a in n.symbols()) and not _depends_on_data(low, limit):
                 reached &= np.broadcast_to(low.evaluate(value) < limit.evaluate(value), sizes)
-        thread = np.broadcast_to(np.arange(np.prod(counts)).reshape(*counts, *[1] * (len(sizes) - len(counts))), sizes)
-        return thread[reached], places[reached]
+        counts = list(self.counts.values())
+        thread = np.arange(int(np.prod(counts))).reshape(1, *counts, *[1] * (len(sizes) - len(counts) - 1))
+        task = axes[0] + (0 if tasks is None else tasks.start)
+        return np.broadcast_to(task, sizes)[reached], np.broadcast_to(thread, sizes)[reached], places[reached]
 
     # -- tasks
     def check_tasks(self) -> None:
@@ -401,22 +432,34 @@ class _Task:
         step = accesses[0].index.coefficient(self.task) if self.task is not None else None
         common = {part_of(a.index, self.free(a)) for a in accesses}
         if step and len(common) == 1 and None not in common:
-            _, places, _ = self.together(accesses, {})
+            *_, places, _ = self.together(accesses, None)
             if places.size == 0 or int(places.max() - places.min()) < abs(step):
                 return False
-        if self.task is None or not self.n_tasks.is_const or int(self.n_tasks) > MOST_TASKS:
+        parts = self.parts_of_tasks(accesses)
+        if parts is None:
             return True
-        each = [self.together(accesses, {self.task: as_int(n)}) for n in range(int(self.n_tasks))]
-        tasks = np.concatenate([np.full(places.size, n) for n, (_, places, _) in enumerate(each)])
-        return _race(tasks, np.concatenate([p for _, p, _ in each]), np.concatenate([w for _, _, w in each]))
+        owner = np.full(accesses[0].buffer.elements, -1)
+        for writing in (True, False):
+            chosen = [a for a in accesses if a.writes == writing]
+            for part in parts if chosen else ():
+                tasks, _, places, _ = self.together(chosen, part)
+                known = owner[places]
+                if ((known >= 0) & (known != tasks)).any():
+                    return True
+                if writing:
+                    owner[places] = tasks
+                    if (owner[places] != tasks).any():
+                        return True
+        return False
 
 
 def _race(who: Array, places: Array, writes: Array) -> bool:
     """Whether two touch one place, and one of them writes there."""
     if not writes.any():
         return False
-    order = np.lexsort((who, places))
-    who, places, writes = who[order], places[order], writes[order]
+    each = int(who.max()) + 1
+    keys = np.sort((places * each + who) * 2 + writes)
+    places, who, writes = keys // 2 // each, keys // 2 % each, keys % 2 == 1
     starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
     several = np.minimum.reduceat(who, starts) != np.maximum.reduceat(who, starts)
     return bool((several & np.logical_or.reduceat(writes, starts)).any())

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
+    divisors,
     expanded_loads,
     inline_elementwise,
     product,
@@ -33,8 +35,10 @@ DEPTH = 8
 FEW_ROWS = 8
 #: Terms of a sum from which on several threads add it up, and elements below which they do.
 LONG_SUM, FEW_SUMS = 256, 4096
-#: Threads that add up one sum; one of them adds their parts.
-ADDING = 32
+#: Threads that add up one sum, at most and at least; one of them adds their parts.
+ADDING, LEAST_ADDING = 32, 4
+#: The share of the shared memory of a task that its operands take.
+SHARE = 0.5
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -52,7 +56,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     contraction = contraction_of(stage, kernel, context)
     shared = next((m for m in context.target.memories if m.reach == "block" and m.loadable), None)
     if contraction is not None and shared is not None and _is_tiled(contraction):
-        return _tiles(kernel, contraction, shared, context)
+        for rows in (TILE, TILE // 2, TILE // 4):
+            if _staged_bytes(contraction, rows) <= SHARE * shared.bytes:
+                return _tiles(kernel, contraction, rows, shared, context)
     terms = product([a.extent for a in stage.body.axes])
     elements = product([a.extent for a in out.axes])
     if shared is not None and stage.body.index is None and terms >= LONG_SUM and elements < FEW_SUMS:
@@ -99,10 +105,11 @@ def _long_sums(kernel: Kernel, reduced: str, shared: Memory, context: Context) -
     inline_elementwise(s)
     body = s.stages[acc].body
     assert isinstance(body, Reduce)
-    longest = max((a for a in body.axes if a.extent.is_const), key=lambda a: size(a.extent), default=None)
-    if longest is None or size(longest.extent) < ADDING:
+    known = [a for a in body.axes if a.extent.is_const]
+    lanes, axis = max(((max(divisors(size(a.extent), ADDING)), a.name) for a in known), default=(1, ""))
+    if lanes < LEAST_ADDING:
         return _elements(kernel, context, reduced)
-    _, lane = s.split(acc, longest.name, ADDING)
+    _, lane = s.split(acc, axis, lanes)
     part = s.rfactor(acc, lane)
     task, one = s.split(out, _fused(s, out, [a.name for a in s.stages[out].tensor.axes]), 1)
     s.parallel(out, task)
@@ -128,17 +135,31 @@ def _read_by_left(c: Contraction) -> set[Axis]:
     return {a for index in c.left.indices for a in index.symbols() if isinstance(a, Axis)}
 
 
-def _tiles(kernel: Kernel, c: Contraction, shared: Memory, context: Context) -> Schedule:
-    """Tiles of rows and columns as tasks. Each thread has a few rows and columns in registers; the operands pass
-    through shared memory, some terms of the sum at a time."""
+def _staged_bytes(c: Contraction, rows: int) -> int:
+    """What the operands of a tile take in shared memory, of as many terms as are there at a time."""
+    tiles = dict(zip((a for a in c.rows if a not in c.batch), _tile_of(c, rows), strict=True))
+    tiles |= {c.columns: min(TILE, size(c.columns.extent)), c.inner[-1]: DEPTH}
+    total = 0
+    for load in (c.left, c.right):
+        assert isinstance(load.tensor, Tensor)
+        spans = [
+            min(size(n), 1 + sum(abs(i.coefficient(a) or 1) * (m - 1) for a, m in tiles.items() if a in i.symbols()))
+            for i, n in zip(load.indices, load.tensor.shape, strict=True)
+        ]
+        total += prod(spans) * dtypes.size(load.dtype)
+    return total
+
+
+def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: Context) -> Schedule:
+    """Tiles of at most so many rows and of columns as tasks. Each thread has a few rows and columns in registers; the
+    operands pass through shared memory, some terms of the sum at a time."""
     s = _schedule(kernel, context)
     acc, out = stored_apart(s, c.stage)
     inline_elementwise(s)
     names = {a: b.name for a, b in zip(c.stage.axes, s.stages[out].tensor.axes, strict=True)}
-    rows = [a for a in c.rows if a not in c.batch]
+    rows, down = [a for a in c.rows if a not in c.batch], _tile_of(c, most)
     outer = [names[a] for a in c.batch]
     threads: list[str] = []
-    down = _tile_of(rows)
     for axis, tile in zip(rows, down, strict=True):
         block, within = s.split(out, names[axis], tile, overhang=True)
         outer.append(block)
@@ -172,10 +193,10 @@ def _tiles(kernel: Kernel, c: Contraction, shared: Memory, context: Context) -> 
     return s
 
 
-def _tile_of(rows: Sequence[Axis]) -> list[int]:
-    """How many positions of each row axis a tile has: of the last ones as many as there are, up to a tile's rows."""
-    left, found = TILE, list[int]()
-    for axis in reversed(rows):
+def _tile_of(c: Contraction, most: int) -> list[int]:
+    """How many positions of each row axis a tile has: of the last ones as many as there are, up to so many rows."""
+    left, found = most, list[int]()
+    for axis in reversed([a for a in c.rows if a not in c.batch]):
         found.insert(0, min(left, _at_least(size(axis.extent))))
         left //= found[0]
     return found
