@@ -3,10 +3,16 @@
     ci/bench-tuner curves                        # six kernels on four devices, every explorer, five seeds
     ci/bench-tuner curves --devices arm64 --seeds 1 --only learned,random
     ci/bench-tuner curves --picture docs/tuning-curves.svg
+    ci/bench-tuner networks mtcnn_rnet_f32 model.onnx -t x86-64-v4 --trials 100
+    ci/bench-tuner transfer mtcnn_rnet_f32 -t x86-64-v4
 
 `curves` measures each schedule that an explorer asks for once, into a table that is kept (--table), and replays the
 explorers on it: the same command goes on where it was ended. It ends with 1 where the learned explorer's best of 170
 trials is behind random's best of 512 on any kernel.
+
+`networks` tunes whole networks (files, or trained models by name) and measures each in turns by the rules and as tuned;
+1 where one is below 0.99x. `transfer` takes its records: what the first batch of a network's kernels reaches with those
+of all other networks, beside the network's own best; 1 where that is less than 0.95 as a geometric mean.
 """
 
 from __future__ import annotations
@@ -18,12 +24,18 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from sterna.records import default_place
+from models import SUFFIXES, TRAINED
+from sterna.errors import SternaError
+from sterna.records import Database, default_place
 from tuner.curves import panels, table_of
 from tuner.kernels import DEVICES, KERNELS
+from tuner.networks import transferred, tuned
 from tuner.picture import svg
 from tuner.replay import WAYS, replayed
 from tuner.table import Table
+
+#: What a tuned network may lose to noise, and the share of its own best that a first batch has to reach.
+LEAST_GAIN, LEAST_SHARE = 0.99, 0.95
 
 
 def _curves(asked: argparse.Namespace) -> int:
@@ -57,6 +69,53 @@ def _curves(asked: argparse.Namespace) -> int:
     return 0 if there == len(found) == len(DEVICES) * len(KERNELS) else 1
 
 
+def _file(name: str) -> Path:
+    """A file, or a trained model by its name."""
+    found = [place for suffix in SUFFIXES if (place := TRAINED / name / f"model{suffix}").is_file()]
+    return found[0] if found else Path(name)
+
+
+def _networks(asked: argparse.Namespace) -> int:
+    gains = []
+    print("| network | target | kernels | trials | seconds | kernels gain | whole |\n" + "| --- " * 7 + "|")
+    with Database(Path(asked.records)) as records:
+        for name in asked.models:
+            try:
+                report = tuned(_file(name), asked.target, asked.on, asked.trials, records)
+            except SternaError as problem:
+                why = str(problem).split("\n", 1)[0]
+                print(f"| {name} | {asked.target} | - | - | - | - | {why} |", flush=True)
+                gains.append(0.0)
+                continue
+            whole = report.whole
+            # Without a confirmed choice, or with those dropped, the bundle is the rules' own.
+            kept = whole is not None and not whole.is_slower and not whole.why
+            gains.append(whole.before / whole.after if whole is not None and kept else 1.0)
+            said = f"{gains[-1]:.3f}" if whole is None or kept else f"1 ({whole.why or 'dropped: slower as a whole'})"
+            kernels, own = len(report.kernels), report.before / report.after
+            row = (name, asked.target, kernels, report.trials, f"{report.seconds:.0f}", f"{own:.3f}", said)
+            print(f"| {' | '.join(map(str, row))} |", flush=True)
+    if min(gains):
+        print(f"geometric mean {statistics.geometric_mean(gains):.3f}, least {min(gains):.3f}")
+    return 0 if min(gains) >= LEAST_GAIN else 1
+
+
+def _transfer(asked: argparse.Namespace) -> int:
+    shares = []
+    print("| network | kernel | with records | without |\n| --- | --- | --- | --- |")
+    with Database(Path(asked.records)) as records:
+        for name in asked.models:
+            for each in transferred(_file(name), asked.target, asked.on, records):
+                shares.append((each.own / each.first, each.own / each.alone))
+                print(f"| {name} | {each.name} | {shares[-1][0]:.3f} | {shares[-1][1]:.3f} |", flush=True)
+    if not shares:
+        print("no kernel of these has been searched: ci/bench-tuner networks")
+        return 1
+    with_records, without = (statistics.geometric_mean(each) for each in zip(*shares, strict=True))
+    print(f"first batch: {with_records:.3f} of the network's own best, {without:.3f} without records")
+    return 0 if with_records >= LEAST_SHARE else 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="ci/bench-tuner", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -73,6 +132,19 @@ def main() -> int:
     )
     curves.add_argument("--picture", metavar="FILE", help="an SVG of what is in the table")
     curves.set_defaults(run=_curves)
+    for name, run, text in (
+        ("networks", _networks, "whole networks, tuned"),
+        ("transfer", _transfer, "the first batch, from the records of other networks"),
+    ):
+        own = commands.add_parser(name, help=text)
+        own.add_argument("models", nargs="+", help="files, or trained models by name")
+        own.add_argument("-t", "--target", default="x86-64-v3")
+        own.add_argument("--on", default="", help="a device, as sterna tune has it")
+        own.add_argument("--trials", type=int, default=1000, help="of each network")
+        own.add_argument(
+            "--records", default=str(default_place().with_name("bench-networks.db")), help="where they are kept"
+        )
+        own.set_defaults(run=run)
     asked = parser.parse_args()
     run: int = asked.run(asked)
     return run

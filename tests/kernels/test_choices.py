@@ -20,11 +20,13 @@ from hypothesis import strategies as st
 
 from sterna.bundle.writer import write_bundle
 from sterna.choices import BY_RULE, Chooser, Knob, Trace, V, Value, from_json, replay, to_json
+from sterna.codegen.llvm import module_text
 from sterna.debug.interpret import interpret
 from sterna.driver import compile_graph
 from sterna.ir.graph import Value as GraphValue
 from sterna.loops.program import Function
 from sterna.options import Options
+from sterna.passes.plan_kernels import finish_call
 from sterna.passes.widen_halves import widen_halves
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
@@ -192,3 +194,35 @@ def test_a_choice_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[: len(drawn)] == found[len(drawn) :]
     for choice, features in zip(drawn, found, strict=False):
         assert features == features_of(kernels.lowered(task, task.schedule(replay(choice))), host())
+
+
+def test_choices_that_lead_to_one_schedule_are_drawn_once() -> None:
+    """Of a row times a matrix many do; those that have been measured are not drawn either."""
+    task, draw, seen = task_of("matrix_vector", load_target("x86-64-v2")), random.Random(3), set[str]()
+    plain, space = Space(task.schedule), Space(task.schedule, seen)
+    every = [choice for choice in (plain.random(draw) for _ in range(100)) if choice is not None]
+    once = [choice for choice in (space.random(draw) for _ in range(100)) if choice is not None]
+    steps = [saved.to_json(task.schedule(replay(choice)).steps) for choice in once]
+    assert len(every) == 100 > len(once)
+    assert len({*steps}) == len(steps)
+    assert {*steps} == seen
+    assert plain.draw(lambda knob: once[0].get(knob.name, knob.default)) == once[0]
+    assert space.draw(lambda knob: once[0].get(knob.name, knob.default)) is None
+
+
+@pytest.mark.parametrize("sums", [1, 2, 4, 8])
+def test_every_number_of_sums_becomes_registers(sums: int) -> None:
+    """Of a softmax's rows, which are longer than eight vectors."""
+    task = task_of("softmax", load_target("x86-64-v2"))
+    choice = {**Space(task.schedule).default, "sums": sums, "sums.2": sums}
+    trace = replay(choice)
+    schedule = task.schedule(trace)
+    assert trace.choice["sums"] == trace.choice["sums.2"] == sums
+    finish_call(task.call, kernels.lowered(task, schedule), task.options.target, "k0")
+
+
+def test_llvm_keeps_the_widest_vectors_that_features_have() -> None:
+    """A tuned kernel may have wider ones than its target's rules; LLVM would cut them."""
+    narrow = replace(load_target("x86-64-v4"), vector_bits=256)
+    assert '"prefer-vector-width"="512"' in module_text([], narrow, "m", [])
+    assert "prefer-vector-width" not in module_text([], load_target("x86-64-v3"), "m", [])

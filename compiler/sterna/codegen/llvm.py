@@ -26,6 +26,7 @@ from sterna.codegen.render import render_template
 from sterna.errors import error, internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.loops.program import Function, most, walk
+from sterna.targets.features import widths
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.link import export_name
@@ -233,9 +234,11 @@ def _attributes(target: Target) -> str:
     # no-builtins: loops stay loops where LLVM knows a memset or memcpy, which a bundle does not have.
     pairs = {"no-trapping-math": "true", "target-cpu": target.llvm_cpu}
     pairs["target-features"] = ",".join(target.llvm_features)
-    if target.vector_bits >= 512:
-        # LLVM tunes recent processors to narrower vectors than they have.
-        pairs["prefer-vector-width"] = pairs["min-legal-vector-width"] = str(target.vector_bits)
+    widest = max(target.vector_bits, *widths(target), 0)
+    if widest >= 512:
+        # LLVM tunes recent processors to narrower vectors than they have; a tuned kernel may have wider ones than the
+        # target's rules.
+        pairs["prefer-vector-width"] = pairs["min-legal-vector-width"] = str(widest)
     texts = [f'"{name}"="{value}"' for name, value in pairs.items() if value]
     size = {"fast": "", "small": "optsize ", "smallest": "optsize minsize "}[target.code]
     return f'attributes #0 = {{ nounwind {size}"no-builtins" {" ".join(texts)} }}'

@@ -17,6 +17,8 @@ from typing import Protocol
 from sterna.choices import Choice, Knob, Trace, Value, from_json
 from sterna.errors import SternaError
 from sterna.records import choice_text
+from sterna.schedule import saved
+from sterna.schedule.schedule import Schedule
 
 #: Draws of a choice, for each that is wanted, before a space counts as exhausted.
 PATIENCE = 40
@@ -37,19 +39,27 @@ class Space:
 
     Args:
         schedule: runs the strategies with a chooser.
+        seen: schedules, as JSON, that are not drawn; None: choices that lead to one schedule are drawn all the same.
+            What is drawn is added.
     """
 
     schedule: Callable[[Trace], object]
+    seen: set[str] | None = None
 
     def draw(self, pick: Callable[[Knob], Value]) -> Choice | None:
-        """A whole choice; None where the strategies refuse it."""
+        """A whole choice; None where the strategies refuse it, or its schedule has been seen."""
         trace = Trace(pick)
         try:
-            self.schedule(trace)
+            found = self.schedule(trace)
         except SternaError:
             return None
         except (AssertionError, IndexError, KeyError, ValueError):
             return None  # What a strategy did not foresee is no schedule either.
+        if self.seen is not None and isinstance(found, Schedule):
+            steps = saved.to_json(found.steps)
+            if steps in self.seen:
+                return None
+            self.seen.add(steps)
         return trace.choice
 
     @property

@@ -38,6 +38,8 @@ BATCH, EPSILON = 16, 0.15
 TURN = 8
 #: A kernel that gained less than this in so many trials is left.
 STILL, LEAST_GAIN = 64, 0.005
+#: Explorers that know of nothing but their own draws.
+PLAIN = ("random", "grid")
 #: Turns of a confirmation run, and how much faster a choice has to be in it.
 TURNS, WINS = 5, 0.99
 
@@ -50,6 +52,7 @@ class Progress:
         before: a call's cost by the rules; best: the least so far; spent: trials of this run; history: the best after
             each trial.
         why: why it is not tuned, "" where it is; confirmed: whether the best won.
+        costs: of what was measured, by `choice_text`; schedules: that they led to, as JSON.
     """
 
     task: Task
@@ -64,6 +67,7 @@ class Progress:
     confirmed: bool = False
     after: float = float("inf")
     costs: dict[str, float] = field(default_factory=dict)
+    schedules: set[str] = field(default_factory=set)
 
     @property
     def share(self) -> float:
@@ -142,7 +146,7 @@ class Tuner:
         self._measurer, self._explorer = measurer or Local(device), explorer
         self.unit = self._measurer.unit
         self._watch = watch or (lambda tuner: None)
-        self._model = CostModel() if model and is_installed() and explorer not in ("random", "grid") else None
+        self._model = CostModel() if model and is_installed() and explorer not in PLAIN else None
         self._rng = random.Random(seed)
 
     def run(self, trials: int = 500, seconds: float = float("inf")) -> Report:
@@ -199,7 +203,9 @@ class Tuner:
         return max(open_, key=lambda p: p.share * _promise(p), default=None)
 
     def _batch(self, progress: Progress, n: int, seconds: float) -> None:
-        space = Space(progress.task.schedule)
+        # Many choices lead to one schedule, ten of a matrix times a vector. What others are compared with draws all.
+        seen = None if self._explorer in PLAIN else {*progress.schedules}
+        space = Space(progress.task.schedule, seen)
         explorer = self._explorers.setdefault(
             progress.task.kernel, EXPLORERS[self._explorer](self._rng.randrange(1 << 30))
         )
@@ -208,7 +214,7 @@ class Tuner:
             self._model.fit(self.records.trials())
             if self._model.is_fit:
                 scorer = self._scorers.setdefault(progress.task.kernel, Scorer(progress.task, self._model))
-                space, score = Space(scorer.schedule), scorer.score
+                space, score = Space(scorer.schedule, seen), scorer.score
                 scorer.forget_drawn()
         drawn = sum(self._rng.random() < EPSILON for _ in range(n)) if score is not None else 0
         choices = explorer.propose(space, progress.costs, n - drawn, score)
@@ -245,6 +251,8 @@ class Tuner:
 
     def _count(self, progress: Progress, choice: Choice, cost: float, steps: str) -> None:
         progress.costs[choice_text(choice)] = cost
+        if steps:
+            progress.schedules.add(steps)
         if cost < progress.best:
             progress.best, progress.choice, progress.steps = cost, choice, steps
 

@@ -225,7 +225,7 @@ def _place(
         # rows.
         width = lanes if several else lanes // 2
         while width > 1:
-            _factored(s, name, "lane", width, out, axis, width)
+            _factored(s, name, "lane", width, out, axis, width, of_registers=True)
             width //= 2
         s.compute_at(name, out, axis, REGISTER)
         for leaf in list(s.stages[name].leaves):
@@ -257,9 +257,15 @@ def _read_in_a_reduction(s: Schedule, name: str) -> bool:
     )
 
 
-def _factored(s: Schedule, name: str, reduced: str, width: int, out: str, place: str, lanes: int) -> None:
-    """Keeps `width` partial results of a reduction, in vectors of so many lanes."""
-    short = size(next(a.extent for a in s.stages[name].axes if a.name == reduced)) <= 4 * lanes
+def _factored(
+    s: Schedule, name: str, reduced: str, width: int, out: str, place: str, lanes: int, of_registers: bool = False
+) -> None:
+    """Keeps `width` partial results of a reduction, in vectors of so many lanes.
+
+    Args:
+        of_registers: it reduces what registers hold, which have no index: its loop is written out.
+    """
+    short = of_registers or size(next(a.extent for a in s.stages[name].axes if a.name == reduced)) <= 4 * lanes
     _, inner = s.split(name, reduced, width)
     partial = s.rfactor(name, inner)
     s.compute_at(partial, out, place, REGISTER)

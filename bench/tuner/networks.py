@@ -1,0 +1,73 @@
+"""Whole networks, tuned with few trials: what they gain, and what their records say of a network that was not among
+them."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sterna.driver import reading
+from sterna.frontends.formats import read_model
+from sterna.frontends.source import Source
+from sterna.ir.graph import Graph
+from sterna.options import Options
+from sterna.records import Database, Record
+from sterna.targets.description import load_target
+from sterna.tuning.measure import Local
+from sterna.tuning.tuner import BATCH, Report, Tuner
+
+
+def tuned(file: Path, target: str, on: str, trials: int, records: Database, seed: int = 1) -> Report:
+    """Tunes a network with earlier records of it left aside: they count as trials of this run."""
+    options = Options(load_target(target), "llvm")
+    graph = read_model(Source.of(file), reading(options))
+    return Tuner(graph, options, records, on, seed=seed, measurer=Local(on)).run(trials)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A kernel of the network that is left out.
+
+    Args:
+        first: the best of the first batch, after the others' records; own: the best of the network's own search.
+        alone: the best of the first batch without records.
+    """
+
+    name: str
+    first: float
+    own: float
+    alone: float
+
+
+def transferred(file: Path, target: str, on: str, records: Database) -> Iterator[Transfer]:
+    """What the first batch finds of each kernel that has been searched before, by the records of other kernels alone.
+
+    Args:
+        records: of several networks, this one among them.
+    """
+    options = Options(load_target(target), "llvm")
+    graph = read_model(Source.of(file), reading(options))
+    whole = Tuner(graph, options, records, on)
+    names = {each.task.kernel for each in whole.kernels}
+    others = [record for record in records.trials() if record.kernel not in names]
+    for each in whole.kernels:
+        known = records.trials(each.task.kernel, whole.target, on, whole.toolchain)
+        if len(known) < 2 * BATCH:
+            continue
+        best = [_first(graph, options, each.task.kernel, on, have) for have in (others, [])]
+        own = min(record.cost for record in known)
+        yield Transfer(each.task.name, best[0], min(own, *best), best[1])
+
+
+def _first(graph: Graph, options: Options, kernel: str, on: str, have: Sequence[Record]) -> float:
+    """The best of the first batch; the rules' own is part of it."""
+    with tempfile.TemporaryDirectory(prefix="sterna-tuner-") as folder, Database(Path(folder) / "r.db") as records:
+        records.merge(have, ())
+        with Local(on) as measurer:
+            tuner = Tuner(graph, options, records, on, measurer=measurer)
+            tuner.kernels = [each for each in tuner.kernels if each.task.kernel == kernel]
+            tuner.search(BATCH)
+            return tuner.kernels[0].best if tuner.kernels else math.inf
