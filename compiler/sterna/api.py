@@ -70,6 +70,7 @@ class Settings(TypedDict, total=False):
     weights: str
     math: str
     signature: str | None
+    weights_file: str | os.PathLike[str] | None
     example_inputs: Any
     dynamic_shapes: Any
     name: str | None
@@ -117,6 +118,7 @@ def options_of(
     weights: str = "fp32",
     math: str = "exact",
     signature: str | None = None,
+    weights_file: str | os.PathLike[str] | None = None,
     example_inputs: Any = None,
     dynamic_shapes: Any = None,
     name: str | None = None,
@@ -151,6 +153,8 @@ def options_of(
     arguments.choice("weights", weights, WEIGHTS)
     bound = _math(arguments, math)
     arguments.text("signature", signature, optional=True)
+    if not isinstance(weights_file, (str, os.PathLike)):
+        arguments.text("weights_file", weights_file, optional=True)
     if not isinstance(name, str):
         arguments.text("name", name, optional=True)
     elif model_name(name) != name:
@@ -203,6 +207,7 @@ def options_of(
         shapes=tuple((name, None if sizes is None else tuple(sizes)) for name, sizes in (shapes or {}).items()),
         dims=tuple((dims or {}).items()),
         signature=signature,
+        weights_file=None if weights_file is None else os.fspath(weights_file),
         example_inputs=example_inputs,
         dynamic_shapes=dynamic_shapes,
         name=name,
@@ -261,6 +266,7 @@ def compile(
             differs by more than the bound (1e-3), relative to its largest magnitude; that is measured while compiling.
         signature: which of the model's signatures to compile, where its format (TensorFlow Lite) has some, with its
             names of inputs and outputs; None: the first graph, with the tensors' own names.
+        weights_file: where the weights of a model in two files are (Caffe, DarkNet, Keras, MXNet); None: beside it.
         example_inputs: what a torch.nn.Module is exported with: a tensor, a sequence of arguments, or a mapping of
             keyword arguments; dynamic_shapes: its open dimensions, as torch.export.export takes them.
         name: of the model: the symbols of its library and of its C begin with it; None: its file's. Programs that hold

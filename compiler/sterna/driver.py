@@ -93,6 +93,7 @@ def reading(options: Options) -> ReadOptions:
         dict(options.dims),
         options.target.static,
         options.signature,
+        options.weights_file,
         options.example_inputs,
         options.dynamic_shapes,
     )

@@ -74,6 +74,7 @@ class Options:
         shapes: sizes of inputs that the model leaves open, by name; None for a sequence or optional of nothing.
         dims: the size, or (least, greatest), of named dimensions.
         signature: which of the model's signatures; None: its first graph.
+        weights_file: where the model's weights are, if they are in a file of their own; None: beside it.
         example_inputs, dynamic_shapes: what a module of Python is exported with.
         name: of the model, with which the symbols of its library and its C begin; None: that of its file.
         max_constant_bytes: what constants may take while the model is compiled; None: as much as usual.
@@ -102,6 +103,7 @@ class Options:
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
     dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
     signature: str | None = None
+    weights_file: str | None = None
     example_inputs: Any = field(default=None, compare=False)
     dynamic_shapes: Any = field(default=None, compare=False)
     name: str | None = None

@@ -59,6 +59,18 @@ def test_an_operator_that_onnx_defines_by_others():
     np.testing.assert_allclose(result, expected.reshape(2, 4, 8), atol=1e-5)
 
 
+def test_sizes_that_the_data_decide_have_names_of_their_own():
+    """Two operators count what they find; their results have as many elements as each of them has found."""
+    t, (x, y) = _emitter((4,), (4,))
+    found = [standard(t, "NonZero", each) for each in (x, y)]
+    first, second = (each.shape[1] for each in found)
+    assert first != second
+    assert str(first) != str(second)
+    data = {"x0": np.array([0, 1, 2, 0], np.float32), "x1": np.array([5, 6, 7, 0], np.float32)}
+    results = _run(t, [x, y], found, **data).values()
+    assert [each.tolist() for each in results] == [[[1, 2]], [[0, 1, 2]]]
+
+
 def test_mistakes_are_those_of_onnx():
     t, (x,) = _emitter((1, 2, 4, 4))
     with pytest.raises(SternaError) as caught:

@@ -74,6 +74,7 @@ _STEPS = 8  # those of api.compile_model, and the last one here
     help="Add N sets of random inputs with the outputs of a reference, for the runtimes to replay.",
 )  # fmt: skip
 @options.signature_option
+@options.weights_file_option
 @click.option("--debug", is_flag=True, help="Keep every tensor between kernels readable; needs more memory.")
 @click.option(
     "--dump-after", "dumps", multiple=True, metavar="STAGE", type=click.Choice([*STAGES, "all"]),

@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 
 from sterna.bundle import cyclonedx
-from sterna.cli.options import json_option, signature_option
+from sterna.cli.options import json_option, signature_option, weights_file_option
 from sterna.cli.output import console, files, print_json, table
 from sterna.cli.output import signature as signature_text
 from sterna.compiled import Measured
@@ -38,13 +38,22 @@ _TENSORS, _FILES, _OPERATORS = 3, 4, 12
 @click.command("inspect")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @signature_option
+@weights_file_option
 @click.option("--nodes", is_flag=True, help="List all nodes and kernels of a bundle, all operators of a model.")
 @click.option("--memory", is_flag=True, help="List what lies where in a bundle's arena.")
 @click.option(
     "--sbom", is_flag=True, help="Print a bill of materials (CycloneDX JSON); without PATH, of Sterna itself."
 )
 @json_option
-def command(path: Path | None, signature: str | None, nodes: bool, memory: bool, sbom: bool, as_json: bool) -> None:
+def command(
+    path: Path | None,
+    signature: str | None,
+    weights_file: Path | None,
+    nodes: bool,
+    memory: bool,
+    sbom: bool,
+    as_json: bool,
+) -> None:
     """Show what is in PATH: a bundle, for any machine, or a model of any format. --json has everything."""
     if sbom:
         _print_bill(path)
@@ -53,6 +62,8 @@ def command(path: Path | None, signature: str | None, nodes: bool, memory: bool,
     elif path.is_dir() and find(path) is None:
         if signature is not None:
             raise error("E0002", f"{path} is a bundle, which has one signature", fix="leave --signature out")
+        if weights_file is not None:
+            raise error("E0002", f"{path} is a bundle, which has its weights", fix="leave --weights-file out")
         bundle = describe_bundle(path)
         try:
             if as_json:
@@ -64,7 +75,7 @@ def command(path: Path | None, signature: str | None, nodes: bool, memory: bool,
     elif path.exists():
         if memory:
             raise error("E0002", f"{path} is a model, which has no arena", fix=f"sterna compile {path}, and its bundle")
-        model = model_facts(path, signature)
+        model = model_facts(path, signature, weights_file)
         if as_json:
             print_json(_model_json(model))
         else:

@@ -197,4 +197,8 @@ signature_option = click.option(
     "--signature", metavar="NAME",
     help="Signature of the model, where its format has some (TensorFlow Lite). Default: its first graph.",
 )  # fmt: skip
+weights_file_option = click.option(
+    "--weights-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Weights of a model in two files (Caffe, DarkNet, Keras, MXNet). Default: the file beside it.",
+)  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")

@@ -76,6 +76,7 @@ def command() -> None:
 @click.argument("model", type=click.Path(path_type=Path))
 @options.model_options
 @options.signature_option
+@options.weights_file_option
 @click.option(
     "--on", metavar="DEVICE", multiple=True,
     help="rpc://HOST, node, chromium, or qemu:BOARD, whose instructions count. Default: here. "

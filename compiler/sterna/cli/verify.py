@@ -65,6 +65,7 @@ class _Reference(click.Choice[str]):
     help="The reference; auto is the runtime of the model's format, if it is installed.",
 )  # fmt: skip
 @options.signature_option
+@options.weights_file_option
 @click.option(
     "--bisect", is_flag=True, help="Look for the first pass, kernel or code generator that makes an output wrong."
 )

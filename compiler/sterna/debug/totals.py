@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 from sterna.driver import Options, outline_of
 from sterna.errors import SternaError
@@ -27,7 +28,7 @@ class ModelFacts(Description):
     totals: Totals | None = None
 
 
-def model_facts(model: Model, signature: str | None = None) -> ModelFacts:
+def model_facts(model: Model, signature: str | None = None, weights_file: Path | None = None) -> ModelFacts:
     """What a model holds, and what a run takes on this machine, at size 1 of named dimensions that must be given.
 
     No totals are added where sizes without names are open, or where the model cannot be compiled.
@@ -35,19 +36,21 @@ def model_facts(model: Model, signature: str | None = None) -> ModelFacts:
     Raises:
         SternaError: it cannot be read.
     """
-    source = Source.of(model)
-    described = describe_model(source, ReadOptions(signature=signature))
+    asked, source = ReadOptions(signature=signature, weights_file=weights_file), Source.of(model)
+    if weights_file is not None:
+        source = source.with_weights(weights_file)
+    described = describe_model(source, asked)
     facts = {each.name: getattr(described, each.name) for each in fields(described)}
     size = sum(path.stat().st_size for path in source.files)
-    return ModelFacts(**facts, file_bytes=size, totals=_totals(source, described, signature))
+    return ModelFacts(**facts, file_bytes=size, totals=_totals(source, described, asked))
 
 
-def _totals(source: Source, described: Description, signature: str | None) -> Totals | None:
+def _totals(source: Source, described: Description, asked: ReadOptions) -> Totals | None:
     if described.problems:
         return None
     sizes = {} if described.sizes_ready else dict.fromkeys(described.open_dims, 1)
     try:
-        graph = read_model(source, ReadOptions(dims=sizes, signature=signature))
+        graph = read_model(source, replace(asked, dims=sizes))
         outline = outline_of(graph, Options(load_target("host")))
     except SternaError:
         return None

@@ -207,7 +207,7 @@ def read_model(model: Model, options: ReadOptions | None = None) -> Graph:
     """
     options = options or ReadOptions()
     _check_dims(options.dims)
-    source = Source.of(model)
+    source = _source(model, options)
     frontend = _ready(source, options)
     # Where a file's numbers overflow, what is made of them is infinite, as anywhere else in the compiler.
     with np.errstate(all="ignore"), reading(source.name):
@@ -217,10 +217,16 @@ def read_model(model: Model, options: ReadOptions | None = None) -> Graph:
 def describe_model(model: Model, options: ReadOptions | None = None) -> Description:
     """What a model holds, without compiling it; errors as of `read_model`."""
     options = options or ReadOptions()
-    source = Source.of(model)
+    source = _source(model, options)
     frontend = _ready(source, options)
     with reading(source.name):
         return frontend.describe(source, options)
+
+
+def _source(model: Model, options: ReadOptions) -> Source:
+    """The source of a model, with its weights if they are said to be elsewhere."""
+    source = Source.of(model)
+    return source if options.weights_file is None else source.with_weights(options.weights_file)
 
 
 def as_onnx(model: Model) -> Any:
@@ -278,8 +284,8 @@ def reference_for(model: Model, against: str = AUTO, options: ReadOptions | None
     Raises:
         SternaError: E0203, it cannot run models of this format; E0004, it is not installed.
     """
-    source = Source.of(model)
     options = options or ReadOptions()
+    source = _source(model, options)
     frontend = frontend_of(source)
     runtime = frontend.runtime
     if against not in (AUTO, INTERPRETER) and (runtime is None or against != runtime.name):

@@ -7,6 +7,7 @@ the methods.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -43,6 +44,7 @@ class ReadOptions:
         dims: dimension name -> its size, or the least and the greatest of one that stays open.
         static: no size may be left to the data that the bundle runs on.
         signature: which of the model's entries is meant; None: the usual one.
+        weights_file: where its weights are, of a model in two files; None: beside it.
         example_inputs, dynamic_shapes: what a module of Python is exported with, as `torch.export.export` takes them.
 
     A field with `refused` among its metadata is one that formats may lack: a front end names it in `takes`, and where
@@ -55,6 +57,10 @@ class ReadOptions:
     signature: str | None = field(
         default=None,
         metadata={"refused": ('the model has no signature "{value}"', "only {titles} models have signatures")},
+    )
+    weights_file: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata={"refused": ("the model has no weights in a file of their own", "only {titles} models have")},
     )
     example_inputs: Any = field(
         default=None,

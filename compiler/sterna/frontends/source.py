@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -47,11 +47,13 @@ class Source:
         model: what the user gave.
         path: where it lies; None for an object of Python.
         start: the first bytes of a file, at most `START`; empty for a folder and an object.
+        weights: where the user says that its weights lie, if those are in a file of their own.
     """
 
     model: object
     path: Path | None = None
     start: bytes = b""
+    weights: Path | None = None
 
     @classmethod
     def of(cls, model: object) -> Source:
@@ -73,6 +75,18 @@ class Source:
         except (OSError, ValueError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else None
             raise error("E0101", f"{path} cannot be read: {reason or problem}") from None
+
+    def with_weights(self, file: str | os.PathLike[str]) -> Source:
+        """The source with weights in that file.
+
+        Raises:
+            SternaError: E0101, there is no such file.
+        """
+        path = Path(os.fspath(file))
+        if not path.is_file():
+            reason = "it is a folder" if path.is_dir() else "No such file or directory"
+            raise error("E0101", f"{path} cannot be read: {reason}")
+        return replace(self, weights=path)
 
     @property
     def name(self) -> str:
@@ -117,11 +131,12 @@ class Source:
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
-        """The file, or all files of a folder, sorted; none of an object."""
+        """The file, with its weights where the user says where they are, or all files of a folder, sorted; none of an
+        object."""
         if self.path is None:
             return ()
         if not self.is_folder:
-            return (self.path,)
+            return (self.path,) if self.weights is None else (self.path, self.weights)
         return tuple(sorted(path for path in self.path.rglob("*") if path.is_file()))
 
 

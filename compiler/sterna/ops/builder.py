@@ -64,6 +64,7 @@ class Builder:
 
     Attributes:
         halves: `Graph.halves` of what is built.
+        dimensions: names of the sizes that are computed.
     """
 
     def __init__(self, taken: Iterable[str] = (), fold: int = 0):
@@ -74,6 +75,7 @@ class Builder:
         self.halves: set[str] = set()
         self.scope = 0
         self._scopes = 0
+        self.dimensions = Names()
         self._names = Names(taken)
         self._node_names = Names()
 

@@ -6,6 +6,7 @@ import re
 
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Support
+from sterna.frontends.pairs import holds_pair
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph
 
@@ -18,12 +19,15 @@ class CaffeFrontend(Frontend):
 
     name = "caffe"
     title = "Caffe"
+    takes = frozenset({"weights_file"})
     suffixes = (".prototxt", ".caffemodel")
 
     def detect(self, source: Source) -> Confidence:
         """By layers in the description; weights say nothing, but that a description lies beside them."""
-        if source.path is None or source.is_folder:
+        if source.path is None:
             return Confidence.NO
+        if source.is_folder:
+            return Confidence.LIKELY if holds_pair(source, ".prototxt", ".caffemodel") else Confidence.NO
         if b"\0" not in source.start and _LAYER.search(source.start):
             return Confidence.LIKELY
         if source.suffix == ".caffemodel" and source.beside(".prototxt") is not None:

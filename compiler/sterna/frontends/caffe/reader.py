@@ -19,6 +19,7 @@ from sterna.frontends.custom import how_to_register
 from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx.reader import FOLD
+from sterna.frontends.pairs import pair_of
 from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Array, Graph, Value
@@ -29,20 +30,8 @@ _SHOWN = 4
 
 
 def files_of(source: Source) -> tuple[Path, Path]:
-    """The description and the weights, of which either is given.
-
-    Raises:
-        SternaError: E0101, the other is not beside it.
-    """
-    given = source.file()
-    is_weights = source.suffix == WEIGHTS
-    other = source.beside(TEXT if is_weights else WEIGHTS)
-    if other is None:
-        missing = given.with_suffix(TEXT if is_weights else WEIGHTS).name
-        what = "description" if is_weights else "weights"
-        title = f"the {what} of {given.name} is not here"
-        raise error("E0101", title, f"{missing} was looked for", fix=f"put {missing} beside it")
-    return (other, given) if is_weights else (given, other)
+    """The description and the weights. Errors: as `pair_of`."""
+    return pair_of(source, TEXT, WEIGHTS)
 
 
 def network_in(path: Path) -> Network:

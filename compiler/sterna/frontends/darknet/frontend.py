@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Support
+from sterna.frontends.pairs import holds_pair
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph
 
@@ -13,12 +14,15 @@ class DarknetFrontend(Frontend):
 
     name = "darknet"
     title = "DarkNet"
+    takes = frozenset({"weights_file"})
     suffixes = (".cfg", ".weights")
 
     def detect(self, source: Source) -> Confidence:
         """By the first section of the description; weights say nothing, but that a description lies beside them."""
-        if source.path is None or source.is_folder:
+        if source.path is None:
             return Confidence.NO
+        if source.is_folder:
+            return Confidence.LIKELY if holds_pair(source, ".cfg", ".weights") else Confidence.NO
         lines = (line.strip().lower() for line in source.start.splitlines())
         first = next((line for line in lines if line and line[:1] not in b"#;"), b"")
         if first.replace(b" ", b"").startswith((b"[net]", b"[network]")):

@@ -18,6 +18,7 @@ from sterna.frontends.darknet.weights import Weights
 from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx.reader import FOLD
+from sterna.frontends.pairs import pair_of
 from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Graph, Value
@@ -28,24 +29,8 @@ _SHOWN = 4
 
 
 def files_of(source: Source) -> tuple[Path, Path]:
-    """The description and the weights, of which either is given.
-
-    Raises:
-        SternaError: E0101, the other is not beside it.
-    """
-    given = source.file()
-    is_weights = source.suffix == ".weights"
-    other = source.beside(".cfg" if is_weights else ".weights")
-    if other is None:
-        missing = given.with_suffix(".cfg" if is_weights else ".weights").name
-        what = "description" if is_weights else "weights"
-        raise error(
-            "E0101",
-            f"the {what} of {given.name} is not here",
-            f"{missing} was looked for",
-            fix=f"put {missing} beside it",
-        )
-    return (other, given) if is_weights else (given, other)
+    """The description and the weights. Errors: as `pair_of`."""
+    return pair_of(source, ".cfg", ".weights")
 
 
 def sections_of(path: Path) -> tuple[Section, list[Section]]:

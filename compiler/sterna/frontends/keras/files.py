@@ -1,4 +1,5 @@
-"""Keras models on disk: `.keras` (version 3), HDF5 (version 2), layers models of TensorFlow.js; a model in memory."""
+"""Keras models on disk: `.keras` (version 3), HDF5 (version 2), the JSON of `to_json` with its weights, layers models
+of TensorFlow.js; a model in memory."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import h5py
 
 from sterna.errors import SternaError, error
 from sterna.frontends.keras.stores import InMemory, NamedStore, NumberedStore, Store
+from sterna.frontends.pairs import without_weights
 from sterna.frontends.source import Source
 from sterna.frontends.tfjs_weights import tfjs_weights
 
@@ -74,7 +76,7 @@ def load(source: Source) -> ModelFile:
             return _native(source.file())
         if source.start.startswith(b"\x89HDF"):
             return _hdf5(source.file())
-        return _layers_model(source.file())
+        return _from_json(source)
     except SternaError as mistake:
         raise mistake.within(source.name) from None
     except (OSError, RuntimeError, KeyError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as problem:
@@ -128,14 +130,18 @@ def _hdf5(path: Path) -> ModelFile:
         fix = "save the whole model: model.save(path)"
         raise error("E0103", "the file has weights without a model", "it has no model_config", fix=fix)
     config = _json(text if isinstance(text, bytes) else str(text).encode(), "model_config")
-    layers: dict[str, Store] = {}
     groups = file.get("model_weights", file)
-    for name, group in groups.items():
-        if not hasattr(group, "keys"):
-            continue
-        layers[name] = NamedStore({each: group[each] for each in _names(group)}, name)
     version = _text(file.attrs.get("keras_version", groups.attrs.get("keras_version", "2")))
-    return ModelFile(config, version, "HDF5", layers, _measured(groups), file)
+    return ModelFile(config, version, "HDF5", _named_layers(groups), _measured(groups), file)
+
+
+def _named_layers(groups: Any) -> dict[str, Store]:
+    """The variables of each layer, in groups of the layers' names."""
+    layers: dict[str, Store] = {}
+    for name, group in groups.items():
+        if hasattr(group, "keys"):
+            layers[name] = NamedStore({each: group[each] for each in _names(group)}, name)
+    return layers
 
 
 def _names(group: Any) -> list[str]:
@@ -176,10 +182,43 @@ def _shard(folder: Path, name: str) -> bytes:
         raise error("E0101", f"the shard {name} cannot be read: {problem.strerror}", fix=fix) from None
 
 
-def _layers_model(path: Path) -> ModelFile:
+def _from_json(source: Source) -> ModelFile:
+    path = source.file()
     if path.stat().st_size > MOST_JSON:
         raise error("E0103", f"it has more than {MOST_JSON >> 20} MiB")
     model = _json(path.read_bytes(), path.name)
+    return _architecture(model, source) if "class_name" in model else _layers_model(model, path)
+
+
+def weights_of(source: Source) -> Path:
+    """Where the weights of a model in JSON are.
+
+    Raises:
+        SternaError: E0101, they are not beside it.
+    """
+    beside = (source.beside(suffix) for suffix in (".weights.h5", ".h5", ".hdf5"))
+    weights = source.weights or next((path for path in beside if path is not None), None)
+    if weights is None:
+        raise without_weights(source.file(), source.file().with_suffix(".weights.h5").name)
+    return weights
+
+
+def _architecture(config: dict[str, Any], source: Source) -> ModelFile:
+    """What `to_json` gives, with what `save_weights` writes: variables by the layers' names, or numbered."""
+    weights = weights_of(source)
+    with weights.open("rb") as opened:
+        if not opened.read(4).startswith(b"\x89HDF"):
+            fix = "save them so: model.save_weights(path)"
+            raise error("E0101", f"{weights.name} is no file of Keras' weights", "it is not HDF5", fix=fix)
+    file = h5py.File(weights, "r")
+    groups = file.get("model_weights", file)
+    by_name = "layer_names" in groups.attrs or "layer_names0" in groups.attrs
+    version = _text(config.get("keras_version") or groups.attrs.get("keras_version") or ("2" if by_name else "3"))
+    stores = _named_layers(groups) if by_name else NumberedStore(file, "the model")
+    return ModelFile(config, version, "JSON with weights", stores, _measured(groups), file)
+
+
+def _layers_model(model: dict[str, Any], path: Path) -> ModelFile:
     topology = model.get("modelTopology")
     if isinstance(topology, dict) and isinstance(topology.get("model_config"), dict):
         config, version = topology["model_config"], str(topology.get("keras_version", "2"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 
@@ -15,12 +16,17 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _TOPOLOGY, _LAYERS = b'"modelTopology"', (b'"model_config"', b'"layers-model"', b'"class_name"')
 
 
+#: What the JSON of `to_json` begins with.
+_ARCHITECTURE = re.compile(rb'\s*\{\s*("module":\s*"keras[\w.]*",\s*)?"class_name":\s*"(Functional|Sequential|Model)"')
+
+
 class KerasFrontend(Frontend):
-    """Keras models: `.keras`, HDF5, `model.json` of TensorFlow.js, and models in memory."""
+    """Keras models: `.keras`, HDF5, JSON with weights, `model.json` of TensorFlow.js, and models in memory."""
 
     name = "keras"
     title = "Keras"
     suffixes = (".keras", ".h5", ".hdf5")
+    takes = frozenset({"weights_file"})
     extras = (Extra("h5py", 'pip install "sterna[keras]"'),)
     runtime = Runtime("keras", ("keras",))
     objects = "a keras.Model"
@@ -38,6 +44,8 @@ class KerasFrontend(Frontend):
         start = source.start
         if start.lstrip()[:1] == b"{" and _TOPOLOGY in start and b'"graph-model"' not in start:
             return Confidence.LIKELY if any(word in start for word in _LAYERS) else Confidence.NO
+        if _ARCHITECTURE.match(start):
+            return Confidence.LIKELY
         return Confidence.NAMED if source.suffix in self.suffixes and not source.is_folder else Confidence.NO
 
     def read(self, source: Source, options: ReadOptions) -> Graph:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from sterna.frontends.keras.config import layer_of, network_of
-from sterna.frontends.keras.files import load
+from sterna.frontends.keras.files import load, weights_of
 from sterna.frontends.keras.reader import inputs_of
 from sterna.frontends.source import Source
 from sterna.ir.graph import Array
@@ -30,11 +33,24 @@ def _keras() -> Any:
     return import_module("keras")
 
 
+def _loaded(keras: Any, source: Source) -> Any:
+    """A model of a file, or of a JSON text and its weights."""
+    if source.start.lstrip()[:1] != b"{":
+        return keras.models.load_model(source.file(), compile=False)
+    model = keras.models.model_from_json(source.file().read_text("utf-8"))
+    with TemporaryDirectory() as folder:
+        # Keras tells formats of weights by the name.
+        named = Path(folder) / "model.weights.h5"
+        shutil.copyfile(weights_of(source), named)
+        model.load_weights(named)
+    return model
+
+
 def runner(source: Source) -> Callable[[Mapping[str, Array]], dict[str, Array]] | None:
     """From inputs to outputs by name; None where the installed Keras cannot load the model, as some of version 2."""
     try:
         keras = _keras()
-        model: Any = source.model if source.path is None else keras.models.load_model(source.file(), compile=False)
+        model: Any = source.model if source.path is None else _loaded(keras, source)
     except Exception:  # whatever it does: then there is no reference
         return None
     with closing(load(source)) as file:

@@ -16,6 +16,7 @@ class MxnetFrontend(Frontend):
 
     name = "mxnet"
     title = "MXNet"
+    takes = frozenset({"weights_file"})
     suffixes = (".json", ".params")
 
     def detect(self, source: Source) -> Confidence:

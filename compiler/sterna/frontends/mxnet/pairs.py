@@ -37,7 +37,9 @@ def symbol_file(source: Source) -> Path:
 
 def weights_file(source: Source, symbol: Path) -> Path | None:
     """The weights of a symbol: `X-0000.params` of `X-symbol.json` (of several epochs the last), or `X.params` of
-    `X.json`; None if there are none."""
+    `X.json`; None if there are none. What the user says comes first."""
+    if source.weights is not None:
+        return source.weights
     if not source.is_folder and source.file() != symbol:
         return source.file()
     base = symbol.name.removesuffix(_SYMBOL) if symbol.name.endswith(_SYMBOL) else symbol.stem

@@ -130,7 +130,7 @@ def applied(source: Source, operands: Sequence[Value | None], t: Emitter) -> tup
         SternaError: E0103 to E0114.
     """
     versions = {source.domain: source.version, "": max(source.version, legacy.MODERN)}
-    reader = Reader(source.name, None, versions, {}, {}, {}, DataSizes(), t.builder)
+    reader = Reader(source.name, None, versions, {}, {}, {}, DataSizes(names=t.builder.dimensions), t.builder)
     scope = Scope()
     scope.values.update({name: value for name, value in zip(source.inputs, operands, strict=True) if name})
     reader.node(source, scope, set(source.outputs), t.sources)
