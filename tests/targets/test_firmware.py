@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
+from onnx import TensorProto, helper, numpy_helper
 
 from sterna.api import compile_to
 from sterna.cli import program
@@ -70,6 +72,24 @@ def test_verify_runs_firmware_by_itself_with_zig_alone(monkeypatch: pytest.Monke
     which = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name, **more: None if "none-eabi" in name else which(name, **more))
     done = sterna("verify", trained("tflm_hello_world_int8").file, "-t", "cortex-m33")
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_products_of_any_depth(target: str, tmp_path: Path) -> None:
+    """Sums of one product to nine: less than what an instruction multiplies, as much, and more."""
+    random = np.random.default_rng(3)
+    nodes, fed, weights = [], [], []
+    for depth in range(1, 10):
+        weights.append(numpy_helper.from_array(random.integers(-8, 8, (depth, 5)).astype(np.int8), f"w{depth}"))
+        nodes.append(helper.make_node("MatMulInteger", [f"x{depth}", f"w{depth}"], [f"y{depth}"]))
+        fed.append(helper.make_tensor_value_info(f"x{depth}", TensorProto.UINT8, [7, depth]))
+    made = [helper.make_tensor_value_info(f"y{depth}", TensorProto.INT32, [7, 5]) for depth in range(1, 10)]
+    graph = helper.make_graph(nodes, "depths", fed, made, weights)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "depths.onnx"
+    )
+    done = sterna("verify", tmp_path / "depths.onnx", "-t", target)
     assert done.exit_code == 0, done.output
 
 

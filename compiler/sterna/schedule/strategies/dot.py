@@ -303,6 +303,8 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
     # Both must be dimensions of the weights as they are, so that they can be packed.
     if any(a.var not in contraction.right.indices for a in (group, contraction.columns)):
         return None
+    # Where elements of several parts take turns shows only if there are elements of several parts.
+    found = [i for i in found if i.woven == 1 or size(group.extent) > i.group // i.woven]
     found = [i for i in found if _holds(i, contraction, context)]
     as_it_is = [i for i in found if contains(i.operands[0], contraction.left.dtype)]
     otherwise = [i for i in found if {i.operands[0], contraction.left.dtype} == {"int8", "uint8"}]
