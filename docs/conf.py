@@ -26,7 +26,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 #: Title of a part of the table of contents -> its pages.
 CONTENTS = {
-    "Start": ("docs/installation", "docs/tutorial", "docs/comparison"),
+    "Start": ("docs/installation", "docs/tutorial", "docs/comparison", "docs/tvm"),
     "Guides": (
         "docs/cli",
         "docs/quantize",

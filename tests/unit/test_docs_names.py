@@ -56,6 +56,7 @@ def _programs() -> dict[str, list[Path]]:
 PROGRAMS = _programs()
 #: Programs of others: what they take is not ours to check.
 FOREIGN = (
+    "tvmc",
     "arm-none-eabi-gcc",
     "cmake",
     "dask",
