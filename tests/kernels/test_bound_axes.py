@@ -24,6 +24,9 @@ from sterna.loops.races import verify_threads
 from sterna.loops.threads import run_threads
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
+from sterna.targets.target import Threads
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel
@@ -75,6 +78,9 @@ def results(s: Schedule, device: opencl_host.Device | None, orders: int = 3) -> 
     again = saved.apply(s.kernel, saved.from_json(saved.to_json(s.steps)), memories=s.memories)
     program = finish(lower(again))
     feeds = arrays(s.kernel)
+    feeds |= {
+        p.name: a for p, a in zip(program.params, s.stored([feeds[t.name] for t in s.kernel.params]), strict=True)
+    }
     (out,) = program.outputs
     for order in range(orders):
         memory = memory_of(program, feeds)
@@ -146,6 +152,30 @@ def test_lanes_of_a_sum_are_threads(device: opencl_host.Device) -> None:
     s.compute_at(part, "out", row, SHARED)
     s.bind(part, "lane", "thread.x")
     s.compute_at(total, "out", one, REGISTER)
+    compare(s, device)
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize("most", [16, 64, 256])
+@pytest.mark.parametrize(
+    ("kernel", "elements"),
+    [
+        (matmul(37, 21, 19, constant=True), False),
+        (matmul(3, 5, 1030), False),  # few long sums
+        (row_sums(70, 9, "max"), True),
+        (row_sums(3, 600, "min"), False),
+        (pointwise(5, 7, 11), True),
+        (window(40, 3, 6), False),
+    ],
+    ids=["tiles", "long sums", "sums", "a few long minima", "elements", "windows"],
+)
+def test_what_the_strategy_proposes(kernel: Kernel, elements: bool, most: int, device: opencl_host.Device) -> None:
+    target = replace(opencl_host.opencl_target(groups=True), threads=Threads(most, most))
+    s = propose(kernel, Context(target))
+    assert s is not None
+    program = finish(lower(s))
+    assert 1 < int(np.prod(list(P.thread_counts(program.body).values()))) <= most
+    assert barriers(program.body) == 0 or not elements
     compare(s, device)
 
 

@@ -23,12 +23,10 @@ class Threads:
 
     Args:
         most: threads that a task can have; preferred: of a task whose threads have nothing to do with one another.
-        subgroup: threads that run in lockstep.
     """
 
     most: int = 256
     preferred: int = 128
-    subgroup: int = 32
 
 
 @dataclass(frozen=True)

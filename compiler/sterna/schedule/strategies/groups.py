@@ -57,7 +57,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     shared = next((m for m in context.target.memories if m.reach == "block" and m.loadable), None)
     if contraction is not None and shared is not None and _is_tiled(contraction):
         for rows in (TILE, TILE // 2, TILE // 4):
-            if _staged_bytes(contraction, rows) <= SHARE * shared.bytes:
+            fits = _staged_bytes(contraction, rows) <= SHARE * shared.bytes
+            if fits and prod(_group(contraction, rows)) <= context.target.threads.most:
                 return _tiles(kernel, contraction, rows, shared, context)
     terms = product([a.extent for a in stage.body.axes])
     elements = product([a.extent for a in out.axes])
@@ -105,8 +106,9 @@ def _long_sums(kernel: Kernel, reduced: str, shared: Memory, context: Context) -
     inline_elementwise(s)
     body = s.stages[acc].body
     assert isinstance(body, Reduce)
-    known = [a for a in body.axes if a.extent.is_const]
-    lanes, axis = max(((max(divisors(size(a.extent), ADDING)), a.name) for a in known), default=(1, ""))
+    assert context.target.threads is not None
+    known, most = [a for a in body.axes if a.extent.is_const], min(ADDING, context.target.threads.most)
+    lanes, axis = max(((max(divisors(size(a.extent), most)), a.name) for a in known), default=(1, ""))
     if lanes < LEAST_ADDING:
         return _elements(kernel, context, reduced)
     _, lane = s.split(acc, axis, lanes)
@@ -133,6 +135,12 @@ def _is_tiled(c: Contraction) -> bool:
 def _read_by_left(c: Contraction) -> set[Axis]:
     """The axes that positions of the left operand name."""
     return {a for index in c.left.indices for a in index.symbols() if isinstance(a, Axis)}
+
+
+def _group(c: Contraction, rows: int) -> tuple[int, int]:
+    """The threads of a tile along its rows and columns."""
+    down, across = _tile_of(c, rows), min(TILE, _at_least(size(c.columns.extent)))
+    return prod(down) // min(OWN, down[-1]), across // min(OWN, across)
 
 
 def _staged_bytes(c: Contraction, rows: int) -> int:
@@ -182,7 +190,7 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     for stage, axes in ((acc, [a.name for a in s.stages[acc].tensor.axes]), (out, [row, column])):
         for name in axes:
             s.unroll(stage, name)
-    group = prod(down) // each[0], across // each[1]
+    group = _group(c, most)
     for load in (c.left, c.right):
         local = s.cache_read(load.tensor.name, acc)
         s.compute_at(local, acc, part, shared)
