@@ -73,6 +73,16 @@ def test_tiles_whose_operands_are_loaded_first_fit_the_registers_with_them() -> 
             assert mr * nv + mr + nv <= 15
 
 
+def test_bodies_of_a_tile_together_hold_the_products_that_a_target_says() -> None:
+    """Partial tiles are code of their own: without a limit the fastest tile may have three of them."""
+    assert tile_shape((6,), 8, 64, 24, 1.0, 1.0, 1, (6, 8)) == (6, 3)
+    for rows in range(1, 24):
+        for vectors in range(1, 24):
+            mr, nv = tile_shape((rows,), vectors, 64, 24, 1.0, 1.0, 1, (24, 24), written=16)
+            assert (mr + rows % mr) * (nv + vectors % nv) <= 16 or mr == nv == 1
+    assert tile_shape((6,), 8, 64, 24, 1.0, 1.0, 1, (6, 8), written=16) in ((6, 2), (3, 4), (2, 8))
+
+
 def test_tiles_share_what_does_not_stay_in_l2() -> None:
     """Three rows keep the multipliers as busy as nine, but read a panel of 1.2 MB three times as often."""
     deep, flat = (

@@ -33,6 +33,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "loads_per_cycle": (0.01, 64),
     "multiply_adds_per_cycle": (0, 64),
     "unrolled_products": (1, 65536),
+    "float_products": (0, 65536),
     "cores": (1, 65536),
     "share_cycles": (0, 1e9),
     "l1_bytes": (0, 1 << 30),

@@ -54,6 +54,8 @@ class Target:
         prefetches: whether weights that L2 does not keep are asked for before they are read.
         by_lane: whether a vector is multiplied by an element of another one in one instruction.
         unrolled_products: vector multiply-adds that the body of a reduction loop may hold written out.
+        float_products: multiply-adds of floats that the bodies of a kernel's tile may hold written out together, those
+            of its partial tiles among them, where code is to be small; 0 where only registers limit it.
         fma: whether a fused multiply-add is one instruction; fma_bits: of vectors of that many bits only, 0 for scalars
             and vectors of every width; fma_float64: whether it is one of float64, too.
         int_dot: intrinsics for dot products of small integers, by the names of `sterna.intrinsics`, the best first.
@@ -108,6 +110,7 @@ class Target:
     prefetches: bool = False
     by_lane: bool = False
     unrolled_products: int = 96
+    float_products: int = 0
     fma: bool = False
     fma_bits: int = 0
     fma_float64: bool = True
@@ -174,6 +177,10 @@ class Target:
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""
         return max(1, self.vector_bits // dtype_bits)
+
+    def written(self, dtype: str) -> int:
+        """Multiply-adds of a type that the bodies of a tile may hold written out together; 0 for any number."""
+        return 0 if dtypes.is_integer(dtype) else self.float_products
 
     def registers(self, dtype: str) -> int:
         """Registers for the sums of a type and what is added to them."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from sterna.ir import dtypes
-from sterna.ir.memory import REGISTER, SCRATCH
+from sterna.ir.memory import REGISTER, SCRATCH, STACK
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.ahead import fetch_ahead
 from sterna.schedule.strategies.analysis import Context, divisors, inline_elementwise, product, size, stored_apart
@@ -39,6 +39,8 @@ from sterna.te.tensor import Kernel, Tensor
 TILES_OF_A_PANEL = 4
 #: Steps of a reduction that may be tried written out, as long as the products of vectors are no more than that.
 STEPS, MOST_PRODUCTS = (1, 2, 4, 8, 16, 32, 64), 384
+#: Where code is to be small: sums of a tile, and their steps, from which on a loop finishes them.
+LOOPED_SUMS, LOOPED_STEPS = 4, 24
 #: Of L2, what a widened panel may take.
 SHARE_OF_L2 = 0.75
 
@@ -86,7 +88,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         place = part_tasks(s, out, loops, contraction, parts, cycles, context)
     else:
         place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context, widened)
-    write_tiles(s, out, loops)
+    if _finishes_in_loop(contraction, tile, context):
+        acc = _apart(s, acc, out, place)
+    else:
+        write_tiles(s, out, loops)
     accumulate(s, acc, out, place, contraction, tile, context)
     if clips:
         clip_loops(s, acc)
@@ -222,6 +227,24 @@ def write_tiles(s: Schedule, out: str, loops: TileLoops) -> None:
     s.vectorize(out, loops.lane)
 
 
+def _finishes_in_loop(contraction: Contraction, tile: RegisterTile, context: Context) -> bool:
+    """Whether what follows the sums of a tile is a loop over them, and not code for each: a few instructions more of
+    a result, where code is to be small and sums are long."""
+    if not context.target.written(contraction.stage.dtype) or tile.lanes > 1 or tile.rows * tile.vectors < LOOPED_SUMS:
+        return False
+    return product([a.extent for a in contraction.inner]) >= LOOPED_STEPS
+
+
+def _apart(s: Schedule, acc: str, out: str, place: str) -> str:
+    """Lets the sums of a tile leave their registers before they are finished; returns the stage that they are made
+    in."""
+    sums = s.cache_write(acc)
+    s.compute_at(acc, out, place, STACK)
+    for axis in s.stages[acc].tensor.axes:
+        s.unroll(acc, axis.name)
+    return sums
+
+
 def accumulate(
     s: Schedule, acc: str, out: str, place: str, contraction: Contraction, tile: RegisterTile, context: Context
 ) -> None:
@@ -230,7 +253,7 @@ def accumulate(
     s.compute_at(acc, out, place, REGISTER)
     vector, lane = s.split(acc, contraction.columns.name, tile.lanes)
     taken = by_lane(contraction, context)
-    most = most_steps(tile.rows, tile.vectors, tile.lanes, context, taken)
+    most = most_steps(tile.rows, tile.vectors, tile.lanes, context, taken, contraction.stage.dtype)
     if taken and crowded(contraction, tile, context):
         most = min(most, tile.lanes)
     most = context.choose("unrolled", lambda: (n for n in STEPS if n * tile.rows * tile.vectors <= MOST_PRODUCTS), most)

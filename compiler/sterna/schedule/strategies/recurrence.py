@@ -193,7 +193,7 @@ def _placed(s: Schedule, t: Tensor, columns: Axis | None, lanes: int, context: C
     if reduced and columns is not None and lanes > 1 and _by_lane(t, context):
         assert t.reduction is not None
         gates = product([a.extent for a in t.axes]) // size(columns.extent)
-        most = most_steps(1, vectors * gates, lanes, context, taken=True)
+        most = most_steps(1, vectors * gates, lanes, context, taken=True, dtype=t.dtype)
         reduced[-1:] = s.split(t.name, reduced[-1], part_by_lane(t.reduction.axes[-1], lanes, most))
         s.by_lane(t.name, reduced[-1], lanes)
     if columns is not None and len(spatial) > 1:

@@ -64,6 +64,7 @@ def register_tile(
         context.target.tile_registers,
         by_lane(contraction, context),
         panel // lanes,
+        context.target.written(contraction.stage.dtype),
     )
     if not panel:
         high = max(lengths) if lengths else size(contraction.rows[-1].extent) if contraction.rows else 1
@@ -128,6 +129,7 @@ def tile_shape(
     together: int = 0,
     by_lane: bool = False,
     given: int = 0,
+    written: int = 0,
 ) -> tuple[int, int]:
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
     in parts of so many.
@@ -141,6 +143,7 @@ def tile_shape(
         by_lane: whether a load brings as many elements of the left operand as a vector has lanes, which stay in a
             register for so many steps; vectors of the right operand are loaded two at a time.
         given: NV, where panels of the right operand have that many already; 0 where it is to be found.
+        written: multiply-adds of all instances together, each of which is code of its own; 0 for any number.
     """
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
@@ -154,6 +157,9 @@ def tile_shape(
             if not fits and mr * nv > 1 and not (given and mr == 1):
                 break
             cost = 0.0
+            heights = {mr, *(n % mr for n in rows)}
+            if written and mr * nv > 1 and sum(heights) * (nv + vectors % nv) > written:
+                continue
             for m, many_m in ((mr, sum(n // mr for n in rows)), *((n % mr, 1) for n in rows)):
                 for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
                     if m and n and many_m and many_n:
@@ -180,14 +186,16 @@ def by_lane(contraction: Contraction, context: Context) -> bool:
     return context.target.by_lane and not contraction.picked and beside
 
 
-def most_steps(rows: int, vectors: int, lanes: int, context: Context, taken: bool) -> int:
+def most_steps(rows: int, vectors: int, lanes: int, context: Context, taken: bool, dtype: str) -> int:
     """Steps of a reduction that the body of a tile may hold, of so many rows and vectors: the target says how many
     multiply-adds. Where each vector of the right operand is used for few of them, it says how many may be loaded.
 
     Args:
-        taken: whether operands of the left are taken from vectors of so many lanes.
+        taken: whether operands of the left are taken from vectors of so many lanes; dtype: of the sums.
     """
-    steps = context.target.unrolled_products // (rows * vectors)
+    target = context.target
+    products = min(target.unrolled_products, target.written(dtype) or target.unrolled_products)
+    steps = products // (rows * vectors)
     return min(steps, max(lanes, PAIRED // vectors)) if taken else steps
 
 

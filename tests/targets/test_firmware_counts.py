@@ -1,0 +1,69 @@
+"""What the small networks take of a microcontroller: bytes of flash and instructions of an inference, which are the
+same every time. A few per cent above what was measured; less is taken over here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sterna.api import compile_to
+from sterna.firmware.description import read_firmware
+from sterna.firmware.machines import machine_for
+from sterna.firmware.measure import How, Measured, measure
+from support.tools import need
+from support.trained import agree, trained
+
+
+def taken(model: str, target: str, generator: str, how: How, folder: Path) -> Measured:
+    """What a model takes on a board, its outputs being those of the reference."""
+    need("qemu-system-arm", "emulates boards of microcontrollers")
+    found = trained(model)
+    bundle = compile_to(folder / "bundle", found.file, target, shapes=found.shapes(), generator=generator)
+    firmware = read_firmware(bundle)
+    program = folder / "program"
+    program.mkdir()
+    case = found.cases[0]
+    measured = measure(firmware, machine_for(firmware), program, list(case.inputs.values()), how)
+    agree(found, 0, [array.reshape(like.shape) for array, like in zip(measured.outputs, case.outputs, strict=True)])
+    return measured
+
+
+#: KB of flash and million instructions.
+INTEGERS = [
+    ("mlperf_tiny_kws_int8", "cortex-m4", "c", 40.4, 4.38),
+    ("mlperf_tiny_vww_int8", "cortex-m4", "c", 88.8, 8.43),
+    ("mlperf_tiny_resnet_int8", "cortex-m4", "c", 114.1, 17.5),
+    ("mlperf_tiny_ad_int8", "cortex-m4", "c", 277.5, 0.488),
+    ("mlperf_tiny_kws_int8", "cortex-m55", "llvm", 49.8, 1.37),
+    ("mlperf_tiny_vww_int8", "cortex-m55", "llvm", 103.5, 2.1),
+    ("mlperf_tiny_resnet_int8", "cortex-m55", "llvm", 119.9, 2.83),
+    ("mlperf_tiny_ad_int8", "cortex-m55", "llvm", 279.5, 0.0471),
+]
+
+
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize(("model", "target", "generator", "flash", "millions"), INTEGERS)
+def test_integers(model: str, target: str, generator: str, flash: float, millions: float, tmp_path: Path) -> None:
+    found = taken(model, target, generator, How("auto", True, ("-O2",)), tmp_path)
+    assert found.flash < flash * 1000
+    assert found.instructions < millions * 1e6
+
+
+@pytest.mark.family("cortex-m4")
+@pytest.mark.parametrize(
+    ("model", "code", "memory", "millions"),
+    [
+        ("mlperf_tiny_vww_f32", 18_200, 222_500, 19.0),
+        ("mlperf_tiny_resnet_f32", 6_900, 218_500, 25.2),
+        ("mlperf_tiny_ad_f32", 1_740, 1_200, 0.70),
+    ],
+)
+def test_floats_by_gcc(model: str, code: int, memory: int, millions: float, tmp_path: Path) -> None:
+    """onnx2c's by the same compiler: 21,480 bytes of code and 52.8 million instructions, 9,928 and 112.7, 1,188 and
+    1.34."""
+    need("arm-none-eabi-gcc", "compiles for Cortex-M")
+    found = taken(model, "cortex-m4", "c", How("gcc", False, ("-O2",)), tmp_path)
+    assert found.code < code
+    assert found.memory < memory
+    assert found.instructions < millions * 1e6
