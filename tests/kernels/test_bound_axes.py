@@ -1,5 +1,6 @@
 """Schedules whose tasks are run by several threads: cooperative loads into shared memory, registers of each thread,
-tiles that overhang. What is accepted is run in random orders and by OpenCL, and gives what the tensor expressions say.
+tiles that overhang. What is accepted is run in random orders, by OpenCL and as CUDA's text over fibers, and gives what
+the tensor expressions say.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel
 from support import opencl_host
+from support.cuda_host import Program
 from support.small_kernels import arrays, matmul, pointwise, row_sums, window
 
 SHARED = Memory("shared", "block", bytes=32 << 10, address_space=3)
@@ -73,8 +76,10 @@ def memory_of(program: P.Function, feeds: dict[str, np.ndarray]) -> dict[str, np
     return given | {b.name: np.zeros(b.elements, b.dtype) for b in program.outputs}
 
 
-def results(s: Schedule, device: opencl_host.Device | None, orders: int = 3) -> Iterator[tuple[str, np.ndarray]]:
-    """The output, by the interpreter with the threads in several orders, and by OpenCL."""
+def results(
+    s: Schedule, device: opencl_host.Device | None, folder: Path | None = None, orders: int = 3
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The output, by the interpreter with the threads in several orders, by OpenCL, and by CUDA's text in a folder."""
     again = saved.apply(s.kernel, saved.from_json(saved.to_json(s.steps)), memories=s.memories)
     program = finish(lower(again))
     feeds = arrays(s.kernel)
@@ -90,18 +95,24 @@ def results(s: Schedule, device: opencl_host.Device | None, orders: int = 3) -> 
         memory = memory_of(program, feeds)
         device.run_function(program, memory)
         yield "opencl", memory[out.name]
+    if folder is not None:
+        compiled = Program.of(program, folder)
+        for order in range(orders):
+            memory = memory_of(program, feeds)
+            compiled.run_function(program, memory, order)
+            yield f"cuda, order {order}", memory[out.name]
 
 
-def compare(s: Schedule, device: opencl_host.Device | None) -> None:
+def compare(s: Schedule, device: opencl_host.Device | None, folder: Path | None = None) -> None:
     (wanted,) = run_kernel(s.kernel, arrays(s.kernel)).values()
-    for way, found in results(s, device):
+    for way, found in results(s, device, folder):
         np.testing.assert_allclose(found.reshape(wanted.shape), wanted, 1e-5, 1e-5, err_msg=way)
 
 
 @pytest.mark.family("opencl")
 @pytest.mark.parametrize("sizes", [(32, 32, 24), (30, 17, 21), (5, 3, 2), (1, 100, 9), (33, 1, 8)])
-def test_a_tiled_product(sizes: tuple[int, int, int], device: opencl_host.Device) -> None:
-    compare(tiled(*sizes), device)
+def test_a_tiled_product(sizes: tuple[int, int, int], device: opencl_host.Device, tmp_path: Path) -> None:
+    compare(tiled(*sizes), device, tmp_path)
 
 
 def barriers(stmt: P.Stmt) -> int:
@@ -169,14 +180,16 @@ def test_lanes_of_a_sum_are_threads(device: opencl_host.Device) -> None:
     ],
     ids=["tiles", "long sums", "sums", "a few long minima", "elements", "windows"],
 )
-def test_what_the_strategy_proposes(kernel: Kernel, elements: bool, most: int, device: opencl_host.Device) -> None:
+def test_what_the_strategy_proposes(
+    kernel: Kernel, elements: bool, most: int, device: opencl_host.Device, tmp_path: Path
+) -> None:
     target = replace(opencl_host.opencl_target(groups=True), threads=Threads(most, most))
     s = propose(kernel, Context(target))
     assert s is not None
     program = finish(lower(s))
     assert 1 < int(np.prod(list(P.thread_counts(program.body).values()))) <= most
     assert barriers(program.body) == 0 or not elements
-    compare(s, device)
+    compare(s, device, tmp_path if most == 64 else None)
 
 
 KERNELS = {
@@ -227,7 +240,7 @@ def drawn(kernel: Kernel, draw: Any) -> Schedule:
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(st.data())
-def test_schedules_at_random(device: opencl_host.Device, data: Any) -> None:
+def test_schedules_at_random(device: opencl_host.Device, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     kernel = KERNELS[data.draw(st.sampled_from(sorted(KERNELS)))](data.draw)
     try:
         s = drawn(kernel, data.draw)
@@ -237,7 +250,9 @@ def test_schedules_at_random(device: opencl_host.Device, data: Any) -> None:
         return
     event("accepted")
     (wanted,) = run_kernel(kernel, arrays(kernel)).values()
-    for way, found in results(s, device if data.draw(st.integers(0, 3)) == 0 else None):
+    compiled = data.draw(st.integers(0, 7))
+    folder = tmp_path_factory.mktemp("cuda") if compiled == 0 else None
+    for way, found in results(s, device if compiled in (1, 2) else None, folder):
         np.testing.assert_allclose(
             found.reshape(wanted.shape), wanted, 1e-4, 1e-4, err_msg=f"{way}\n{print_function(program)}"
         )

@@ -19,11 +19,11 @@ import pytest
 from sterna.bundle.graph_json import graph_json
 from sterna.codegen.generators import KernelSet, source
 from sterna.driver import Compiled
-from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.loops.program import Function, thread_counts
 from sterna.targets.description import load_target
 from sterna.targets.target import Target, Threads
+from support.device_memory import DeviceMemory, params_of
 
 #: What a device needs to divide and to take square roots as IEEE 754 says.
 BUILD = ["-cl-fp32-correctly-rounded-divide-sqrt"]
@@ -65,7 +65,7 @@ class Device:
         program = self._built(compiled.source, functions)
         kernels = {kernel.function_name: kernel for kernel in program.all_kernels()}
         facts: dict[str, Any] = json.loads(graph_json(compiled, {"params.bin": compiled.params}))
-        memory = _Memory(facts, compiled.params)
+        memory = DeviceMemory(facts, compiled.params)
         for index in facts["inputs"]:
             memory.set(index, inputs[facts["values"][index]["name"]])
         for node in facts["nodes"]:
@@ -82,14 +82,17 @@ class Device:
         text = source(KernelSet("kernel", [function], [()]), opencl_target())
         (kernel,) = self._built(text, [function]).all_kernels()
         inputs, outputs = (sorted(b, key=lambda each: each.slot) for b in (function.inputs, function.outputs))
-        params = np.zeros(max([1, *(b.end for b in function.params)]), np.uint8)
-        for b in function.params:
-            params[b.slot : b.end] = np.ascontiguousarray(memory[b.name]).view(np.uint8)
         tasks = int(function.n_tasks)
         buffers = [self._buffer(memory[b.name]) for b in (*inputs, *outputs)]
         state = self._buffer(np.zeros(1, np.int32))
         scratch = self._buffer(np.zeros(max(1, function.scratch_bytes * tasks), np.uint8))
-        rest = (self._buffer(params), self._buffer(np.zeros(1, np.int64)), scratch, state, np.uint32(tasks))
+        rest = (
+            self._buffer(params_of(function, memory)),
+            self._buffer(np.zeros(1, np.int64)),
+            scratch,
+            state,
+            np.uint32(tasks),
+        )
         kernel(self.queue, *_sizes(function, tasks), *buffers, *rest)
         for b, buffer in zip(outputs, buffers[len(inputs) :], strict=True):
             self.cl.enqueue_copy(self.queue, memory[b.name], buffer)
@@ -98,7 +101,7 @@ class Device:
         options = [*BUILD, UNOPTIMIZED] if any(f.has_threads for f in functions) else BUILD
         return self.cl.Program(self.context, text).build(options=options)
 
-    def _launch(self, kernel: Any, function: Function, node: dict[str, Any], memory: _Memory) -> None:
+    def _launch(self, kernel: Any, function: Function, node: dict[str, Any], memory: DeviceMemory) -> None:
         scratch, tasks, values = function.scratch_bytes, node["tasks"], [*node["in"], *node["out"]]
         assert kernel.num_args == len(values) + 5, kernel.function_name
         # Several values may lie in one buffer.
@@ -128,35 +131,3 @@ def _sizes(function: Function, tasks: int) -> tuple[tuple[int, ...], tuple[int, 
         return (tasks,), None
     x, y, z = thread_counts(function.body).values()
     return (tasks * x, y, z), (x, y, z)
-
-
-class _Memory:
-    """The memory that graph.json plans: buffers as bytes, tensors as arrays within them."""
-
-    def __init__(self, facts: dict[str, Any], params: bytes):
-        self.values = facts["values"]
-        self.arena = np.zeros(facts["arena"]["bytes"], np.uint8)
-        self.params = np.frombuffer(params, np.uint8)
-        self.own = {n: np.zeros(v["storage"]["bytes"], np.uint8) for n, v in enumerate(self.values) if self._outside(v)}
-
-    def _outside(self, value: dict[str, Any]) -> bool:
-        return value["storage"]["class"] in ("input", "output")
-
-    def buffer(self, index: int) -> np.ndarray:
-        """The bytes of the buffer that a value lies in, to be written in place."""
-        storage = self.values[index]["storage"]
-        if index in self.own:
-            return self.own[index]
-        return self.arena[storage["offset"] : storage["offset"] + storage["bytes"]]
-
-    def place(self, index: int) -> tuple[str, int]:
-        """Where the buffer lies: the same for values that share it."""
-        storage = self.values[index]["storage"]
-        return (storage["class"], index if index in self.own else storage["offset"])
-
-    def set(self, index: int, array: np.ndarray) -> None:
-        self.own[index][:] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
-
-    def get(self, index: int) -> np.ndarray:
-        value = self.values[index]
-        return self.own[index].view(dtypes.to_numpy(value["dtype"])).reshape(value["dims"]).copy()

@@ -50,7 +50,7 @@ def test_generators_know_no_processor() -> None:
     alternatives = "|".join(map(re.escape, sorted(words)))
     forbidden = re.compile(rf"(?<![A-Za-z])({alternatives})(?![a-z])", re.IGNORECASE)
     sources = [p for p in (PACKAGE / "codegen").rglob("*.py") if p.name != "llvm_machine.py"]
-    templates = [p for folder in ("c", "opencl") for p in (ROOT / "templates" / folder).glob("*.j2")]
+    templates = [p for folder in ("c", "cuda", "opencl") for p in (ROOT / "templates" / folder).glob("*.j2")]
     found = {p.name: forbidden.findall(p.read_text(encoding="utf-8")) for p in (*sources, *templates)}
     assert {name: hits for name, hits in found.items() if hits} == {}
 

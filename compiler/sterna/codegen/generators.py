@@ -99,7 +99,8 @@ SOURCES = {
     "plain": "sterna.codegen.c",
     "packed": "sterna.codegen.c",
     "vector": "sterna.codegen.c",
-    "opencl": "sterna.codegen.opencl",
+    "opencl": "sterna.codegen.devices",
+    "cuda": "sterna.codegen.devices",
 }
 
 

@@ -36,6 +36,15 @@ from sterna.te.position import IndexAtom, position
 from sterna_runtime.abi import aligned
 
 STACK_BYTES = 512  # of one array; larger ones lie in scratch memory
+#: Words that could name a variable, and that a language keeps for itself in which kernels are written.
+_WORDS = """
+    and asm auto bool bitand bitor break case catch char class compl const constant continue default delete device do
+    double else enum event explicit export extern false float for friend global goto half if image inline int kernel
+    local long mutable namespace new not operator or pipe private protected public register restrict return sampler
+    shared short signed sizeof static struct switch template this thread throw true try typedef typename union unsigned
+    using vector virtual void volatile while xor
+"""
+_RESERVED = frozenset(_WORDS.split())
 
 Index = Union[Int, int, Symbol, Expr, "Variable"]
 
@@ -301,6 +310,7 @@ class ProgramBuilder:
         return of(value) if isinstance(value, Symbol) else as_int(value)
 
     def _name(self, wanted: str) -> str:
+        wanted = f"{wanted}_" if wanted in _RESERVED else wanted
         count = self.names.get(wanted)
         self.names[wanted] = 0 if count is None else count + 1
         if count is None:

@@ -1,7 +1,8 @@
-"""The OpenCL generator: loop programs to a file of OpenCL C, one `__kernel` each.
+"""Source for devices that have a compiler of their own: loop programs to a file of OpenCL C or CUDA C++.
 
 A kernel's parameters are pointers to its inputs and outputs by slot of the call record, then params, open sizes
-(int64), scratch for every work-item, the status that a `Require` sets, and the number of tasks.
+(int64), scratch for every thread that runs tasks, or for every group of them, the status that a `Require` sets, and the
+number of tasks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from sterna.codegen.source import Printed, gather, helper_facts, print_kernel
 from sterna.loops.program import Function
 from sterna.targets.target import Target
 
+#: The template of a file, by dialect.
+TEMPLATES = {"opencl": "opencl/kernels.cl.j2", "cuda": "cuda/kernels.cu.j2"}
+
 
 def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:
     """The kernels as one file."""
@@ -24,7 +28,7 @@ def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) 
         printed = [print_kernel(f, dialect(target), c) for f, c in zip(kernels.functions, comments, strict=True)]
     gather(printed, d)
     return render_template(
-        "opencl/kernels.cl.j2",
+        TEMPLATES[target.dialect],
         model=kernels.model,
         kernels=[(p.text, _parameters(f)) for p, f in zip(printed, kernels.functions, strict=True)],
         helpers=helper_facts(d),
@@ -36,4 +40,4 @@ def _parameters(function: Function) -> list[str]:
     """The parameters that hold inputs and outputs, a name for every slot of the call record."""
     inputs = sorted({b.slot for b in function.inputs})
     outputs = sorted({b.slot for b in function.outputs})
-    return [*(f"const uchar *in{slot}" for slot in inputs), *(f"uchar *out{slot}" for slot in outputs)]
+    return [*(f"const uint8_t *in{slot}" for slot in inputs), *(f"uint8_t *out{slot}" for slot in outputs)]

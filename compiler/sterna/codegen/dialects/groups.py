@@ -1,0 +1,77 @@
+"""What the languages of devices share that run tasks by groups of threads: scalars, and the frame of a kernel whose
+buffers, open sizes, scratch and status are its parameters.
+
+A thread runs a task or several; where several threads run a task, a group of them does, one task each. Threads cannot
+wait for those of other groups: targets of these dialects have no barriers of the device.
+"""
+
+from __future__ import annotations
+
+from sterna.codegen.dialects.c_family import C_TYPE, CFamily
+from sterna.ir import dtypes
+from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory
+from sterna.loops.program import KERNEL_FAILED, Buffer
+
+#: LLVM's number of the address space that the threads of a group share.
+SHARED = 3
+
+
+class GroupDialect(CFamily):
+    """A dialect gives the words."""
+
+    vectors = False
+    threads = True
+    address_spaces = (0, SHARED)
+
+    #: Qualifiers of pointers to the memory of the device and to that of a group; of what no other pointer reaches.
+    far: str
+    near: str
+    alone: str
+    #: The number of the group; that of the thread among all, and how many those are.
+    group: str
+    thread_of_all: str
+    all_threads: str
+
+    # -- the frame of a kernel
+    def bind(self, buffer: Buffer) -> str:
+        address = {
+            INPUT: f"in{buffer.slot}",
+            PARAM: f"(params + {buffer.slot})",
+            OUTPUT: f"out{buffer.slot}",
+        }[buffer.scope]
+        return self._pointer(buffer, "" if buffer.scope is OUTPUT else "const ", address, buffer.may_alias)
+
+    def dimension(self, slot: int) -> str:
+        return f"({self.index_type})dims[{slot}]"
+
+    def allocate(self, buffer: Buffer, shared: bool) -> str:
+        if buffer.scope.in_scratch:
+            return self._pointer(buffer, "", f"(scratch + {buffer.slot})", shared)
+        if isinstance(buffer.scope, Memory):
+            t = f"{self.near}{C_TYPE[buffer.dtype]} *"
+            return f"{t}{buffer.name} = ({t})({buffer.scope.name}_memory + {buffer.slot});"
+        return super().allocate(buffer, shared)
+
+    def tasks(self, name: str, threaded: bool) -> str:
+        t = self.index_type
+        if threaded:
+            return f"if ({self.group} < n_tasks) {{ const {t} {name} = ({t}){self.group};"
+        first, step = self.thread_of_all, self.all_threads
+        return f"for ({t} {name} = ({t}){first}; {name} < ({t})n_tasks; {name} += ({t}){step}) {{"
+
+    def require(self, condition: str) -> str:
+        return f"if (!{condition}) {{ *status = {KERNEL_FAILED}; return; }}"
+
+    def _pointer(self, buffer: Buffer, qualifier: str, address: str, may_alias: bool) -> str:
+        pointer = f"{self.far}{qualifier}{C_TYPE[buffer.dtype]} *"
+        return f"{pointer}{'' if may_alias else self.alone}{buffer.name} = ({pointer}){address};"
+
+    # -- values
+    def fma(self, dtype: str, a: str, b: str, c: str, lanes: int) -> str:
+        if not self.target.fuses(dtypes.bits(dtype), 1):
+            return super().fma(dtype, a, b, c, lanes)
+        return f"{self.fused(dtype)}({a}, {b}, {c})"
+
+    def fused(self, dtype: str) -> str:
+        """The language's function of a fused multiply-add."""
+        raise NotImplementedError

@@ -1,0 +1,103 @@
+"""Runs the CUDA text of kernels on the CPU: `cuda_on_cpu.h` defines CUDA's built-ins, a C++ compiler does the rest."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sterna.bundle.graph_json import graph_json
+from sterna.codegen.generators import KernelSet, source
+from sterna.driver import Compiled
+from sterna.ir.memory import Memory
+from sterna.loops.program import Function, thread_counts
+from sterna.targets.description import load_target
+from sterna.targets.target import Target, Threads
+from support.device_memory import DeviceMemory, params_of
+from support.tools import need, run
+
+HEADER = Path(__file__).parent / "cuda_on_cpu.h"
+
+
+def cuda_target() -> Target:
+    """Any device of CUDA; source only."""
+    target = replace(load_target("c99"), name="cuda", dialect="cuda", fma=True, barriers=False)
+    return replace(target, threads=Threads(), memories=(Memory("shared", "block", bytes=48 << 10, address_space=3),))
+
+
+class Program:
+    """Kernels without open sizes, compiled.
+
+    Args:
+        text: of the kernels; folder: for source and library.
+    """
+
+    def __init__(self, functions: Sequence[Function], text: str, folder: Path) -> None:
+        need("g++", "compiles CUDA text for the CPU")
+        self.functions = {f.name: f for f in functions}
+        # The loader takes a file of the same name for the library that it has already.
+        number = len(list(folder.glob("kernels*.cu")))
+        file, library = folder / f"kernels{number}.cu", folder / f"kernels{number}.so"
+        file.write_text("\n".join([text, *map(_launcher, functions)]))
+        quiet = ("-Wno-type-limits", *(f"-Wno-unused-{what}" for what in ("function", "parameter", "variable")))
+        command = ["g++", "-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared"]
+        run(*command, "-Wall", "-Wextra", "-Werror", *quiet, "-include", HEADER, file, "-o", library)
+        self.library = ctypes.CDLL(str(library))
+
+    @classmethod
+    def of(cls, function: Function, folder: Path) -> Program:
+        """One kernel."""
+        return cls([function], source(KernelSet("kernel", [function], [()]), cuda_target()), folder)
+
+    def launch(self, name: str, tasks: int, operands: Sequence[np.ndarray], params: np.ndarray, seed: int = 0) -> None:
+        """Runs a kernel.
+
+        Args:
+            operands: inputs by slot, then outputs; seed: draws the order of threads, 0 for one after another.
+        """
+        scratch = np.zeros(max(1, self.functions[name].scratch_bytes * tasks), np.uint8)
+        status = np.zeros(1, np.int32)
+        given = [*operands, params, np.zeros(1, np.int64), scratch, status]
+        pointers = (ctypes.c_void_p * len(given))(*(array.ctypes.data for array in given))
+        divergent = self.library[f"launch_{name}"](ctypes.c_uint(tasks), ctypes.c_uint(seed), pointers)
+        assert not divergent, f"{name}: threads wait at a barrier that others never reach"
+        assert status[0] == 0, f"{name}: status {status[0]}"
+
+    def run_function(self, function: Function, memory: dict[str, np.ndarray], seed: int = 0) -> None:
+        """Runs one kernel; `memory` as of `opencl_host.Device.run_function`."""
+        inputs, outputs = (sorted(b, key=lambda each: each.slot) for b in (function.inputs, function.outputs))
+        operands = [memory[b.name] for b in (*inputs, *outputs)]
+        self.launch(function.name, int(function.n_tasks), operands, params_of(function, memory), seed)
+
+
+def run_model(compiled: Compiled, inputs: dict[str, np.ndarray], folder: Path, seed: int = 0) -> dict[str, np.ndarray]:
+    """The outputs of a model without control flow, by name."""
+    functions = [k.function for k in compiled.kernels]
+    program = Program(functions, compiled.source, folder)
+    facts: dict[str, Any] = json.loads(graph_json(compiled, {"params.bin": compiled.params}))
+    memory = DeviceMemory(facts, compiled.params)
+    for index in facts["inputs"]:
+        memory.set(index, inputs[facts["values"][index]["name"]])
+    for node in facts["nodes"]:
+        params = memory.params[node["params_at"] : node["params_at"] + node["params_bytes"]]
+        operands = [memory.buffer(index) for index in (*node["in"], *node["out"])]
+        program.launch(functions[node["kernel"]].name, node["tasks"], operands, params, seed)
+    return {facts["values"][index]["name"]: memory.get(index) for index in facts["outputs"]}
+
+
+def _launcher(function: Function) -> str:
+    """A function that launches a kernel with what an array of pointers holds."""
+    inputs, outputs = (sorted({b.slot for b in each}) for each in (function.inputs, function.outputs))
+    kinds = [*("const uint8_t *" for _ in inputs), *("uint8_t *" for _ in outputs)]
+    kinds += ["const uint8_t *", "const int64_t *", "uint8_t *", "int32_t *"]
+    given = ", ".join(f"({kind})given[{n}]" for n, kind in enumerate(kinds))
+    block = ", ".join(map(str, thread_counts(function.body).values())) if function.has_threads else "1, 1, 1"
+    return (
+        f'extern "C" int launch_{function.name}(unsigned tasks, unsigned seed, void **given) {{\n'
+        f"  return cuda_launch({{tasks, 1, 1}}, {{{block}}}, seed, [=] {{ {function.name}({given}, tasks); }});\n}}\n"
+    )

@@ -1,0 +1,65 @@
+/* CUDA's built-ins over fibers of one CPU thread, so that the text of a kernel runs where there is no GPU: the threads
+ * of a block run one after another, in a random order drawn anew between barriers; blocks run one after another. */
+#ifndef CUDA_ON_CPU_H
+#define CUDA_ON_CPU_H
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
+#define __forceinline__ inline __attribute__((unused))
+#define __launch_bounds__(n)
+
+struct cuda_place { unsigned x, y, z; };
+static cuda_place blockIdx, blockDim, gridDim;
+
+static inline float __int_as_float(int bits) { float value; memcpy(&value, &bits, 4); return value; }
+
+enum { FIBER_STACK = 1 << 18, RUNS = 0, WAITS = 1, ENDED = 2 };
+struct cuda_fiber { ucontext_t context; cuda_place place; int state; std::unique_ptr<char[]> stack; };
+static std::vector<cuda_fiber> cuda_fibers;
+static cuda_fiber *cuda_now;
+static ucontext_t cuda_scheduler;
+static std::function<void()> cuda_kernel;
+#define threadIdx (cuda_now->place)
+
+static void cuda_begin() { cuda_kernel(); cuda_now->state = ENDED; }
+static inline void __syncthreads() { cuda_now->state = WAITS; swapcontext(&cuda_now->context, &cuda_scheduler); }
+
+/* Runs a kernel; 1 if threads of a block wait at a barrier that others never reach. */
+static int cuda_launch(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
+  std::mt19937 random(seed);
+  cuda_kernel = kernel, gridDim = grid, blockDim = block;
+  for (blockIdx = {0, 0, 0}; blockIdx.x < grid.x; blockIdx.x++) {
+    cuda_fibers.clear();
+    cuda_fibers.resize(block.x * block.y * block.z);
+    for (size_t n = 0; n < cuda_fibers.size(); n++) {
+      cuda_fiber &f = cuda_fibers[n];
+      f.place = {unsigned(n % block.x), unsigned(n / block.x % block.y), unsigned(n / block.x / block.y)};
+      f.state = RUNS, f.stack.reset(new char[FIBER_STACK]);
+      getcontext(&f.context);
+      f.context.uc_stack.ss_sp = f.stack.get(), f.context.uc_stack.ss_size = FIBER_STACK;
+      f.context.uc_link = &cuda_scheduler;
+      makecontext(&f.context, cuda_begin, 0);
+    }
+    for (;;) {
+      std::vector<cuda_fiber *> ready;
+      for (cuda_fiber &f : cuda_fibers) if (f.state != ENDED) f.state = RUNS, ready.push_back(&f);
+      if (ready.empty()) break;
+      if (ready.size() < cuda_fibers.size()) return 1;
+      if (seed) std::shuffle(ready.begin(), ready.end(), random);
+      for (cuda_fiber *f : ready) cuda_now = f, swapcontext(&cuda_scheduler, &f->context);
+    }
+  }
+  return 0;
+}
+#endif
