@@ -139,7 +139,7 @@ def main() -> int:
         own = commands.add_parser(name, help=text)
         own.add_argument("models", nargs="+", help="files, or trained models by name")
         own.add_argument("-t", "--target", default="x86-64-v3")
-        own.add_argument("--on", default="", help="a device, as sterna tune has it")
+        own.add_argument("--on", default="", help="a device, as sterna tune has it, or counted: instructions")
         own.add_argument("--trials", type=int, default=1000, help="of each network")
         own.add_argument(
             "--records", default=str(default_place().with_name("bench-networks.db")), help="where they are kept"

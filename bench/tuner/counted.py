@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Generator, Sequence
@@ -14,17 +15,27 @@ from arm64.counting import Machine
 from sterna.bundle.directory import write_files
 from sterna.choices import Choice
 from sterna.errors import SternaError
-from sterna.te.tensor import Kernel
+from sterna.targets.target import Target
+from sterna.te.tensor import Kernel, Tensor
 from sterna.tuning.kernels import Task
+from sterna.tuning.measure import Local, Measurer
 from sterna.tuning.worker import TOLERANCE, Trial, build
+from sterna_runtime.checks import compare
+from sterna_runtime.inputs import TensorSpec, dtype_from_name
+from sterna_runtime.random_inputs import random_inputs
 
 
 class Counting:
-    """The instructions of a call: the same each time, on a machine however busy."""
+    """The instructions of a call: the same each time, on a machine however busy.
+
+    Args:
+        target: of whole models that are counted.
+    """
 
     unit, devices, width = "instructions", ("counted",), 1
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._folder = tempfile.TemporaryDirectory(prefix="sterna-tuner-")
         self._machine = Machine(Path(self._folder.name) / "machine")
         self._expected: dict[str, list[np.ndarray]] = {}
@@ -40,25 +51,37 @@ class Counting:
             yield self.measure(task, choice)
 
     def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
-        return "only kernels are counted here"
+        try:
+            return [[float(self._whole(bundle))] for bundle in bundles]
+        except SternaError as problem:
+            return str(problem).split("\n", 1)[0]
+
+    def _whole(self, bundle: Path) -> int:
+        graph = json.loads((bundle / "graph.json").read_text())
+        values = [graph["values"][n] for n in graph["inputs"]]
+        specs = [TensorSpec(v["name"], dtype_from_name(v["dtype"]), tuple(v["dims"])) for v in values]
+        with tempfile.TemporaryDirectory(dir=self._folder.name) as work:
+            return self._machine.bundle(bundle, self._target, _inputs(specs), Path(work)).run.total
 
     def _run(self, task: Task, choice: Choice) -> tuple[Trial, list[np.ndarray]]:
-        built = build(task, choice)
+        built, kernel = build(task, choice), task.call.kernel
+        assert isinstance(kernel, Kernel)
         if built.error:
             return built.trial(error=built.error), []
         self._number += 1
         place = Path(self._folder.name) / str(self._number)
         try:
             bundle = write_files(dict(built.files), place).directory
-            counted = self._machine.bundle(bundle, task.options.target, _inputs(task), place / "work")
+            inputs = _inputs([_spec(t) for t in kernel.inputs])
+            counted = self._machine.bundle(bundle, self._target, inputs, place / "work")
         except SternaError as problem:
             return built.trial(error=str(problem).split("\n", 1)[0][:200]), []
         finally:
             shutil.rmtree(place, ignore_errors=True)
-        found = [each.view(np.float32) for each in counted.outputs]
+        specs = map(_spec, kernel.outputs)
+        found = [each.view(spec.dtype) for each, spec in zip(counted.outputs, specs, strict=True)]
         for own, wanted in zip(found, self._expected.get(task.kernel, found), strict=True):
-            off = float(np.max(np.abs(own - wanted))) / max(float(np.max(np.abs(wanted))), 1e-30)
-            if not off <= TOLERANCE:
+            if not (off := compare("", own, wanted).error) <= TOLERANCE:
                 return built.trial(error=f"wrong: {off:.1e} off"), []
         return built.trial((float(counted.run.total),)), found
 
@@ -71,8 +94,14 @@ class Counting:
         self._folder.cleanup()
 
 
-def _inputs(task: Task) -> list[np.ndarray]:
-    kernel, random = task.call.kernel, np.random.default_rng(7)
-    assert isinstance(kernel, Kernel)
-    shapes = ([int(extent) for extent in tensor.shape] for tensor in kernel.inputs)
-    return [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+def measurer(on: str, target: Target) -> Measurer:
+    """What measures on a device, as --on has it, or "counted": instructions under qemu-user."""
+    return Counting(target) if on == "counted" else Local(on)
+
+
+def _spec(tensor: Tensor) -> TensorSpec:
+    return TensorSpec(tensor.name, dtype_from_name(tensor.dtype), tuple(int(extent) for extent in tensor.shape))
+
+
+def _inputs(specs: Sequence[TensorSpec]) -> list[np.ndarray]:
+    return [*random_inputs(specs, 7).values()]

@@ -16,15 +16,15 @@ from sterna.ir.graph import Graph
 from sterna.options import Options
 from sterna.records import Database, Record
 from sterna.targets.description import load_target
-from sterna.tuning.measure import Local
 from sterna.tuning.tuner import BATCH, Report, Tuner
+from tuner.counted import measurer
 
 
 def tuned(file: Path, target: str, on: str, trials: int, records: Database, seed: int = 1) -> Report:
     """Tunes a network with earlier records of it left aside: they count as trials of this run."""
     options = Options(load_target(target), "llvm")
     graph = read_model(Source.of(file), reading(options))
-    return Tuner(graph, options, records, on, seed=seed, measurer=Local(on)).run(trials)
+    return Tuner(graph, options, records, on, seed=seed, measurer=measurer(on, options.target)).run(trials)
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def _first(graph: Graph, options: Options, kernel: str, on: str, have: Sequence[
     """The best of the first batch; the rules' own is part of it."""
     with tempfile.TemporaryDirectory(prefix="sterna-tuner-") as folder, Database(Path(folder) / "r.db") as records:
         records.merge(have, ())
-        with Local(on) as measurer:
-            tuner = Tuner(graph, options, records, on, measurer=measurer)
+        with measurer(on, options.target) as own:
+            tuner = Tuner(graph, options, records, on, measurer=own)
             tuner.kernels = [each for each in tuner.kernels if each.task.kernel == kernel]
             tuner.search(BATCH)
             return tuner.kernels[0].best if tuner.kernels else math.inf

@@ -11,7 +11,7 @@ from tuner.kernels import DEVICES, KERNELS
 from tuner.replay import TRIALS, WAYS, WITHIN
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 250, 150, 130, 64, 26
-COLOURS = ("#d62728", "#7f7f7f", "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e")
+COLOURS = ("#d62728", "#7f7f7f", "#1f77b4", "#2ca02c", "#9467bd", "#17becf", "#ff7f0e")
 _FONT = 'font-family="sans-serif" font-size="12"'
 #: Trials at which curves are drawn: dense in the beginning.
 _AT = sorted({round(TRIALS ** (n / 60)) for n in range(61)} | {0, WITHIN})

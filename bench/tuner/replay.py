@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sterna.records import Database
 from sterna.tuning import tuner as tuning
-from sterna.tuning.explorers import EXPLORERS
-from sterna.tuning.measure import Local, Measurer
 from sterna.tuning.tuner import Tuner
-from tuner.counted import Counting
+from tuner.counted import measurer
 from tuner.kernels import Device, graph_of, kernel_of, options_of
 from tuner.table import Stored, Table
 
@@ -34,20 +31,15 @@ class Way:
 #: Random's best of so many trials, which the learned explorer has to reach in so many.
 TRIALS, WITHIN = 512, 170
 LEARNED, RANDOM = "learned", "random"
-_WAYS = (
+WAYS = (
     Way(LEARNED, "evolution", True, WITHIN),
     Way(RANDOM, "random", False, TRIALS),
     Way("evolutionary", "evolution", False, TRIALS),
     Way("genetic", "genetic", False, TRIALS),
     Way("grid", "grid", False, TRIALS),
+    Way("TPE", "tpe", False, TRIALS),
     Way("annealing, learned", "annealing", True, WITHIN),
 )
-WAYS = tuple(way for way in _WAYS if way.explorer in EXPLORERS)
-
-
-def measurer_of(device: Device) -> Callable[[], Measurer]:
-    """Starts what measures there."""
-    return Counting if device.on == "counted" else lambda: Local(device.on)
 
 
 def replayed(table: Table, device: Device, name: str, way: Way, seed: int) -> list[float]:
@@ -64,7 +56,7 @@ def replayed(table: Table, device: Device, name: str, way: Way, seed: int) -> li
     with (
         tempfile.TemporaryDirectory(prefix="sterna-tuner-") as folder,
         Database(Path(folder) / "records.db") as records,
-        Stored(table, device.title, measurer_of(device)) as stored,
+        Stored(table, device.title, lambda: measurer(device.on, options.target)) as stored,
     ):
         tuner = Tuner(
             graph_of(name, options), options, records, device.title, way.explorer, seed, stored, watch, way.model

@@ -65,6 +65,15 @@ class Tuning(Protocol):
         """The hash of the choices that were taken."""
         ...
 
+    def algorithms(self, model: str, target: Target, bound: float) -> Mapping[str, Choice] | None:
+        """By the name of its result, how each layer of a model is computed that is faster otherwise than the model
+        says, within a bound of errors; None where that has not been measured.
+
+        Args:
+            model: `fast.model_id`.
+        """
+        ...
+
     def refused(self, kernel: str) -> None:
         """Says that the choice for a kernel cannot be had where it is."""
         ...

@@ -45,8 +45,9 @@ class Measured:
         tiles: of convolutions, by the model's own names of them: taps, and outputs of a tile.
         halves: the products, by the same names, whose weights are rounded to float16.
         layers: that could be faster, of all kinds.
-        machine: the target that it was measured with; sets: of random inputs.
+        machine: the target that it was measured with; sets: of inputs.
         narrow: the products, by the same names, whose factors are rounded, and to which type.
+        data: what inputs they were, "" for random ones; tuned: whether the ways of layers were chosen by measuring.
     """
 
     bound: float
@@ -57,6 +58,8 @@ class Measured:
     machine: str
     sets: int
     narrow: tuple[tuple[str, str], ...] = ()
+    data: str = ""
+    tuned: bool = False
 
     @property
     def error(self) -> float:
@@ -74,11 +77,12 @@ class Measured:
         words = ", ".join(f"{count} by {kind}" for kind, count in kinds.most_common())
         made = [f"convolutions by Winograd: {words}"] if words else []
         made += [f"weights in fp16: {len(self.halves)} of the products that wait for them"] if self.halves else []
+        inputs = f"samples of {self.data}" if self.data else "sets of random inputs"
         types = Counter(_SHORT[dtype] for _, dtype in self.narrow)
         made += [f"products of factors in {dtype}: {count}" for dtype, count in types.most_common()]
         return (
             f"{'; '.join(made)}; outputs differ from exact ones by at most {self.error:.1e} of the "
-            f"largest, the bound is {self.bound:.1e} (measured on {self.sets} sets of random inputs)"
+            f"largest, the bound is {self.bound:.1e} (measured on {self.sets} {inputs})"
         )
 
 

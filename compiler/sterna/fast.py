@@ -15,17 +15,20 @@ own error is largest, until the model as a whole is within the bound.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import hypot
 from pathlib import Path
 
 from sterna.bundle.writer import write_bundle
+from sterna.choices import Choice
 from sterna.compiled import Measured
 from sterna.driver import compile_graph
 from sterna.ir.graph import Graph, Node, graphs_within
+from sterna.ir.printer import print_graph
 from sterna.options import Options
 from sterna.passes.context import context_of
 from sterna.passes.estimate import LEAST_GAIN
@@ -44,6 +47,8 @@ from sterna_runtime.random_inputs import random_inputs
 Say = Callable[[str], None]
 Runs = Sequence[Mapping[str, Array]]
 
+#: What a way that is measured may lose by the estimate: it may be twice as slow.
+LEAST_TRIED = -1.0
 #: Sets of inputs that a model is measured on.
 SETS = 2
 #: Of the bound, what errors that were measured one by one may add up to: the whole has to keep within it.
@@ -61,41 +66,82 @@ ROUGHNESS = {"float16": 2.0**10, "bfloat16": 2.0**13}
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided: the options to compile with, and what was measured."""
+    """What was decided: the options to compile with, what was measured, and the way of each layer that is faster."""
 
     options: Options
     measured: Measured
+    ways: Mapping[str, Choice] = field(default_factory=dict)
 
 
-def decide(graph: Graph, model: str, options: Options, say: Say | None = None) -> Decision:
-    """What may be faster in a model, by `options.math`.
+@dataclass(frozen=True)
+class Feeds:
+    """What errors are measured on.
+
+    Args:
+        runs: inputs by name, of one run after the other; name: what messages call them.
+    """
+
+    runs: Runs
+    name: str
+
+
+def decide(
+    graph: Graph,
+    model: str,
+    options: Options,
+    say: Say | None = None,
+    layers: Mapping[str, Layer] | None = None,
+    feeds: Feeds | None = None,
+) -> Decision:
+    """What may be faster in a model, by `options.math`. What `options.tuning` knows to be the fastest way of every
+    layer is where it begins; without, estimates say that.
 
     Args:
         model: its name as a C identifier.
         say: called with a few words at the start of every longer step.
+        layers: that can be faster, where that has been measured.
+        feeds: what errors are measured on; None: sets of random inputs, those of golden sets.
 
     Raises:
         SternaError: the model cannot be compiled.
     """
-    layers = _layers(graph, options)
-    search = _Search(graph, model, options, layers, say or (lambda words: None))
+    tuned = layers is not None
+    if layers is None:
+        layers = layers_of(graph, options)
+        if (known := _known(graph, options)) is not None:
+            layers, tuned = _as_known(layers_of(graph, options, LEAST_TRIED), known), True
+    search = _Search(graph, model, options, layers, say or (lambda words: None), feeds)
     chosen, errors = search.run() if layers else ({}, {})
     ways = {name: layers[name].ways[level] for name, level in chosen.items()}
     tiles = tuple((layers[name].said, layers[name].taps, way.tile) for name, way in ways.items() if way.tile)
     halves = tuple(layers[name].said for name, way in ways.items() if way.halves)
     narrow = tuple((layers[name].said, way.narrow) for name, way in ways.items() if way.narrow)
-    measured = Measured(options.math, tuple(errors.items()), tiles, halves, len(layers), search.machine, SETS, narrow)
-    return Decision(_with(options, layers, chosen), measured)
+    sets, data = len(feeds.runs) if feeds is not None else SETS, feeds.name if feeds is not None else ""
+    measured = Measured(
+        options.math, tuple(errors.items()), tiles, halves, len(layers), search.machine, sets, narrow, data, tuned
+    )
+    return Decision(with_levels(options, layers, chosen), measured, {n: way.choice for n, way in ways.items()})
+
+
+def model_id(graph: Graph) -> str:
+    """What records know a model by, as it is read: its operators, sizes and names, not what its weights are."""
+    return hashlib.sha256(print_graph(graph).encode()).hexdigest()[:16]
+
+
+def _known(graph: Graph, options: Options) -> Mapping[str, Choice] | None:
+    if options.tuning is None:
+        return None
+    return options.tuning.algorithms(model_id(graph), options.target, options.math)
 
 
 @dataclass(frozen=True)
-class _Way:
+class Way:
     """A faster way of a layer.
 
     Args:
         tile: outputs of the tiles, if it is by tiles.
         narrow: the type that factors are rounded to, if they are; halves: whether weights are, to be read sooner.
-        cycles: estimated.
+        cycles: estimated, or measured in any unit.
         rough: how large its errors are beside those of other ways of the layer.
     """
 
@@ -105,20 +151,25 @@ class _Way:
     cycles: float = 0.0
     rough: float = 1.0
 
+    @property
+    def choice(self) -> Choice:
+        """What it is, as records have it."""
+        return {"tile": self.tile, "narrow": self.narrow, "halves": self.halves}
+
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
     """What can be faster.
 
     Args:
         said: the model's own name of it.
         ways: those that are worth it: each is faster than those before it, and rounds worse.
         taps: of a convolution, its filter.
-        exact: estimated cycles as it is, where that is known.
+        exact: cycles as it is, where that is known.
     """
 
     said: str
-    ways: tuple[_Way, ...]
+    ways: tuple[Way, ...]
     taps: Tile = ()
     exact: float = 0.0
 
@@ -127,48 +178,62 @@ class _Layer:
         return max((n for n, way in enumerate(self.ways) if way.rough <= rough), default=-1)
 
     def cycles(self, level: int) -> float:
-        """Estimated, at a level; of exact arithmetic at -1."""
+        """At a level; of exact arithmetic at -1."""
         return self.ways[level].cycles if level >= 0 else self.exact
 
 
-def _layers(graph: Graph, options: Options) -> dict[str, _Layer]:
-    """The layers that can be faster, by the names of their results; products after the tiles that they may be of."""
+def layers_of(graph: Graph, options: Options, least: float = LEAST_GAIN) -> dict[str, Layer]:
+    """The layers that can be faster, by the names of their results; products after the tiles that they may be of.
+
+    Args:
+        least: what a way has to gain by the estimate; below 0, what it may lose.
+    """
     exact, target = options.exact, options.target
-    found: dict[str, _Layer] = {}
+    found: dict[str, Layer] = {}
     for node in _nodes(graph, exact):
-        if (layer := _layer(node, target)) is not None:
+        if (layer := _layer(node, target, least)) is not None:
             found[node.output.name] = layer
-    tiled = _with(exact, found, {name: len(layer.ways) - 1 for name, layer in found.items()})
+    tiled = with_levels(exact, found, {name: len(layer.ways) - 1 for name, layer in found.items()})
     for node in _nodes(graph, replace(tiled, narrow=())):
         if reads_half(node, target):
-            found[node.output.name] = _Layer(_said(node), (_Way(halves=True),))
+            found[node.output.name] = Layer(_said(node), (Way(halves=True),))
     return found
 
 
-def _layer(node: Node, target: Target) -> _Layer | None:
+def _layer(node: Node, target: Target, least: float) -> Layer | None:
     """How a node can be faster, but for weights that are read sooner; None if it cannot."""
-    narrow = () if reads_half(node, target) else narrow_choices(node, target)
-    choices = tile_choices(node, target)
-    ways = [_Way(tile=c.outputs, cycles=c.cycles, rough=GROWTH**n) for n, c in enumerate(choices)]
+    narrow = () if reads_half(node, target) else narrow_choices(node, target, least)
+    choices = tile_choices(node, target, least=least)
+    ways = [Way(tile=c.outputs, cycles=c.cycles, rough=GROWTH**n) for n, c in enumerate(choices)]
     for choice in narrow:
         rough = ROUGHNESS[choice.dtype]
-        ways.append(_Way(narrow=choice.dtype, cycles=choice.cycles, rough=rough))
-        for n, c in enumerate(tile_choices(node, target, choice.group) if choice.many else (), 1):
-            way = _Way(tile=c.outputs, narrow=choice.dtype, cycles=c.cycles, rough=rough * NARROW_GROWTH**n)
+        ways.append(Way(narrow=choice.dtype, cycles=choice.cycles, rough=rough))
+        for n, c in enumerate(tile_choices(node, target, choice.group, least) if choice.many else (), 1):
+            way = Way(tile=c.outputs, narrow=choice.dtype, cycles=c.cycles, rough=rough * NARROW_GROWTH**n)
             ways.append(way)
-    if not (kept := _worthwhile(ways)):
+    if not (kept := worthwhile(ways, least)):
         return None
     taps = tuple(int(n) for n in node.operands[1].shape[:-2]) if node.op == "conv" else ()
-    return _Layer(_said(node), kept, taps, narrow[0].exact if narrow else 0.0)
+    return Layer(_said(node), kept, taps, narrow[0].exact if narrow else 0.0)
 
 
-def _worthwhile(ways: Sequence[_Way]) -> tuple[_Way, ...]:
-    """Of ways whose errors grow, those that save something beside the ones before them."""
-    kept: list[_Way] = []
+def worthwhile(ways: Sequence[Way], least: float = LEAST_GAIN, exact: float = math.inf) -> tuple[Way, ...]:
+    """Of ways whose errors grow, those that save something beside the ones before them and exact arithmetic."""
+    kept: list[Way] = []
     for way in ways:
-        if not kept or way.cycles <= (1 - LEAST_GAIN) * kept[-1].cycles:
+        if way.cycles <= (1 - least) * (kept[-1].cycles if kept else exact):
             kept.append(way)
     return tuple(kept)
+
+
+def _as_known(layers: Mapping[str, Layer], known: Mapping[str, Choice]) -> dict[str, Layer]:
+    """Layers whose fastest way is the one that is known; those of which nothing is known are exact."""
+    found: dict[str, Layer] = {}
+    for name, layer in layers.items():
+        level = next((n for n, way in enumerate(layer.ways) if way.choice == known.get(name)), -1)
+        if level >= 0:
+            found[name] = replace(layer, ways=layer.ways[: level + 1])
+    return found
 
 
 def _nodes(graph: Graph, options: Options) -> list[Node]:
@@ -180,7 +245,7 @@ def _said(node: Node) -> str:
     return ", ".join(node.sources) or node.output.name
 
 
-def _with(options: Options, layers: Mapping[str, _Layer], levels: Mapping[str, int]) -> Options:
+def with_levels(options: Options, layers: Mapping[str, Layer], levels: Mapping[str, int]) -> Options:
     """The options with these layers faster."""
     ways = {name: layers[name].ways[level] for name, level in levels.items()}
     return replace(
@@ -194,9 +259,17 @@ def _with(options: Options, layers: Mapping[str, _Layer], levels: Mapping[str, i
 class _Search:
     """Compiles and runs a model with some tiles and others, until the bound holds."""
 
-    def __init__(self, graph: Graph, model: str, options: Options, layers: Mapping[str, _Layer], say: Say):
+    def __init__(
+        self,
+        graph: Graph,
+        model: str,
+        options: Options,
+        layers: Mapping[str, Layer],
+        say: Say,
+        feeds: Feeds | None = None,
+    ):
         self.graph, self.model, self.layers, self.say = graph, model, layers, say
-        self.bound = options.math
+        self.bound, self.given = options.math, feeds
         made = replace(options.exact.alone, debug=False, generator="llvm")
         if why_not_here(made.target) is not None:
             made = replace(made, target=load_target("host"))
@@ -207,8 +280,11 @@ class _Search:
         """The level of every layer that is faster, and the error of every output."""
         self.say("measuring what faster arithmetic costs")
         with self._bundle({}) as bundle:
-            specs = [spec.at(bundle.dim_sizes) for spec in bundle.inputs]
-            self.feeds = [random_inputs(specs, seed, self.graph.strings) for seed in range(SETS)]
+            if self.given is not None:
+                self.feeds: Runs = self.given.runs
+            else:
+                specs = [spec.at(bundle.dim_sizes) for spec in bundle.inputs]
+                self.feeds = [random_inputs(specs, seed, self.graph.strings) for seed in range(SETS)]
             self.wanted = self._outputs(bundle)
         levels, errors = self._by_roughness()
         alone: dict[str, float] = {}
@@ -310,7 +386,7 @@ class _Search:
         return results
 
     def _bundle(self, levels: Mapping[str, int]) -> Bundle:
-        compiled = compile_graph(self.graph, self.model, _with(self.options, self.layers, levels))
+        compiled = compile_graph(self.graph, self.model, with_levels(self.options, self.layers, levels))
         directory = tempfile.TemporaryDirectory(prefix="sterna-fast-", ignore_cleanup_errors=True)
         return load(write_bundle(compiled, Path(directory.name) / "bundle")).keep(directory)
 
@@ -319,4 +395,4 @@ def _largest(errors: Mapping[str, float]) -> float:
     return max(errors.values(), default=0.0)
 
 
-__all__ = ["Decision", "decide"]
+__all__ = ["Decision", "Feeds", "Layer", "Way", "decide", "layers_of", "with_levels", "worthwhile"]

@@ -11,10 +11,11 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from sterna.choices import Choice, from_json, to_json
 from sterna.errors import error
@@ -34,6 +35,11 @@ create table if not exists confirmed (
     kernel text not null, target text not null, target_name text not null, device text not null, choice text not null,
     steps text not null, before real not null, after real not null, unit text not null, machine text not null,
     time real not null, unique (kernel, target, device));
+create table if not exists algorithms (
+    model text not null, name text not null, target text not null, target_name text not null, device text not null,
+    bound real not null, ways text not null, error real not null, data text not null, before real not null,
+    after real not null, unit text not null, machine text not null, time real not null,
+    unique (model, target, device, bound));
 """
 
 
@@ -96,6 +102,34 @@ class Confirmed:
     time: float
 
 
+@dataclass(frozen=True)
+class Algorithms:
+    """How the layers of a model are computed that are faster otherwise than the model says, as was measured.
+
+    Args:
+        model: `fast.model_id`; name: for people.
+        bound: of errors; error: the largest of an output, relative to its largest magnitude; data: what it was measured
+            on, "" for random inputs.
+        ways: by the name of a layer's result, its algorithm (`fast.Way.choice`).
+        before, after: a run of the model as it says and with these, in `unit`.
+    """
+
+    model: str
+    name: str
+    target: str
+    target_name: str
+    device: str
+    bound: float
+    ways: Mapping[str, Choice]
+    error: float
+    data: str
+    before: float
+    after: float
+    unit: str
+    machine: str
+    time: float
+
+
 def target_id(target: Target) -> str:
     """What kernels see of a target, whatever it is called and wherever its library goes."""
     own = replace(target, name="", description="", triple="", library="", variants=(), runs_on="", file="")
@@ -149,14 +183,18 @@ class Database:
 
     def add(self, record: Record) -> None:
         """Writes a trial; a second one of the same choice replaces the first."""
-        row = _row(record, choice=choice_text(record.choice))
         with self._writing():
-            self._insert("trials", row)
+            self._insert("trials", _row(record))
 
     def confirm(self, confirmed: Confirmed) -> None:
         """Writes a choice that won; it replaces what was known for the kernel and device."""
         with self._writing():
-            self._insert("confirmed", _row(confirmed, choice=choice_text(confirmed.choice)))
+            self._insert("confirmed", _row(confirmed))
+
+    def decide(self, algorithms: Algorithms) -> None:
+        """Writes how a model's layers are computed within a bound; it replaces what was known."""
+        with self._writing():
+            self._insert("algorithms", _row(algorithms))
 
     def forget(self, kernel: str, target: str, device: str) -> None:
         """Removes what was confirmed for a kernel: it did not win again."""
@@ -182,26 +220,34 @@ class Database:
 
     def confirmed(self, target: str | None = None) -> list[Confirmed]:
         """The choices that won, of a target or of all."""
-        names = [f.name for f in dataclasses.fields(Confirmed)]
-        clause, values = (" where target = ?", [target]) if target is not None else ("", [])
-        rows = self._db.execute(f"select {', '.join(names)} from confirmed{clause} order by kernel, device", values)
-        found = [dict(zip(names, row, strict=True)) for row in rows]
-        return [_confirmed(each) for each in found]
+        return [_confirmed(row) for row in self._rows("confirmed", Confirmed, target, "kernel, device")]
 
-    def merge(self, records: Iterable[Record], confirmed: Iterable[Confirmed]) -> tuple[int, int]:
-        """Adds what another file has and this one has not; returns how many of both."""
+    def algorithms(self, target: str | None = None) -> list[Algorithms]:
+        """How models are computed within bounds, of a target or of all."""
+        return [_algorithms(row) for row in self._rows("algorithms", Algorithms, target, "model, bound, device")]
+
+    def _rows(self, table: str, kind: type, target: str | None, order: str) -> list[dict[str, Any]]:
+        names = [f.name for f in dataclasses.fields(kind)]
+        clause, values = (" where target = ?", [target]) if target is not None else ("", [])
+        rows = self._db.execute(f"select {', '.join(names)} from {table}{clause} order by {order}", values)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def merge(
+        self, records: Iterable[Record], confirmed: Iterable[Confirmed], algorithms: Iterable[Algorithms] = ()
+    ) -> tuple[int, int]:
+        """Adds what another file has and this one has not; returns how many trials, and how many choices that won."""
         before = self._counts()
         with self._writing():
-            for record in records:
-                self._insert("trials", _row(record, choice=choice_text(record.choice)), "ignore")
-            for each in confirmed:
-                self._insert("confirmed", _row(each, choice=choice_text(each.choice)), "ignore")
+            for table, rows in (("trials", records), ("confirmed", confirmed), ("algorithms", algorithms)):
+                for each in rows:
+                    self._insert(table, _row(each), "ignore")
         after = self._counts()
         return after[0] - before[0], after[1] - before[1]
 
     def _counts(self) -> tuple[int, int]:
-        counts = [self._db.execute(f"select count(*) from {name}").fetchone()[0] for name in ("trials", "confirmed")]
-        return counts[0], counts[1]
+        tables = ("trials", "confirmed", "algorithms")
+        trials, *won = (self._db.execute(f"select count(*) from {name}").fetchone()[0] for name in tables)
+        return trials, sum(won)
 
     def _insert(self, table: str, row: dict[str, object], otherwise: str = "replace") -> None:
         names, places = ", ".join(row), ", ".join("?" * len(row))
@@ -218,10 +264,11 @@ class Database:
 
 def export_json(database: Database) -> str:
     """All records as JSON, one a line."""
-    trials = ({"trial": _plain(each)} for each in database.trials())
-    confirmed = ({"confirmed": _plain(each)} for each in database.confirmed())
-    head = {"sterna_tuning": VERSION}
-    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in (head, *trials, *confirmed))
+    trials = ({"trial": _row(each)} for each in database.trials())
+    confirmed = ({"confirmed": _row(each)} for each in database.confirmed())
+    algorithms = ({"algorithms": _row(each)} for each in database.algorithms())
+    lines = ({"sterna_tuning": VERSION}, *trials, *confirmed, *algorithms)
+    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
 
 def import_json(text: str, database: Database, name: str) -> tuple[int, int]:
@@ -232,6 +279,7 @@ def import_json(text: str, database: Database, name: str) -> tuple[int, int]:
     """
     records: list[Record] = []
     confirmed: list[Confirmed] = []
+    algorithms: list[Algorithms] = []
     try:
         head, *lines = (json.loads(line) for line in text.splitlines())
         if head != {"sterna_tuning": VERSION}:
@@ -239,27 +287,28 @@ def import_json(text: str, database: Database, name: str) -> tuple[int, int]:
         for line in lines:
             if "trial" in line:
                 records.append(_record(_checked(line["trial"], Record)))
+            elif "algorithms" in line:
+                algorithms.append(_algorithms(_checked(line["algorithms"], Algorithms)))
             else:
                 confirmed.append(_confirmed(_checked(line["confirmed"], Confirmed)))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise error("E0007", f"{name} is no export of records: {problem}", fix="sterna tune export FILE") from None
-    return database.merge(records, confirmed)
+    return database.merge(records, confirmed, algorithms)
 
 
 def merge_file(path: Path, database: Database) -> tuple[int, int]:
     """Adds what another file of records has; returns how many trials and confirmed choices are new."""
     with Database(path, create=False) as other:
-        return database.merge(other.trials(), other.confirmed())
+        return database.merge(other.trials(), other.confirmed(), other.algorithms())
 
 
-def _plain(record: Record | Confirmed) -> dict[str, object]:
-    return _row(record, choice=choice_text(record.choice))
-
-
-def _row(record: Record | Confirmed, choice: str) -> dict[str, object]:
-    """The columns of a record: lists as JSON."""
+def _row(record: Record | Confirmed | Algorithms) -> dict[str, object]:
+    """The columns of a record: choices and lists as JSON."""
     row = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
-    row["choice"] = choice
+    if isinstance(record, Algorithms):
+        row["ways"] = json.dumps({layer: to_json(way) for layer, way in record.ways.items()})
+    else:
+        row["choice"] = choice_text(record.choice)
     return {name: json.dumps(value) if isinstance(value, tuple) else value for name, value in row.items()}
 
 
@@ -275,11 +324,16 @@ def _confirmed(row: dict[str, str]) -> Confirmed:
     return Confirmed(**values)  # type: ignore[arg-type]
 
 
-def _checked(row: object, kind: type[Record] | type[Confirmed]) -> dict[str, str]:
+def _algorithms(row: dict[str, str]) -> Algorithms:
+    ways = {str(layer): from_json(way) for layer, way in json.loads(row["ways"]).items()}
+    return Algorithms(**{**row, "ways": ways})  # type: ignore[arg-type]
+
+
+def _checked(row: object, kind: type[Record | Confirmed | Algorithms]) -> dict[str, str]:
     """A row of an export: exactly the members of a record, numbers where it has numbers and text elsewhere."""
     if not isinstance(row, dict) or set(row) != (wanted := {f.name for f in dataclasses.fields(kind)}):
         raise ValueError(f"a record has the members {', '.join(sorted(f.name for f in dataclasses.fields(kind)))}")
-    numbers = {"time", "before", "after"}
+    numbers = {"time", "before", "after", "bound", "error"} - ({"error"} if kind is Record else set())
     for name in wanted:
         if not isinstance(row[name], (int, float) if name in numbers else str):
             raise ValueError(f"{name} is {type(row[name]).__name__}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sterna.choices import BY_RULE, Chooser, replay, to_json
+from sterna.choices import BY_RULE, Choice, Chooser, replay, to_json
 from sterna.errors import SternaError
-from sterna.records import Confirmed, Database, target_id
+from sterna.records import Algorithms, Confirmed, Database, target_id
 from sterna.targets.target import Target
 
 
@@ -19,7 +19,8 @@ class Best:
     Where several devices have confirmed one, that which gained most is taken.
     """
 
-    def __init__(self, confirmed: Sequence[Confirmed]):
+    def __init__(self, confirmed: Sequence[Confirmed], algorithms: Sequence[Algorithms] = ()):
+        self._algorithms = algorithms
         self._choices: dict[tuple[str, str], Confirmed] = {}
         for each in confirmed:
             key = (each.kernel, each.target)
@@ -29,7 +30,7 @@ class Best:
         self._used: dict[str, Confirmed] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._choices)
+        return bool(self._choices or self._algorithms)
 
     def chooser(self, kernel: str, target: Target) -> Chooser:
         found = self._choices.get((kernel, target_id(target)))
@@ -37,6 +38,11 @@ class Best:
             return BY_RULE
         self._used[kernel] = found
         return replay(found.choice)
+
+    def algorithms(self, model: str, target: Target, bound: float) -> Mapping[str, Choice] | None:
+        """Of those within the bound, the ways that gained most."""
+        own = [a for a in self._algorithms if (a.model, a.target) == (model, target_id(target)) and a.bound <= bound]
+        return min(own, key=lambda each: each.after / each.before).ways if own else None
 
     def refused(self, kernel: str) -> None:
         self._used.pop(kernel, None)
@@ -59,6 +65,7 @@ def best_of(place: Path, target: Target) -> Best | None:
         return None
     try:
         with Database(place, create=False) as records:
-            return Best(records.confirmed(target_id(target))) or None
+            own = target_id(target)
+            return Best(records.confirmed(own), records.algorithms(own)) or None
     except SternaError:
         return None

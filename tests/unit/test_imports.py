@@ -12,8 +12,8 @@ LAYERS = (
     "sterna_runtime", "version", "escape", "advice", "errors", "cache", "timing", "collector", "ir", "te",
     "intrinsics", "targets", "choices", "records", "tuned", "options", "schedule", "loops", "ops", "frontends",
     "passes", "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives",
-    "driver", "bundle", "fast", "budgets", "api", "firmware", "web", "rpc", "emulate", "debug", "tuning", "package",
-    "quantize", "demo",
+    "driver", "bundle", "fast", "budgets", "api", "firmware", "web", "rpc", "emulate", "debug", "quantize", "tuning",
+    "package", "demo",
     "cli", "__init__", "__main__",
 )  # fmt: skip
 

@@ -14,7 +14,17 @@ import pytest
 
 from sterna.choices import BY_RULE, Choice, Trace
 from sterna.errors import SternaError
-from sterna.records import Confirmed, Database, Record, choice_text, export_json, import_json, merge_file, target_id
+from sterna.records import (
+    Algorithms,
+    Confirmed,
+    Database,
+    Record,
+    choice_text,
+    export_json,
+    import_json,
+    merge_file,
+    target_id,
+)
 from sterna.targets.description import load_target
 from sterna.tuned import Best, best_of
 from sterna.tuning.cost_model import CostModel, is_installed
@@ -59,18 +69,34 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     assert sqlite3.connect(tmp_path / "new" / "t.db").execute("pragma journal_mode").fetchone() == ("wal",)
 
 
+def algorithms(bound: float, after: float = 1.0) -> Algorithms:
+    ways: dict[str, Choice] = {"y": {"tile": (4, 4), "narrow": "", "halves": False}}
+    return Algorithms(
+        "m", "net", target_id(TARGET), "host", "", bound, ways, bound / 2, "", 2.0, after, "s", "a machine", 1.0
+    )
+
+
+def test_algorithms_are_taken_within_their_bound() -> None:
+    best = Best([], [algorithms(1e-3), replace(algorithms(1e-2, 0.5), ways={})])
+    assert best.algorithms("m", TARGET, 1e-4) is None
+    assert best.algorithms("m", TARGET, 1e-3) == algorithms(1e-3).ways
+    assert best.algorithms("m", TARGET, 1e-2) == {}, "the faster one"
+    assert best.algorithms("other", TARGET, 1e-2) is None
+
+
 def test_files_are_exported_imported_and_merged(tmp_path: Path) -> None:
     with Database(tmp_path / "a.db") as a, Database(tmp_path / "b.db") as b:
         a.add(record({"tile": (4, 2)}, 1e-6))
         b.add(record({"tile": (4, 2)}, 3e-6))
         b.add(record({"tile": (2, 2)}, 2e-6))
         b.confirm(confirmed({"tile": (2, 2)}))
-        assert merge_file(tmp_path / "b.db", a) == (1, 1)
+        b.decide(algorithms(1e-3))
+        assert merge_file(tmp_path / "b.db", a) == (1, 2)
         assert merge_file(tmp_path / "b.db", a) == (0, 0)
         text = export_json(a)
         with Database(tmp_path / "c.db") as c:
-            assert import_json(text, c, "export") == (2, 1)
-            assert (c.trials(), c.confirmed()) == (a.trials(), a.confirmed())
+            assert import_json(text, c, "export") == (2, 2)
+            assert (c.trials(), c.confirmed(), c.algorithms()) == (a.trials(), a.confirmed(), a.algorithms())
 
 
 @pytest.mark.parametrize(
@@ -163,7 +189,7 @@ def search(name: str, seed: int, trials: int) -> float:
     return min(costs.values())
 
 
-@pytest.mark.parametrize("name", ["evolution", "annealing"])
+@pytest.mark.parametrize("name", ["evolution", "annealing", "genetic", "tpe"])
 def test_explorers_beat_chance(name: str) -> None:
     """In 262,144 choices, 160 trials, the mean of eight seeds."""
     found, chance = (sum(search(n, seed, 160) for seed in range(8)) / 8 for n in (name, "random"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.live import Live
 
+from sterna.bundle.graph_json import math_json
 from sterna.bundle.install import write_file
 from sterna.choices import to_json
 from sterna.cli import options
@@ -89,8 +90,17 @@ def command() -> None:
 @click.option("--trials", type=click.IntRange(min=0), default=500, show_default=True, help="Trials, at most.")
 @click.option("--time", "seconds", type=seconds_of, metavar="TIME", help="End after 20m, 90s or 2h.")
 @click.option(
-    "--explorer", type=click.Choice(["evolution", "annealing", "random", "grid"]), default="evolution",
-    show_default=True, help="Who proposes what to try.",
+    "--explorer", type=click.Choice(["evolution", "annealing", "genetic", "tpe", "random", "grid"]),
+    default="evolution", show_default=True, help="Who proposes what to try.",
+)  # fmt: skip
+@click.option(
+    "--max-error", type=float, metavar="BOUND",
+    help="Choose algorithms, too, as long as no output differs by more than BOUND of its largest magnitude (1e-3): "
+    "the same as --math fast=BOUND, by what kernels cost on the device.",
+)  # fmt: skip
+@click.option(
+    "--data", type=click.Path(path_type=Path), metavar="FILE.npz|FOLDER",
+    help="Samples to measure errors on. Default: the inputs of golden sets.",
 )  # fmt: skip
 @options.seed_option("Of what is drawn at random.")
 @records_option
@@ -104,6 +114,8 @@ def model_command(
     trials: int,
     seconds: float | None,
     explorer: str,
+    max_error: float | None,
+    data: Path | None,
     seed: int,
     records: Path | None,
     as_json: bool,
@@ -113,14 +125,22 @@ def model_command(
     from sterna.frontends.formats import read_model  # noqa: PLC0415
     from sterna.frontends.source import Source  # noqa: PLC0415
     from sterna.records import Database, default_place  # noqa: PLC0415
-    from sterna.tuning.tune import measurer  # noqa: PLC0415
+    from sterna.tuning.algorithms import feeds_of  # noqa: PLC0415
+    from sterna.tuning.tune import measurer, within  # noqa: PLC0415
     from sterna.tuning.tuner import Tuner  # noqa: PLC0415
 
     asked = make_options()
+    if max_error is not None:
+        asked = within(asked, max_error, "E0002")
+    if data is not None and not asked.math:
+        raise error("E0002", "--data is what errors are measured on, and none is allowed", fix="--max-error 1e-3")
     with measurer(on, dask, asked) as found:
         graph = read_model(Source.of(model), reading(asked))
+        feeds = None if data is None else feeds_of(graph, data)
         with Database(records or default_place()) as database, _shown(as_json, trials) as watch:
-            tuner = Tuner(graph, asked, database, explorer=explorer, seed=seed, measurer=found, watch=watch)
+            tuner = Tuner(
+                graph, asked, database, explorer=explorer, seed=seed, measurer=found, watch=watch, feeds=feeds
+            )
             report = tuner.run(trials, float("inf") if seconds is None else seconds)
     if as_json:
         print_json(report_json(report))
@@ -188,6 +208,7 @@ def report_json(report: Report) -> dict[str, Any]:
             for p in report.kernels
         ],
         "open": list(report.left),
+        **({"math": math_json(report.algorithms.measured)} if report.algorithms is not None else {}),
         **({"model": vars(report.whole)} if report.whole is not None else {}),
     }  # fmt: skip
 
@@ -208,10 +229,14 @@ def _print(report: Report) -> None:
         f"{cost_text(report.after, report.unit)}, {gain}",
         soft_wrap=True,
     )
+    if report.algorithms is not None:
+        out.print(report.algorithms.measured.text, soft_wrap=True)
     if report.whole is not None:
         out.print(_model(report.whole, report.unit), soft_wrap=True)
     if kept:
         echo("`sterna compile` takes them from now on; --no-tuning does not")
+    if report.algorithms is not None:
+        echo(f"and the algorithms with --math fast={report.algorithms.measured.bound:g}")
 
 
 def _model(whole: Whole, unit: str) -> str:

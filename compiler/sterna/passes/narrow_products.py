@@ -79,9 +79,13 @@ def narrow_products(graph: Graph, narrow: Mapping[str, str]) -> Graph:
     return rewriting.finish()
 
 
-def narrow_choices(node: Node, target: Target) -> tuple[NarrowChoice, ...]:
+def narrow_choices(node: Node, target: Target, least: float = LEAST_GAIN) -> tuple[NarrowChoice, ...]:
     """What the factors of a product may be rounded to where that is worth it, what rounds least first; each faster than
-    those before it."""
+    those before it.
+
+    Args:
+        least: what each has to gain by the estimate; below 0, what it may lose.
+    """
     weights = _weights(node)
     if weights is None or not node.output.type.is_static or not np.isfinite(weights).all():
         return ()
@@ -103,7 +107,7 @@ def narrow_choices(node: Node, target: Target) -> tuple[NarrowChoice, ...]:
         if not whole:
             # The sums of a part are widened and added to those in float32.
             cycles += 2 * taps * (depth / part) * rows * ceil(columns / target.lanes(32)) / target.rate
-        if cycles <= (1 - LEAST_GAIN) * min([exact, *(choice.cycles for choice in found)]):
+        if cycles <= (1 - least) * min([exact, *(choice.cycles for choice in found)]):
             found.append(NarrowChoice(dtype, group, whole, cycles, exact))
     return tuple(found)
 

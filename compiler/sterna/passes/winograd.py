@@ -89,11 +89,12 @@ def filters(node: Node) -> Array | None:
     return weights.data
 
 
-def tile_choices(node: Node, target: Target, group: int = 1) -> tuple[TileChoice, ...]:
+def tile_choices(node: Node, target: Target, group: int = 1, least: float = LEAST_GAIN) -> tuple[TileChoice, ...]:
     """The tiles that are worth it, the smallest first; each of them faster than those before it.
 
     Args:
         group: of `product_cycles`, of the definition's products and of those of tiles.
+        least: what each has to gain by the estimate; below 0, what it may lose.
     """
     weights = filters(node)
     if weights is None:
@@ -113,7 +114,7 @@ def tile_choices(node: Node, target: Target, group: int = 1) -> tuple[TileChoice
         between = places * count * (depth / group + channels) * _FLOAT
         cycles += max(0.0, between - target.l2_bytes / 2) / FAR_RATE
         best = min([definition, *(choice.cycles for choice in found)])
-        if cycles <= (1 - LEAST_GAIN) * best:
+        if cycles <= (1 - least) * best:
             found.append(TileChoice(outputs, cycles))
     return tuple(found)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import Protocol
@@ -26,6 +27,11 @@ PATIENCE = 40
 PARENTS, MUTATION = 8, 0.25
 #: Of annealing: steps of a chain, and the temperature of the first, in parts of a score.
 STEPS, HEAT = 12, 0.3
+#: Of the genetic one: the fastest that may have children, and of how many a parent is the fastest.
+POPULATION, TOURNAMENT = 32, 3
+#: Of the Parzen estimator: trials before it is asked, the share of those and the number that count as fast at most, and
+#: values drawn for each that is chosen. optuna draws 24, for one choice at a time; a batch would be 16 times the same.
+STARTUP, GOOD, MOST_GOOD, DRAWN = 10, 0.1, 25, 2
 
 #: Answers what the strategies ask; gives the whole choice, or None where it leads to no schedule.
 Draw = Callable[[Callable[[Knob], Value]], "Choice | None"]
@@ -193,9 +199,7 @@ class Annealing:
         fresh = list(_new(iter(seen), costs))
         rng.shuffle(fresh)
         chosen = fresh[:n] if score is None else best(fresh, score, n)
-        # Where chains find nothing new around them, something else is tried.
-        known = {**costs, **{choice_text(choice): math.inf for choice in chosen}}
-        return chosen + Random(rng.randrange(1 << 30)).propose(space, known, n - len(chosen), None)
+        return _filled(chosen, space, costs, n, rng)  # Where chains find nothing new around them.
 
     def _neighbour(self, space: Space, choice: Choice) -> Choice | None:
         """The choice with one decision drawn anew."""
@@ -208,13 +212,85 @@ class Annealing:
         return space.draw(pick)
 
 
+class Genetic:
+    """A plain genetic algorithm (J. Holland, 1975) to compare with: a tournament picks each parent from the fastest,
+    decisions come from either, one in as many as there are is drawn anew. It asks no cost model."""
+
+    name = "genetic"
+
+    def __init__(self, seed: int = 0):
+        self._rng = random.Random(seed)
+
+    def propose(self, space: Space, costs: Mapping[str, float], n: int, score: Score | None) -> list[Choice]:
+        population = fastest(costs, POPULATION)
+        if len(population) < n:  # The first generation.
+            return _filled([], space, costs, n, self._rng)
+        children = (self._child(space, population) for _ in range(PATIENCE * n))
+        return _filled(islice(_new(children, costs), n), space, costs, n, self._rng)
+
+    def _child(self, space: Space, population: Sequence[Choice]) -> Choice | None:
+        rng = self._rng
+        pair = [population[min(rng.randrange(len(population)) for _ in range(TOURNAMENT))] for _ in range(2)]
+        rate = 1 / max(1, len(pair[0]))
+
+        def pick(knob: Knob) -> Value:
+            value = rng.choice(pair).get(knob.name)
+            return rng.choice(knob.values) if value not in knob.values or rng.random() < rate else value
+
+        return space.draw(pick)
+
+
+class Parzen:
+    """The tree-structured Parzen estimator (J. Bergstra et al., Algorithms for Hyper-Parameter Optimization, 2011) of
+    decisions among values, as optuna has it: each value is the one, of some drawn as often as among the fast choices,
+    that is most frequent there beside all others. It asks no cost model. (optuna itself would bring SQLAlchemy and
+    alembic for these lines.)"""
+
+    name = "tpe"
+
+    def __init__(self, seed: int = 0):
+        self._rng = random.Random(seed)
+
+    def propose(self, space: Space, costs: Mapping[str, float], n: int, score: Score | None) -> list[Choice]:
+        if len(costs) < STARTUP:
+            return _filled([], space, costs, n, self._rng)
+        ranked = fastest(costs, len(costs))
+        # What failed tells what to avoid.
+        failed = [from_json(json.loads(text)) for text, cost in costs.items() if not math.isfinite(cost)]
+        most = min(MOST_GOOD, math.ceil(len(ranked) * GOOD))
+        good, rest = _Frequencies(ranked[:most]), _Frequencies([*ranked[most:], *failed])
+
+        def pick(knob: Knob) -> Value:
+            likely = [good.of(knob, value) for value in knob.values]
+            drawn = self._rng.choices(range(len(likely)), likely, k=DRAWN)
+            return knob.values[max(drawn, key=lambda n: likely[n] / rest.of(knob, knob.values[n]))]
+
+        proposed = (space.draw(pick) for _ in range(PATIENCE * n))
+        return _filled(islice(_new(proposed, costs), n), space, costs, n, self._rng)
+
+
+class _Frequencies:
+    """How often a decision had a value in some choices; every value counts once besides."""
+
+    def __init__(self, choices: Sequence[Choice]):
+        self._pairs = Counter((name, value) for choice in choices for name, value in choice.items())
+        self._names = Counter(name for choice in choices for name in choice)
+
+    def of(self, knob: Knob, value: Value) -> float:
+        return (self._pairs[knob.name, value] + 1 / len(knob.values)) / (self._names[knob.name] + 1)
+
+
 #: By the names that --explorer takes.
 EXPLORERS: dict[str, Callable[[int], Explorer]] = {
     "evolution": Evolutionary,
     "annealing": Annealing,
     "random": Random,
     "grid": lambda seed: Grid(),
+    "genetic": Genetic,
+    "tpe": Parzen,
 }
+#: Explorers that know of nothing but their own draws, and those that go by what was measured, but by no cost model.
+PLAIN, BLACK_BOXES = ("random", "grid"), ("genetic", "tpe")
 
 
 def fastest(costs: Mapping[str, float], n: int) -> list[Choice]:
@@ -229,6 +305,15 @@ def best(choices: Sequence[Choice], score: Score, n: int) -> list[Choice]:
         return []
     ranked = sorted(zip(score(choices), count(), choices, strict=False), key=lambda each: (-each[0], each[1]))
     return [choice for _, _, choice in ranked[:n]]
+
+
+def _filled(
+    found: Iterable[Choice], space: Space, costs: Mapping[str, float], n: int, rng: random.Random
+) -> list[Choice]:
+    """Those, and as many drawn at random as are missing of n."""
+    chosen = [*found]
+    known = {**costs, **{choice_text(choice): math.inf for choice in chosen}}
+    return chosen + Random(rng.randrange(1 << 30)).propose(space, known, n - len(chosen), None)
 
 
 def _new(drawn: Iterator[Choice | None], costs: Mapping[str, float]) -> Iterator[Choice]:

@@ -17,8 +17,10 @@ from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
 from sterna.frontends.source import Source
 from sterna.options import Options
+from sterna.quantize.samples import Data
 from sterna.records import Database, default_place
 from sterna.runtime.here import why_not_here
+from sterna.tuning.algorithms import feeds_of
 from sterna.tuning.cluster import LOCAL, cluster
 from sterna.tuning.explorers import EXPLORERS
 from sterna.tuning.farm import Farm
@@ -47,6 +49,8 @@ def tune(
     records: str | os.PathLike[str] | None = None,
     explorer: str = "evolution",
     seed: int = 0,
+    max_error: float | None = None,
+    data: Data | None = None,
     watch: Callable[[Tuner], None] | None = None,
     **settings: Unpack[Settings],
 ) -> Report:
@@ -58,7 +62,10 @@ def tune(
         dask: "local", or the address of a scheduler of Dask, whose workers build and have the devices (docs/tuning.md).
         trials, seconds: when to end.
         records: the file of records; None: `STERNA_TUNING`, else the user's own.
-        explorer: "evolution", "annealing", "random" or "grid".
+        explorer: "evolution", "annealing", "genetic", "tpe", "random" or "grid".
+        max_error: the largest error that an output may have, relative to its largest magnitude, for the sake of
+            algorithms that are faster; None: `math` of the settings, which computes all as the model says by default.
+        data: samples to measure errors on, as `quantize` takes them; None: the inputs of golden sets.
         watch: called after every trial.
 
     Returns:
@@ -70,13 +77,29 @@ def tune(
     options = replace(options_of(target, shapes, dims, generator, **settings), tuning=None)
     if explorer not in EXPLORERS:
         raise error("E0203", f'there is no explorer "{explorer}"', fix=f"one of {', '.join(EXPLORERS)}")
+    if max_error is not None:
+        options = within(options, max_error, "E0203")
     names = (on,) if isinstance(on, str) else tuple(on or ())
     with measurer(names, dask, options) as found:
         graph = read_model(Source.of(model), reading(options))
+        feeds = None if data is None else feeds_of(graph, data)
         place = default_place() if records is None else Path(records)
         with Database(place) as database:
-            tuner = Tuner(graph, options, database, explorer=explorer, seed=seed, measurer=found, watch=watch)
+            tuner = Tuner(
+                graph, options, database, explorer=explorer, seed=seed, measurer=found, watch=watch, feeds=feeds
+            )
             return tuner.run(trials, seconds)
+
+
+def within(options: Options, bound: float, code: str) -> Options:
+    """The options with a bound of errors.
+
+    Raises:
+        SternaError: of that code, it is not between 0 and 1.
+    """
+    if not 0 < bound < 1:
+        raise error(code, f"the largest error {bound:g} is not between 0 and 1", fix="1e-3")
+    return replace(options, math=bound)
 
 
 def _told(line: str) -> None:

@@ -15,17 +15,19 @@ import random
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sterna.choices import Choice, Trace
+from sterna.fast import Decision, Feeds, model_id
 from sterna.ir.graph import Graph
 from sterna.options import Options
-from sterna.records import Confirmed, Database, Record, choice_text, target_id
+from sterna.records import Algorithms, Confirmed, Database, Record, choice_text, target_id
 from sterna.toolchain.compilers import toolchain
 from sterna.tuned import Best
+from sterna.tuning.algorithms import chosen
 from sterna.tuning.cost_model import CostModel, is_installed
-from sterna.tuning.explorers import EXPLORERS, Explorer, Space
+from sterna.tuning.explorers import BLACK_BOXES, EXPLORERS, PLAIN, Explorer, Space
 from sterna.tuning.kernels import Task, tasks_of
 from sterna.tuning.measure import Local, Measurer
 from sterna.tuning.scoring import Scorer
@@ -38,8 +40,6 @@ BATCH, EPSILON = 16, 0.15
 TURN = 8
 #: A kernel that gained less than this in so many trials is left.
 STILL, LEAST_GAIN = 64, 0.005
-#: Explorers that know of nothing but their own draws.
-PLAIN = ("random", "grid")
 #: Turns of a confirmation run, and how much faster a choice has to be in it.
 TURNS, WINS = 5, 0.99
 
@@ -87,6 +87,7 @@ class Report:
     Args:
         unit: of costs; left: names of kernels of open sizes; trials: of this run; ended: "trials", "time", "still" or
             "interrupted"; whole: the model as `compile` now makes it, None where this run has confirmed nothing of it.
+        algorithms: what is computed otherwise than the model says, and the error of that; None where all is exact.
     """
 
     kernels: tuple[Progress, ...]
@@ -96,6 +97,7 @@ class Report:
     seconds: float
     ended: str
     whole: Whole | None = None
+    algorithms: Decision | None = None
 
     @property
     def before(self) -> float:
@@ -119,6 +121,7 @@ class Tuner:
         explorer: one of `explorers.EXPLORERS`.
         watch: called after every trial.
         model: whether a cost model ranks what explorers propose, if xgboost is there.
+        feeds: what errors are measured on, where `options.math` leaves a choice of algorithms; None: random inputs.
     """
 
     def __init__(
@@ -132,12 +135,13 @@ class Tuner:
         measurer: Measurer | None = None,
         watch: Watch | None = None,
         model: bool = True,
+        feeds: Feeds | None = None,
     ):
-        tasks, self.left = tasks_of(graph, options)
-        self.kernels = [Progress(task) for task in tasks]
         self.whole: Whole | None = None
-        self._graph = graph
-        self.options, self.records = options, records
+        self.algorithms: Decision | None = None
+        self._graph, self._feeds, self._asked = graph, feeds, replace(options, math=0.0)
+        self._take(options)
+        self.records = records
         self.target = target_id(options.target)
         self.toolchain = toolchain(options.generator, options.compiler)
         self.trials, self.started, self.current, self.confirming = 0, time.monotonic(), "", False
@@ -146,7 +150,7 @@ class Tuner:
         self._measurer, self._explorer = measurer or Local(device), explorer
         self.unit = self._measurer.unit
         self._watch = watch or (lambda tuner: None)
-        self._model = CostModel() if model and is_installed() and explorer not in PLAIN else None
+        self._model = CostModel() if model and is_installed() and explorer not in (*PLAIN, *BLACK_BOXES) else None
         self._rng = random.Random(seed)
 
     def run(self, trials: int = 500, seconds: float = float("inf")) -> Report:
@@ -154,6 +158,8 @@ class Tuner:
         then confirms what is best. A second interrupt ends that, too."""
         with self._measurer:
             try:
+                if self.options.math:
+                    self._decide()
                 ended = self.search(trials, seconds)
             except KeyboardInterrupt:
                 ended = "interrupted"
@@ -165,7 +171,32 @@ class Tuner:
             except KeyboardInterrupt:
                 ended = "interrupted"
         passed = time.monotonic() - self.started
-        return Report(tuple(self.kernels), tuple(self.left), self.unit, self.trials, passed, ended, self.whole)
+        return Report(
+            tuple(self.kernels), tuple(self.left), self.unit, self.trials, passed, ended, self.whole, self.algorithms
+        )
+
+    def _take(self, options: Options) -> None:
+        """The kernels of the model by these options."""
+        tasks, self.left = tasks_of(self._graph, options)
+        self.options, self.kernels = options, [Progress(task) for task in tasks]
+
+    def _decide(self) -> None:
+        """The algorithms of layers, by what is known of their kernels and by the rules where nothing is."""
+        found = chosen(self._graph, self.options, self._known_cost, self._feeds)
+        if found.ways:
+            self.algorithms = found
+            self._take(found.options)
+
+    def _known_cost(self, task: Task) -> float:
+        self.current = task.name
+        own = (task.kernel, self.target)
+        costs = [r.cost for on in self._measurer.devices for r in self.records.trials(*own, on, self.toolchain)]
+        if not costs:
+            trial = self._measurer.measure(task, {})
+            self._keep(Progress(task), trial, "rules")
+            costs = [*trial.samples]
+        self._watch(self)
+        return min(costs, default=float("inf"))
 
     def search(self, trials: int, seconds: float = float("inf")) -> str:
         """The search alone: nothing is confirmed. Returns why it ended."""
@@ -293,19 +324,37 @@ class Tuner:
         self._watch(self)
 
     def _compare(self) -> None:
-        """Measures the whole model by the rules and as tuned; where it is no faster, what this run has confirmed is
-        dropped."""
+        """Measures the whole model, as it says and by the rules, and as tuned; where it is no faster, what this run has
+        confirmed is dropped."""
         won = [each for each in self.kernels if each.confirmed]
-        if not won:
+        if not won and self.algorithms is None:
             return
-        tuning = Best(self.records.confirmed(self.target))
-        self.whole = measured(self._graph, self.options, tuning, self._measurer)
-        if self.whole is None or not self.whole.is_slower:
+        tuning, rules = Best(self.records.confirmed(self.target)), replace(self._asked, tuning=None)
+        tuned = replace(self.options, tuning=tuning)
+        self.whole = measured(self._graph, rules, tuned, self._measurer)
+        if self.whole is None:
             return
+        if not self.whole.is_slower:
+            self._remember()
+            return
+        self.algorithms = None
         for each in won:
             each.confirmed = False
             for device in self._measurer.devices:
                 self.records.forget(each.task.kernel, self.target, device)
+
+    def _remember(self) -> None:
+        """Writes what was decided about algorithms, for `compile` to take within the same bound."""
+        if self.algorithms is None or self.whole is None or self.whole.why:
+            return
+        found, name = self.algorithms.measured, self.options.target.name
+        self.records.decide(
+            Algorithms(
+                model_id(self._graph), self._graph.name, self.target, name, self._measurer.devices[0], found.bound,
+                self.algorithms.ways, found.error, found.data, self.whole.before, self.whole.after, self.unit,
+                machine(), time.time(),
+            )
+        )  # fmt: skip
 
 
 def _promise(progress: Progress) -> float:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from sterna.bundle.writer import write_bundle
-from sterna.choices import Tuning
 from sterna.driver import compile_graph
 from sterna.errors import SternaError
 from sterna.ir.graph import Graph
@@ -35,17 +34,21 @@ class Whole:
         return not self.why and self.after >= self.before
 
 
-def measured(graph: Graph, options: Options, tuning: Tuning, measurer: Measurer) -> Whole | None:
-    """Compiles the model both ways and measures it; None where it takes no choice."""
+def measured(graph: Graph, rules: Options, tuned: Options, measurer: Measurer) -> Whole | None:
+    """Compiles the model both ways and measures it; None where it takes no choice.
+
+    Args:
+        rules, tuned: with algorithms and `tuning`, if there are any.
+    """
     with temporary_directory("whole") as folder:
         try:
-            rules = _built(graph, replace(options.alone, tuning=None), Path(folder) / "rules")
-            tuned = _built(graph, replace(options.alone, tuning=tuning), Path(folder) / "tuned")
+            bundles = [_built(graph, each.alone, Path(folder) / str(n)) for n, each in enumerate((rules, tuned))]
         except SternaError as problem:
             return Whole(why=str(problem).split("\n", 1)[0])
-        if not tuning.kernels:
+        algorithms = (rules.tiles, rules.halves, rules.narrow) != (tuned.tiles, tuned.halves, tuned.narrow)
+        if not algorithms and (tuned.tuning is None or not tuned.tuning.kernels):
             return None
-        found = measurer.turns((rules, tuned))
+        found = measurer.turns(bundles)
     if isinstance(found, str):
         return Whole(why=found)
     before, after = (statistics.median(each) for each in found)
