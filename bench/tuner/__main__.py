@@ -5,6 +5,7 @@
     ci/bench-tuner curves --picture docs/tuning-curves.svg
     ci/bench-tuner networks mtcnn_rnet_f32 model.onnx -t x86-64-v4 --trials 100
     ci/bench-tuner transfer mtcnn_rnet_f32 -t x86-64-v4
+    ci/bench-tuner prior -o compiler/sterna/tuning/priors
 
 `curves` measures each schedule that an explorer asks for once, into a table that is kept (--table), and replays the
 explorers on it: the same command goes on where it was ended. It ends with 1 where the learned explorer's best of 170
@@ -13,6 +14,8 @@ trials is behind random's best of 512 on any kernel.
 `networks` tunes whole networks (files, or trained models by name) and measures each in turns by the rules and as tuned;
 1 where one is below 0.99x. `transfer` takes its records: what the first batch of a network's kernels reaches with those
 of all other networks, beside the network's own best; 1 where that is less than 0.95 as a geometric mean.
+
+`prior` writes what the records say of each family of targets into a folder, for the cost model to begin with.
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ from contextlib import closing
 from pathlib import Path
 
 from models import SUFFIXES, TRAINED
+from sterna.bundle.install import write_file
 from sterna.errors import SternaError
 from sterna.records import Database, default_place
+from sterna.tuning.prior import to_bytes
 from tuner.curves import panels, table_of
 from tuner.kernels import DEVICES, KERNELS
-from tuner.networks import transferred, tuned
+from tuner.networks import priors, transferred, tuned
 from tuner.picture import svg
 from tuner.replay import WAYS, replayed
 from tuner.table import Table
@@ -102,18 +107,30 @@ def _networks(asked: argparse.Namespace) -> int:
 
 def _transfer(asked: argparse.Namespace) -> int:
     shares = []
-    print("| network | kernel | with records | without |\n| --- | --- | --- | --- |")
+    print("| network | kernel | with records | without | rules |\n" + "| --- " * 5 + "|")
     with Database(Path(asked.records)) as records:
         for name in asked.models:
             for each in transferred(_file(name), asked.target, asked.on, records):
-                shares.append((each.own / each.first, each.own / each.alone))
-                print(f"| {name} | {each.name} | {shares[-1][0]:.3f} | {shares[-1][1]:.3f} |", flush=True)
+                shares.append(tuple(each.own / cost for cost in (each.first, each.alone, each.rules)))
+                print(f"| {name} | {each.name} | {' | '.join(f'{s:.3f}' for s in shares[-1])} |", flush=True)
     if not shares:
         print("no kernel of these has been searched: ci/bench-tuner networks")
         return 1
-    with_records, without = (statistics.geometric_mean(each) for each in zip(*shares, strict=True))
-    print(f"first batch: {with_records:.3f} of the network's own best, {without:.3f} without records")
+    with_records, without, rules = (statistics.geometric_mean(each) for each in zip(*shares, strict=True))
+    print(
+        f"first batch: {with_records:.3f} of the network's own best, {without:.3f} without records, rules {rules:.3f}"
+    )
     return 0 if with_records >= LEAST_SHARE else 1
+
+
+def _prior(asked: argparse.Namespace) -> int:
+    folder = Path(asked.output)
+    with Database(Path(asked.records), create=False) as records:
+        for name, rows in priors(records).items():
+            data = to_bytes(rows)
+            write_file(folder / f"{name}.npz", data)
+            print(f"{name}: {len(rows.groups)} kernels, {len(rows.grades)} trials, {len(data):,} bytes")
+    return 0
 
 
 def main() -> int:
@@ -145,6 +162,10 @@ def main() -> int:
             "--records", default=str(default_place().with_name("bench-networks.db")), help="where they are kept"
         )
         own.set_defaults(run=run)
+    prior = commands.add_parser("prior", help="what records say of families of targets, as sterna tune ships it")
+    prior.add_argument("--records", default=str(default_place().with_name("bench-networks.db")))
+    prior.add_argument("-o", "--output", required=True, metavar="FOLDER")
+    prior.set_defaults(run=_prior)
     asked = parser.parse_args()
     run: int = asked.run(asked)
     return run

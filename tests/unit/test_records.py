@@ -27,9 +27,11 @@ from sterna.records import (
 )
 from sterna.targets.description import load_target
 from sterna.tuned import Best, best_of
+from sterna.tuning import prior
 from sterna.tuning.cost_model import CostModel, is_installed
 from sterna.tuning.curves import best_so_far, svg, terminal
 from sterna.tuning.explorers import EXPLORERS, Space
+from sterna.tuning.prior import MOST_OF_ONE, rows_of, spread, to_bytes
 
 TARGET = load_target("x86-64-v2")
 
@@ -196,23 +198,65 @@ def test_explorers_beat_chance(name: str) -> None:
     assert found < 0.75 * chance
 
 
+def trials_of(kernel: str, size: float, rng: random.Random) -> list[Record]:
+    """Sixty choices of a kernel, measured; each tenth fails."""
+    drawn = [Space(large).random(rng) or {} for _ in range(60)]
+    return [record(c, None if n % 10 == 9 else size * cost_of(c), kernel) for n, c in enumerate(drawn)]
+
+
+def right_pairs(model: CostModel, rng: random.Random) -> float:
+    """Of pairs of choices nobody has measured, those that a model puts in the right order."""
+    unseen = [c for _ in range(40) if (c := Space(large).random(rng))]
+    scores = model.predict([record(c, 1.0).features for c in unseen])
+    pairs = [(i, j) for i in range(40) for j in range(i) if cost_of(unseen[i]) != cost_of(unseen[j])]
+    return sum((scores[i] > scores[j]) == (cost_of(unseen[i]) < cost_of(unseen[j])) for i, j in pairs) / len(pairs)
+
+
+@pytest.mark.skipif(not is_installed(), reason="xgboost is not installed here")
+def test_a_prior_ranks_before_the_first_trial(tmp_path: Path) -> None:
+    rng = random.Random(6)
+    records = [each for n in range(4) for each in trials_of(f"k{n}", 10.0**-n, rng)]
+    rows = rows_of(spread(records), MOST_OF_ONE)
+    assert rows is not None
+    data = to_bytes(rows)
+    assert len(data) < 64 * len(rows.grades)
+    (tmp_path / "x.npz").write_bytes(data)
+    found = prior._read(tmp_path / "x.npz")
+    assert found is not None
+    assert (found.groups, [*found.grades]) == (rows.groups, [*rows.grades])
+    model = CostModel(found)
+    assert model.is_fit
+    assert right_pairs(model, rng) > 0.75
+    model.fit(trials_of("own", 1.0, rng))
+    assert right_pairs(model, rng) > 0.75
+
+
+def test_a_prior_of_other_features_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_of([record({"tile": (1, n)}, 1.0 + n) for n in range(4)], MOST_OF_ONE)
+    assert rows is not None
+    monkeypatch.setattr(prior, "VERSION", prior.VERSION + 1)
+    (tmp_path / "x.npz").write_bytes(to_bytes(rows))
+    monkeypatch.undo()
+    assert prior._read(tmp_path / "x.npz") is None
+
+
+def test_priors_that_are_shipped_are_of_this_version() -> None:
+    """`ci/bench-tuner prior` makes them anew where features change."""
+    places = [*prior._PLACE.glob("*.npz")]
+    assert places
+    for place in places:
+        assert prior._read(place) is not None, place
+        assert place.stat().st_size < 300_000
+
+
 @pytest.mark.skipif(not is_installed(), reason="xgboost is not installed here")
 def test_a_model_ranks_better_than_chance() -> None:
     """Of kernels of different size, where only the order within each can be learned; failures come last."""
-    rng, records = random.Random(5), list[Record]()
-    space = Space(large)
-    for kernel, size in (("small", 1e-6), ("large", 1e-3)):
-        for n in range(60):
-            choice = space.random(rng) or {}
-            records.append(record(choice, None if n % 10 == 9 else size * cost_of(choice), kernel))
+    rng = random.Random(5)
     model = CostModel()
-    model.fit(records)
+    model.fit([*trials_of("small", 1e-6, rng), *trials_of("large", 1e-3, rng)])
     assert model.is_fit
-    unseen = [c for _ in range(40) if (c := space.random(rng))]
-    scores = model.predict([record(c, 1.0).features for c in unseen])
-    pairs = [(i, j) for i in range(40) for j in range(i) if cost_of(unseen[i]) != cost_of(unseen[j])]
-    right = sum((scores[i] > scores[j]) == (cost_of(unseen[i]) < cost_of(unseen[j])) for i, j in pairs)
-    assert right / len(pairs) > 0.75
+    assert right_pairs(model, rng) > 0.75
 
 
 def test_without_enough_records_there_is_no_model() -> None:

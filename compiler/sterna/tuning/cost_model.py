@@ -8,19 +8,16 @@ and explorers propose by what was measured alone.
 from __future__ import annotations
 
 import importlib.util
-import math
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from sterna.records import Record
+from sterna.tuning.prior import Rows, padded, rows_of
 
 #: Trials of which a model is worth making; those of one kernel that it learns from at most.
 LEAST, MOST_OF_ONE = 16, 2000
-#: Ranks that a kernel's trials are put into.
-GRADES = 31
 _TREES = 80
 _SETTINGS = {
     "objective": "rank:pairwise",
@@ -42,10 +39,19 @@ def is_installed() -> bool:
 
 
 class CostModel:
-    """Learns from records, predicts from features."""
+    """Learns from records, predicts from features.
 
-    def __init__(self) -> None:
+    Args:
+        prior: what it knows before; records correct it.
+    """
+
+    def __init__(self, prior: Rows | None = None) -> None:
         self._trees: Any = None
+        self._width = 0
+        if prior is not None and is_installed():
+            self._width = prior.features.shape[1]
+            self._trees = _trained(prior, None)
+        self._base = self._trees
 
     @property
     def is_fit(self) -> bool:
@@ -53,41 +59,26 @@ class CostModel:
         return self._trees is not None
 
     def fit(self, records: Sequence[Record]) -> None:
-        """Learns from these alone. What failed ranks behind everything else of its kernel."""
-        groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
-        for record in records:
-            if record.features:
-                groups[(record.kernel, record.target, record.device)].append(record)
-        kept = [group[-MOST_OF_ONE:] for group in groups.values() if len(group) > 1]
-        if not is_installed() or sum(map(len, kept)) < LEAST:
+        """Learns from these, and from the prior. What failed ranks behind everything else of its kernel."""
+        rows = rows_of(records, MOST_OF_ONE)
+        if not is_installed() or rows is None or len(rows.grades) < LEAST:
             return
-        import xgboost  # noqa: PLC0415 (brings much, and is not always there)
-
-        width = max(len(record.features) for group in kept for record in group)
-        rows = np.array([_padded(r.features, width) for group in kept for r in group], np.float32)
-        labels = np.concatenate([_grades(group) for group in kept])
-        ids = np.repeat(np.arange(len(kept)), [len(group) for group in kept])
-        self._width = width
-        self._trees = xgboost.train(_SETTINGS, xgboost.DMatrix(rows, labels, qid=ids), _TREES)
+        if self._base is None:
+            self._width = rows.features.shape[1]
+        elif rows.features.shape[1] != self._width:
+            rows = Rows(padded(rows.features, self._width), rows.grades, rows.groups)
+        self._trees = _trained(rows, self._base)
 
     def predict(self, features: Sequence[Sequence[float]]) -> list[float]:
         """A score for each, greater where it is faster; of one kernel's choices among themselves."""
-        if self._trees is None:
+        if self._trees is None or not features:
             return [0.0] * len(features)
-        import xgboost  # noqa: PLC0415
-
-        rows = np.array([_padded(each, self._width) for each in features], np.float32)
-        return [float(score) for score in self._trees.predict(xgboost.DMatrix(rows))]
+        return [float(score) for score in self._trees.inplace_predict(padded(features, self._width))]
 
 
-def _padded(features: Sequence[float], width: int) -> list[float]:
-    """Features of other versions may be fewer, or more."""
-    return [*features[:width], *[0.0] * (width - len(features))]
+def _trained(rows: Rows, base: Any) -> Any:
+    """Trees, after those of `base`."""
+    import xgboost  # noqa: PLC0415 (brings much, and is not always there)
 
-
-def _grades(group: Sequence[Record]) -> np.ndarray:
-    """The fastest has the highest grade, in proportion to speed; failures have none."""
-    least = min(record.cost for record in group)
-    if not math.isfinite(least):
-        return np.zeros(len(group), np.float32)
-    return np.array([round(GRADES * least / record.cost) if record.samples else 0 for record in group], np.float32)
+    ids = np.repeat(np.arange(len(rows.groups)), rows.groups)
+    return xgboost.train(_SETTINGS, xgboost.DMatrix(rows.features, rows.grades, qid=ids), _TREES, xgb_model=base)

@@ -25,6 +25,8 @@ from sterna.schedule.schedule import Schedule
 PATIENCE = 40
 #: How many measured choices have children, and of how many of their decisions one is drawn anew.
 PARENTS, MUTATION = 8, 0.25
+#: Choices of which the cost model picks the first batch.
+FIRST = 256
 #: Of annealing: steps of a chain, and the temperature of the first, in parts of a score.
 STEPS, HEAT = 12, 0.3
 #: Of the genetic one: the fastest that may have children, and of how many a parent is the fastest.
@@ -149,10 +151,12 @@ class Evolutionary:
         if not parents:
             return Random(rng.randrange(1 << 30)).propose(space, costs, n, score)
         drawn = (self._child(space, parents) for _ in range(PATIENCE * n))
-        wanted = n if score is None else n * self._generations
-        children = list(islice(_new(drawn, costs), wanted))
         if score is None:
-            return children
+            return list(islice(_new(drawn, costs), n))
+        children = list(islice(_new(drawn, costs), n * self._generations))
+        if len(parents) < PARENTS:  # The first batch: what the model knows of other kernels says where to begin.
+            known = {**costs, **{choice_text(choice): math.inf for choice in children}}
+            children += Random(rng.randrange(1 << 30)).propose(space, known, FIRST - len(children), None)
         return best(children, score, n)
 
     def _child(self, space: Space, parents: Sequence[Choice]) -> Choice | None:

@@ -15,6 +15,8 @@ from sterna.loops.program import Function
 from sterna.targets.target import Target
 from sterna.te import expr as E
 
+#: Of what the numbers mean: priors of another one are not read.
+VERSION = 1
 #: Loop levels, from the innermost outwards, whose extents and touched bytes are told.
 LEVELS = 6
 

@@ -30,6 +30,7 @@ from sterna.tuning.cost_model import CostModel, is_installed
 from sterna.tuning.explorers import BLACK_BOXES, EXPLORERS, PLAIN, Explorer, Space
 from sterna.tuning.kernels import Task, tasks_of
 from sterna.tuning.measure import Local, Measurer
+from sterna.tuning.prior import Rows, prior_of
 from sterna.tuning.scoring import Scorer
 from sterna.tuning.whole import Whole, measured
 from sterna.tuning.worker import Trial
@@ -122,6 +123,7 @@ class Tuner:
         watch: called after every trial.
         model: whether a cost model ranks what explorers propose, if xgboost is there.
         feeds: what errors are measured on, where `options.math` leaves a choice of algorithms; None: random inputs.
+        prior: what the cost model knows before; None: what is shipped for the target's family.
     """
 
     def __init__(
@@ -136,6 +138,7 @@ class Tuner:
         watch: Watch | None = None,
         model: bool = True,
         feeds: Feeds | None = None,
+        prior: Rows | None = None,
     ):
         self.whole: Whole | None = None
         self.algorithms: Decision | None = None
@@ -150,7 +153,8 @@ class Tuner:
         self._measurer, self._explorer = measurer or Local(device), explorer
         self.unit = self._measurer.unit
         self._watch = watch or (lambda tuner: None)
-        self._model = CostModel() if model and is_installed() and explorer not in (*PLAIN, *BLACK_BOXES) else None
+        known = prior_of(options.target) if prior is None else prior
+        self._model = CostModel(known) if model and is_installed() and explorer not in (*PLAIN, *BLACK_BOXES) else None
         self._rng = random.Random(seed)
 
     def run(self, trials: int = 500, seconds: float = float("inf")) -> Report:
