@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -59,10 +59,11 @@ def rows_of(records: Sequence[Record], most: int, least: int = 2) -> Rows | None
     )
 
 
-def padded(features: Sequence[Sequence[float]], width: int) -> npt.NDArray[np.float32]:
+def padded(features: Iterable[Sequence[float] | npt.NDArray[np.float32]], width: int) -> npt.NDArray[np.float32]:
     """As an array; features of other versions may be fewer, or more."""
-    found = np.zeros((len(features), width), np.float32)
-    for row, each in zip(found, features, strict=True):
+    rows = [*features]
+    found = np.zeros((len(rows), width), np.float32)
+    for row, each in zip(found, rows, strict=True):
         row[: len(each)] = each[:width]
     return found
 
@@ -83,8 +84,7 @@ def spread(records: Sequence[Record]) -> list[Record]:
     kept = []
     for group in groups.values():
         ranked = sorted(group, key=lambda record: record.cost)
-        chosen = np.unique(np.linspace(0, len(ranked) - 1, MOST_OF_ONE).astype(int)) if ranked else []
-        kept += [ranked[n] for n in chosen]
+        kept += [ranked[n] for n in np.unique(np.linspace(0, len(ranked) - 1, MOST_OF_ONE).astype(int))]
     return kept
 
 
