@@ -29,6 +29,7 @@ CONTENTS = {
     "Start": ("docs/installation", "docs/tutorial", "docs/comparison", "docs/tvm"),
     "Guides": (
         "docs/cli",
+        "docs/report",
         "docs/quantize",
         "docs/tuning",
         "docs/rpc",

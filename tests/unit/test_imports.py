@@ -13,7 +13,7 @@ LAYERS = (
     "intrinsics", "targets", "choices", "records", "tuned", "options", "schedule", "loops", "ops", "frontends",
     "passes", "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives",
     "driver", "bundle", "fast", "budgets", "api", "firmware", "web", "rpc", "emulate", "debug", "quantize", "tuning",
-    "package", "demo",
+    "package", "report", "demo",
     "cli", "__init__", "__main__",
 )  # fmt: skip
 

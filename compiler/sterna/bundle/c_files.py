@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from sterna.bundle.graph_json import structure_json
 from sterna.bundle.weights import Weights, weights_of
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.render import render_template
@@ -216,6 +217,7 @@ def firmware_json(
             {"name": call.name, "kernel": function.name, "sources": list(call.sources)}
             for call, function in zip(compiled.calls, functions, strict=True)
         ],
+        "graph": structure_json(compiled),
     }
     return (json.dumps(members, indent=1) + "\n").encode()
 

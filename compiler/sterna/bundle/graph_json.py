@@ -122,6 +122,19 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
     }
 
 
+#: Members of graph.json that firmware.json has, too: for who looks into a bundle, not for runtimes.
+_STRUCTURE = (
+    "arena", "arenas", "scratch_bytes", "symbols", "kernels", "values", "inputs", "outputs", "states", "nodes",
+    "control", "metadata",
+)  # fmt: skip
+
+
+def structure_json(compiled: Compiled) -> dict[str, Any]:
+    """Tensors, nodes and memory of a bundle without graph.json, as that would have them."""
+    members = _members(compiled, {})
+    return {name: members[name] for name in _STRUCTURE if name in members}
+
+
 def graph_name(target: Target) -> str:
     """The file of the graph of a variant that has one of its own."""
     return f"graph.{target.name}.json"

@@ -14,29 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
+from sterna.bundle.roles import file_role
 from sterna.escape import json_text, terminal_lines
 from sterna.escape import rich as escape
 from sterna_runtime.cli.reports import Signature, size
 
 _OTHERS = 8  # that are named
 _PIPE_COLUMNS = 200  # nothing is cut off where nobody looks
-
-#: What each file of a bundle is for.
-FILE_ROLES = {
-    "graph.json": "graph and signature",
-    "firmware.json": "signature for tools",
-    "params.bin": "weights",
-    "model.h": "C header",
-    "model.c": "the graph as C",
-    "params.c": "weights as C",
-    "params.S": "weights, from params.bin",
-    "params.ld": "address of the weights",
-    "kernels.c": "source of the kernels",
-    "strings.json": "strings by number",
-    "golden.json": "golden sets: names and sizes",
-    "golden.bin": "golden sets: arrays",
-}
-
 
 def console(stream: TextIO | None = None) -> Console:
     """A console for standard output, or another stream. Made anew each time: streams may have been replaced."""
@@ -84,9 +68,7 @@ def files(sizes: dict[str, int]) -> Table:
     grid.add_column(justify="right")
     for name, count in sizes.items():
         whole = name == "model.wasm" and "graph.json" not in sizes
-        library = "kernels, graph and weights" if whole else "kernels"
-        role = FILE_ROLES.get(name, library if name.startswith("model.") else "")
-        grid.add_row(f"  {escape(name)}", size(count), f"[dim]{role}[/]")
+        grid.add_row(f"  {escape(name)}", size(count), f"[dim]{file_role(name, whole)}[/]")
     return grid
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,7 @@ class Firmware:
         weights_address: that they say; weights_section: of the weights; empty: among other constants.
         fitted: what was chosen to meet budgets, in words.
         resets: whether it has states and a function that resets them.
+        graph: tensors, nodes and plan as graph.json has them; None in bundles of versions that did not write it.
     """
 
     place: Path
@@ -120,6 +122,7 @@ class Firmware:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     nodes: tuple[Node, ...]
+    graph: Mapping[str, Any] | None = None
 
     @property
     def memory_bytes(self) -> int:
@@ -182,6 +185,7 @@ def _firmware(place: Path, rows: dict[str, Any]) -> Firmware:
         weights_section=str(rows.get("weights_section") or ""),
         fitted=str(rows.get("fitted", {}).get("text", "")),
         resets=bool(rows["resets"]),
+        graph=rows.get("graph"),
         pools=tuple(Pool(**row) for row in rows["pools"]),
         inputs=tuple(Tensor(**_tuples(row)) for row in rows["inputs"]),
         outputs=tuple(Tensor(**_tuples(row)) for row in rows["outputs"]),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,12 +48,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Contents:
-    """What an object holds: frames by function, bytes of code, bytes of constant tables, and whose instructions."""
+    """What an object holds: frames by function, bytes of code, bytes of constant tables, whose instructions, and bytes
+    of each function."""
 
     frames: Mapping[str, Frame]
     code: int
     tables: int
     instructions: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def contents(data: bytes) -> Contents:
         sections.append(_Section(kind, flags, offset, size, link, info))
     symbols = next((list(_symbols(data, s, sections)) for s in sections if s.kind == _SHT_SYMTAB), [])
     calls = _calls(data, machine, sections, symbols)
-    frames = {}
+    frames, sizes = {}, {}
     instructions = RISCV if machine == _RISCV else THUMB_1
     for name, value, size, kind, section in symbols:
         if kind != 2 or not 0 < section < count:  # STT_FUNC
@@ -114,10 +116,10 @@ def contents(data: bytes) -> Contents:
         if machine == _ARM and any(map(_is_of_thumb_2, _instructions(code, words))):
             instructions = THUMB_2
         called = {callee for at, callee in calls.get(section, ()) if start <= at < start + size}
-        frames[name] = Frame(taken, frozenset(called))
+        frames[name], sizes[name] = Frame(taken, frozenset(called)), size
     held = [s for s in sections if s.flags & _SHF_ALLOC and not s.flags & _SHF_WRITE and s.kind == 1]
     code_bytes = sum(s.size for s in held if s.flags & _SHF_EXEC)
-    return Contents(frames, code_bytes, sum(s.size for s in held) - code_bytes, instructions)
+    return Contents(frames, code_bytes, sum(s.size for s in held) - code_bytes, instructions, sizes)
 
 
 def deepest(frames: Mapping[str, Frame], start: str, instructions: str = "") -> int | None:

@@ -1,0 +1,88 @@
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Boards } from "./boards.jsx";
+import { Compare } from "./compare.jsx";
+import { seen, short } from "./format.js";
+import { Graph } from "./graph.jsx";
+import { Memory } from "./memory.jsx";
+import { prepared } from "./model.js";
+import { Numbers } from "./numbers.jsx";
+import { Summary } from "./summary.jsx";
+import { Time } from "./time.jsx";
+import "./page.css";
+
+const report = JSON.parse(document.getElementById("data").textContent);
+const subjects = report.subjects.map(prepared);
+
+/** The tabs that a report has: those without anything to show are left out, and Compare comes first where there is one. */
+const TABS = [
+  { id: "compare", name: "Compare", show: Compare, when: () => report.comparison },
+  { id: "summary", name: "Summary", show: Summary },
+  { id: "graph", name: "Graph", show: Graph },
+  { id: "time", name: "Time", show: Time },
+  { id: "memory", name: "Memory", show: Memory },
+  { id: "numbers", name: "Numbers", show: Numbers },
+  { id: "boards", name: "Boards", show: Boards, when: () => report.boards.length || report.targets.length },
+].filter((tab) => !tab.when || tab.when());
+
+const asked = () => TABS.find((tab) => `#${tab.id}` === location.hash) ?? TABS[0];
+
+function App() {
+  const [tab, setTab] = useState(asked);
+  const [which, setWhich] = useState(0);
+  const [picked, setPicked] = useState(null);
+  useEffect(() => {
+    const follow = () => setTab(asked());
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  const go = (id) => {
+    history.replaceState(null, "", `#${id}`);
+    setTab(asked());
+  };
+  const pick = (node, subject = which) => {
+    setWhich(subject);
+    setPicked(node);
+    go("graph");
+  };
+  const move = ({ key }, n) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    if (!step) return;
+    const next = TABS[(n + step + TABS.length) % TABS.length];
+    go(next.id);
+    document.getElementById(`tab-${next.id}`).focus();
+  };
+  const subject = subjects[which];
+  const Shown = tab.show;
+  return (
+    <>
+      <header>
+        <h1 title={seen(subject.name)}>{short(subject.name, 40)}</h1>
+        <nav role="tablist" aria-label="Parts of the report">
+          {TABS.map((each, n) => (
+            <button key={each.id} type="button" role="tab" id={`tab-${each.id}`} aria-controls="panel" aria-selected={each === tab}
+              tabIndex={each === tab ? 0 : -1} onClick={() => go(each.id)} onKeyDown={(event) => move(event, n)}>{each.name}</button>
+          ))}
+        </nav>
+        {subjects.length > 1 && tab.id !== "compare" && (
+          <label class="which">
+            of <select value={which} onChange={(e) => (setWhich(Number(e.currentTarget.value)), setPicked(null))}>
+              {subjects.map((each, n) => <option key={n} value={n}>{short(label(each, n), 40)}</option>)}
+            </select>
+          </label>
+        )}
+      </header>
+      <main role="tabpanel" id="panel" aria-labelledby={`tab-${tab.id}`} key={`${tab.id} ${which}`}>
+        <Shown report={report} subjects={subjects} subject={subject} go={go} pick={pick} picked={picked} setPicked={setPicked} label={label} />
+      </main>
+      <footer>made by {seen(report.producer)}</footer>
+    </>
+  );
+}
+
+function label(subject, n) {
+  return `${"AB"[n]}: ${subject.directory ?? subject.model ?? subject.name} (${subject.target.name})`;
+}
+
+document.title = `${seen(subjects.map((each) => each.name).join(" and "))}: report`;
+render(<App />, document.getElementById("app"));
