@@ -287,7 +287,7 @@ return t+n*e}}function tu(t,e,n){return t=Math.pow(t,n),e=Math.pow(e,n)-t,n=1/n,
 var n=e-t;return n?Oi(t,n):Be(isNaN(t)?e:t)}var se=(function t(e){var n=eu(e);function r(i,o){var a=n((i=ae(i)).r,(o=ae(o)).r),s=n(i.g,o.g),l=n(i.b,o.b),u=tt(i.
 opacity,o.opacity);return function(h){return i.r=a(h),i.g=s(h),i.b=l(h),i.opacity=u(h),i+""}}return r.gamma=t,r})(1);function Pi(t){return function(e){var n=e.length,
 r=new Array(n),i=new Array(n),o=new Array(n),a,s;for(a=0;a<n;++a)s=ae(e[a]),r[a]=s.r||0,i[a]=s.g||0,o[a]=s.b||0;return r=t(r),i=t(i),o=t(o),s.opacity=1,function(l){
-return s.r=r(l),s.g=i(l),s.b=o(l),s+""}}}var of=Pi(Js),af=Pi(js);function nu(t,e){e||(e=[]);var n=t?Math.min(e.length,t.length):0,r=e.slice(),i;return function(o){
+return s.r=r(l),s.g=i(l),s.b=o(l),s+""}}}var ef=Pi(Js),nf=Pi(js);function nu(t,e){e||(e=[]);var n=t?Math.min(e.length,t.length):0,r=e.slice(),i;return function(o){
 for(i=0;i<n;++i)r[i]=t[i]*(1-o)+e[i]*o;return r}}function ru(t){return ArrayBuffer.isView(t)&&!(t instanceof DataView)}function iu(t,e){var n=e?e.length:0,r=t?Math.min(n,t.length):0,i=new Array(r),o=new Array(n),a;for(a=0;a<r;++a)i[a]=He(t[a],e[a]);for(;a<n;++a)o[a]=e[a];return function(s){
 for(a=0;a<r;++a)o[a]=i[a](s);return o}}function ou(t,e){var n=new Date;return t=+t,e=+e,function(r){return n.setTime(t*(1-r)+e*r),n}}function nt(t,e){return t=+t,
 e=+e,function(n){return t*(1-n)+e*n}}function au(t,e){var n={},r={},i;(t===null||typeof t!="object")&&(t={}),(e===null||typeof e!="object")&&(e={});for(i in e)i in
@@ -314,10 +314,10 @@ e,b=function(q){return[s+q*m,l+q*g,u*Math.exp(e*q*_)]};else{var M=Math.sqrt(w),v
 T=Math.log(Math.sqrt(N*N+1)-N);_=(T-O)/e,b=function(q){var K=q*_,J=Ii(O),B=u/(n*M)*(J*du(e*K+O)-hu(O));return[s+B*m,l+B*g,u*J/Ii(e*K+O)]}}return b.duration=Math.
 abs(_)*1e3*e/Math.SQRT2,b}return i.rho=function(o){var a=Math.max(.001,+o),s=a*a,l=s*s;return t(a,s,l)},i})(Math.SQRT2,2,4);function Hi(t){return function(e,n){
 var r=t((e=De(e)).h,(n=De(n)).h),i=tt(e.s,n.s),o=tt(e.l,n.l),a=tt(e.opacity,n.opacity);return function(s){return e.h=r(s),e.s=i(s),e.l=o(s),e.opacity=a(s),e+""}}}
-var sf=Hi(Wn),uf=Hi(tt);function Ui(t){return function(e,n){var r=t((e=Fe(e)).h,(n=Fe(n)).h),i=tt(e.c,n.c),o=tt(e.l,n.l),a=tt(e.opacity,n.opacity);return function(s){return e.h=r(s),e.
-c=i(s),e.l=o(s),e.opacity=a(s),e+""}}}var lf=Ui(Wn),cf=Ui(tt);function Vi(t){return(function e(n){n=+n;function r(i,o){var a=t((i=qe(i)).h,(o=qe(o)).h),s=tt(i.s,
-o.s),l=tt(i.l,o.l),u=tt(i.opacity,o.opacity);return function(h){return i.h=a(h),i.s=s(h),i.l=l(Math.pow(h,n)),i.opacity=u(h),i+""}}return r.gamma=e,r})(1)}var ff=Vi(
-Wn),hf=Vi(tt);var Ut=0,le=0,ue=0,Wi=1e3,Ue,ce,Ve=0,Pt=0,We=0,fe=typeof performance=="object"&&performance.now?performance:Date,Gi=typeof window=="object"&&window.requestAnimationFrame?
+var rf=Hi(Wn),of=Hi(tt);function Ui(t){return function(e,n){var r=t((e=Fe(e)).h,(n=Fe(n)).h),i=tt(e.c,n.c),o=tt(e.l,n.l),a=tt(e.opacity,n.opacity);return function(s){return e.h=r(s),e.
+c=i(s),e.l=o(s),e.opacity=a(s),e+""}}}var af=Ui(Wn),sf=Ui(tt);function Vi(t){return(function e(n){n=+n;function r(i,o){var a=t((i=qe(i)).h,(o=qe(o)).h),s=tt(i.s,
+o.s),l=tt(i.l,o.l),u=tt(i.opacity,o.opacity);return function(h){return i.h=a(h),i.s=s(h),i.l=l(Math.pow(h,n)),i.opacity=u(h),i+""}}return r.gamma=e,r})(1)}var uf=Vi(
+Wn),lf=Vi(tt);var Ut=0,le=0,ue=0,Wi=1e3,Ue,ce,Ve=0,Pt=0,We=0,fe=typeof performance=="object"&&performance.now?performance:Date,Gi=typeof window=="object"&&window.requestAnimationFrame?
 window.requestAnimationFrame.bind(window):function(t){setTimeout(t,17)};function Ge(){return Pt||(Gi(mu),Pt=fe.now()+We)}function mu(){Pt=0}function Xe(){this._call=
 this._time=this._next=null}Xe.prototype=Kn.prototype={constructor:Xe,restart:function(t,e,n){if(typeof t!="function")throw new TypeError("callback is not a func\
 tion");n=(n==null?Ge():+n)+(e==null?0:+e),!this._next&&ce!==this&&(ce?ce._next=this:Ue=this,ce=this),this._call=t,this._time=n,Yn()},stop:function(){this._call&&
@@ -325,13 +325,13 @@ tion");n=(n==null?Ge():+n)+(e==null?0:+e),!this._next&&ce!==this&&(ce?ce._next=t
 _call.call(void 0,e),t=t._next;--Ut}function Xi(){Pt=(Ve=fe.now())+We,Ut=le=0;try{pu()}finally{Ut=0,_u(),Pt=0}}function gu(){var t=fe.now(),e=t-Ve;e>Wi&&(We-=e,
 Ve=t)}function _u(){for(var t,e=Ue,n,r=1/0;e;)e._call?(r>e._time&&(r=e._time),t=e,e=e._next):(n=e._next,e._next=null,e=t?t._next=n:Ue=n);ce=t,Yn(r)}function Yn(t){
 if(!Ut){le&&(le=clearTimeout(le));var e=t-Pt;e>24?(t<1/0&&(le=setTimeout(Xi,Math.ceil(t-fe.now()-We)+1)),ue&&(ue=clearInterval(ue))):(ue||(Ve=fe.now(),ue=setInterval(
-gu,Wi)),Ut=1,Gi(Xi))}}function Qn(t,e,n){var r=new Xe;return e=e==null?0:+e,r.restart(i=>{r.stop(),t(i+e)},e,n),r}function Ki(t){return((t*=2)<=1?t*t*t:(t-=2)*t*t+2)/2}var Zn=3,pf=(function t(e){e=+e;function n(r){return Math.pow(r,e)}return n.exponent=t,n})(Zn),gf=(function t(e){
-e=+e;function n(r){return 1-Math.pow(1-r,e)}return n.exponent=t,n})(Zn),_f=(function t(e){e=+e;function n(r){return((r*=2)<=1?Math.pow(r,e):2-Math.pow(2-r,e))/2}
-return n.exponent=t,n})(Zn),yu=Math.PI,yf=yu/2;function Ye(t){return(Math.pow(2,-10*t)-.0009765625)*1.0009775171065494}var Yi=4/11,vf=6/11,bf=8/11,wf=3/4,xf=9/11,kf=10/11,Mf=15/16,$f=21/22,Nf=63/64,Af=1/Yi/Yi;var Jn=1.70158,Sf=(function t(e){e=+e;function n(r){return(r=+r)*r*(e*(r-1)+r)}return n.overshoot=t,n})(Jn),Ef=(function t(e){e=+e;function n(r){return--r*r*((r+
-1)*e+r)+1}return n.overshoot=t,n})(Jn),Tf=(function t(e){e=+e;function n(r){return((r*=2)<1?r*r*((e+1)*r-e):(r-=2)*r*((e+1)*r+e)+2)/2}return n.overshoot=t,n})(Jn),
-Vt=2*Math.PI,jn=1,tr=.3,Cf=(function t(e,n){var r=Math.asin(1/(e=Math.max(1,e)))*(n/=Vt);function i(o){return e*Ye(- --o)*Math.sin((r-o)/n)}return i.amplitude=function(o){
-return t(o,n*Vt)},i.period=function(o){return t(e,o)},i})(jn,tr),If=(function t(e,n){var r=Math.asin(1/(e=Math.max(1,e)))*(n/=Vt);function i(o){return 1-e*Ye(o=
-+o)*Math.sin((o+r)/n)}return i.amplitude=function(o){return t(o,n*Vt)},i.period=function(o){return t(e,o)},i})(jn,tr),zf=(function t(e,n){var r=Math.asin(1/(e=Math.
+gu,Wi)),Ut=1,Gi(Xi))}}function Qn(t,e,n){var r=new Xe;return e=e==null?0:+e,r.restart(i=>{r.stop(),t(i+e)},e,n),r}function Ki(t){return((t*=2)<=1?t*t*t:(t-=2)*t*t+2)/2}var Zn=3,hf=(function t(e){e=+e;function n(r){return Math.pow(r,e)}return n.exponent=t,n})(Zn),df=(function t(e){
+e=+e;function n(r){return 1-Math.pow(1-r,e)}return n.exponent=t,n})(Zn),mf=(function t(e){e=+e;function n(r){return((r*=2)<=1?Math.pow(r,e):2-Math.pow(2-r,e))/2}
+return n.exponent=t,n})(Zn),yu=Math.PI,pf=yu/2;function Ye(t){return(Math.pow(2,-10*t)-.0009765625)*1.0009775171065494}var Yi=4/11,gf=6/11,_f=8/11,yf=3/4,vf=9/11,bf=10/11,wf=15/16,xf=21/22,kf=63/64,Mf=1/Yi/Yi;var Jn=1.70158,$f=(function t(e){e=+e;function n(r){return(r=+r)*r*(e*(r-1)+r)}return n.overshoot=t,n})(Jn),Nf=(function t(e){e=+e;function n(r){return--r*r*((r+
+1)*e+r)+1}return n.overshoot=t,n})(Jn),Af=(function t(e){e=+e;function n(r){return((r*=2)<1?r*r*((e+1)*r-e):(r-=2)*r*((e+1)*r+e)+2)/2}return n.overshoot=t,n})(Jn),
+Vt=2*Math.PI,jn=1,tr=.3,Sf=(function t(e,n){var r=Math.asin(1/(e=Math.max(1,e)))*(n/=Vt);function i(o){return e*Ye(- --o)*Math.sin((r-o)/n)}return i.amplitude=function(o){
+return t(o,n*Vt)},i.period=function(o){return t(e,o)},i})(jn,tr),Ef=(function t(e,n){var r=Math.asin(1/(e=Math.max(1,e)))*(n/=Vt);function i(o){return 1-e*Ye(o=
++o)*Math.sin((o+r)/n)}return i.amplitude=function(o){return t(o,n*Vt)},i.period=function(o){return t(e,o)},i})(jn,tr),Tf=(function t(e,n){var r=Math.asin(1/(e=Math.
 max(1,e)))*(n/=Vt);function i(o){return((o=o*2-1)<0?e*Ye(-o)*Math.sin((r-o)/n):2-e*Ye(o)*Math.sin((r+o)/n))/2}return i.amplitude=function(o){return t(o,n*Vt)},i.
 period=function(o){return t(e,o)},i})(jn,tr);var vu=ne("start","end","cancel","interrupt"),bu=[],Ji=0,Qi=1,er=2,Ke=3,Zi=4,nr=5,Qe=6;function Ze(t,e,n,r,i,o){var a=t.__transition;if(!a)t.__transition={};else if(n in
 a)return;wu(t,n,{name:e,index:r,group:i,on:vu,tween:bu,time:o.time,delay:o.delay,duration:o.duration,ease:o.ease,timer:null,state:Ji})}function rr(t,e){var n=st(
@@ -459,7 +459,7 @@ function(p){return arguments.length?(w=(p=+p)*p,_):Math.sqrt(w)},_.tapDistance=f
 r;t.length!==2?(e=me,n=(s,l)=>me(t(s),l),r=(s,l)=>t(s)-l):(e=t===me||t===zl?t:Ol,n=t,r=t);function i(s,l,u=0,h=s.length){if(u<h){if(e(l,l)!==0)return h;do{let d=u+
 h>>>1;n(s[d],l)<0?u=d+1:h=d}while(u<h)}return u}function o(s,l,u=0,h=s.length){if(u<h){if(e(l,l)!==0)return h;do{let d=u+h>>>1;n(s[d],l)<=0?u=d+1:h=d}while(u<h)}
 return u}function a(s,l,u=0,h=s.length){let d=i(s,l,u,h-1);return d>u&&r(s[d-1],l)>-r(s[d],l)?d-1:d}return{left:i,center:a,right:o}}function Ol(){return 0}function Pl(t){
-return t===null?NaN:+t}var oo=io(me),ao=oo.right,Yf=oo.left,Kf=io(Pl).center;var Qf=so(uo),Zf=so(Dl);function so(t){return function(e,n,r=n){if(!((n=+n)>=0))throw new RangeError("invalid rx");if(!((r=+r)>=0))throw new RangeError("invalid\
+return t===null?NaN:+t}var oo=io(me),ao=oo.right,Xf=oo.left,Wf=io(Pl).center;var Gf=so(uo),Yf=so(Dl);function so(t){return function(e,n,r=n){if(!((n=+n)>=0))throw new RangeError("invalid rx");if(!((r=+r)>=0))throw new RangeError("invalid\
  ry");let{data:i,width:o,height:a}=e;if(!((o=Math.floor(o))>=0))throw new RangeError("invalid width");if(!((a=Math.floor(a!==void 0?a:i.length/o))>=0))throw new RangeError(
 "invalid height");if(!o||!a||!n&&!r)return e;let s=n&&t(n),l=r&&t(r),u=i.slice();return s&&l?(Xt(s,u,i,o,a),Xt(s,i,u,o,a),Xt(s,u,i,o,a),Wt(l,i,u,o,a),Wt(l,u,i,o,
 a),Wt(l,i,u,o,a)):s?(Xt(s,i,u,o,a),Xt(s,u,i,o,a),Xt(s,i,u,o,a)):l&&(Wt(l,i,u,o,a),Wt(l,u,i,o,a),Wt(l,i,u,o,a)),e}}function Xt(t,e,n,r,i){for(let o=0,a=r*i;o<a;)
@@ -467,12 +467,12 @@ t(e,n,o,o+=r,1)}function Wt(t,e,n,r,i){for(let o=0,a=r*i;o<r;++o)t(e,n,o,o+a,r)}
 e(n,r,i+1,o+1,a),e(n,r,i+2,o+2,a),e(n,r,i+3,o+3,a)}}function uo(t){let e=Math.floor(t);if(e===t)return Fl(t);let n=t-e,r=2*t+1;return(i,o,a,s,l)=>{if(!((s-=l)>=
 a))return;let u=e*o[a],h=l*e,d=h+l;for(let f=a,m=a+h;f<m;f+=l)u+=o[Math.min(s,f)];for(let f=a,m=s;f<=m;f+=l)u+=o[Math.min(s,f+h)],i[f]=(u+n*(o[Math.max(a,f-d)]+
 o[Math.min(s,f+d)]))/r,u-=o[Math.max(a,f-h)]}}function Fl(t){let e=2*t+1;return(n,r,i,o,a)=>{if(!((o-=a)>=i))return;let s=t*r[i],l=a*t;for(let u=i,h=i+l;u<h;u+=
-a)s+=r[Math.min(o,u)];for(let u=i,h=o;u<=h;u+=a)s+=r[Math.min(o,u+l)],n[u]=s/e,s-=r[Math.max(i,u-l)]}}var Rl=Array.prototype,Jf=Rl.slice;var ql=Math.sqrt(50),Ll=Math.sqrt(10),Bl=Math.sqrt(2);function je(t,e,n){let r=(e-t)/Math.max(0,n),i=Math.floor(Math.log10(r)),o=r/Math.pow(10,i),a=o>=ql?10:o>=
+a)s+=r[Math.min(o,u)];for(let u=i,h=o;u<=h;u+=a)s+=r[Math.min(o,u+l)],n[u]=s/e,s-=r[Math.max(i,u-l)]}}var Rl=Array.prototype,Kf=Rl.slice;var ql=Math.sqrt(50),Ll=Math.sqrt(10),Bl=Math.sqrt(2);function je(t,e,n){let r=(e-t)/Math.max(0,n),i=Math.floor(Math.log10(r)),o=r/Math.pow(10,i),a=o>=ql?10:o>=
 Ll?5:o>=Bl?2:1,s,l,u;return i<0?(u=Math.pow(10,-i)/a,s=Math.round(t*u),l=Math.round(e*u),s/u<t&&++s,l/u>e&&--l,u=-u):(u=Math.pow(10,i)*a,s=Math.round(t/u),l=Math.
 round(e/u),s*u<t&&++s,l*u>e&&--l),l<s&&.5<=n&&n<2?je(t,e,n*2):[s,l,u]}function en(t,e,n){if(e=+e,t=+t,n=+n,!(n>0))return[];if(t===e)return[t];let r=e<t,[i,o,a]=r?
 je(e,t,n):je(t,e,n);if(!(o>=i))return[];let s=o-i+1,l=new Array(s);if(r)if(a<0)for(let u=0;u<s;++u)l[u]=(o-u)/-a;else for(let u=0;u<s;++u)l[u]=(o-u)*a;else if(a<
 0)for(let u=0;u<s;++u)l[u]=(i+u)/-a;else for(let u=0;u<s;++u)l[u]=(i+u)*a;return l}function tn(t,e,n){return e=+e,t=+t,n=+n,je(t,e,n)[2]}function lo(t,e,n){e=+e,
-t=+t,n=+n;let r=e<t,i=r?tn(e,t,n):tn(t,e,n);return(r?-1:1)*(i<0?1/-i:i)}var jf=Hl(Math.random);function Hl(t){return function(n,r=0,i=n.length){let o=i-(r=+r);for(;o;){let a=t()*o--|0,s=n[o+r];n[o+r]=n[a+r],n[a+r]=s}return n}}function Ul(t){return Math.abs(t=Math.round(t))>=1e21?t.toLocaleString("en").replace(/,/g,""):t.toString(10)}function rn(t,e){if(!isFinite(t)||t===0)return null;
+t=+t,n=+n;let r=e<t,i=r?tn(e,t,n):tn(t,e,n);return(r?-1:1)*(i<0?1/-i:i)}var Qf=Hl(Math.random);function Hl(t){return function(n,r=0,i=n.length){let o=i-(r=+r);for(;o;){let a=t()*o--|0,s=n[o+r];n[o+r]=n[a+r],n[a+r]=s}return n}}function Ul(t){return Math.abs(t=Math.round(t))>=1e21?t.toLocaleString("en").replace(/,/g,""):t.toString(10)}function rn(t,e){if(!isFinite(t)||t===0)return null;
 var n=(t=e?t.toExponential(e-1):t.toExponential()).indexOf("e"),r=t.slice(0,n);return[r.length>1?r[0]+r.slice(2):r,+t.slice(n+1)]}function Gt(t){return t=rn(Math.
 abs(t)),t?t[1]:NaN}function Vl(t,e){return function(n,r){for(var i=n.length,o=[],a=0,s=t[0],l=0;i>0&&s>0&&(l+s+1>r&&(s=Math.max(1,r-l)),o.push(n.substring(i-=s,
 i+s)),!((l+=s+1)>r));)s=t[a=(a+1)%t.length];return o.reverse().join(e)}}function Xl(t){return function(e){return e.replace(/[0-9]/g,function(n){return t[+n]})}}
@@ -623,14 +623,10 @@ l(m.offset+m.bytes)-.5),onClick:()=>o(g),children:c("title",{children:[z(m.tenso
 none",role:"group","aria-label":"Flash by section",children:t.map((r,i)=>{let[o,a]=[1e3*n/e,1e3*r.bytes/e];return n+=r.bytes,c("rect",{class:`block tone${i%6}`,
 x:o,width:a,height:"40",children:c("title",{children:[$(`${r.section} ${r.what}`),": ",P(r.bytes)]})},i)})}),c(Y,{caption:"Flash by section",rows:t.map((r,i)=>({
 ...r,key:i})),first:{column:2,down:!0},columns:[{name:"section",value:r=>r.section},{name:"what",value:r=>r.what,show:r=>$(r.what)},{name:"bytes",value:r=>r.bytes,
-show:r=>C(r.bytes),number:!0}]})]})}function To(t){let{nodes:e,kernels:n,tensors:r,time:i,numbers:o}=t,a=i?i.nodes.reduce((u,h)=>u+h,0)||1:null,s=new Map((o?.layers??[]).filter(u=>u.node!==null).map(
-u=>[u.node,u])),l=e.map((u,h)=>{let d=i?i.nodes[h]:null,f=u.inputs.some(g=>/^u?int8$/.test(r[g].dtype)),m={...u,index:h,narrow:f,kernelName:n[u.kernel].name,took:d,
-share:d===null?null:d/a};return{...m,...kc(m,i),error:s.get(h)?.error??null}});return{...t,rows:l,total:a}}function kc(t,e){let n=t.multiply_adds?2*t.multiply_adds:
-null,r=n&&t.moved_bytes?n/t.moved_bytes:null;if(!e||e.unit!=="ns"||!t.took)return{work:n,intensity:r,gflops:null,gbytes:null,roof:null,bound:null};let i=n?n/t.took:
-null,o=t.moved_bytes?t.moved_bytes/t.took:null,a=e.limits?$c(e.limits,t,r):null;if(!a)return{work:n,intensity:r,gflops:i,gbytes:o,roof:null,bound:null};let s=a.
-bound==="memory"?o/a.gbytes:i/a.gflops;return{work:n,intensity:r,gflops:i,gbytes:o,roof:s,bound:a.bound}}var Mc=(t,e)=>(t.reading.find(([n])=>e<=n)??t.reading.at(
--1))[1];function $c(t,e,n){if(!e.moved_bytes)return null;let r=Mc(t,e.moved_bytes),i=e.narrow&&t.gops?t.gops:t.gflops;return n!==null&&n*r>i?{bound:"arithmetic",
-gflops:i,gbytes:r}:{bound:"memory",gflops:i,gbytes:r}}var Co=(t,e)=>[...t].filter(n=>n.took).sort((n,r)=>r.took-n.took).slice(0,e);var pn=(t,e,n)=>({name:t,value:e,show:r=>(n??L)(e(r)),number:!0});function zo({subject:t,pick:e}){let{numbers:n}=t;return n?c(F,{children:[c("p",{class:"lead",children:[
+show:r=>C(r.bytes),number:!0}]})]})}function To(t){let{nodes:e,kernels:n,time:r,numbers:i}=t,o=r?r.nodes.reduce((l,u)=>l+u,0)||1:null,a=new Map((i?.layers??[]).filter(l=>l.node!==null).map(l=>[l.node,
+l])),s=e.map((l,u)=>{let h=r?r.nodes[u]:null,d=l.multiply_adds&&l.moved_bytes?2*l.multiply_adds/l.moved_bytes:null,f=r?r.rates[u]:{gflops:null,gbytes:null,roof:null,
+bound:null};return{...l,...f,index:u,intensity:d,kernelName:n[l.kernel].name,took:h,share:h===null?null:h/o,error:a.get(u)?.error??null}});return{...t,rows:s,total:o}}
+var Co=(t,e)=>[...t].filter(n=>n.took).sort((n,r)=>r.took-n.took).slice(0,e);var pn=(t,e,n)=>({name:t,value:e,show:r=>(n??L)(e(r)),number:!0});function zo({subject:t,pick:e}){let{numbers:n}=t;return n?c(F,{children:[c("p",{class:"lead",children:[
 C(n.samples)," ",n.samples===1?"sample":"samples","; layers beside ",$(n.reference),n.trade?`; ${$(n.trade)}`:"","."]}),c("section",{class:"card",children:[c("h\
 2",{children:"Outputs"}),c(Y,{caption:"Outputs",rows:n.outputs.map((r,i)=>({...r,key:i})),first:{column:1,down:!0},columns:[{name:"output",value:r=>r.name,show:r=>z(
 r.name)},...Io,{name:"beside",value:r=>r.reference,show:r=>$(r.reference)}]})]}),c("section",{class:"card",children:[c("h2",{children:"Layers, the worst first"}),
@@ -638,16 +634,16 @@ n.layers.length?c(Y,{caption:"Error of every layer",rows:n.layers.map((r,i)=>({.
 {name:"tensor",value:r=>r.name,show:r=>c("span",{title:$(r.name),children:z(r.name)}),pick:!0},...Io,{name:"node",value:r=>r.node,number:!0},{name:"nodes of the\
  model",value:r=>r.sources.join(", "),show:r=>z(r.sources.join(", "))}]}):c("p",{class:"note",children:"No tensor between kernels is in both."})]}),n.ranges.length>
 0&&c("section",{class:"card",children:[c("h2",{children:"Ranges of quantized tensors"}),c("p",{class:"note",children:"How often each part of the range was met; \
-the ends are where values are clipped."}),c("div",{class:"ranges",children:n.ranges.map((r,i)=>c(Nc,{row:r},i))})]})]}):c("p",{class:"card",children:["No number\
+the ends are where values are clipped."}),c("div",{class:"ranges",children:n.ranges.map((r,i)=>c(kc,{row:r},i))})]})]}):c("p",{class:"card",children:["No number\
 s were compared. ",c("code",{children:"sterna report MODEL --data samples.npz"})," compares every layer with the reference on these samples."]})}var Io=[pn("lar\
-gest error",t=>t.error),pn("mean error",t=>t.mean),pn("cosine",t=>t.cosine,t=>t===null?"":t.toFixed(6)),pn("largest value",t=>t.largest)];function Nc({row:t}){let e=Math.
+gest error",t=>t.error),pn("mean error",t=>t.mean),pn("cosine",t=>t.cosine,t=>t===null?"":t.toFixed(6)),pn("largest value",t=>t.largest)];function kc({row:t}){let e=Math.
 max(...t.counts,1);return c("figure",{class:"range",children:[c("figcaption",{title:$(t.name),children:[z(t.name,30)," ",c("small",{children:[t.dtype,"; ",C(t.least),
 " to ",C(t.greatest),"; ",ot(t.clipped,2)," at the ends",t.scale?`; scale ${L(t.scale)}`:""]})]}),c("svg",{viewBox:`0 0 ${t.counts.length*10} 60`,preserveAspectRatio:"\
 none",role:"img","aria-label":`Histogram of ${z(t.name,60)}`,children:t.counts.map((n,r)=>c("rect",{class:r===0||r===t.counts.length-1?"end":"",x:10*r,width:"9",
 y:60-58*n/e,height:58*n/e},r))})]})}function Oo({subject:t,go:e,pick:n}){let{time:r,totals:i,memory:o}=t;return c(F,{children:[c("dl",{class:"facts",children:[c(Ft,{name:"target",value:$(t.target.
 name??""),note:$(t.target.triple??"")}),c(Ft,{name:"size",value:P(t.bytes),note:`${t.files.length} files; weights ${P(t.weights_bytes)}${t.code_bytes?`, code ${P(
 t.code_bytes)}`:""}`}),o&&c(Ft,{name:"arena",value:P(o.arena_bytes),note:o.live_bytes?`live-set lower bound ${P(o.live_bytes)}`:""}),i&&c(Ft,{name:"multiply-add\
-s",value:C(i.multiply_adds),note:Sc(i.sizes)}),c(Ft,{name:"nodes",value:C(t.nodes.length),note:`${C(t.kernels.length)} kernels`}),r?c(Ft,{name:r.unit==="ns"?"ti\
+s",value:C(i.multiply_adds),note:$c(i.sizes)}),c(Ft,{name:"nodes",value:C(t.nodes.length),note:`${C(t.kernels.length)} kernels`}),r?c(Ft,{name:r.unit==="ns"?"ti\
 me of a run":"instructions of a run",value:_t(r,r.median),note:mr(r)}):c(Ft,{name:"time",value:"not measured",note:"--time measures it"})]}),r&&c("section",{class:"\
 card",children:[c("h2",{children:"Where the time goes"}),c("ol",{class:"hot",children:Co(t.rows,5).map(a=>c("li",{children:[c("button",{type:"button",class:"lin\
 k",onClick:()=>n(a.index),title:$(X(a)),children:z(X(a),40)}),c("span",{class:"bar","aria-hidden":"true",children:c("i",{style:{width:`${100*a.share}%`}})}),c("\
@@ -656,43 +652,43 @@ span",{class:"number",children:ot(a.share)}),c("span",{class:"number",children:_
 Signature"}),c("div",{class:"scroll",tabIndex:0,role:"region","aria-label":"Signature",children:c("table",{children:[c("thead",{children:c("tr",{children:[c("th",
 {scope:"col",children:"side"}),c("th",{scope:"col",children:"name"}),c("th",{scope:"col",children:"type"}),c("th",{scope:"col",children:"meaning"})]})}),c("tbod\
 y",{children:["inputs","outputs"].flatMap(a=>t.signature[a].map((s,l)=>c("tr",{children:[c("td",{children:a.slice(0,-1)}),c("td",{class:"text",children:c("b",{title:$(
-s.name),children:z(s.name)})}),c("td",{class:"text",children:z(St(s),80)}),c("td",{class:"text",children:[$(s.note),s.labels.length?c(Ac,{labels:s.labels}):""]})]},
+s.name),children:z(s.name)})}),c("td",{class:"text",children:z(St(s),80)}),c("td",{class:"text",children:[$(s.note),s.labels.length?c(Mc,{labels:s.labels}):""]})]},
 `${a}${l}`)))})]})})]}),c("section",{class:"card",children:[c("h2",{children:"Files"}),c(Y,{caption:"Files",rows:t.files.map(a=>({...a,key:a.name})),first:{column:1,
 down:!0},columns:[{name:"file",value:a=>a.name,show:a=>$(a.name)},{name:"bytes",value:a=>a.bytes,show:a=>C(a.bytes),number:!0},{name:"what",value:a=>a.role},{name:"\
 hash",value:a=>a.hash,show:a=>c("code",{children:a.hash??""})}]})]}),c("section",{class:"card",children:[c("h2",{children:"Layers by size"}),c(Y,{caption:"Bytes\
  of every node",rows:t.rows,first:{column:3,down:!0},onPick:a=>n(a.index),columns:[{name:"#",value:a=>a.index,number:!0},{name:"nodes of the model",value:X,show:a=>c(
 "span",{title:$(X(a)),children:z(X(a))}),pick:!0},{name:"kernel",value:a=>a.kernelName},{name:"weights",value:a=>a.weights_bytes,show:a=>C(a.weights_bytes),number:!0},
 {name:"code",value:a=>a.code_bytes,show:a=>C(a.code_bytes),number:!0},{name:"multiply-adds",value:a=>a.multiply_adds,show:a=>C(a.multiply_adds),number:!0}]})]}),
-c("section",{class:"card",children:[c("h2",{children:"How it was made"}),c("dl",{class:"plain",children:Ec(t).map(([a,s])=>c("div",{children:[c("dt",{children:a}),
+c("section",{class:"card",children:[c("h2",{children:"How it was made"}),c("dl",{class:"plain",children:Nc(t).map(([a,s])=>c("div",{children:[c("dt",{children:a}),
 c("dd",{children:c("code",{children:$(s)})})]},a))})]})]})}function Ft({name:t,value:e,note:n}){return c("div",{children:[c("dt",{children:t}),c("dd",{children:[
-e,n?c("small",{children:n}):null]})]})}function Ac({labels:t}){return c("details",{children:[c("summary",{children:"labels"}),c("p",{class:"labels",children:t.slice(
-0,1e3).map($).join(", ")})]})}var Sc=t=>Object.entries(t??{}).map(([e,n])=>`${z(e,20)} = ${C(n)}`).join(", ");function mr(t){if(t.unit!=="ns")return`counted on ${$(
+e,n?c("small",{children:n}):null]})]})}function Mc({labels:t}){return c("details",{children:[c("summary",{children:"labels"}),c("p",{class:"labels",children:t.slice(
+0,1e3).map($).join(", ")})]})}var $c=t=>Object.entries(t??{}).map(([e,n])=>`${z(e,20)} = ${C(n)}`).join(", ");function mr(t){if(t.unit!=="ns")return`counted on ${$(
 t.board??t.where)}, emulated${t.stack_bytes?`; stack ${C(t.stack_bytes)} B`:""}`;let e=t.threads===1?"1 thread":`${t.threads} threads`;return`median of ${t.runs}\
- runs, fastest ${$t(t.fastest)}; ${e}${t.where==="here"?"":` on ${$(t.where)}`}${t.machine?`; ${$(t.machine)}`:""}`}function Ec(t){let{options:e,source:n}=t;return[
+ runs, fastest ${$t(t.fastest)}; ${e}${t.where==="here"?"":` on ${$(t.where)}`}${t.machine?`; ${$(t.machine)}`:""}`}function Nc(t){let{options:e,source:n}=t;return[
 ["command",t.command],["model",t.model],["bundle",t.directory],["compiler",t.producer],["toolchain",e.toolchain],["generator",e.generator],["needs of the proces\
 sor",t.target.cpu_features.join(", ")],["hash of graph.json",t.hash],["SHA-256 of the model",n?.sha256],["format of the model",n?.format],["traded for speed",t.
 math&&`bound ${t.math.bound}, largest error ${t.math.error}`],["tuned kernels",t.tuning&&`${t.tuning.kernels}, snapshot ${t.tuning.snapshot}`],["budgets",t.fitted]].
-filter(([,i])=>i)}function Po({subject:t,pick:e}){let{time:n,rows:r}=t,i=lt(()=>n?Tc(n):[],[n]),[o,a]=Q(!1);if(!n)return c("p",{class:"card",children:["No time was measured. ",c(
+filter(([,i])=>i)}function Po({subject:t,pick:e}){let{time:n,rows:r}=t,i=lt(()=>n?Ac(n):[],[n]),[o,a]=Q(!1);if(!n)return c("p",{class:"card",children:["No time was measured. ",c(
 "code",{children:"sterna report BUNDLE --time"})," measures it here, with ",c("code",{children:"--on DEVICE"})," elsewhere."]});let s=n.unit==="ns";return c(F,{
 children:[c("p",{class:"lead",children:[_t(n,n.median)," for a run: ",mr(n),"."]}),c("section",{class:"card",children:[c("h2",{children:"In the order of the run"}),
-c(Cc,{rows:r,time:n,pick:e})]}),c("section",{class:"card",children:[c("h2",{children:"Nodes"}),c("div",{class:"tools",role:"group","aria-label":"Order",children:[
+c(Sc,{rows:r,time:n,pick:e})]}),c("section",{class:"card",children:[c("h2",{children:"Nodes"}),c("div",{class:"tools",role:"group","aria-label":"Order",children:[
 c("button",{type:"button","aria-pressed":!o,onClick:()=>a(!1),children:"By share"}),c("button",{type:"button","aria-pressed":o,onClick:()=>a(!0),children:"In or\
 der"})]}),c(Y,{caption:s?"Time of every node":"Instructions of every node",rows:r,columns:i,first:o?{column:0,down:!1}:{column:3,down:!0},onPick:l=>e(l.index),words:"\
 a heading sorts; a name opens the graph"},String(o)),s&&!n.limits&&c("p",{class:"note",children:"What that machine can do at most is not known: limits are measu\
-red on this machine only."})]}),s&&n.limits&&c("section",{class:"card",children:[c("h2",{children:"Roofline"}),c(fn,{rows:r,limits:n.limits,pick:e})]})]})}function Tc(t){
+red on this machine only."})]}),s&&n.limits&&c("section",{class:"card",children:[c("h2",{children:"Roofline"}),c(fn,{rows:r,limits:n.limits,pick:e})]})]})}function Ac(t){
 let e=t.unit==="ns",n=e?t.median<1e5?{name:"\xB5s",size:1e3,digits:2}:{name:"ms",size:1e6,digits:4}:{name:"instructions",size:1},r=[{name:"GFLOP/s",value:o=>o.gflops,
 show:o=>L(o.gflops),number:!0},{name:"GB/s",value:o=>o.gbytes,show:o=>L(o.gbytes),number:!0}],i=[{name:"% of roofline",value:o=>o.roof===null?null:100*o.roof,show:o=>ot(
 o.roof,0),number:!0},{name:"bound by",value:o=>o.bound??""}];return[{name:"#",value:o=>o.index,number:!0},{name:"nodes of the model",value:X,show:o=>c("span",{title:$(
 X(o)),children:z(X(o),44)}),pick:!0},{name:"kernel",value:o=>o.kernelName,show:o=>$(o.kernelName)},{name:n.name,value:o=>o.took/n.size,show:o=>e?(o.took/n.size).
 toFixed(n.digits):C(o.took),number:!0},{name:"share",value:o=>o.share,show:o=>c(F,{children:[c("span",{class:"bar","aria-hidden":"true",children:c("i",{style:{width:`${100*
 o.share}%`}})}),ot(o.share)]}),number:!0},...e?r:[],...e&&t.limits?i:[],{name:"multiply-adds",value:o=>o.multiply_adds,show:o=>C(o.multiply_adds),number:!0},{name:"\
-moved",value:o=>o.moved_bytes,show:o=>P(o.moved_bytes),number:!0}]}function Cc({rows:t,time:e,pick:n}){let r=t.reduce((a,s)=>a+s.took,0)||1,i=0,o=Math.max(...t.
+moved",value:o=>o.moved_bytes,show:o=>P(o.moved_bytes),number:!0}]}function Sc({rows:t,time:e,pick:n}){let r=t.reduce((a,s)=>a+s.took,0)||1,i=0,o=Math.max(...t.
 map(a=>a.took));return c("svg",{class:"strip",viewBox:"0 0 1000 40",preserveAspectRatio:"none",role:"group","aria-label":"The run from left to right; every node\
  is as wide as it is long",children:t.map(a=>{let[s,l]=[1e3*i/r,1e3*a.took/r];return i+=a.took,l<.05?null:c("rect",{x:s,width:l,height:"40",style:{"--heat":`${Math.
 round(100*a.took/o)}%`},onClick:()=>n(a.index),children:c("title",{children:`${z(X(a),60)}: ${_t(e,a.took)}`})},a.index)})})}var Zt=JSON.parse(document.getElementById("data").textContent),ge=Zt.subjects.map(To),Qt=[{id:"compare",name:"Compare",show:Gr,when:()=>Zt.comparison},{id:"summ\
 ary",name:"Summary",show:Oo},{id:"graph",name:"Graph",show:Ao},{id:"time",name:"Time",show:Po},{id:"memory",name:"Memory",show:Eo},{id:"numbers",name:"Numbers",
 show:zo},{id:"boards",name:"Boards",show:Vr,when:()=>Zt.boards.length||Zt.targets.length}].filter(t=>!t.when||t.when()),pr=()=>Qt.find(t=>`#${t.id}`===location.
-hash)??Qt[0];function Ic(){let[t,e]=Q(pr),[n,r]=Q(0),[i,o]=Q(null);te(()=>{let d=()=>e(pr());return addEventListener("hashchange",d),()=>removeEventListener("ha\
+hash)??Qt[0];function Ec(){let[t,e]=Q(pr),[n,r]=Q(0),[i,o]=Q(null);te(()=>{let d=()=>e(pr());return addEventListener("hashchange",d),()=>removeEventListener("ha\
 shchange",d)},[]);let a=d=>{history.replaceState(null,"",`#${d}`),e(pr())},s=(d,f=n)=>{r(f),o(d),a("graph")},l=({key:d},f)=>{let m={ArrowRight:1,ArrowLeft:-1}[d];
 if(!m)return;let g=Qt[(f+m+Qt.length)%Qt.length];a(g.id),document.getElementById(`tab-${g.id}`).focus()},u=ge[n],h=t.show;return c(F,{children:[c("header",{children:[
 c("h1",{title:$(u.name),children:z(u.name,40)}),c("nav",{role:"tablist","aria-label":"Parts of the report",children:Qt.map((d,f)=>c("button",{type:"button",role:"\
@@ -700,4 +696,4 @@ tab",id:`tab-${d.id}`,"aria-controls":"panel","aria-selected":d===t,tabIndex:d==
 1&&t.id!=="compare"&&c("label",{class:"which",children:["of ",c("select",{value:n,onChange:d=>(r(Number(d.currentTarget.value)),o(null)),children:ge.map((d,f)=>c(
 "option",{value:f,children:z(Do(d,f),40)},f))})]})]}),c("main",{role:"tabpanel",id:"panel","aria-labelledby":`tab-${t.id}`,children:c(h,{report:Zt,subjects:ge,subject:u,
 go:a,pick:s,picked:i,setPicked:o,label:Do})},`${t.id} ${n}`),c("footer",{children:["made by ",$(Zt.producer)]})]})}function Do(t,e){return`${"AB"[e]}: ${t.directory??
-t.model??t.name} (${t.target.name})`}document.title=`${$(ge.map(t=>t.name).join(" and "))}: report`;Cr(c(Ic,{}),document.getElementById("app"));})();
+t.model??t.name} (${t.target.name})`}document.title=`${$(ge.map(t=>t.name).join(" and "))}: report`;Cr(c(Ec,{}),document.getElementById("app"));})();

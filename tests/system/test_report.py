@@ -99,7 +99,7 @@ def test_a_model_with_times_and_schedules() -> None:
     assert time["runs"] == 3
     assert time["limits"]["gflops"] > 1
     assert all(kernel["schedule"] for kernel in subject["kernels"])
-    assert subject["command"] == f"sterna compile {digits().file.name} --target host --generator llvm"
+    assert subject["command"] == f"sterna compile {digits().file.name} --target host --generator llvm -o digits"
     assert subject["source"]["sha256"] == hashlib.sha256(digits().file.read_bytes()).hexdigest()
 
 

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compile": ("compile", "Compile a model into a bundle."),
     "run": ("run", "Run a bundle, time it, profile its nodes."),
     "inspect": ("inspect", "Show what is in a bundle or a model."),
+    "profile": ("profile", "Time every node of a bundle; write a trace for Perfetto."),
     "report": ("report", "Make a page that shows a bundle or a model: time, memory, errors."),
     "quantize": ("quantize", "Quantize a float model to 8 bits, with samples."),
     "fit": ("fit", "Say whether a model fits a microcontroller's board."),

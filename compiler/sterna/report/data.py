@@ -9,8 +9,10 @@ from typing import Any
 from sterna.bundle.roles import file_role
 from sterna.errors import error
 from sterna.report.layout import lay_out
+from sterna.report.limits import Limits
 from sterna.report.links import Link, links
 from sterna.report.memory import memory_of
+from sterna.report.roofline import NO_RATES, rates
 from sterna.report.sections import code_bytes
 from sterna.report.source import kernels_of
 from sterna.report.subject import Subject
@@ -71,19 +73,32 @@ def _described(subject: Subject, time: Mapping[str, Any] | None, numbers: Mappin
     found = [] if graph is None else links(graph)
     names = _kernel_names(subject)
     code = _code(subject, names)
+    tensors = [] if graph is None else [_tensor(subject, value) for value in graph["values"]]
+    nodes = _nodes(subject, code)
     return {
         **_head(subject, code),
         "signature": _signature(subject),
-        "tensors": [] if graph is None else [_tensor(subject, value) for value in graph["values"]],
-        "nodes": _nodes(subject, found, code),
+        "tensors": tensors,
+        "nodes": nodes,
         "links": [[link.source, link.target, link.value, int(link.back)] for link in found],
         "control": [] if graph is None else [_control(row) for row in graph.get("control", ())],
         "kernels": _kernels(subject, names, code),
         "picture": _picture(subject, found),
         "memory": None if graph is None else memory_of(subject, found),
-        "time": time,
+        "time": None if time is None else _with_rates(time, nodes, tensors),
         "numbers": numbers,
     }
+
+
+def _with_rates(
+    time: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], tensors: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Instructions have none."""
+    if time["unit"] != "ns":
+        return {**time, "rates": [NO_RATES] * len(nodes)}
+    known = time["limits"]
+    limits = None if known is None else Limits(known["gflops"], known["gops"], tuple(map(tuple, known["reading"])))
+    return {**time, "rates": rates(nodes, tensors, time["nodes"], limits)}
 
 
 def _head(subject: Subject, code: Mapping[str, int]) -> dict[str, Any]:
@@ -192,7 +207,7 @@ def _code(subject: Subject, names: Sequence[str]) -> dict[str, int]:
     return code_bytes(path.read_bytes(), names)
 
 
-def _nodes(subject: Subject, found: Sequence[Link], code: Mapping[str, int]) -> list[dict[str, Any]]:
+def _nodes(subject: Subject, code: Mapping[str, int]) -> list[dict[str, Any]]:
     graph = subject.graph
     if graph is None:
         assert subject.firmware is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from sterna.frontends.formats import find
 from sterna.options import Options
 from sterna.report.subject import Subject, subject_of
 from sterna.toolchain.scratch import temporary_directory
+from sterna_runtime.advice import Compile, Option
 
 
 def is_bundle(path: Path) -> bool:
@@ -43,27 +43,19 @@ def made(path: Path, options: Options) -> Iterator[Subject]:
         yield subject_of(place, compiled, path.name, command_of(path, options))
 
 
+#: Options of a compilation that a command is told of where they are not what they are without being asked for.
+_TOLD = (
+    "generator", "compiler", "weights", "threads", "signature", "weights_file", "name", "weights_section",
+    "weights_array", "weights_address", "max_flash", "max_ram", "max_stack",
+)  # fmt: skip
+
+
 def command_of(path: Path, options: Options) -> str:
-    """How to make the same bundle again, as far as options say."""
-    target = options.target
-    words = ["sterna", "compile", path.name, "--target", target.file or target.name]
-    for name, sizes in options.shapes:
-        words += ["--shape", f"{name}={'none' if sizes is None else ','.join(map(str, sizes))}"]
-    for name, size in options.dims:
-        words += ["--dim", f"{name}={size}" if isinstance(size, int) else f"{name}={size[0]}..{size[1]}"]
-    if options.generator != "c":
-        words += ["--generator", options.generator]
-    if options.weights != "fp32":
-        words += ["--weights", options.weights]
+    """How to make the same bundle again."""
+    target, usual = options.target, Options(options.target)
+    asked = [Option("target", target.file or target.name)]
+    asked += [Option(key, dict(own)) for key in ("shapes", "dims") if (own := getattr(options, key))]
+    asked += [Option(key, own) for key in _TOLD if (own := getattr(options, key)) != getattr(usual, key)]
     if options.math:
-        words += ["--math", f"fast={options.math:g}"]
-    if options.threads != 1:
-        words += ["--threads", str(options.threads)]
-    for flag, value in (
-        ("--max-flash", options.max_flash),
-        ("--max-ram", options.max_ram),
-        ("--max-stack", options.max_stack),
-    ):
-        if value is not None:
-            words += [flag, str(value)]
-    return " ".join(shlex.quote(word) for word in words)
+        asked.append(Option("math", f"fast={options.math:g}"))
+    return Compile(path.name, path.stem, tuple(asked)).text("cli")
