@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
-from sterna.ops.coded_forest import Coded, coded
+from sterna.ops.coded_forest import Coded, chain, coded, places
 from sterna.ops.evaluate import evaluate
 from sterna.ops.forest import LEAF, MODES, Forest
 from sterna.options import Options
@@ -113,16 +117,60 @@ def test_trees_of_one_leaf_and_of_equal_children() -> None:
     assert compare(forest, "float32", rows(random, GRID, "float32")) is not None
 
 
-def test_records_of_two_words() -> None:
-    """Codes and children that do not fit a word beside each other."""
+def test_columns_that_do_not_fit_a_node() -> None:
+    """Codes and children take 32 bits, or 16: columns have a table."""
     random = np.random.default_rng(1)
     values = random.normal(size=6000).astype(np.float32)
-    forest = grown(random, 2, 14, "le", values, False, 1)
-    found = compare(forest, "float32", rows(random, values, "float32", 4))
+    found = compare(grown(random, 2, 14, "le", values, False, 1), "float32", rows(random, values, "float32", 4))
     assert found is not None
-    assert found.nodes.shape[1] == 2
     assert found.values is not None
-    assert found.attributes["greatest"] > 255
+    assert found.attributes["most"] > 255
+    positive = GRID[GRID > 0]
+    found = compare(grown(random, 9, 4, "le", positive, False, 1), "float32", rows(random, GRID, "float32"))
+    assert found is not None
+    assert found.nodes.dtype == np.int16
+    assert found.columns is not None
+
+
+def test_columns_below_the_codes_of_a_node() -> None:
+    random = np.random.default_rng(2)
+    values = random.normal(size=300).astype(np.float32)
+    found = compare(grown(random, 40, 9, "le", values, False, 1), "float32", rows(random, values, "float32"))
+    assert found is not None
+    assert found.nodes.dtype == np.int32
+    assert found.columns is None
+
+
+def test_only_places_that_are_compared_with_are_codes() -> None:
+    """From 1/8 to 1,024 there are more places on the grid of floats than 9 bits hold, of which three matter."""
+    random = np.random.default_rng(3)
+    values = np.array([0.125, 9.125, 1024], np.float32)
+    found = compare(grown(random, 30, 8, "le", values, False, 1), "float32", rows(random, values, "float32"))
+    assert found is not None
+    assert found.ranks is not None
+    assert found.attributes["most"] == 3
+
+
+def test_leaves_of_one_class_need_no_targets() -> None:
+    """As forests have them that were grown until no leaf has examples of two classes."""
+    random = np.random.default_rng(4)
+    forest = grown(random, 20, 6, "le", GRID, False, 1)
+    targets = random.integers(0, 2, len(forest.weights))
+    forest = replace(forest, targets=targets, weights=np.full(len(targets), 0.05, np.float32))
+    found = compare(forest, "float32", rows(random, GRID, "float32"), "average")
+    assert found is not None
+    assert found.lists is not None
+    assert found.targets is None
+
+
+@given(pairs=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6))), alone=st.lists(st.integers(0, 9)))
+def test_pairs_stand_beside_each_other(pairs: list[tuple[int, int]], alone: list[int]) -> None:
+    items = chain(pairs, alone)
+    beside, single = places(items)
+    assert set(pairs) <= set(beside)
+    assert {*alone} <= set(single)
+    assert all((items[n], items[n + 1]) == pair for pair, n in beside.items())
+    assert len(items) <= 2 * len(set(pairs)) + len(set(alone))
 
 
 def test_what_does_not_compare_by_order_stays() -> None:

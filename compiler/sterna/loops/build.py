@@ -274,14 +274,14 @@ class ProgramBuilder:
         self.emit(P.LetIndex(symbol, found))
         return of(symbol)
 
-    def known(self, value: Expr, extent: IntLike) -> Int:
-        """A value as a position among `extent` elements that needs no clamp: it comes of a table of constants that
+    def known(self, value: Expr, extent: IntLike, least: int = 0) -> Int:
+        """A value as a position from `least` up to `extent` that needs no clamp: it comes of a table of constants that
         the compiler has written, such as a position within that table, whatever the inputs are."""
         size = as_int(extent)
         hi = size.bounds()[1]
-        end = None if hi is None else max(hi - 1, 0)
-        symbol = Symbol(self._name("at"), 0, end)
-        self.emit(P.LetIndex(symbol, of(IndexAtom(value, 0, end, maximum(size - 1, 0)))))
+        end = None if hi is None else max(hi - 1, least)
+        symbol = Symbol(self._name("at"), least, end)
+        self.emit(P.LetIndex(symbol, of(IndexAtom(value, least, end, maximum(size - 1, least)))))
         return of(symbol)
 
     def bound(self, value: Expr | Variable, most: IntLike) -> Int:
