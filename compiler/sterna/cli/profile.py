@@ -93,7 +93,8 @@ def _json(facts: dict[str, Any]) -> dict[str, Any]:
     time = facts["time"]
     nodes = [
         {"index": n, "name": node["name"], "kernel": facts["kernels"][node["kernel"]]["name"],
-         "sources": node["sources"], "median": time["nodes"][n], "fastest": time["nodes_fastest"][n], "multiply_adds": node["multiply_adds"],
+         "sources": node["sources"], "median": time["nodes"][n], "fastest": time["nodes_fastest"][n],
+         "multiply_adds": node["multiply_adds"],
          "moved_bytes": node["moved_bytes"], **time["rates"][n]}
         for n, node in enumerate(facts["nodes"])
     ]  # fmt: skip
