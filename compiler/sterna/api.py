@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
@@ -77,6 +77,8 @@ class Settings(TypedDict, total=False):
     debug: bool
     tuning: bool
     max_constant_bytes: int | None
+    host: TargetName | None
+    device_for: Mapping[str, str] | None
 
 
 class BundleSettings(Settings, total=False):
@@ -125,6 +127,8 @@ def options_of(
     debug: bool = False,
     tuning: bool = True,
     max_constant_bytes: int | None = None,
+    host: TargetName | None = None,
+    device_for: Mapping[str, str] | None = None,
     all_variants: bool = False,
     single_file: bool = False,
     pools: Mapping[str, int] | None = None,
@@ -165,6 +169,9 @@ def options_of(
     single_file = arguments.flag("single_file", single_file)
     if max_constant_bytes is not None:
         max_constant_bytes = arguments.integer("max_constant_bytes", max_constant_bytes, 1)
+    if host is not None:
+        arguments.target(host, Target)
+    places = _device_for(arguments, device_for)
     pools = arguments.sizes("pools", pools)
     if not isinstance(weights_section, str):
         arguments.text("weights_section", weights_section, optional=True)
@@ -196,6 +203,7 @@ def options_of(
     if pools:
         named = memories_of(pools, machine.alignment)
         machine = replace(machine, memories=(*(m for m in machine.memories if not m.holds_tensors), *named))
+    beside = _host_of(machine, host, places)
     variants = variants_of(machine) if all_variants else ()
     return Options(
         machine, generator, compiler, threads, debug,
@@ -219,7 +227,41 @@ def options_of(
         max_ram=max_ram,
         max_stack=max_stack,
         tuning=best_of(default_place(), machine) if tuning else None,
+        host=beside,
+        device_for=places,
     )  # fmt: skip
+
+
+def _device_for(arguments: Arguments, given: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """The argument `device_for`; what is wrong with it goes into the arguments."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping) or not all(isinstance(x, str) for pair in given.items() for x in pair):
+        arguments.wrong(
+            "device_for", given, 'a mapping of names to "cpu" is needed', Option("device_for", "softmax=cpu")
+        )
+        return ()
+    return tuple(given.items())
+
+
+def _host_of(machine: Target, host: TargetName | None, places: Sequence[tuple[str, str]]) -> Target | None:
+    """What kernels on the CPU are compiled for, beside the device of a target.
+
+    Raises:
+        SternaError: E0203, the target has no device, or the other has no library.
+    """
+    if machine.device is None:
+        if host is not None or places:
+            title = f"the target {machine.name} has no device beside the CPU"
+            fix = Advice("leave out ", Option("host" if host is not None else "device_for"))
+            raise error("E0203", title, fix=fix)
+        return None
+    beside = host if isinstance(host, Target) else load_target("host" if host is None else os.fspath(host))
+    check_processor(beside)
+    if not beside.library or beside.static or beside.is_wasm or beside.device is not None:
+        title = f"the target {beside.name} gives no library that runs beside a device"
+        raise error("E0203", title, fix=Option("host", "arm64"))
+    return beside
 
 
 def variants_of(target: Target) -> tuple[Target, ...]:
@@ -273,6 +315,8 @@ def compile(
             two models of firmware give them different names.
         debug: every tensor between kernels can be read after a run, at the price of memory.
         tuning: kernels are compiled as `tune` has found them to be faster, where it has; False: as the rules say.
+        host: for a target with a device, what kernels that stay on the CPU are compiled for; None: this machine.
+        device_for: for such a target, names of nodes or kernels (* stands for any text) -> "cpu", which is to run them.
         max_constant_bytes: what constants that are computed may take while the model is compiled, 1 GiB unless it is
             said otherwise; a model that asks for more is refused.
 
@@ -286,7 +330,7 @@ def compile(
     if output is not None:
         arguments.path("output", output)
     options = options_of(target, shapes, dims, generator, threads, **settings, arguments=arguments)
-    if (reason := why_not_here(options.target)) is not None:
+    if (reason := why_not_here(options.host or options.target)) is not None:
         raise _elsewhere(model, options.target, target, reason, output)
     temporary = None
     if output is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sterna.ir.graph import Graph
 from sterna.options import Options, Patches
 from sterna.passes.kernels import Call
-from sterna.passes.linearize import Control
+from sterna.passes.linearize import Control, Placement
 from sterna.passes.memory_plan import MemoryPlan
 from sterna.passes.stages import Planned
 from sterna.passes.views import Views
@@ -150,6 +150,7 @@ class Compiled:
         fitted: what was chosen to meet the budgets of firmware, if anything had to be.
         alternatives: the same model for more capable processors, best first, each with a graph of its own; what they
             read lies in `params` (`sterna.alternatives`).
+        module: the kernels of a device, as its driver takes them; placement: of calls and buffers beside it.
     """
 
     graph: Graph
@@ -170,6 +171,8 @@ class Compiled:
     math: Measured | None = None
     fitted: Fitted | None = None
     alternatives: tuple[Compiled, ...] = ()
+    module: str = ""
+    placement: Placement | None = None
 
     @property
     def library(self) -> bytes:

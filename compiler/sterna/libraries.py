@@ -11,6 +11,7 @@ from sterna.loops.finish import without_rounding
 from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes.context import Ahead, PassContext
+from sterna.passes.kernels import CPU
 from sterna.passes.own_loops import own_loops
 from sterna.passes.plan_kernels import comments_of
 from sterna.passes.stages import Packed, Written
@@ -21,20 +22,40 @@ from sterna.toolchain.link import link_library
 def write_source(packed: Packed, context: PassContext) -> Written:
     """The kernels as the source that the bundle keeps."""
     comments = comments_of(packed.sequence.calls, packed.kernel_of, len(packed.kernels))
-    functions = [kernel.function for kernel in packed.kernels]
+    written = Written(**vars(packed), source="", comments=comments)
+    device = context.target.device
     printed = () if context.ahead is None else context.ahead.printed
-    text = source(KernelSet(context.model, functions, comments), context.target, printed)
-    return Written(**vars(packed), source=text, comments=comments)
+    if device is None:
+        functions = [kernel.function for kernel in packed.kernels]
+        text = source(KernelSet(context.model, functions, comments), context.target, printed)
+        return replace(written, source=text)
+    here, there = (_kernels_of(written, context.model, place) for place in (CPU, device.kind))
+    text = source(here, context.host) if here.functions else ""
+    return replace(written, source=text, module=source(there, context.target) if there.functions else "")
+
+
+def _kernels_of(written: Written, model: str, place: str) -> KernelSet:
+    """The kernels of a place."""
+    kernels = zip(written.kernels, written.comments, strict=True)
+    own = [(kernel.function, comments) for kernel, comments in kernels if kernel.place == place]
+    return KernelSet(model, [function for function, _ in own], [comments for _, comments in own])
 
 
 def build_libraries(written: Written, context: PassContext) -> Compiled:
-    """Everything a bundle is written from, with a library for the target and for each of its variants.
+    """Everything a bundle is written from, with a library for the target and for each of its variants, or for the CPU
+    beside a device.
 
     Raises:
         SternaError: E0203 the generator does not generate for a target, E04xx the toolchain failed.
     """
     options = context.options
     libraries = []
+    if context.target.device is not None:
+        here = _kernels_of(written, context.model, CPU)
+        if here.functions and context.host.library:
+            data = build_library(here.functions, here.comments, context.model, replace(options, target=context.host))
+            kernels = tuple(kernel for kernel in written.kernels if kernel.place == CPU)
+            libraries.append(Library(context.host.library, context.host, data, kernels))
     for target in (context.target, *(v for v in options.variants if v != context.target)):
         if target.library:
             own = target is context.target
@@ -42,11 +63,11 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
             chosen = replace(options, target=target)
             ahead = context.ahead if own else None
             lesser = not context.target.rounded <= target.rounded
-            kernels = written.kernels if own else own_loops(written, target, context)
+            kernels = written.kernels if own else tuple(own_loops(written, target, context))
             functions = [kernel.function for kernel in kernels]
             programs = [without_rounding(f) for f in functions] if lesser else functions
             data = build_library(programs, written.comments, context.model, chosen, ahead)
-            libraries.append(Library(name, target, data, tuple(kernels)))
+            libraries.append(Library(name, target, data, kernels))
     return Compiled(
         graph=written.graph,
         options=options,
@@ -60,6 +81,8 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
         params_at=written.params_at,
         states_at=written.states_at,
         source=written.source,
+        module=written.module,
+        placement=written.sequence.placement,
         libraries=tuple(libraries),
         control=written.sequence.control,
     )

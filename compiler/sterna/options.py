@@ -82,6 +82,8 @@ class Options:
         weights_array: up to how many bytes they are an array of C; None: as many as `bundle.weights` says.
         weights_address: at which the program finds them, in flash of their own; None: where it is linked to.
         tuning: what strategies choose otherwise than their rules say, kernel by kernel, as was measured before.
+        host: what kernels on the CPU are compiled for, where the target has a device.
+        device_for: names of nodes or kernels, with * for any text, and "cpu" or the kind of device that is to run them.
         max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack.
     """
 
@@ -115,6 +117,8 @@ class Options:
     max_ram: int | None = None
     max_stack: int | None = None
     tuning: Tuning | None = None
+    host: Target | None = None
+    device_for: tuple[tuple[str, str], ...] = ()
 
     @property
     def alone(self) -> Options:

@@ -20,7 +20,7 @@ from sterna.ir.verifier import verify
 from sterna.libraries import build_libraries, write_source
 from sterna.ops import infer
 from sterna.options import WEIGHTS, Options
-from sterna.passes import byte_signs, dumps, group_operands, scale_in_integers
+from sterna.passes import byte_signs, dumps, group_operands, place, scale_in_integers
 from sterna.passes import check_sizes as sizes
 from sterna.passes import halve_weights as halve
 from sterna.passes import narrow_products as narrow
@@ -160,7 +160,7 @@ def _scratch_is_planned(context: PassContext) -> bool:
 
 
 def _group_channels(outline: Outline, context: PassContext) -> Outline:
-    calls = tuple(group_channels(call, context.target) for call in outline.sequence.calls)
+    calls = tuple(group_channels(call, context.target_of(call)) for call in outline.sequence.calls)
     return replace(outline, sequence=replace(outline.sequence, calls=calls))
 
 
@@ -239,12 +239,14 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("check-sizes", sizes.check_sizes, applies=sizes.applies),
     Pass("views", _views, (("views", dumps.views_text),), checks.verify_views),
     Pass("fuse", _fuse, (("fuse", dumps.groups_text),), checks.verify_groups),
-    Pass("join", join, (("join", dumps.groups_text),), checks.verify_groups),
+    Pass("join", join, (("join", dumps.groups_text),), checks.verify_groups,
+         lambda context: context.target.threads is None),
     Pass(
         "linearize", _linearize, (("linearize", dumps.sequence_text), ("te", dumps.kernels_text)),
         checks.verify_sequence,
     ),
     Pass("memory", _memory, (("memory", dumps.memory_text),), checks.verify_memory),
+    Pass("place", place.place, (("place", dumps.places_text),), applies=place.applies),
     Pass("group-channels", _group_channels, (("group-channels", dumps.kernels_text),)),
     Pass("round-weights", _round_weights, (("round-weights", dumps.constants_text),), applies=_rounds_weights),
     Pass(
@@ -259,7 +261,7 @@ PIPELINE: tuple[Pass, ...] = (
         says=lambda finished: "packing weights",
     ),
     Pass(
-        "source", write_source, (("source", lambda written: str(written.source)),),
+        "source", write_source, (("source", lambda written: written.source + written.module),),
         says=lambda packed: "generating code",
     ),
     Pass("libraries", build_libraries, says=lambda written: f"compiling {len(written.kernels)} kernels"),

@@ -84,7 +84,9 @@ def bundle_totals(graph: Mapping[str, Any]) -> Totals:
         sizes = {name: each.hi for name, each in bounds.items()}
         counts = (Dimension(node.get("multiply_adds", 0), tuple(bounds)).at(sizes) for node in graph["nodes"])
         arena = graph["arena"]
-        return Totals(len(graph["nodes"]), arena["bytes"], arena.get("live_bytes", 0), sum(counts), sizes)
+        # Every place has the same plan, of which it needs a part.
+        most = max([arena["bytes"], *(device["arena_bytes"] for device in graph.get("devices", ()))])
+        return Totals(len(graph["nodes"]), most, arena.get("live_bytes", 0), sum(counts), sizes)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         raise error("E0504", "graph.json is malformed", fix="compile the model again") from None
 
@@ -100,3 +102,8 @@ def dimension_text(size: Any, symbols: Sequence[Mapping[str, Any]]) -> str:
     if operator in ("min", "max"):
         return f"{operator}({', '.join(texts)})"
     return f"({f' {operator} '.join(texts)})"
+
+
+def place_names(graph: Mapping[str, Any]) -> list[str]:
+    """The places that nodes of a bundle run in, as graph.json counts them: the CPU, then devices."""
+    return ["cpu", *(device["kind"] for device in graph.get("devices", ()))]

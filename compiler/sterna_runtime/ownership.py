@@ -26,13 +26,13 @@ GRAPH_SECTION, PARAMS_SECTION = "sterna.graph", "sterna.params"
 MANIFESTS = (GRAPH, SINGLE, HEADER)
 #: Every name that the compiler gives to a file of a bundle.
 _NAMES = re.compile(
-    r"graph\.json|firmware\.json|params\.bin|kernels\.c|model\.[ch]|params\.(c|S|ld)|strings\.json|golden\.(json|bin)"
+    r"graph\.json|firmware\.json|params\.bin|kernels\.(c|cl|ptx|metal|wgsl)|model\.[ch]|params\.(c|S|ld)|strings\.json|golden\.(json|bin)"
     r"|model(\.[A-Za-z0-9_-]+)?\.(so|dylib|dll|a|lib|wasm)"
 )
 #: What no runtime opens: a bundle may be without.
 AT_COMPILE_TIME = frozenset(("kernels.c", HEADER, "golden.json", "golden.bin"))
 #: What people edit. Other files, changed, are no bundle's any more and nobody's work.
-_SOURCE = (".c", ".h", ".S", ".ld")
+_SOURCE = (".c", ".cl", ".h", ".metal", ".ptx", ".S", ".ld", ".wgsl")
 _MOST_BYTES = {GRAPH: MAX_GRAPH_BYTES, HEADER: 16 << 20, SINGLE: 2 << 30}  # of a manifest; larger ones are nobody's
 _TITLE = "The files of this bundle, their bytes and hashes:"
 _COMMENT = re.compile(rb"\n/\* %s\n((?: \* \S+ \d+ [0-9a-f]{16}\n)+) \*/\n\Z" % _TITLE.encode())

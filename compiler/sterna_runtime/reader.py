@@ -86,6 +86,7 @@ def contents(place: Path, graph: dict[str, Any], more: Sequence[str] = ()) -> di
     """
     names = ["params.bin", graph.get("library", "")]
     names += [v[key] for v in graph.get("variants", ()) for key in ("library", "graph") if key in v]
+    names += [device["module"] for device in graph.get("devices", ())]
     text = _graph_text(place)
     if parse_graph(text, str(place)) != graph:
         raise error("E0505", "the bundle was replaced while it was read", str(place), fix="try again")

@@ -46,14 +46,15 @@ def check_graph(graph: Any) -> None:
         "inputs": _list_of(is_count), "outputs": _list_of(is_count), "nodes": _list_of(_is_named),
     })  # fmt: skip
     _may("the file", graph, {
-        "arenas": _list_of(_is_pool), "widened": _list_of(_list_of(is_count)),
+        "devices": _list_of(_is_device), "arenas": _list_of(_is_pool), "widened": _list_of(_list_of(is_count)),
         "abi": lambda v: v == ABI, "options": _is_options, "library": is_file_name,
         "variants": _list_of(_is_variant), "symbols": _list_of(_is_symbol), "metadata": _is_metadata,
         "control": _list_of(_is_named), "states": _list_of(lambda v: isinstance(v, dict)),
     })  # fmt: skip
     variants = [v.get("graph") or v["library"] for v in graph.get("variants", ())]
     libraries = [*filter(None, [graph.get("library")]), *variants]
-    for name in ("params.bin", *libraries):
+    modules = [device["module"] for device in graph.get("devices", ())]
+    for name in ("params.bin", *libraries, *modules):
         if name not in graph["files"]:
             raise ValueError(f"files has no {name}")
     _check_values(graph)
@@ -102,6 +103,18 @@ def _is_arena(arena: Any) -> bool:
 
 def _is_pool(pool: Any) -> bool:
     return isinstance(pool, dict) and is_text(pool.get("memory")) and is_count(pool.get("bytes"))
+
+
+def _is_device(device: Any) -> bool:
+    return (
+        _is_named(device)
+        and is_text(device.get("kind"))
+        and is_file_name(device.get("module"))
+        and _list_of(is_text)(device.get("needs"))
+        and all(is_count(device.get(key)) for key in ("arena_bytes", "scratch_bytes"))
+        and _list_of(is_count)(device.get("params"))
+        and len(device["params"]) == 2
+    )
 
 
 def _is_options(options: Any) -> bool:
@@ -176,8 +189,17 @@ def _is_quantization(row: Any) -> bool:
 def _check_nodes(graph: dict[str, Any]) -> None:
     values, kernels, symbols = len(graph["values"]), len(graph["kernels"]), len(graph.get("symbols", ()))
     indices = _list_of(lambda v: is_count(v) and v < values)
+    devices = len(graph.get("devices", ()))
+
+    def places(value: Any) -> bool:
+        return is_count(value) and bool(value <= devices)
+
     for number, node in enumerate(graph["nodes"]):
         what = f"node {number}"
+        if node.get("op") == "copy":
+            _need(what, node, {"value": lambda v: is_count(v) and v < values, "from": places, "to": places})
+            continue
+        _may(what, node, {"device": places})
         _need(what, node, {
             "kernel": lambda v: is_count(v) and v < kernels, "in": indices, "out": indices,
             "tasks": lambda v: _parts(v, symbols) <= MAX_TERMS,

@@ -23,9 +23,10 @@
 #include "sterna_kernel.h"
 
 #define STERNA_VERSION "0.1.0"
-/* Versions of graph.json that this runtime reads. Version 2 adds control flow to version 1, version 3 memories. */
+/* Versions of graph.json that this runtime reads. Version 2 adds control flow to version 1, version 3 memories,
+ * version 4 widened weights, version 5 devices. */
 #define STERNA_OLDEST_FORMAT 1u
-#define STERNA_FORMAT 4u
+#define STERNA_FORMAT 5u
 /* Bytes: of parameters, and of the memory of inputs and outputs that the runtime gives. */
 #define STERNA_ALIGNMENT 64u
 

@@ -134,9 +134,9 @@ sterna_status graph_choose(const graph *graph, sterna_model *model, const char *
 
 sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_model *model, sterna_error *error) {
   static const char keys[] = "abi\0model\0target\0files\0library\0arena\0scratch_bytes\0"
-                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata\0arenas\0widened\0variants";
+                             "kernels\0values\0inputs\0outputs\0nodes\0symbols\0states\0control\0metadata\0arenas\0widened\0variants\0devices";
   enum {
-    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, ARENAS, WIDENED, VARIANTS, N_KEYS
+    ABI, MODEL, TARGET, FILES, LIBRARY, ARENA, SCRATCH, KERNELS, VALUES, INPUTS, OUTPUTS, NODES, SYMBOLS, STATES, CONTROL, METADATA, ARENAS, WIDENED, VARIANTS, DEVICES, N_KEYS
   };
   const char *text = data;
   memset(graph, 0, sizeof *graph);
@@ -173,6 +173,12 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
     if (member[ARENAS] != JSON_NONE) json_members(text, json_first(text, member[ARENAS]), "memory", &memory, 1);
     const char *name = member[ARENAS] != JSON_NONE ? json_take_string(&model->heap, text, memory) : "widened weights";
     return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the memory \"%s\", which is not here", name != NULL ? name : "");
+  }
+  if (member[DEVICES] != JSON_NONE) {
+    size_t kind = JSON_NONE;
+    json_members(text, json_first(text, member[DEVICES]), "kind", &kind, 1);
+    const char *name = json_take_string(&model->heap, text, kind);
+    return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the device \"%s\", which is not here", name != NULL ? name : "");
   }
   size_t arena;
   if (!json_members(text, member[ARENA], "bytes", &arena, 1) || !json_uint64(text, arena, &model->arena_bytes))

@@ -99,11 +99,12 @@ export function page(bytes) {
  * @returns {Graph}
  */
 function checked(json) {
-  const { abi, target, model, files, library, arena, scratch_bytes: scratchBytes, symbols = [], states = [], variants = [], control = [], arenas } = json;
+  const { abi, target, model, files, library, arena, scratch_bytes: scratchBytes, symbols = [], states = [], variants = [], control = [], arenas, devices } = json;
   must(isSize(abi), "abi");
   if (abi !== ABI) fail("E0506", `graph.json: kernel ABI is ${abi}; this runtime reads ${ABI}`);
   const { triple, pointer_bits: bits } = target;
   must(isName(triple) && isSize(bits), "target");
+  if (devices) fail("E0507", `graph.json: needs the device "${devices[0].kind}", which is not here: compile with --target browser`);
   if (arenas || !triple.startsWith("wasm32") || bits !== 32) fail("E0507", `graph.json: compiled for ${arenas ? arenas[0].memory : triple}: compile with --target browser`);
   must(isName(model, /^\w{1,127}$/), "model");
   const libraries = [{ library, cpu_features: target.cpu_features }, ...variants];

@@ -75,6 +75,7 @@ test("a bundle for another format, ABI or machine", { skip }, async () => {
   const given = await parts("digits");
   const cases = [
     [(g) => (g.sterna = 5), "E0506", /format version is 5; this runtime reads 1 to 4/],
+    [(g) => (g.devices = [{ kind: "opencl" }]), "E0507", /needs the device "opencl"/],
     [(g) => (g.arenas = [{ memory: "dtcm", bytes: 64 }]), "E0507", /compiled for dtcm/],
     [(g) => (g.abi = 9), "E0506", /kernel ABI is 9; this runtime reads 1/],
     [(g) => (g.target.triple = "aarch64-linux-gnu"), "E0507", /compiled for aarch64-linux-gnu.*--target browser/],

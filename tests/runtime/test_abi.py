@@ -164,6 +164,7 @@ STATED = {
         r"(\d+)-byte aligned": abi.ALIGNMENT,
         r"Version (\d+) adds control flow": abi.FORMAT_WITH_CONTROL,
         r"version (\d+) memories": abi.FORMAT_WITH_MEMORIES,
+        r"version (\d+) devices": abi.FORMAT_WITH_DEVICES,
     },
     "docs/security.md": {
         r"takes more memory for it \| (\d+) MiB": abi.MAX_GRAPH_BYTES_IN_JAVASCRIPT >> 20,
@@ -186,6 +187,7 @@ STATED = {
         r"(\d) where there is `control`": abi.FORMAT_WITH_CONTROL,
         r"(\d) where there are `arenas`": abi.FORMAT_WITH_MEMORIES,
         r"(\d) where there is `widened`": abi.FORMAT_WITH_WIDENED,
+        r"(\d) where there are `devices`": abi.FORMAT_WITH_DEVICES,
     },
 }
 

@@ -93,7 +93,7 @@ class Device:
             state,
             np.uint32(tasks),
         )
-        kernel(self.queue, *_sizes(function, tasks), *buffers, *rest)
+        kernel(self.queue, *_sizes(function, tasks), *_placed(buffers), *_placed(rest[:1]), *rest[1:])
         for b, buffer in zip(outputs, buffers[len(inputs) :], strict=True):
             self.cl.enqueue_copy(self.queue, memory[b.name], buffer)
 
@@ -103,7 +103,7 @@ class Device:
 
     def _launch(self, kernel: Any, function: Function, node: dict[str, Any], memory: DeviceMemory) -> None:
         scratch, tasks, values = function.scratch_bytes, node["tasks"], [*node["in"], *node["out"]]
-        assert kernel.num_args == len(values) + 5, kernel.function_name
+        assert kernel.num_args == 2 * len(values) + 6, kernel.function_name
         # Several values may lie in one buffer.
         hosts = {memory.place(index): memory.buffer(index) for index in values}
         devices = {place: self._buffer(data) for place, data in hosts.items()}
@@ -111,7 +111,8 @@ class Device:
         dims, space, status = np.zeros(1, np.int64), np.zeros(max(1, scratch * tasks), np.uint8), np.zeros(1, np.int32)
         state = self._buffer(status)
         rest = (self._buffer(params), self._buffer(dims), self._buffer(space), state, np.uint32(tasks))
-        kernel(self.queue, *_sizes(function, tasks), *(devices[memory.place(index)] for index in values), *rest)
+        given = [devices[memory.place(index)] for index in values]
+        kernel(self.queue, *_sizes(function, tasks), *_placed(given), *_placed(rest[:1]), *rest[1:])
         self.cl.enqueue_copy(self.queue, status, state)
         if status[0] != 0:
             raise KernelError(f"{kernel.function_name}: status {status[0]}")
@@ -123,6 +124,11 @@ class Device:
         whole = np.ascontiguousarray(data) if data.size else np.zeros(1, np.uint8)
         flags = self.cl.mem_flags
         return self.cl.Buffer(self.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=whole)
+
+
+def _placed(buffers: Sequence[Any]) -> list[Any]:
+    """Arguments of buffers, each with the first byte there."""
+    return [argument for buffer in buffers for argument in (buffer, np.uint64(0))]
 
 
 def _sizes(function: Function, tasks: int) -> tuple[tuple[int, ...], tuple[int, ...] | None]:

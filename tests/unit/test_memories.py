@@ -57,7 +57,7 @@ def test_a_description_that_extends_another_has_its_memories_or_its_own(tmp_path
 
 
 def test_no_target_of_the_package_has_more_than_an_arena() -> None:
-    assert {name for name in target_names() if load_target(name).memories} == set()
+    assert {name for name in target_names() if load_target(name).tensor_memories} == set()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
+from sterna.codegen.generators import SOURCES
 from sterna.errors import SternaError
 from sterna.intrinsics import INTRINSICS
 from sterna.runtime import here
@@ -26,7 +27,8 @@ def test_every_description_loads(name: str) -> None:
     target = load_target(name)
     assert target.name == name
     assert target.description
-    assert target.dialect in ("vector", "plain", "packed")
+    assert target.dialect in SOURCES
+    assert (target.device is None) == (target.dialect in ("vector", "plain", "packed"))
     assert target.vector_bits in (0, 64, 128, 256, 512)
     assert target.pointer_bits in (32, 64)
     assert bool(target.triple) == bool(target.llvm_triple)

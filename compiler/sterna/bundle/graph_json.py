@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sterna.bundle.devices_json import arena_bytes, device_number, device_rows, launch, with_copies
 from sterna.bundle.widened import widened_ranges
 from sterna.compiled import Compiled, Measured
 from sterna.errors import internal_error
@@ -15,7 +16,7 @@ from sterna.ir.extremum import Extremum
 from sterna.ir.graph import Value
 from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.sizes import all_definitions, dimensions
-from sterna.passes.kernels import Call
+from sterna.passes.kernels import CPU, Call
 from sterna.passes.linearize import Choice, Control
 from sterna.passes.stages import call_multiply_adds
 from sterna.targets.target import Target
@@ -27,6 +28,7 @@ from sterna_runtime import hash64
 from sterna_runtime.abi import (
     ABI,
     FORMAT_WITH_CONTROL,
+    FORMAT_WITH_DEVICES,
     FORMAT_WITH_MEMORIES,
     FORMAT_WITH_WIDENED,
     OLDEST_FORMAT,
@@ -48,6 +50,7 @@ def graph_json(compiled: Compiled, files: Mapping[str, bytes]) -> bytes:
     version = FORMAT_WITH_CONTROL if compiled.control else OLDEST_FORMAT
     version = FORMAT_WITH_MEMORIES if len(compiled.plan.pools) > 1 else version
     version = FORMAT_WITH_WIDENED if "widened" in members else version
+    version = FORMAT_WITH_DEVICES if "devices" in members else version
     return b'{"sterna":%d,"hash":"%s",\n' % (version, hash64(rest).encode()) + rest
 
 
@@ -57,8 +60,8 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
     inputs = [values.index(v, v.name) for v in graph.arguments]
     outputs = [values.index(v, name) for v, name in zip(graph.results, graph.result_names, strict=True)]
     states = [
-        {"value": values.index(v, v.name), **({} if at is None else {"initial_at": at})}
-        for v, at in zip(graph.live_in, compiled.states_at, strict=True)
+        {"value": values.index(v, v.name), **({} if at is None else {"initial_at": at}), **_on(compiled, place)}
+        for v, at, place in zip(graph.live_in, compiled.states_at, _state_places(compiled), strict=True)
     ]
     nodes = []
     for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True):
@@ -75,6 +78,9 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
                 **_cost(call, values),
             }
         )
+    control = [_control(c, values) for c in compiled.control]
+    nodes, control = with_copies(compiled, nodes, control, values.buffer)
+    devices = device_rows(compiled)
     computed = {s: values.buffer(node.output) for s, node in all_definitions(graph).items()}
     symbols = [
         {"name": s.name, "lo": s.lo, "hi": s.hi, **({"value": computed[s]} if s in computed else {})}
@@ -83,22 +89,23 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
     described = {name: _file(name, data) for name, data in files.items()}
     if ranges := widened_ranges(compiled):
         described["params.bin"]["static_bytes"] = len(compiled.params)
-    scratch = max((k.function.scratch_bytes for k in compiled.kernels), default=0)
+    scratch = max((k.function.scratch_bytes for k in compiled.kernels if k.place == CPU), default=0)
+    machine = compiled.libraries[0].target if devices and compiled.libraries else target
     return {
         "abi": ABI,
         "producer": f"sterna {__version__}",
         "model": compiled.model,
         "target": {
             "name": target.name,
-            "triple": target.triple,
-            "pointer_bits": target.pointer_bits,
-            "cpu_features": list(target.cpu_features),
+            "triple": machine.triple,
+            "pointer_bits": machine.pointer_bits,
+            "cpu_features": list(machine.cpu_features),
         },
         "options": {
             "generator": options.generator,
             "threads": options.threads,
             "debug": options.debug,
-            **({"toolchain": toolchain(options.generator, options.compiler)} if target.library else {}),
+            **({"toolchain": toolchain(options.generator, options.compiler)} if compiled.libraries else {}),
         },
         **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
         **({"tuning": tuning} if (tuning := tuning_json(compiled)) else {}),
@@ -106,18 +113,19 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         "files": described,
         **({"library": compiled.libraries[0].name} if compiled.libraries else {}),
         **({"variants": variants} if (variants := _variants(compiled)) else {}),
-        "arena": {"bytes": compiled.plan.arena_bytes, "live_bytes": compiled.plan.live_bytes},
+        **({"devices": devices} if devices else {}),
+        "arena": {"bytes": arena_bytes(compiled, CPU), "live_bytes": compiled.plan.live_bytes},
         **({"arenas": _arenas(compiled)} if len(compiled.plan.pools) > 1 else {}),
         **({"widened": ranges} if ranges else {}),
         "scratch_bytes": aligned(scratch),
         **({"symbols": symbols} if symbols else {}),
-        "kernels": [{"name": k.function.name} for k in compiled.kernels],
+        "kernels": [{"name": k.function.name, **launch(compiled, k)} for k in compiled.kernels],
         "values": values.rows,
         "inputs": inputs,
         "outputs": outputs,
         **({"states": states} if states else {}),
         "nodes": nodes,
-        **({"control": [_control(c, values) for c in compiled.control]} if compiled.control else {}),
+        **({"control": control} if control else {}),
         **({"metadata": graph.metadata} if graph.metadata else {}),
     }
 
@@ -133,6 +141,18 @@ def structure_json(compiled: Compiled) -> dict[str, Any]:
     """Tensors, nodes and memory of a bundle without graph.json, as that would have them."""
     members = _members(compiled, {})
     return {name: members[name] for name in _STRUCTURE if name in members}
+
+
+def _on(compiled: Compiled, place: str) -> dict[str, Any]:
+    """The device that something is on; nothing for the CPU."""
+    number = device_number(compiled, place)
+    return {"device": number} if number else {}
+
+
+def _state_places(compiled: Compiled) -> tuple[str, ...]:
+    if compiled.placement is None:
+        return (CPU,) * len(compiled.graph.live_in)
+    return compiled.placement.states
 
 
 def graph_name(target: Target) -> str:
@@ -261,6 +281,8 @@ class _Values:
                 row["quantization"]["axis"] = known.axis
         if kind == "arena" and not self.compiled.plan.survives(root):
             row["fleeting"] = True
+        if kind == "arena" and self.compiled.placement is not None:
+            row |= _on(self.compiled, self.compiled.placement.homes.get(root, CPU))
         return row
 
     def expression(self, value: Int) -> Any:

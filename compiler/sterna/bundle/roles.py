@@ -12,6 +12,7 @@ _ROLES = {
     "params.S": "weights, from params.bin",
     "params.ld": "address of the weights",
     "kernels.c": "source of the kernels",
+    "kernels.cl": "kernels of the device, OpenCL C",
     "strings.json": "strings by number",
     "golden.json": "golden sets: names and sizes",
     "golden.bin": "golden sets: arrays",

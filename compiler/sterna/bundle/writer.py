@@ -42,7 +42,11 @@ def strings_files(graph: Graph) -> dict[str, bytes]:
 def bundle_files(compiled: Compiled, golden: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
     """Every file of the bundle, by name; those of a golden set are given."""
     target = compiled.options.target
-    files: dict[str, bytes] = {"kernels.c": compiled.source.encode(), **(golden or {})}
+    files: dict[str, bytes] = (
+        {"kernels.c": compiled.source.encode(), **(golden or {})} if compiled.source else {**(golden or {})}
+    )
+    if target.device is not None and compiled.module:
+        files[target.device.module] = compiled.module.encode()
     files |= strings_files(compiled.graph)
     header = model_header(compiled).encode()
     if target.static:

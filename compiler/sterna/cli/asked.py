@@ -23,6 +23,8 @@ def takes_options(function: F) -> F:
         shapes, dims = (unique(settings.pop(name), flag) for name, flag in (("shapes", "--shape"), ("dims", "--dim")))
         if "pools" in settings:
             settings["pools"] = unique(settings["pools"], "--pool") or None
+        if "device_for" in settings:
+            settings["device_for"] = unique(settings["device_for"], "--device-for") or None
         return function(*arguments, make_options=partial(options_of, shapes=shapes, dims=dims, **settings), **values)
 
     return cast(F, command)

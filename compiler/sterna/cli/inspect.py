@@ -22,7 +22,14 @@ from sterna.escape import rich as escape
 from sterna.firmware.description import read_firmware
 from sterna.frontends.formats import find
 from sterna_runtime.cli.reports import Signature, bundle_json, errors_json, size, tensor_signature
-from sterna_runtime.describe import BundleFacts, Totals, bundle_totals, describe_bundle, dimension_text
+from sterna_runtime.describe import (
+    BundleFacts,
+    Totals,
+    bundle_totals,
+    describe_bundle,
+    dimension_text,
+    place_names,
+)
 
 _SUPPORT = {
     "yes": "yes",
@@ -110,8 +117,11 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
     out.print(f"[bold]{escape(graph['model'])}[/] for {escape(target['name'])}, made by {escape(graph['producer'])}")
     needs = ", ".join(target.get("cpu_features", ())) or "nothing"
     settings = ", ".join(f"{key} {str(value).lower()}" for key, value in graph.get("options", {}).items())
-    out.print(f"  {escape(target['triple'])}; needs of the processor: {escape(needs)}")
+    machine = target["triple"] or "any processor"
+    out.print(f"  {escape(machine)}; needs of the processor: {escape(needs)}")
     out.print(f"  {escape(settings)}\n")
+    for number, device in enumerate(graph.get("devices", ()), 1):
+        out.print(f"  {escape(_device(graph, device, number))}\n", soft_wrap=True)
     if (math := graph.get("math")) is not None:
         out.print(f"  {escape(_math(math))}\n", soft_wrap=True)
     out.print(_signature(graph))
@@ -133,6 +143,18 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
         out.print("[bold red]the files are damaged: a size or hash is not the one written when it was compiled[/]")
     elif not (nodes or memory):
         out.print("  --nodes lists nodes and kernels, --memory what lies where, --json everything")
+
+
+def _device(graph: dict[str, Any], device: dict[str, Any], number: int) -> str:
+    """A device that a bundle runs on, and how much of it does."""
+    own = sum(node.get("device") == number for node in graph["nodes"])
+    copies = sum(node.get("op") == "copy" for node in graph["nodes"])
+    needs = f", which must have {', '.join(device['needs'])}" if device["needs"] else ""
+    rest = len(graph["nodes"]) - own - copies
+    return (
+        f"on {device['kind']}{needs}: {own:,} nodes, {rest:,} stay on the CPU, {copies:,} copies between; arena "
+        f"{size(device['arena_bytes'])}, weights {size(device['params'][1])}, scratch {size(device['scratch_bytes'])}"
+    )
 
 
 def _math(math: dict[str, Any]) -> str:
@@ -159,7 +181,7 @@ def _signature(graph: dict[str, Any]) -> Table:
 
 
 def _kernels(graph: dict[str, Any]) -> Table:
-    uses = Counter(node["kernel"] for node in graph["nodes"])
+    uses = Counter(node["kernel"] for node in graph["nodes"] if "kernel" in node)
     rows = table(">#", "kernel", ">nodes", title="Kernels")
     for index, kernel in enumerate(graph["kernels"]):
         rows.add_row(str(index), escape(kernel["name"]), str(uses[index]))
@@ -167,14 +189,21 @@ def _kernels(graph: dict[str, Any]) -> Table:
 
 
 def _nodes(graph: dict[str, Any]) -> Table:
-    rows = table(">#", "nodes of the model", ">kernel", ">tasks", ">weights", "writes", title="Nodes")
+    places = place_names(graph)
+    on = ["on"] if len(places) > 1 else []
+    rows = table(">#", "nodes of the model", *on, ">kernel", ">tasks", ">weights", "writes", title="Nodes")
     for index, node in enumerate(graph["nodes"]):
+        if node.get("op") == "copy":
+            way = f"{places[node['from']]} to {places[node['to']]}"
+            rows.add_row(str(index), "copy", escape(way), "", "", "", escape(graph["values"][node["value"]]["name"]))
+            continue
         written = ", ".join(dict.fromkeys(graph["values"][v]["name"] for v in node["out"]))
         sources = ", ".join(node.get("sources", ())) or node["name"]
         weights = size(node["params_bytes"]) if node.get("params_bytes") else ""
         rows.add_row(
             str(index),
             escape(sources),
+            *([escape(places[node.get("device", 0)])] if on else []),
             str(node["kernel"]),
             dimension_text(node["tasks"], graph.get("symbols", ())),
             weights,

@@ -77,6 +77,14 @@ def pool(text: str) -> tuple[str, int]:
     return name, bytes_of(size)
 
 
+def place(text: str) -> tuple[str, str]:
+    """`softmax=cpu` -> (name, place)."""
+    name, _, where = text.rpartition("=")
+    if not name or not where:
+        raise error("E0002", f'--device-for "{text}" is not of the form NAME=cpu', fix="--device-for softmax=cpu")
+    return name, where
+
+
 def size_option(flag: str, help_: str) -> Callable[[F], F]:
     """An option that takes a number of bytes."""
     return click.option(flag, type=bytes_of, metavar="BYTES", help=help_)
@@ -102,6 +110,11 @@ def model_options(function: F) -> F:
         (
             click.option("--target", "-t", default="host", metavar="NAME|FILE", show_default=True,
                          help="Machine to compile for; `sterna targets` lists them."),
+            click.option("--host", metavar="NAME|FILE",
+                         help="For a target with a device: what kernels that stay on the CPU are compiled for. "
+                         "Default: this machine."),
+            click.option("--device-for", multiple=True, type=place, metavar="NAME=cpu",
+                         help="For such a target: a node or kernel that is to run on the CPU; * stands for any text."),
             shape_option,
             dim_option,
             click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True,

@@ -2,12 +2,14 @@
 
 A kernel's parameters are pointers to its inputs and outputs by slot of the call record, then params, open sizes
 (int64), scratch for every thread that runs tasks, or for every group of them, the status that a `Require` sets, and the
-number of tasks.
+number of tasks. In OpenCL C, whose buffers the host cannot point into, inputs, outputs and params are each a buffer and
+a first byte there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sterna.codegen.dialects import dialect
 from sterna.codegen.generators import KernelSet
@@ -30,14 +32,22 @@ def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) 
     return render_template(
         TEMPLATES[target.dialect],
         model=kernels.model,
-        kernels=[(p.text, _parameters(f)) for p, f in zip(printed, kernels.functions, strict=True)],
+        kernels=[(p.text, parameters(f)) for p, f in zip(printed, kernels.functions, strict=True)],
         helpers=helper_facts(d),
         target=target,
     )
 
 
-def _parameters(function: Function) -> list[str]:
-    """The parameters that hold inputs and outputs, a name for every slot of the call record."""
+@dataclass(frozen=True)
+class Parameter:
+    """An input or output of a kernel: the qualifier of its bytes, and its name."""
+
+    qualifier: str
+    name: str
+
+
+def parameters(function: Function) -> list[Parameter]:
+    """The parameters that hold inputs and outputs, one for every slot of the call record."""
     inputs = sorted({b.slot for b in function.inputs})
     outputs = sorted({b.slot for b in function.outputs})
-    return [*(f"const uint8_t *in{slot}" for slot in inputs), *(f"uint8_t *out{slot}" for slot in outputs)]
+    return [*(Parameter("const ", f"in{slot}") for slot in inputs), *(Parameter("", f"out{slot}") for slot in outputs)]

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from sterna.loops.program import Function
 from sterna.options import Options
+from sterna.passes.kernels import CPU, Call
 from sterna.targets.target import Target
 
 
@@ -37,6 +38,15 @@ class PassContext:
     options: Options
     model: str = "model"
     ahead: Ahead | None = None
+
+    @property
+    def host(self) -> Target:
+        """What kernels on the CPU are compiled for, where the target has a device."""
+        return self.options.host or self.target
+
+    def target_of(self, call: Call) -> Target:
+        """What a call's kernel is compiled for."""
+        return self.host if self.target.device is not None and call.place == CPU else self.target
 
     @property
     def multiplied_bytes(self) -> str:

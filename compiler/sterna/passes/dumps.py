@@ -66,6 +66,20 @@ def memory_text(outline: Outline) -> str:
     return _lines(lines)
 
 
+def places_text(outline: Outline) -> str:
+    """Where every call runs, and the copies between."""
+    sequence = outline.sequence
+    lines: list[str] = []
+    transfers = () if sequence.placement is None else sequence.placement.transfers
+    for n, call in enumerate((*sequence.calls, None)):
+        for t in transfers:
+            if t.before == n:
+                lines.append(f"copy {t.value.name} from {t.source or 'cpu'} to {t.destination or 'cpu'}")
+        if call is not None:
+            lines.append(f"{call.place or 'cpu'}: {call.name}: {call.kernel.name}")
+    return _lines(lines or ["no calls"])
+
+
 def constants_text(outline: Outline) -> str:
     """The weights of every call, by what identifies their bytes."""
     lines = []

@@ -26,6 +26,9 @@ from sterna.te.moves import as_bytes
 from sterna.te.tensor import Kernel, Tensor, compute, placeholder
 from sterna_runtime.abi import aligned
 
+#: The place of a call that the bundle's kernel library has.
+CPU = ""
+
 
 @dataclass(frozen=True, eq=False)
 class Call:
@@ -38,6 +41,7 @@ class Call:
         in_place: inputs whose memory the output may take: every element is read only to compute the same element.
         assigns: it only copies a region's result to where it belongs, and is not needed where it is made there.
         key: equal keys mean equal kernels.
+        place: where it runs: on the CPU, or on the device of that kind.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Call:
     in_place: tuple[int, ...]
     key: str
     assigns: bool = False
+    place: str = CPU
 
 
 @dataclass(frozen=True, eq=False)

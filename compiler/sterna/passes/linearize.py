@@ -58,11 +58,42 @@ Control = Choice | Repeat
 
 
 @dataclass(frozen=True)
+class Transfer:
+    """A copy of a value's buffer between places, which stands before the call of that number, or behind the last."""
+
+    before: int
+    value: Value
+    source: str
+    destination: str
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where calls run, and buffers are (`passes.placement`).
+
+    Args:
+        places: of the calls; transfers: copies, in order.
+        homes: of buffers by root, where those are after a run that are not on the CPU.
+        states: where each state is kept from run to run.
+    """
+
+    places: tuple[str, ...]
+    transfers: tuple[Transfer, ...]
+    homes: Mapping[Value, str]
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CallSequence:
-    """Calls in order, and the control over them: outer before inner, and else by their first calls."""
+    """Calls in order, and the control over them: outer before inner, and else by their first calls.
+
+    Args:
+        placement: over the places of a target with a device.
+    """
 
     calls: tuple[Call, ...]
     control: tuple[Control, ...] = ()
+    placement: Placement | None = None
 
     def without(self, dropped: Callable[[Call], bool]) -> CallSequence:
         """The sequence without some of the calls; control over none goes too."""

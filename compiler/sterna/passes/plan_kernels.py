@@ -22,7 +22,7 @@ from sterna.loops.lanes import in_lanes
 from sterna.loops.lower import lower
 from sterna.loops.program import Function, used_dims
 from sterna.passes.context import PassContext
-from sterna.passes.kernels import Call
+from sterna.passes.kernels import CPU, Call
 from sterna.passes.stages import Finished, Lowered, Outline, Planned, Scheduled, Sequenced
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
@@ -52,19 +52,29 @@ def schedule_kernels(outline: Outline, context: PassContext) -> Scheduled:
     index: dict[tuple[object, ...], int] = {}
     schedules: list[Schedule | None] = []
     kernel_of: list[int] = []
+    placed: list[str] = []
     for call in outline.sequence.calls:
-        exact, symmetric = exact_weights(call, halves), symmetric_weights(call, context.target)
-        key = (call.key, *exact.items(), *sorted(symmetric))
+        target = context.target_of(call)
+        exact, symmetric = exact_weights(call, halves), symmetric_weights(call, target)
+        key = (call.place, call.key, *exact.items(), *sorted(symmetric))
         if key not in index:
             index[key] = len(schedules)
+            placed.append(call.place)
             with timed(_name(len(schedules), call)):
                 stored = context.options.stored_weights
                 schedule = _tuned(call, context, exact, symmetric)
                 if schedule is None:
-                    schedule = propose_schedule(call, context.target, stored, exact, symmetric)
+                    schedule = propose_schedule(call, target, stored, exact, symmetric)
                 schedules.append(schedule)
         kernel_of.append(index[key])
-    return Scheduled(**vars(outline), schedules=tuple(schedules), kernel_of=tuple(kernel_of))
+    # The kernels of the library come first, so that it and graph.json count them alike.
+    order = sorted(range(len(schedules)), key=lambda n: (placed[n] != CPU, n))
+    number = {n: at for at, n in enumerate(order)}
+    return Scheduled(
+        **vars(outline),
+        schedules=tuple(schedules[n] for n in order),
+        kernel_of=tuple(number[n] for n in kernel_of),
+    )
 
 
 def lower_kernels(scheduled: Scheduled, context: PassContext) -> Lowered:
@@ -77,7 +87,7 @@ def lower_kernels(scheduled: Scheduled, context: PassContext) -> Lowered:
     lowered = []
     for n, (call, schedule) in enumerate(zip(scheduled.firsts, scheduled.schedules, strict=True)):
         with timed(_name(n, call)), _proved(call, dims):
-            lowered.append(lower_call(call, schedule, context.target))
+            lowered.append(lower_call(call, schedule, context.target_of(call)))
     return Lowered(**vars(scheduled), lowered=tuple(lowered))
 
 
@@ -91,7 +101,9 @@ def finish_kernels(lowered: Lowered, context: PassContext) -> Finished:
         context.ahead.begin(len(comments))
     for n, (call, schedule, function, above) in enumerate(planned):
         with timed(_name(n, call)), _proved(call, dims):
-            kernels.append(Planned(schedule, finish_call(call, function, context.target, _name(n, call), dims)))
+            target = context.target_of(call)
+            finished = finish_call(call, function, target, _name(n, call), dims)
+            kernels.append(Planned(schedule, finished, call.place))
         if context.ahead is not None:
             context.ahead.add(kernels[-1].function, above)
     outline = {name: getattr(lowered, name) for name in ("graph", "views", "sequence", "plan")}
@@ -145,12 +157,13 @@ def _tuned(call: Call, context: PassContext, exact: Mapping[str, str], symmetric
     if tuning is None or not isinstance(call.kernel, Kernel):
         return None
     own = fingerprint(call, options.stored_weights, exact, symmetric)
-    chooser = tuning.chooser(own, context.target)
+    target = context.target_of(call)
+    chooser = tuning.chooser(own, target)
     if chooser is BY_RULE:
         return None
     try:
-        schedule = propose_schedule(call, context.target, options.stored_weights, exact, symmetric, chooser)
-        finish_call(call, lower_call(call, schedule, context.target), context.target, "tuned")
+        schedule = propose_schedule(call, target, options.stored_weights, exact, symmetric, chooser)
+        finish_call(call, lower_call(call, schedule, target), target, "tuned")
     except SternaError as problem:
         if not set(problem.codes) <= _REFUSED:
             raise

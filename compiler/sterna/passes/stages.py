@@ -9,7 +9,7 @@ from sterna.ir.graph import Graph
 from sterna.ir.integer import ZERO, Int
 from sterna.loops.program import Function
 from sterna.passes.fuse import Group
-from sterna.passes.kernels import Call
+from sterna.passes.kernels import CPU, Call
 from sterna.passes.linearize import CallSequence
 from sterna.passes.memory_plan import MemoryPlan
 from sterna.passes.views import Views
@@ -75,10 +75,11 @@ class Lowered(Scheduled):
 
 @dataclass(frozen=True)
 class Planned:
-    """A kernel after scheduling; one that was written as a loop program has no schedule."""
+    """A kernel after scheduling, and the place of its calls; one that was written as a loop program has no schedule."""
 
     schedule: Schedule | None
     function: Function
+    place: str = CPU
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,14 @@ class Written(Packed):
     """The source that the bundle keeps.
 
     Args:
+        source: of the kernels on the CPU, or of all where that is the only place.
         comments: lines to stand above each kernel: nodes of the source model.
+        module: the kernels of the device, as its driver takes them.
     """
 
     source: str
     comments: tuple[tuple[str, ...], ...]
+    module: str = ""
 
 
 def call_multiply_adds(call: Call) -> Int:

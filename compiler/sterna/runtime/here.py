@@ -15,6 +15,8 @@ def why_not_here(target: Target) -> str | None:
 
     An operating system may still refuse something, such as tiles: loading the bundle says so.
     """
+    if target.device is not None:
+        return None
     if target.static:
         return "it is for firmware"
     if not target.library:

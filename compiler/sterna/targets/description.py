@@ -30,8 +30,8 @@ from sterna.targets.memories import TABLE as MEMORIES
 from sterna.targets.memories import read_memories
 from sterna.targets.sanity import nonsense
 from sterna.targets.self_test import passes_self_test
-from sterna.targets.tables import keys_fix, line_of, wanted
-from sterna.targets.target import Target
+from sterna.targets.tables import keys_fix, line_of, record_of, wanted
+from sterna.targets.target import Device, Target, Threads
 from sterna_runtime.recipe import this_machine
 
 if sys.version_info >= (3, 11):
@@ -132,6 +132,8 @@ MUSL = "-musl"
 #: Of a triple: what stands before the C library's name, and the ABI after it.
 _GLIBC = re.compile(r"(.+-linux-)gnu(|eabihf|eabi)(?:\.[\d.]+)?")
 _OWN = Path(__file__).parent
+#: Tables of a description that are one record each.
+_RECORDS: dict[str, type[Any]] = {"threads": Threads, "device": Device}
 _V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 _LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -192,7 +194,8 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
         ) from None
     base = data.pop("extends", None)
     listed = {key: data.pop(key) for key in (MEMORIES, INTRINSICS) if key in data}
-    known = {f.name: f for f in fields(Target) if f.name != "file"}
+    records = {key: data.pop(key) for key in _RECORDS if key in data}
+    known = {f.name: f for f in fields(Target) if f.name not in ("file", *_RECORDS)}
     unknown = sorted(set(data) - set(known))
     problems = [
         Diagnostic("E0202", f"unknown key {key}", (line_of(path, key),), keys_fix(key, known)) for key in unknown
@@ -217,13 +220,16 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
     if MEMORIES in listed:
         values[MEMORIES], wrong = read_memories(listed[MEMORIES], path)
         problems += wrong
+    start = None if base is None or problems else _start(base, path, above)
+    for key, given in records.items():
+        values[key], wrong = _record(key, given, start, path)
+        problems += wrong
     if problems:
         raise SternaError(problems)
     values.setdefault("name", path.stem)
     if "c_flags" in values:
         values["c_flags"] = tuple(_from_here(flag, path) for flag in values["c_flags"])
     values["file"] = "" if path.parent == _OWN else str(path)
-    start = None if base is None else _start(base, path, above)
     missing = [k for k in ("description", "triple", "llvm_triple") if start is None and k not in values]
     if missing:
         raise SternaError(
@@ -237,6 +243,16 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Target:
     if problems := _read_intrinsics(values, listed, start, path):
         raise SternaError(problems)
     return _consistent(Target(**values) if start is None else replace(start, **values), frozenset(values), path)
+
+
+def _record(key: str, given: Any, start: Target | None, path: Path) -> tuple[Any, list[Diagnostic]]:
+    """What a description says in a table of one record, which changes a part of what it starts from."""
+    kind, base = _RECORDS[key], getattr(start, key, None)
+    if base is not None and isinstance(given, dict):
+        inherited = {name: list(old) if isinstance(old, tuple) else old for name, old in vars(base).items()}
+        given = {**inherited, **given}
+    values, problems = record_of(path, key, given, fields(kind))
+    return (None if problems else kind(**values)), problems
 
 
 def _from_here(flag: str, path: Path) -> str:

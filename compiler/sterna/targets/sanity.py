@@ -25,6 +25,10 @@ _FAMILIES: tuple[tuple[str, str, int], ...] = (
     ("riscv64", "riscv64", 64),
 )
 _LIBRARY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(so|dylib|dll|wasm|a)")
+_KIND = re.compile(r"[a-z][a-z0-9]{0,31}")
+#: Files with the kernels of a device; those that a bundle may have (sterna_runtime.ownership).
+_MODULE = re.compile(r"kernels\.(cl|ptx|metal|wgsl)")
+_RATES = ("multiply_adds_per_ns", "bytes_per_ns")
 #: Key -> least and greatest number that makes sense.
 _RANGES: dict[str, tuple[float, float]] = {
     "vector_registers": (1, 1024),
@@ -64,6 +68,29 @@ def nonsense(target: Target) -> Iterator[Contradiction]:
         yield Contradiction("library", f'library is "{target.library}"', fix)
     yield from _triples(target)
     yield from _vectors(target)
+    yield from _devices(target)
+
+
+def _devices(target: Target) -> Iterator[Contradiction]:
+    """Whether groups of threads and the device that has them can be."""
+    if (threads := target.threads) is not None and not 1 <= threads.preferred <= threads.most <= 1024:
+        problem = f"preferred is {threads.preferred} and most is {threads.most}"
+        yield Contradiction("threads", problem, "1 <= preferred <= most <= 1024")
+    device = target.device
+    if device is None:
+        return
+    if not _KIND.fullmatch(device.kind):
+        yield Contradiction("kind", f'kind is "{device.kind}"', "a word of a to z, such as opencl")
+    if not _MODULE.fullmatch(device.module):
+        yield Contradiction(
+            "module", f'module is "{device.module}"', "kernels.cl, kernels.ptx, kernels.metal or kernels.wgsl"
+        )
+    for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), "buffers", "copy_ns", "copied_bytes_per_ns"):
+        value = getattr(device, key)
+        if not (math.isfinite(value) and value > 0):
+            yield Contradiction(key, f"{key} is {value}", "a number greater than 0")
+    if target.library or target.static:
+        yield Contradiction("device", "a target with a device has a library", 'library = "", and static = false')
 
 
 def _vectors(target: Target) -> Iterator[Contradiction]:

@@ -71,6 +71,7 @@ def entries_of(
     value: Any,
     fields: Sequence[Field[Any]],
     choices: Mapping[str, Sequence[str]],
+    single: bool = False,
 ) -> tuple[list[dict[str, Any]], list[Diagnostic]]:
     """The entries of an array of tables as arguments of a record, and everything that is wrong with them (E0202).
 
@@ -78,7 +79,9 @@ def entries_of(
         value: what the file says after the table's name.
         fields: of the record, those that a description may state.
         choices: the words that a field takes, where those are few.
+        single: it is one table `[table]`, in a list.
     """
+    named = f"[{table}]" if single else f"[[{table}]]"
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         fix = f"write every entry under a line [[{table}]]"
         return [], [Diagnostic("E0202", f"key {table} is no array of tables", (line_of(path, table),), fix)]
@@ -88,19 +91,31 @@ def entries_of(
         for key, given in entry.items():
             where = (line_of(path, key, table, n),)
             if key not in known:
-                problems.append(Diagnostic("E0202", f"unknown key {key} in [[{table}]]", where, keys_fix(key, known)))
+                problems.append(Diagnostic("E0202", f"unknown key {key} in {named}", where, keys_fix(key, known)))
             elif key in choices:
                 if given not in choices[key]:
                     fix = f"one of {', '.join(choices[key])}"
-                    problems.append(Diagnostic("E0202", f'key {key} in [[{table}]] is "{given}"', where, fix))
+                    problems.append(Diagnostic("E0202", f'key {key} in {named} is "{given}"', where, fix))
             elif not _is(given, str(known[key].type)):
-                title = f"key {key} in [[{table}]] has a value of type {type(given).__name__}"
+                title = f"key {key} in {named} has a value of type {type(given).__name__}"
                 problems.append(Diagnostic("E0202", title, where, wanted(str(known[key].type))))
         missing = [f.name for f in fields if f.default is MISSING and f.name not in entry]
         if missing:
-            title = f"number {n + 1} of [[{table}]] lacks {', '.join(missing)}"
+            what = named if single else f"number {n + 1} of {named}"
+            title = f"{what} lacks {', '.join(missing)}"
             problems.append(Diagnostic("E0202", title, (str(path),), "add the keys"))
     return value, problems
+
+
+def record_of(
+    path: Path, table: str, value: Any, fields: Sequence[Field[Any]]
+) -> tuple[dict[str, Any], list[Diagnostic]]:
+    """One table such as `[threads]` as arguments of a record, and everything that is wrong with it (E0202)."""
+    if not isinstance(value, dict):
+        fix = f"write its keys under a line [{table}]"
+        return {}, [Diagnostic("E0202", f"key {table} is no table", (line_of(path, table),), fix)]
+    ((entry,), problems) = entries_of(path, table, [value], fields, {}, single=True)
+    return {key: tuple(given) if isinstance(given, list) else given for key, given in entry.items()}, problems
 
 
 def _is(value: Any, annotation: str) -> bool:

@@ -30,6 +30,33 @@ class Threads:
 
 
 @dataclass(frozen=True)
+class Device:
+    """A device beside the CPU, with memory of its own. Its driver compiles the kernels that a bundle brings.
+
+    Args:
+        kind: by which runtimes find what drives it, such as "opencl".
+        module: the file of the bundle with its kernels.
+        needs: what it must have, in words of its kind; what drives it checks them when a bundle is loaded.
+        lacks: element types that it does not compute with; kernels that have them stay on the CPU.
+        buffers: inputs and outputs that a kernel may have together; what has more stays on the CPU.
+        multiply_adds_per_ns, bytes_per_ns: that it does and moves with all its threads; with `thread_` before it, one.
+        copy_ns, copied_bytes_per_ns: what a copy between its memory and the CPU's takes.
+    """
+
+    kind: str
+    module: str
+    needs: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    buffers: int = 48
+    multiply_adds_per_ns: float = 500.0
+    bytes_per_ns: float = 100.0
+    thread_multiply_adds_per_ns: float = 0.1
+    thread_bytes_per_ns: float = 0.4
+    copy_ns: float = 10000.0
+    copied_bytes_per_ns: float = 6.0
+
+
+@dataclass(frozen=True)
 class Target:
     """A machine to compile for.
 
@@ -83,6 +110,7 @@ class Target:
         own_graphs: each variant has schedules and a graph of its own instead; equal weights are still stored once.
             Of an ABI of Android: its graph is its own, so that kernels can be cut into other tasks.
         threads: how several threads run a task; none where one does.
+        device: that kernels run on beside the CPU, whose target `Options.host` is; none where the target is the CPU.
         memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.
         intrinsics: those that the description declares, which schedules may name as they name Sterna's own.
         file: the description, where it is not one of Sterna's own.
@@ -138,6 +166,7 @@ class Target:
     own_graphs: bool = False
     runs_on: str = ""
     threads: Threads | None = None
+    device: Device | None = None
     memories: tuple[Memory, ...] = ()
     intrinsics: tuple[IntrinsicDeclaration, ...] = ()
     file: str = field(default="", compare=False)

@@ -17,7 +17,9 @@ FORMAT_WITH_MEMORIES = 3
 """More than one arena: a runtime has to know each by name."""
 FORMAT_WITH_WIDENED = 4
 """Weights that are widened when the bundle is loaded: params.bin is not what kernels read."""
-FORMAT = FORMAT_WITH_WIDENED
+FORMAT_WITH_DEVICES = 5
+"""Nodes that run on devices, and copies: a runtime has to know each by its kind."""
+FORMAT = FORMAT_WITH_DEVICES
 """The newest, which is read."""
 
 ALIGNMENT = 64

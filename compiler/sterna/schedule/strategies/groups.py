@@ -124,7 +124,9 @@ def _long_sums(kernel: Kernel, reduced: str, shared: Memory, context: Context) -
 
 # ---------------------------------------------------------------- tiles of products
 def _is_tiled(c: Contraction) -> bool:
-    """Whether a product has rows enough that share what a column reads, and sizes that are known."""
+    """Whether a product of two tensors has rows enough that share what a column reads, and sizes that are known."""
+    if c.left.tensor is c.right.tensor:
+        return False
     rows = [a for a in c.rows if a not in c.batch]
     known = all(a.extent.is_const for a in (*c.stage.axes, *c.inner))
     return (

@@ -1,0 +1,200 @@
+"""The choice of calls for the device, by what they are estimated to cost there and on the CPU, with the copies between.
+
+Everything begins on the device, except what it cannot run and what the user keeps from it. A call moves to the CPU
+where that makes the estimate smaller by at least what a copy takes: one that few threads can share, and what lies
+between two such calls. What a launch costs is not counted, because launches wait behind one another while the device works; nor are
+copies of the model's inputs and outputs, because a user who names a device wants the model there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from sterna.errors import Diagnostic, SternaError
+from sterna.ir import dtypes
+from sterna.ir.graph import Value
+from sterna.ir.sizes import all_definitions
+from sterna.loops import program as P
+from sterna.passes.context import PassContext
+from sterna.passes.kernels import CPU, Call
+from sterna.passes.placement import Coherence, controlled
+from sterna.passes.stages import Outline, call_multiply_adds
+from sterna.targets.target import Device, Target
+from sterna.te import expr as E
+from sterna.te.layout import most_elements
+from sterna.te.tensor import Kernel
+from sterna_runtime.advice import Advice, Option
+
+#: Bytes that a core moves in a nanosecond, its cycles in one, and multiply-adds in one that no vectors help with.
+_CPU_BYTES, _CPU_CYCLES, _CPU_SCALAR = 8.0, 3.0, 1.0
+#: How often everything is looked at once more.
+_ROUNDS = 4
+
+
+def applies(context: PassContext) -> bool:
+    return context.target.device is not None
+
+
+def place(outline: Outline, context: PassContext) -> Outline:
+    """The calls with their places, and the copies.
+
+    Raises:
+        SternaError: E0203, `device_for` names what the model does not have or a place that there is not.
+    """
+    device = context.target.device
+    assert device is not None
+    sequence = outline.sequence
+    coherence = Coherence(outline.graph, outline.views, sequence, outline.plan)
+    fixed = _fixed(outline, device, context.options.device_for)
+    costs = [(_on_cpu(call, context.host), _on_device(call, device)) for call in sequence.calls]
+    places = [fixed.get(n, device.kind) for n in range(len(sequence.calls))]
+    ends = frozenset((*outline.graph.arguments, *outline.graph.results))
+    places = _improved(places, fixed, costs, coherence, device, ends)
+    calls = tuple(replace(call, place=where) for call, where in zip(sequence.calls, places, strict=True))
+    placement = coherence.placement(places)
+    return replace(outline, sequence=replace(sequence, calls=calls, placement=placement))
+
+
+def _fixed(outline: Outline, device: Device, asked: Sequence[tuple[str, str]]) -> dict[int, str]:
+    """The calls whose place is not chosen by cost."""
+    calls = outline.sequence.calls
+    storage = outline.views.storage
+    sizes = {storage(node.output).root for node in all_definitions(outline.graph).values()}
+    fixed = dict.fromkeys(controlled(outline.sequence), CPU)
+    problems = []
+    wanted: dict[int, str] = {}
+    for pattern, where in asked:
+        if where not in ("cpu", device.kind):
+            title = f'there is no device "{where}"'
+            problems.append(Diagnostic("E0203", title, (), Advice(Option("device_for", f"{pattern}=cpu"))))
+            continue
+        found = [n for n, call in enumerate(calls) if any(fnmatchcase(name, pattern) for name in _names(call))]
+        if not found:
+            title = f'no node or kernel of the model is called "{pattern}"'
+            problems.append(
+                Diagnostic("E0203", title, (), "`sterna inspect BUNDLE --nodes` lists them; * stands for any text")
+            )
+        wanted |= dict.fromkeys(found, CPU if where == "cpu" else where)
+    for n, call in enumerate(calls):
+        reads_size = any(storage(value).root in sizes for value in call.outputs)
+        if reads_size or not _able(call, device):
+            fixed[n] = CPU
+    if problems:
+        raise SternaError(problems)
+    return {**wanted, **fixed}
+
+
+def _names(call: Call) -> tuple[str, ...]:
+    return (call.name, call.kernel.name, *call.sources)
+
+
+def _able(call: Call, device: Device) -> bool:
+    """Whether the device takes all buffers of a kernel, and has all types that it computes with."""
+    if len(call.inputs) + len(call.outputs) > device.buffers:
+        return False
+    return not device.lacks or not set(device.lacks) & set(_types(call.kernel))
+
+
+def _types(kernel: Kernel | P.Function) -> Iterator[str]:
+    """The element types of a kernel's tensors and values."""
+    if isinstance(kernel, Kernel):
+        yield from (t.dtype for t in (*kernel.inputs, *kernel.params))
+        for stage in kernel.stages:
+            yield stage.dtype
+            if stage.body is not None:
+                yield from (value.dtype for value in E.walk(stage.body))
+        return
+    yield from (b.dtype for b in (*kernel.inputs, *kernel.params, *kernel.outputs))
+    for statement in P.walk(kernel.body):
+        if isinstance(statement, P.Alloc):
+            yield statement.buffer.dtype
+        if (value := P.value_of(statement)) is not None:
+            yield from (each.dtype for each in E.walk(value))
+
+
+def _bytes(call: Call) -> int:
+    values = (*call.inputs, *call.outputs)
+    moved = sum(most_elements(v.shape) * dtypes.size(v.dtype) for v in values)
+    return moved + sum(int(array.nbytes) for array in call.constants)
+
+
+def _threads(call: Call) -> int:
+    """How many threads can share a call, about."""
+    kernel = call.kernel
+    if isinstance(kernel, P.Function):
+        return max(1, P.most(kernel.n_tasks))
+    if kernel.scan is not None or not kernel.outputs:
+        return 1
+    out = kernel.outputs[0]
+    several = len(kernel.outputs) > 1 or sum(stage.reduction is not None for stage in kernel.stages) > 1
+    shape = out.shape[:-1] if several else out.shape
+    return max(1, most_elements(shape))
+
+
+def _on_device(call: Call, device: Device) -> float:
+    """Nanoseconds there."""
+    work, moved, threads = P.most(call_multiply_adds(call)), _bytes(call), _threads(call)
+    together = max(work / device.multiply_adds_per_ns, moved / device.bytes_per_ns)
+    return max(
+        together, work / threads / device.thread_multiply_adds_per_ns, moved / threads / device.thread_bytes_per_ns
+    )
+
+
+def _on_cpu(call: Call, host: Target) -> float:
+    """Nanoseconds there, on one core."""
+    work = P.most(call_multiply_adds(call)) / (_CPU_CYCLES * host.rate * host.lanes(32))
+    moved = _bytes(call)
+    return max(work, moved / (_CPU_BYTES if isinstance(call.kernel, Kernel) else _CPU_SCALAR))
+
+
+def _improved(
+    places: list[str],
+    fixed: dict[int, str],
+    costs: Sequence[tuple[float, float]],
+    coherence: Coherence,
+    device: Device,
+    ends: Set[Value],
+) -> list[str]:
+    """Better places, by moving one call at a time, or all between two that are on the CPU; `ends`: whose copies do not
+    count."""
+
+    def total(tried: Sequence[str]) -> float:
+        copies = sum(
+            device.copy_ns + most_elements(t.value.shape) * dtypes.size(t.value.dtype) / device.copied_bytes_per_ns
+            for t in coherence.placement(tried).transfers
+            if t.value not in ends
+        )
+        return copies + sum(cost[where != CPU] for cost, where in zip(costs, tried, strict=True))
+
+    best = total(places)
+    for _ in range(_ROUNDS):
+        before = best
+        for group in _candidates(places, fixed, costs, coherence):
+            if any(places[n] == CPU for n in group):
+                continue
+            tried = list(places)
+            for n in group:
+                tried[n] = CPU
+            if (cost := total(tried)) < best - device.copy_ns:
+                places, best = tried, cost
+        if best == before:
+            break
+    return places
+
+
+def _candidates(
+    places: Sequence[str], fixed: dict[int, str], costs: Sequence[tuple[float, float]], coherence: Coherence
+) -> Iterable[tuple[int, ...]]:
+    """Calls that might be better on the CPU: faster there, beside one that is there, or all between two of those."""
+    there = [n for n, where in enumerate(places) if where == CPU]
+    near = set().union(*(coherence.touching(n) for n in there)) if there else set()
+    for n, (cpu, own) in enumerate(costs):
+        if n not in fixed and (cpu < own or not near.isdisjoint(coherence.touching(n))):
+            yield (n,)
+    for first, last in pairwise(there):
+        between = tuple(range(first + 1, last))
+        if between and not any(n in fixed for n in between):
+            yield between
