@@ -2,8 +2,8 @@
 
 Everything begins on the device, except what it cannot run and what the user keeps from it. A call moves to the CPU
 where that makes the estimate smaller by at least what a copy takes: one that few threads can share, and what lies
-between two such calls. What a launch costs is not counted, because launches wait behind one another while the device works; nor are
-copies of the model's inputs and outputs, because a user who names a device wants the model there.
+between two such calls. What a launch costs is not counted, because launches wait behind one another while the device
+works; nor are copies of the model's inputs and outputs, because a user who names a device wants the model there.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ def _fixed(outline: Outline, device: Device, asked: Sequence[tuple[str, str]]) -
         found = [n for n, call in enumerate(calls) if any(fnmatchcase(name, pattern) for name in _names(call))]
         if not found:
             title = f'no node or kernel of the model is called "{pattern}"'
-            problems.append(
-                Diagnostic("E0203", title, (), "`sterna inspect BUNDLE --nodes` lists them; * stands for any text")
-            )
+            problems.append(Diagnostic("E0203", title, (), "`sterna inspect` lists them; * stands for any text"))
         wanted |= dict.fromkeys(found, CPU if where == "cpu" else where)
     for n, call in enumerate(calls):
         reads_size = any(storage(value).root in sizes for value in call.outputs)
