@@ -22,6 +22,7 @@ from sterna_runtime.cli.reports import Signature, size
 _OTHERS = 8  # that are named
 _PIPE_COLUMNS = 200  # nothing is cut off where nobody looks
 
+
 def console(stream: TextIO | None = None) -> Console:
     """A console for standard output, or another stream. Made anew each time: streams may have been replaced."""
     out = stream or sys.stdout
