@@ -174,6 +174,28 @@ class ModelWriter:
     def feeds(self) -> dict[str, np.ndarray]:
         return self.main.feeds
 
+    def take(self, other: ModelWriter) -> None:
+        """Adds what another model's graph does beside what this one's does; the other model is not to be used again."""
+        graph, taken = self.main, other.main
+        assert len(other.graphs) == 1
+        tensors, buffers, codes = len(graph.tensors), len(self.model.buffers), len(self.model.operatorCodes)
+        for n, tensor in enumerate(taken.tensors):
+            tensor.name = f"t{tensors + n}".encode()
+            tensor.buffer = tensor.buffer and tensor.buffer + buffers - 1
+        for operator in taken.operators:
+            operator.opcodeIndex += codes
+            for names in ("inputs", "outputs", "intermediates"):
+                positions = getattr(operator, names)
+                if positions is not None:
+                    setattr(operator, names, [n + tensors if n >= 0 else n for n in positions])
+        self.model.buffers += other.model.buffers[1:]
+        self.model.operatorCodes += other.model.operatorCodes
+        graph.tensors += taken.tensors
+        graph.operators += taken.operators
+        graph.feeds.update({f"t{tensors + n}": taken.feeds[f"t{n}"] for n in taken.inputs})
+        graph.inputs += [tensors + n for n in taken.inputs]
+        graph.outputs += [tensors + n for n in taken.outputs]
+
 
 #: Versions that the reference runtime wants to see for what the tests write; it takes newer ones for older features.
 _VERSIONS = {
