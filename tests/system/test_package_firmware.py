@@ -124,6 +124,8 @@ def test_platformio_rules(packages: Path) -> None:
     place = packages / "platformio"
     rows = json.loads((place / "library.json").read_text())
     assert {"name", "version", "description", "keywords", "authors", "frameworks", "platforms"} <= rows.keys()
+    assert rows["authors"] == [{"name": "Sterna Test", "email": "test@example.org"}]
+    assert "license" not in rows  # it would have to be one of SPDX's, and which one is the model's is not known
     assert (place / "include" / rows["headers"]).is_file()
     assert (place / rows["build"]["srcDir"]).is_dir()
     for example in rows["examples"]:

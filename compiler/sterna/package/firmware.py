@@ -11,6 +11,7 @@ import re
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parseaddr
 from pathlib import Path
 
 import numpy as np
@@ -291,10 +292,14 @@ def _package(firmware: Firmware, title: str, version: str, maintainer: str) -> _
         for name, text in sources.items()
     }
     expected = zip(firmware.outputs, golden.outputs.values(), strict=False)
+    maintainer = " ".join(maintainer.split())
+    author, address = parseaddr(maintainer)
     values = {
         "title": title,
         "version": version,
-        "maintainer": " ".join(maintainer.split()),
+        "maintainer": maintainer,
+        "author": author or maintainer,
+        "address": address if "@" in address else "",
         "model": firmware.model,
         "target": firmware.target,
         "header": header,
