@@ -5,11 +5,14 @@
     ci/all-models --match 'int8 browser' --show     those whose "MODEL TARGET GENERATOR" matches
     ci/all-models --targets arm --show              64-bit ARM of three kinds, armv7 and armv6, beside this machine
     ci/all-models --targets boards --show           Raspberry Pis with 64 and 32 bits, and 64-bit RISC-V
+    ci/all-models --formats --show                  models of PyTorch, Keras, TensorFlow, Core ML and the others, here,
+                                                    on 64-bit ARM and in WebAssembly (--targets names others)
     ci/all-models --math fast --show                every model on this machine by fast arithmetic, and its error
     ci/all-models --results all-models.jsonl        notes every outcome; what passed there before is not done again
 
 What is compared with what, and where things run, is said in tests/support/matrix.py; tests/targets/test_matrix.py does
-a sample of it. The development models (STERNA_MODELS, else ../shared/models) must be here.
+a sample of it. The development models (STERNA_MODELS, else ../shared/models; those of other formats
+STERNA_FRONTEND_MODELS, else ../shared/models_frontends) must be here.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from children import Children, Ended
 
 from sterna.cli.interrupts import orderly
 from sterna.errors import SternaError
+from support.frontend_models import frontend_model_names
 from support.matrix import GROUPS, Pair, Place, check, pairs
 
 LIMIT = 1200  # seconds of one pair
@@ -99,16 +103,18 @@ def main() -> int:
     )
     parser.add_argument("--match", default="", help='only pairs whose "MODEL TARGET GENERATOR" matches')
     parser.add_argument("--targets", default="", metavar="A,B", help=f"in place of all; or {', '.join(GROUPS)}")
+    parser.add_argument("--formats", action="store_true", help="models of formats other than ONNX and TensorFlow Lite")
     parser.add_argument("--math", default="exact", help="fast[=BOUND]: beside exact arithmetic, on the models' inputs")
     parser.add_argument("--results", type=Path, help="a file that outcomes are added to, and taken from")
     parser.add_argument("--jobs", type=int, default=2, help="how many pairs are tried at a time")
     parser.add_argument("--show", action="store_true", help="print every outcome")
     given = parser.parse_args()
-    names = [n for word in given.targets.split(",") if word for n in GROUPS.get(word, (word,))]
+    words = given.targets or ("formats" if given.formats and given.math == "exact" else "")
+    names = [n for word in words.split(",") if word for n in GROUPS.get(word, (word,))]
     if names and given.math != "exact":
         parser.error("--math is tried on this machine alone: leave out --targets")
     try:
-        every = pairs(given.math, names)
+        every = pairs(given.math, names, frontend_model_names() if given.formats else None)
     except SternaError as mistake:
         parser.error(str(mistake))
     if not every:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sterna
-from support.frontend_models import frontend_model
+from support.frontend_models import frontend_model, holds_to_its_reference
 
 NAMES = (
     "keras_h5_gender_xception", "keras_h5_mnist_dw", "keras_h5_resnet8_cifar", "keras_v3_digits_cnn",
@@ -20,12 +20,12 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES)
 def test_trained_model(name: str) -> None:
     """One bundle takes every batch of the reference."""
-    frontend_model(name).check({"batch": (1, 64)}, generator="llvm")
+    holds_to_its_reference(frontend_model(name), {"batch": (1, 64)}, generator="llvm")
 
 
 @pytest.mark.family("host-c")
 def test_as_c() -> None:
-    frontend_model("keras_v3_multi_io").check({"batch": (1, 64)}, generator="c")
+    holds_to_its_reference(frontend_model("keras_v3_multi_io"), {"batch": (1, 64)}, generator="c")
 
 
 @pytest.mark.family("host-llvm")

@@ -12,35 +12,11 @@ import pytest
 import sterna
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
-from sterna.frontends.caffe.blobs import _net_parameter
 from sterna.frontends.formats import read_model
+from support.caffe_networks import drawn, layer, network
 
 Array = np.ndarray
 X = np.random.default_rng(1).normal(size=(2, 6, 5, 7)).astype(np.float32)
-
-
-def drawn(*shape: int, seed: int = 2) -> Array:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def network(folder: Path, layers: str, blobs: dict[str, list[Array]], sizes: tuple[int, ...] = X.shape) -> Path:
-    dims = " ".join(f"dim: {size}" for size in sizes)
-    path = folder / "net.prototxt"
-    path.write_text(f'name: "net" # a comment\ninput: "x"\ninput_shape {{ {dims} }}\n{layers}')
-    net = _net_parameter()()
-    for name, arrays in blobs.items():
-        layer = net.layer.add(name=name)
-        for array in arrays:
-            blob = layer.blobs.add()
-            blob.shape.dim.extend(array.shape)
-            blob.data.extend(array.reshape(-1).tolist())
-    path.with_suffix(".caffemodel").write_bytes(net.SerializeToString())
-    return path
-
-
-def layer(kind: str, settings: str = "", bottoms: tuple[str, ...] = ("x",), tops: tuple[str, ...] = ("y",)) -> str:
-    ends = "".join(f' bottom: "{b}"' for b in bottoms) + "".join(f' top: "{t}"' for t in tops)
-    return f'layer {{ name: "l" type: "{kind}"{ends} {settings} }}\n'
 
 
 def results(folder: Path, text: str, *blobs: Array, x: Array = X) -> dict[str, Array]:
@@ -53,11 +29,23 @@ def close(ours: Array, theirs: Array) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-5)
 
 
-W = drawn(6, seed=5)
+W, V = drawn(6, seed=5), drawn(6, seed=6)
 LAYERS: dict[str, tuple[str, list[Array], Any]] = {
     "relu": (layer("ReLU"), [], np.maximum(X, 0)),
     "leaky": (layer("ReLU", "relu_param { negative_slope: 0.2 }"), [], np.where(X > 0, X, 0.2 * X)),
     "relu6": (layer("ReLU6"), [], np.clip(X, 0, 6)),
+    "clip": (layer("Clip", "clip_param { min: -0.5 max: 0.7 }"), [], np.clip(X, -0.5, 0.7)),
+    "swish": (layer("Swish", "swish_param { beta: 1.7 }"), [], X / (1 + np.exp(-1.7 * X))),
+    "bn": (
+        layer("BN", "bn_param { eps: 0.001 }"), [W, V, W + 1, np.abs(V) + 1],
+        (X - (W + 1)[:, None, None]) / np.sqrt(np.abs(V) + 1.001)[:, None, None] * W[:, None, None]
+        + V[:, None, None],
+    ),
+    "segnet": (layer("BN", "bn_param { bn_mode: INFERENCE }"), [W, V], X * W[:, None, None] + V[:, None, None]),
+    "depthwise": (
+        layer("ConvolutionDepthwise", "convolution_param { num_output: 6 kernel_size: 1 }"), [W, V],
+        X * W[:, None, None] + V[:, None, None],
+    ),
     "elu": (layer("ELU", "elu_param { alpha: 0.5 }"), [], np.where(X > 0, X, 0.5 * (np.exp(X) - 1))),
     "sigmoid": (layer("Sigmoid"), [], 1 / (1 + np.exp(-X))),
     "tanh": (layer("TanH"), [], np.tanh(X)),
@@ -215,7 +203,7 @@ def test_prior_boxes(tmp_path: Path) -> None:
     """A place of one box of each kind, worked out by hand: 10 x 10 in a picture of 5 x 7 places of 8 elements."""
     data = 'layer { name: "i" type: "Input" top: "img" input_param { shape { dim: 1 dim: 3 dim: 40 dim: 56 } } }'
     text = "prior_box_param { min_size: 10 max_size: 40 aspect_ratio: 4 variance: [0.1, 0.1, 0.2, 0.2] }"
-    graph = read_model(network(tmp_path, data + layer("PriorBox", text, ("x", "img")), {}))
+    graph = read_model(network(tmp_path, data + layer("PriorBox", text, ("x", "img")), {}, X.shape))
     (found,) = interpret(graph, {"x": X, "img": np.zeros((1, 3, 40, 56), np.float32)}).values()
     assert found.shape == (1, 2, 5 * 7 * 4 * 4)
     boxes = found[0, 0].reshape(5, 7, 4, 4)
@@ -253,7 +241,7 @@ REFUSED = {
     "dangling": (layer("ReLU", bottoms=("z",)), "E0103", 'nothing makes "z"'),
     "brace": ("layer {", "E0103", "is not as a prototxt"),
     "data": (layer("Data", bottoms=()), "E0105", "deploy.prototxt"),
-    "boxes": (layer("DetectionOutput"), "E0104", "DetectionOutput"),
+    "boxes": (layer("Proposal"), "E0104", "DetectionOutput"),
 }
 
 
@@ -261,7 +249,7 @@ REFUSED = {
 def test_refusals(name: str, tmp_path: Path) -> None:
     text, code, says = REFUSED[name]
     with pytest.raises(SternaError) as caught:
-        read_model(network(tmp_path, text, {}))
+        read_model(network(tmp_path, text, {}, X.shape))
     assert set(caught.value.codes) == {code}
     assert says in str(caught.value)
     assert "net.prototxt" in str(caught.value)
@@ -280,7 +268,7 @@ def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
     text = layer("Convolution", "convolution_param { num_output: 2 kernel_size: 3 pad: 1 }", tops=("c",))
     text += 'layer { name: "p" type: "Pooling" bottom: "c" top: "p" pooling_param { kernel_size: 2 stride: 2 } }'
     text += 'layer { name: "r" type: "Reshape" bottom: "p" top: "y" reshape_param { shape { dim: 0 dim: -1 } } }'
-    path = network(tmp_path, text, {"l": [drawn(2, 6, 3, 3), drawn(2)]})
+    path = network(tmp_path, text, {"l": [drawn(2, 6, 3, 3), drawn(2)]}, X.shape)
     files = {each: each.read_bytes() for each in (path, path.with_suffix(".caffemodel"))}
     for _ in range(300):
         for each, content in files.items():

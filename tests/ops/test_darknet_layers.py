@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,28 +16,9 @@ import sterna
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
+from support.darknet_networks import convolved, drawn, network, sigmoid
 
 Array = np.ndarray
-HEADER = struct.pack("<iiiQ", 0, 2, 5, 0)
-
-
-def drawn(*shape: int, seed: int = 1, positive: bool = False) -> Array:
-    found = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-    return np.abs(found) + np.float32(0.2) if positive else found
-
-
-def network(folder: Path, sections: str, weights: list[Array], sizes: tuple[int, ...] = (4, 6, 8)) -> Path:
-    """A description with a picture as its input, and its weights."""
-    net = (
-        f"[net]\nchannels={sizes[0]}\nheight={sizes[1]}\nwidth={sizes[2]}\n"
-        if len(sizes) == 3
-        else f"[net]\ninputs={sizes[0]}\n"
-    )
-    path = folder / "model.cfg"
-    path.write_text(f"# a network\n{net}\n{sections}")
-    content = HEADER + b"".join(np.ascontiguousarray(w, "<f4").tobytes() for w in weights)
-    path.with_suffix(".weights").write_bytes(content)
-    return path
 
 
 def result(folder: Path, sections: str, weights: list[Array], x: Array) -> Array:
@@ -53,23 +33,6 @@ def close(ours: Array, theirs: Array) -> None:
 
 
 X = drawn(1, 4, 6, 8)
-
-
-def convolved(x: Array, kernel: Array, stride: tuple[int, int], pad: int, dilation: int, groups: int) -> Array:
-    """im2col and a product, group by group."""
-    filters, _, size, _ = kernel.shape
-    wide = np.pad(x[0], ((0, 0), (pad, pad), (pad, pad)))
-    reach = (size - 1) * dilation + 1
-    high, across = ((n + 2 * pad - reach) // s + 1 for n, s in zip(x.shape[2:], stride, strict=True))
-    found = np.zeros((1, filters, high, across), np.float64)
-    inner, outer = x.shape[1] // groups, filters // groups
-    for f in range(filters):
-        g = f // outer
-        for i in range(high):
-            for j in range(across):
-                part = wide[g * inner : (g + 1) * inner, i * stride[0] :, j * stride[1] :]
-                found[0, f, i, j] = (part[:, :reach:dilation, :reach:dilation] * kernel[f]).sum()
-    return found
 
 
 @settings(max_examples=25, deadline=None)
@@ -102,10 +65,6 @@ def test_convolutions(
         y = (y - mean[:, None, None]) / np.sqrt(variance[:, None, None] + 1e-5) * scale[:, None, None]
     y = y + bias[:, None, None]
     close(found, np.where(y > 0, y, 0.1 * y))
-
-
-def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
 
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -301,7 +260,7 @@ def test_older_and_other_detectors(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what is refused
 CONV = "[convolutional]\nfilters=2\nsize=1\nactivation=linear\n"
 REFUSED = {
-    "unknown": ("[sparkle]\n[gru]\noutput=3\n", "E0104", "[sparkle] is not supported"),
+    "unknown": ("[sparkle]\n[conv_lstm]\noutput=3\n", "E0104", "[sparkle] is not supported"),
     "few": (CONV, "E0103", "numbers left where the layer needs"),
     "binary": ("[convolutional]\nbinary=1\n", "E0113", "binary=1"),
     "activation": ("[activation]\nactivation=sparkle\n", "E0113", "the activation sparkle"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,51 +13,73 @@ import numpy as np
 import pytest
 
 import sterna
+from sterna.frontends.formats import read_model
+from sterna.frontends.frontend import ReadOptions
 from support.tools import ROOT
+from support.trained import Case, Trained, agree
 
 FOLDER = Path(os.environ.get("STERNA_FRONTEND_MODELS", ROOT.parent / "shared" / "models_frontends"))
 
 
-@dataclass(frozen=True)
-class FrontendModel:
-    """A model: its file, and what its runtime made of some inputs, by position."""
-
-    name: str
-    file: Path
-    cases: tuple[tuple[list[np.ndarray], list[np.ndarray]], ...]
-    spread: float
-    outputs: tuple[str, ...]
-
-    def check(self, dims: dict[str, Any] | None = None, **options: Any) -> None:
-        """Compiles it and holds it to the reference: 1e-4 of the largest output, or four times the runtimes' spread."""
-        with sterna.compile(self.file, dims=dims, **options) as bundle:
-            for inputs, outputs in self.cases:
-                names = [tensor.name for tensor in bundle.inputs]
-                by_name = bundle.run(dict(zip(names, inputs, strict=True)))
-                # In the reference's order, where it calls outputs as the model does.
-                order = self.outputs if set(self.outputs) == set(by_name) else tuple(by_name)
-                found = [by_name[name] for name in order]
-                assert len(found) == len(outputs)
-                for ours, theirs in zip(found, outputs, strict=True):
-                    tolerance = max(1e-4 * float(np.abs(theirs).max()), 4 * self.spread)
-                    np.testing.assert_allclose(ours.reshape(theirs.shape), theirs, rtol=0, atol=tolerance)
+def frontend_model_names() -> list[str]:
+    """The development models of these formats, by name; none where their folder is not here."""
+    return sorted(p.name for p in FOLDER.iterdir() if (p / "meta.json").is_file()) if FOLDER.is_dir() else []
 
 
-def frontend_model(name: str) -> FrontendModel:
-    """A development model, or a skip."""
+def _given(folder: Path, file: str) -> Path:
+    """What a user gives: the folder of a SavedModel or of an .mlpackage, not the file in its depth."""
+    return folder / Path(file).parts[0]
+
+
+@lru_cache
+def frontend_model(name: str) -> Trained:
+    """A development model, its cases by the names, sizes and types that its graph has, or a skip."""
     folder = FOLDER / name
     if not folder.is_dir():
         pytest.skip(f"the development model {name} is not here")
     meta = json.loads((folder / "meta.json").read_text())
+    if meta["format"].startswith("CoreML") and find_spec("coremltools") is None:
+        pytest.skip("Core ML is read with coremltools")
     arrays = np.load(folder / "ref.npz")
+    file = _given(folder, meta["file"])
 
     def side(case: int, kind: str) -> list[np.ndarray]:
         count = sum(key.startswith(f"c{case}_{kind}") for key in arrays)
         return [arrays[f"c{case}_{kind}{n}"] for n in range(count)]
 
+    def name_of(entry: dict[str, Any]) -> str:
+        return str(entry["name"]).removesuffix(":0")
+
+    def by_name(array: dict[str, np.ndarray], order: list[str]) -> list[np.ndarray]:
+        # Layers models of TensorFlow.js call their outputs otherwise: these are in the model's order.
+        return [array[n] for n in order] if set(order) == set(array) else list(array.values())
+
+    cases = []
+    for number in range(meta["n_cases"]):
+        given = dict(zip(map(name_of, meta["inputs"]), side(number, "in"), strict=True))
+        wanted = dict(zip(map(name_of, meta["outputs"]), side(number, "out"), strict=True))
+        graph = read_model(file, ReadOptions(shapes={key: array.shape for key, array in given.items()}))
+        ins = zip(graph.inputs, by_name(given, [value.name for value in graph.inputs]), strict=True)
+        outs = zip(graph.outputs, by_name(wanted, list(graph.output_names)), strict=True)
+        sized = [array.reshape(_sizes(value, array)).astype(value.dtype) for value, array in outs]
+        cases.append(Case({value.name: array.astype(value.dtype) for value, array in ins}, sized))
     # OpenCV's batch normalization is another one than DarkNet's.
     spread = {key: value for key, value in (meta.get("spread") or {}).items() if "OpenCV" not in key}
     spreads = [value for value in spread.values() if isinstance(value, (int, float))]
-    cases = tuple((side(n, "in"), side(n, "out")) for n in range(meta["n_cases"]))
-    outputs = tuple(each["name"] for each in meta["outputs"])
-    return FrontendModel(name, folder / meta["file"], cases, max(spreads, default=0.0), outputs)
+    return Trained(name, file, tuple(cases), max(spreads, default=0.0))
+
+
+def _sizes(value: Any, array: np.ndarray) -> tuple[int, ...]:
+    """The sizes of a result of the graph; of one whose sizes data decide, those of the reference."""
+    return tuple(size if isinstance(size, int) else there for size, there in zip(value.shape, array.shape, strict=True))
+
+
+def holds_to_its_reference(model: Trained, dims: dict[str, Any] | None = None, **options: Any) -> None:
+    """Compiles a model and compares all its cases: 1e-4 of the largest output, or four times the runtimes' spread."""
+    shapes = {} if dims else {"shapes": model.shapes()}
+    with sterna.compile(model.file, dims=dims, **shapes, **options) as bundle:
+        for number, case in enumerate(model.cases):
+            if not dims and model.shapes(number) != model.shapes():
+                continue
+            bundle.reset_state()
+            agree(model, number, list(bundle.run(case.inputs).values()))

@@ -27,6 +27,7 @@ from sterna.targets.target import Target
 from sterna_runtime.checks import compare
 from sterna_runtime.library import cpu_has
 from support import boards, machines, wine
+from support.frontend_models import frontend_model, frontend_model_names
 from support.trained import FOLDER, Trained, agree, trained
 
 GENERATORS = ("c", "llvm")
@@ -37,6 +38,7 @@ FAMILIES = {
 #: Targets under one name, for ci/all-models.
 GROUPS = {
     "arm": ("arm64", "arm64-dotprod", "arm64-i8mm", "armv7", "armv6"),
+    "formats": ("host", "arm64", "browser"),
     "boards": ("raspberrypi3", "raspberrypi5", "raspberrypi-32", "raspberrypi-zero", "riscv64", "riscv64-v"),
 }
 #: How far an emulated processor's floats may be from this one's, in parts of the largest of an output.
@@ -95,16 +97,17 @@ def distinct_targets() -> list[str]:
     return list(found.values())
 
 
-def pairs(math: str = "exact", targets: Sequence[str] = ()) -> list[Pair]:
+def pairs(math: str = "exact", targets: Sequence[str] = (), models: Sequence[str] | None = None) -> list[Pair]:
     """All of them, in a fixed order; for another arithmetic every model on this machine.
 
     Args:
-        targets: in place of those of `distinct_targets`.
+        targets: in place of those of `distinct_targets`; models: in place of those of `model_names`.
     """
+    models = model_names() if models is None else models
     if math != "exact":
-        return [Pair(m, "host", "llvm", math) for m in model_names()]
+        return [Pair(m, "host", "llvm", math) for m in models]
     able = [(name, generators(load_target(name))) for name in targets or distinct_targets()]
-    return [Pair(m, name, g) for m in model_names() for name, makes in able for g in makes]
+    return [Pair(m, name, g) for m in models for name, makes in able for g in makes]
 
 
 def family(target: Target) -> str:
@@ -120,7 +123,8 @@ def check(pair: Pair, place: Place) -> str:
     Raises:
         SternaError: it does not compile. AssertionError: it computes something else.
     """
-    model, target = trained(pair.model), load_target(pair.target)
+    load = frontend_model if pair.model in frontend_model_names() else trained
+    model, target = load(pair.model), load_target(pair.target)
     if pair.math != "exact":
         return check_fast(pair, model, place)
     bundle = compile_to(place.work / "bundle", model.file, pair.target, shapes=model.shapes(), generator=pair.generator)

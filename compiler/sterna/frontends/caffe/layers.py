@@ -11,6 +11,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.caffe.detection import prior_box, roi_pooling
+from sterna.frontends.caffe.detections import detection_output
 from sterna.frontends.caffe.prototxt import Message
 from sterna.frontends.caffe.translation import Translation, Translator
 from sterna.frontends.custom import translations
@@ -49,7 +50,9 @@ def _windows(t: Translation, s: Message) -> tuple[tuple[int, int], tuple[int, in
 
 
 def _channels(t: Translation, s: Message) -> tuple[int, int]:
-    outputs, groups = s.integer("num_output"), s.integer("group", 1)
+    # Depthwise layers of forks need not say their groups: every channel is one.
+    alone = t.extent(t.x, 1) if t.kind == "ConvolutionDepthwise" else 1
+    outputs, groups = s.integer("num_output"), s.integer("group", alone)
     if outputs < 1 or groups < 1 or outputs % groups or t.extent(t.x, 1) % groups:
         raise error("E0109", f"{t.extent(t.x, 1)} channels and {outputs} outputs do not fall into {groups} groups")
     return outputs, groups
@@ -144,6 +147,17 @@ def batch_norm(t: Translation) -> Value:
     return t.op("add", y, t.along(-mean * factor * scale, 1, x))
 
 
+def bn(t: Translation) -> Value:
+    """Of PSPNet and SegNet, whose files for inference hold factors and summands alone: scale, shift, [mean, variance]."""
+    s, x, channels = t.settings("bn_param"), t.x, t.extent(t.x, 1)
+    factor, shift = (t.fitted(n, what, channels).astype(np.float64) for n, what in ((0, "scale"), (1, "shift")))
+    if len(t.blobs) > 2:
+        mean, variance = (t.fitted(n, what, channels).astype(np.float64) for n, what in ((2, "mean"), (3, "variance")))
+        factor = factor / np.sqrt(variance + s.number("eps", 1e-5))
+        shift = shift - mean * factor
+    return t.op("add", t.op("mul", x, t.along(factor, 1, x)), t.along(shift, 1, x))
+
+
 def scale(t: Translation) -> Value:
     """A product along some dimensions, by weights or by a second operand; perhaps a sum after it."""
     s, x = t.settings("scale_param"), t.x
@@ -200,6 +214,17 @@ def normalize(t: Translation) -> Value:
 def relu(t: Translation) -> Value:
     slope = t.settings("relu_param").number("negative_slope")
     return t.op("leaky_relu", t.x, alpha=slope) if slope else t.op("relu", t.x)
+
+
+def swish(t: Translation) -> Value:
+    return t.op("mul", t.x, t.op("sigmoid", t.linear(t.x, t.settings("swish_param").number("beta", 1.0), 0.0)))
+
+
+def clip(t: Translation) -> Value:
+    s = t.settings("clip_param")
+    if not {"min", "max"} <= set(s.fields):
+        raise error("E0109", "clip_param says no min and max")
+    return t.op("clip", t.x, min=s.number("min"), max=s.number("max"))
 
 
 def power(t: Translation) -> Value:
@@ -442,11 +467,12 @@ LAYERS: dict[str, Translator] = {
     "ELU": lambda t: t.op("elu", t.x, alpha=t.settings("elu_param").number("alpha", 1.0)),
     "Sigmoid": lambda t: t.op("sigmoid", t.x), "TanH": lambda t: t.op("tanh", t.x),
     "AbsVal": lambda t: t.op("abs", t.x),
-    "BNLL": lambda t: t.op("softplus", t.x), "Swish": lambda t: t.op("mul", t.x, t.op("sigmoid", t.x)), "Power": power,
+    "BNLL": lambda t: t.op("softplus", t.x), "Swish": swish, "Clip": clip, "BN": bn, "Power": power,
     "Exp": exponential, "Log": logarithm, "Threshold": threshold, "Eltwise": eltwise, "Axpy": axpy, "Reshape": reshape,
     "Flatten": flatten, "Permute": permute, "Concat": concat, "Slice": slice_, "Crop": crop, "Tile": tile,
     "ShuffleChannel": shuffle_channel, "Interp": interp, "Upsample": upsample, "Softmax": softmax,
     "Reduction": reduction, "ArgMax": arg_max, "MVN": mvn, "ROIPooling": roi_pooling, "PriorBox": prior_box,
+    "DetectionOutput": detection_output,
     "Dropout": unchanged, "Split": unchanged,
 }  # fmt: skip
 

@@ -94,13 +94,21 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-def activated(t: Translation, x: Value, default: str = "linear", key: str = "activation") -> Value:
+def activated(t: Translation, x: Value, default: str = "linear") -> Value:
     """What the layer's own activation makes of a result.
 
     Raises:
         SternaError: E0113, there is no such function.
     """
-    name = t.section.text(key, default).lower()
+    return function(t, t.section.text("activation", default).lower())(t, x)
+
+
+def function(t: Translation, name: str) -> Function:
+    """An activation function by its name.
+
+    Raises:
+        SternaError: E0113, there is no such function.
+    """
     if name not in FUNCTIONS:
         raise t.unsupported(f"with the activation {name}")
-    return FUNCTIONS[name](t, x)
+    return FUNCTIONS[name]

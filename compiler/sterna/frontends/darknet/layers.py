@@ -7,99 +7,13 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.custom import translations
 from sterna.frontends.darknet.activations import activated
+from sterna.frontends.darknet.products import connected, convolutional, local
+from sterna.frontends.darknet.recurrent import crnn, gru, lstm, rnn
 from sterna.frontends.darknet.translation import Translation, Translator
 from sterna.ir.graph import Array, Value
 
 
-# ---------------------------------------------------------------- products
-def convolutional(t: Translation) -> Value:
-    """Weights: biases, [scales, means, variances], kernels (filters, channels / groups, height, width)."""
-    s, x = t.section, t.picture()
-    t.refuse(
-        "binary",
-        "xnor",
-        "antialiasing",
-        "deform",
-        "sway",
-        "rotate",
-        "stretch",
-        "stretch_sway",
-        "share_index",
-        "reverse",
-    )
-    filters, size, groups = s.positive("filters"), s.positive("size"), s.positive("groups")
-    stride = s.positive("stride")
-    strides = s.positive("stride_y", stride), s.positive("stride_x", stride)
-    dilation = s.positive("dilation") if size > 1 else 1
-    padding = (size // 2 if s.integer("pad") else s.integer("padding")) * dilation
-    if padding < 0:
-        raise error("E0109", f"padding is {padding}")
-    channels = t.extent(x, 1)
-    if channels % groups or filters % groups:
-        raise error("E0109", f"{channels} channels and {filters} filters do not fall into {groups} groups")
-    biases = t.weights.take(filters)
-    normalize = bool(s.integer("batch_normalize"))
-    scales, mean, variance = (t.weights.take(filters) for _ in range(3)) if normalize else (None, None, None)
-    kernel = t.weights.take(filters, channels // groups, size, size)
-    y = t.standard(
-        "Conv", x, t.numbers(kernel), None if normalize else t.numbers(biases), strides=strides, pads=(padding,) * 4,
-        dilations=(dilation, dilation), group=groups,
-    )  # fmt: skip
-    if scales is not None and mean is not None and variance is not None:
-        y = t.normalized(y, scales, mean, variance, biases)
-    return activated(t, y, "logistic")
-
-
-def connected(t: Translation) -> Value:
-    return _connected(
-        t, t.row(), t.section.positive("output"), bool(t.section.integer("batch_normalize")), "activation"
-    )
-
-
-def _connected(t: Translation, x: Value, outputs: int, normalize: bool, key: str) -> Value:
-    """Weights: biases, a matrix (outputs, inputs), [scales, means, variances]."""
-    inputs = t.extent(x, 1)
-    biases = t.weights.take(outputs)
-    matrix = t.weights.take(inputs, outputs) if t.weights.is_transposed else t.weights.take(outputs, inputs).T
-    y = t.op("matmul", x, t.numbers(matrix))
-    if normalize:
-        scales, mean, variance = (t.weights.take(outputs) for _ in range(3))
-        y = t.normalized(y, scales, mean, variance, biases)
-    else:
-        y = t.op("add", y, t.numbers(biases))
-    return activated(t, y, "logistic", key)
-
-
-def local(t: Translation) -> Value:
-    """A convolution with a kernel for every place: weights are biases of all results, then (places, filters, taps)."""
-    s, x = t.section, t.picture()
-    filters, size, stride = s.positive("filters"), s.positive("size"), s.positive("stride")
-    pad = size // 2 if s.integer("pad") else 0
-    channels, height, width = (t.extent(x, n) for n in (1, 2, 3))
-    high, wide = (((n if pad else n - size) - 1 if pad else n - size) // stride + 1 for n in (height, width))
-    if high < 1 or wide < 1:
-        raise error("E0108", f"a window of {size} does not fit into {height} x {width}")
-    reach_y = max((high - 1) * stride + size - height - pad, 0)
-    reach_x = max((wide - 1) * stride + size - width - pad, 0)
-    padded = t.pad(x, (0, 0, pad, pad), (0, 0, reach_y, reach_x))
-    taps = []
-    for row in range(size):
-        for column in range(size):
-            part = t.op(
-                "slice", padded, starts=(0, 0, row, column), sizes=(x.shape[0], channels, high, wide),
-                steps=(1, 1, stride, stride),
-            )  # fmt: skip
-            taps.append(t.reshape(part, (x.shape[0], channels, 1, high * wide)))
-    columns = t.reshape(
-        t.op("concat", *taps, axis=2) if len(taps) > 1 else taps[0], (x.shape[0], channels * size * size, high * wide)
-    )
-    biases = t.weights.take(filters, high * wide)
-    kernels = t.weights.take(high * wide, filters, channels * size * size)
-    y = t.standard("Einsum", t.numbers(kernels), columns, equation="lnk,bkl->bnl")
-    y = t.reshape(t.op("add", y, t.numbers(biases)), (x.shape[0], filters, high, wide))
-    return activated(t, y, "logistic")
-
-
+# ---------------------------------------------------------------- weights
 def batch_norm(t: Translation) -> Value:
     channels = t.extent(t.x, 1)
     biases, scales, mean, variance = (t.weights.take(channels) for _ in range(4))
@@ -389,7 +303,8 @@ def detection(t: Translation) -> Value:
 #: Layers whose results are those of the network, with what they read.
 DETECTORS = ("yolo", "gaussian_yolo", "region", "detection")
 LAYERS: dict[str, Translator] = {
-    "convolutional": convolutional, "connected": connected, "local": local, "batchnorm": batch_norm, "maxpool": maxpool,
+    "convolutional": convolutional, "connected": connected, "local": local, "batchnorm": batch_norm, "rnn": rnn,
+    "crnn": crnn, "gru": gru, "lstm": lstm, "maxpool": maxpool,
     "local_avgpool": local_avgpool, "avgpool": avgpool, "route": route, "shortcut": shortcut, "sam": sam,
     "scale_channels": scale_channels, "upsample": upsample, "reorg": reorg, "reorg3d": reorg3d, "crop": crop,
     "softmax": softmax, "normalization": normalization, "yolo": yolo, "gaussian_yolo": gaussian_yolo, "region": region,

@@ -13,7 +13,7 @@ from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.custom import how_to_register
 from sterna.frontends.darknet.config import Section, parse
 from sterna.frontends.darknet.layers import DETECTORS, translator_of
-from sterna.frontends.darknet.translation import Translation
+from sterna.frontends.darknet.translation import States, Translation
 from sterna.frontends.darknet.weights import Weights
 from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
 from sterna.frontends.naming import named_graph
@@ -21,7 +21,7 @@ from sterna.frontends.onnx.reader import FOLD
 from sterna.frontends.pairs import pair_of
 from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
-from sterna.ir.graph import Graph, Value
+from sterna.ir.graph import Graph, State, Value
 from sterna.ops import Builder
 
 INPUT = "data"
@@ -66,10 +66,6 @@ def input_of(net: Section) -> InputInfo:
     sizes = (channels, height, width) if height and width and channels else (net.integer("inputs"),)
     if any(not 0 < size < 1 << 20 for size in sizes):
         raise error("E0103", f"[net] has {channels} channels, {width} x {height}, inputs {net.integer('inputs')}")
-    if net.integer("time_steps", 1) > 1:
-        raise error(
-            "E0113", "[net] with several time_steps is not supported", fix="set time_steps=1, which runs one at a time"
-        )
     return InputInfo(INPUT, "float32", ("batch", *sizes), (1, *sizes))
 
 
@@ -102,19 +98,27 @@ def _graph(net: Section, layers: list[Section], weights: Weights, shapes: Shapes
     builder = Builder(fold=FOLD)
     x = Value(builder.name(INPUT), types[0])
     results: list[Value] = []
+    states = States()
     for section in layers:
-        results.append(_layer(section, weights, results[-1] if results else x, results, builder))
+        results.append(_layer(section, weights, results[-1] if results else x, results, builder, states))
     outputs = {name_of(section): results[section.number] for section in outputs_of(layers)}
     wanted = {value: name_of(section) for section, value in zip(layers, results, strict=True)}
-    made = named_graph(title, builder.nodes, (x,), tuple(outputs.values()), tuple(outputs), wanted)
-    return replace(made, halves=frozenset(builder.halves))
+    # `time_steps` of [net] is for training: a run is one step, and what layers remember goes from run to run.
+    names = tuple(states.before)
+    after = tuple(states.after[name] for name in names)
+    made = named_graph(
+        title, builder.nodes, (x, *states.before.values()), (*outputs.values(), *after), (*outputs, *names), wanted
+    )
+    return replace(made, states=tuple(State(name) for name in names), halves=frozenset(builder.halves))
 
 
-def _layer(section: Section, weights: Weights, x: Value, before: list[Value], builder: Builder) -> Value:
+def _layer(
+    section: Section, weights: Weights, x: Value, before: list[Value], builder: Builder, states: States
+) -> Value:
     translate = translator_of(section.kind)
     assert translate is not None
     try:
-        return translate(Translation(section, weights, x, before, builder))
+        return translate(Translation(section, weights, x, before, builder, states))
     except SternaError as mistake:
         raise mistake.within(section.place) from None
     except TRIPS as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,21 @@ from sterna.frontends.darknet.config import Section
 from sterna.frontends.darknet.weights import Weights
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.standard import standard
-from sterna.ir.graph import Array, Value
+from sterna.ir.graph import Array, Value, tensor_type
 from sterna.ops import Builder
 from sterna_runtime.advice import Fix
 
 Translator = Callable[["Translation"], Value]
 #: DarkNet adds this to variances; OpenCV adds 1e-6.
 EPSILON = 1e-5
+
+
+@dataclass
+class States:
+    """What a network leaves from one run to the next: name -> the value that a run begins with, and that it leaves."""
+
+    before: dict[str, Value] = field(default_factory=dict)
+    after: dict[str, Value] = field(default_factory=dict)
 
 
 class Translation(Emitter):
@@ -29,12 +38,23 @@ class Translation(Emitter):
         weights: of the network; a layer takes its own.
         x: the result of the layer before.
         before: the results of all layers before.
+        states: of the network; a layer adds its own.
     """
 
-    def __init__(self, section: Section, weights: Weights, x: Value, before: Sequence[Value], builder: Builder):
+    def __init__(
+        self,
+        section: Section,
+        weights: Weights,
+        x: Value,
+        before: Sequence[Value],
+        builder: Builder,
+        states: States | None = None,
+    ):
         name = f"layer{section.number}_{section.kind}"
         super().__init__(builder, section.kind, name, [x], lambda _: "is the layer before")
         self.section, self.weights, self.x, self.before = section, weights, x, before
+        self._names: dict[str, str] = {}
+        self.states = states if states is not None else States()
 
     def unsupported(self, what: str, fix: Fix | None = None) -> SternaError:
         """The error for a setting that is not supported (E0113)."""
@@ -56,6 +76,18 @@ class Translation(Emitter):
         if not 0 <= at < len(self.before):
             raise error("E0103", f"there is no layer {index} before layer {self.section.number}")
         return self.before[at]
+
+    def state(self, name: str, sizes: Sequence[int]) -> Value:
+        """What the run before left, zeros at first: (batch, *sizes). The batch must be a number."""
+        batch = self.extent(self.x, 0)
+        full = self.builder.name(f"layer{self.section.number}_{name}")
+        self._names[name] = full
+        self.states.before[full] = Value(full, tensor_type("float32", (batch, *sizes)))
+        return self.states.before[full]
+
+    def leave(self, name: str, value: Value) -> None:
+        """What the next run finds in the state."""
+        self.states.after[self._names[name]] = value
 
     def picture(self, x: Value | None = None) -> Value:
         """An operand with four dimensions."""
