@@ -100,7 +100,7 @@ def operands(count: int, classes: int, outer: int, batch: int, seed: int) -> dic
     }  # fmt: skip
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.integers(1, 12), st.integers(2, 4), st.integers(1, 2), st.sampled_from(["CORNER", "CENTER_SIZE", "CORNER_SIZE"]),
     st.booleans(), st.integers(1, 12), st.integers(1, 8), st.sampled_from([0.0, 0.5, 0.9, 2.0]), st.integers(0, 99),

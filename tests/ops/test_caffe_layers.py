@@ -241,7 +241,7 @@ REFUSED = {
     "dangling": (layer("ReLU", bottoms=("z",)), "E0103", 'nothing makes "z"'),
     "brace": ("layer {", "E0103", "is not as a prototxt"),
     "data": (layer("Data", bottoms=()), "E0105", "deploy.prototxt"),
-    "boxes": (layer("Proposal"), "E0104", "DetectionOutput"),
+    "proposals": (layer("Proposal"), "E0104", "Proposal"),
 }
 
 
