@@ -69,6 +69,7 @@ class Settings(TypedDict, total=False):
     compiler: str
     weights: str
     math: str
+    values: Mapping[str, Any] | None
     signature: str | None
     weights_file: str | os.PathLike[str] | None
     example_inputs: Any
@@ -119,6 +120,7 @@ def options_of(
     compiler: str = "zig",
     weights: str = "fp32",
     math: str = "exact",
+    values: Mapping[str, Any] | None = None,
     signature: str | None = None,
     weights_file: str | os.PathLike[str] | None = None,
     example_inputs: Any = None,
@@ -156,6 +158,7 @@ def options_of(
     arguments.text("compiler", compiler)
     arguments.choice("weights", weights, WEIGHTS)
     bound = _math(arguments, math)
+    values = arguments.values(values)
     arguments.text("signature", signature, optional=True)
     if not isinstance(weights_file, (str, os.PathLike)):
         arguments.text("weights_file", weights_file, optional=True)
@@ -214,6 +217,7 @@ def options_of(
         math=bound,
         shapes=tuple((name, None if sizes is None else tuple(sizes)) for name, sizes in (shapes or {}).items()),
         dims=tuple((dims or {}).items()),
+        values=tuple(values.items()),
         signature=signature,
         weights_file=None if weights_file is None else os.fspath(weights_file),
         example_inputs=example_inputs,
@@ -306,6 +310,8 @@ def compile(
         weights: "fp32", as they are, or "fp16" or "bf16": rounded to 16 bits and widened where they are read.
         math: "exact", as the model says, or "fast" or "fast=BOUND": what is faster otherwise, as long as no output
             differs by more than the bound (1e-3), relative to its largest magnitude; that is measured while compiling.
+        values: input name -> a number, or a row of numbers, that the input always has: it is no input of the bundle
+            then, and sizes and loops may depend on it (TensorFlow).
         signature: which of the model's signatures to compile, where its format (TensorFlow Lite) has some, with its
             names of inputs and outputs; None: the first graph, with the tensors' own names.
         weights_file: where the weights of a model in two files are (Caffe, DarkNet, Keras, MXNet); None: beside it.

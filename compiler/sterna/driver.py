@@ -96,6 +96,7 @@ def reading(options: Options) -> ReadOptions:
         options.weights_file,
         options.example_inputs,
         options.dynamic_shapes,
+        dict(options.values) or None,
     )
 
 

@@ -73,6 +73,7 @@ class Options:
         widened: those weights are rounded, and stored in float32 all the same: what `weights` is compared with.
         shapes: sizes of inputs that the model leaves open, by name; None for a sequence or optional of nothing.
         dims: the size, or (least, greatest), of named dimensions.
+        values: of inputs that are constants of the bundle, a number or a row of numbers by name.
         signature: which of the model's signatures; None: its first graph.
         weights_file: where the model's weights are, if they are in a file of their own; None: beside it.
         example_inputs, dynamic_shapes: what a module of Python is exported with.
@@ -104,6 +105,7 @@ class Options:
     patches: Patches | None = None
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
     dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
+    values: tuple[tuple[str, float | tuple[float, ...]], ...] = ()
     signature: str | None = None
     weights_file: str | None = None
     example_inputs: Any = field(default=None, compare=False)

@@ -21,6 +21,7 @@ _PLACEHOLDER = re.compile(r"<\w+>")
 _FLAGS = {
     "dims": "--dim",
     "shapes": "--shape",
+    "values": "--value",
     "pools": "--pool",
     "compiler": "--cc",
     "version": "--package-version",

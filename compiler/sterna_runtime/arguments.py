@@ -135,6 +135,23 @@ class Arguments:
                 self.wrong(f'shapes["{name}"]', sizes, "a tuple of integers is needed", _SHAPES)
         return result
 
+    def values(self, value: Any) -> dict[str, Any]:
+        """Numbers by input, each one or a row of them."""
+        if value is None:
+            return {}
+        fix = 'values={"min_size": 20.0}'
+        if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+            self.wrong("values", value, "a dict is needed, of numbers by input", fix)
+            return {}
+        found: dict[str, Any] = {}
+        for name, given in value.items():
+            numbers = given.tolist() if hasattr(given, "tolist") else given
+            row = tuple(numbers) if isinstance(numbers, (list, tuple)) else (numbers,)
+            if not all(isinstance(number, (int, float)) for number in row):
+                self.wrong(f'values["{name}"]', given, "a number is needed, or a row of numbers", fix)
+            found[name] = row if isinstance(numbers, (list, tuple)) else numbers
+        return found
+
     def sizes(self, name: str, value: Any) -> dict[str, int] | None:
         """Numbers of bytes by name, as plain integers."""
         if value is None:

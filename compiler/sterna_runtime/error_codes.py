@@ -130,8 +130,8 @@ CODES: dict[str, Code] = {
     ),
     "E0106": Code(
         "a given shape or dimension does not fit the model",
-        "A `--shape` or `--dim` names an input or a dimension that the model does not have, or a size that the model "
-        "rules out.",
+        "A `--shape`, `--dim` or `--value` names an input or a dimension that the model does not have, or a size that the "
+        "model rules out.",
         "`sterna inspect MODEL` shows the inputs and which of their sizes are open.",
     ),
     "E0107": Code(
@@ -139,7 +139,8 @@ CODES: dict[str, Code] = {
         "Some operators need an operand as a constant, for example the axes of a reduction or the sizes of a reshape, "
         "and in this model it is computed from an input.",
         "Give the sizes of the inputs with `--shape` or `--dim`: what depends on sizes alone becomes constant then. "
-        "Otherwise export the model with this operand as a constant.",
+        "`--value` makes an input of a TensorFlow model a constant. Otherwise export the model with this operand as a "
+        "constant.",
     ),
     "E0108": Code(
         "the operands of an operator do not fit together",

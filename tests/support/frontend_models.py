@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 
 import sterna
-from sterna.frontends.formats import read_model
+from sterna.frontends.formats import describe_model, read_model
 from sterna.frontends.frontend import ReadOptions
 from support.tools import ROOT
 from support.trained import Case, Trained, agree
 
 FOLDER = Path(os.environ.get("STERNA_FRONTEND_MODELS", ROOT.parent / "shared" / "models_frontends"))
+
+#: Inputs that sizes depend on, by which the number of scales of MTCNN's pyramid is decided.
+FIXED = ("min_size", "factor")
 
 
 def frontend_model_names() -> list[str]:
@@ -54,24 +57,31 @@ def frontend_model(name: str) -> Trained:
         # Layers models of TensorFlow.js call their outputs otherwise: these are in the model's order.
         return [array[n] for n in order] if set(order) == set(array) else list(array.values())
 
+    values = {each: float(side(0, "in")[n]) for n, each in enumerate(map(name_of, meta["inputs"])) if each in FIXED}
+    names = [each.name for each in describe_model(file).inputs]
     cases = []
     for number in range(meta["n_cases"]):
-        given = dict(zip(map(name_of, meta["inputs"]), side(number, "in"), strict=True))
+        arrays_in = dict(zip(map(name_of, meta["inputs"]), side(number, "in"), strict=True))
+        # Old files call inputs otherwise than the reference does: these stand in the model's order.
+        given = dict(zip(names, by_name(arrays_in, names), strict=True))
+        given = {key: array for key, array in given.items() if key not in values}
         wanted = dict(zip(map(name_of, meta["outputs"]), side(number, "out"), strict=True))
-        graph = read_model(file, ReadOptions(shapes={key: array.shape for key, array in given.items()}))
-        ins = zip(graph.inputs, by_name(given, [value.name for value in graph.inputs]), strict=True)
-        outs = zip(graph.outputs, by_name(wanted, list(graph.output_names)), strict=True)
+        graph = read_model(file, ReadOptions(shapes={k: v.shape for k, v in given.items()}, values=values or None))
+        ins = zip(graph.inputs, given.values(), strict=False)  # states come after the inputs
+        outs = zip(graph.outputs, by_name(wanted, list(graph.output_names)), strict=False)
         sized = [array.reshape(_sizes(value, array)).astype(value.dtype) for value, array in outs]
         cases.append(Case({value.name: array.astype(value.dtype) for value, array in ins}, sized))
     # OpenCV's batch normalization is another one than DarkNet's.
     spread = {key: value for key, value in (meta.get("spread") or {}).items() if "OpenCV" not in key}
     spreads = [value for value in spread.values() if isinstance(value, (int, float))]
-    return Trained(name, file, tuple(cases), max(spreads, default=0.0))
+    return Trained(name, file, tuple(cases), max(spreads, default=0.0), values=values)
 
 
 def _sizes(value: Any, array: np.ndarray) -> tuple[int, ...]:
     """The sizes of a result of the graph; of one whose sizes data decide, those of the reference."""
-    return tuple(size if isinstance(size, int) else there for size, there in zip(value.shape, array.shape, strict=True))
+    if not value.type.is_static:
+        return array.shape
+    return value.type.sizes  # type: ignore[no-any-return]
 
 
 def holds_to_its_reference(model: Trained, dims: dict[str, Any] | None = None, **options: Any) -> None:

@@ -127,7 +127,8 @@ def check(pair: Pair, place: Place) -> str:
     model, target = load(pair.model), load_target(pair.target)
     if pair.math != "exact":
         return check_fast(pair, model, place)
-    bundle = compile_to(place.work / "bundle", model.file, pair.target, shapes=model.shapes(), generator=pair.generator)
+    asked = {"shapes": model.shapes(), "values": model.values, "generator": pair.generator}
+    bundle = compile_to(place.work / "bundle", model.file, pair.target, **asked)
     run = _machine(target)
     try:
         found = run(bundle, target, model, place)
@@ -227,7 +228,7 @@ def near_this_machine(found: Sequence[np.ndarray], model: Trained, place: Place)
     """
     bundle = place.shared / f"{model.name}-host"
     if not bundle.is_dir():
-        compile_to(bundle, model.file, "host", shapes=model.shapes(), generator="llvm")
+        compile_to(bundle, model.file, "host", shapes=model.shapes(), values=model.values, generator="llvm")
     with sterna.load(bundle) as loaded:
         here = list(loaded.run(model.cases[0].inputs).values())
     near = [NEAR * float(np.abs(want).max(initial=0)) for want in here]
@@ -235,7 +236,7 @@ def near_this_machine(found: Sequence[np.ndarray], model: Trained, place: Place)
     error = max((NEAR * each / limit for each, limit in zip(apart, near, strict=True) if limit), default=0.0)
     if all(each <= max(limit, model.spread) for each, limit in zip(apart, near, strict=True)):
         return error
-    graph = read_model(model.file, ReadOptions(shapes=model.shapes()))
+    graph = read_model(model.file, ReadOptions(shapes=model.shapes(), values=model.values or None))
     exact = list(interpret(graph, model.cases[0].inputs).values())[: len(here)]  # states come after the outputs
     for number, (have, want, sums, limit) in enumerate(zip(found, here, exact, near, strict=True)):
         there, own = _apart(have, sums), _apart(want, sums)

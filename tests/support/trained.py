@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class Trained:
     Args:
         spread: how far the reference runtimes are apart on the cases.
         is_sequence: each case begins with the state that the one before it left.
+        values: of inputs that the model is compiled for; the cases have no such inputs.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Trained:
     cases: tuple[Case, ...]
     spread: float
     is_sequence: bool = False
+    values: Mapping[str, float] = field(default_factory=dict)
 
     def shapes(self, case: int = 0) -> dict[str, tuple[int, ...]]:
         return {name: array.shape for name, array in self.cases[case].inputs.items()}

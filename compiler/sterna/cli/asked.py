@@ -21,6 +21,8 @@ def takes_options(function: F) -> F:
     def command(*arguments: Any, **values: Any) -> Any:
         settings = {name: values.pop(name) for name in list(values) if name in known}
         shapes, dims = (unique(settings.pop(name), flag) for name, flag in (("shapes", "--shape"), ("dims", "--dim")))
+        if "values" in settings:
+            settings["values"] = unique(settings["values"], "--value") or None
         if "pools" in settings:
             settings["pools"] = unique(settings["pools"], "--pool") or None
         if "device_for" in settings:

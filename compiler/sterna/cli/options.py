@@ -39,6 +39,19 @@ def shape(text: str) -> tuple[str, tuple[int, ...] | None]:
         raise error("E0002", f'--shape "{text}" is not of the form NAME=SIZE,SIZE,...', fix=fix) from None
 
 
+def value(text: str) -> tuple[str, float | tuple[float, ...]]:
+    """`name=20` -> (name, number); `name=0.6,0.7` -> (name, numbers)."""
+    name, _, numbers = text.rpartition("=")
+    try:
+        if not name:
+            raise ValueError
+        row = tuple(float(number) for number in numbers.split(","))
+    except ValueError:
+        fix = "--value min_size=20"
+        raise error("E0002", f'--value "{text}" is not of the form NAME=NUMBER,NUMBER,...', fix=fix) from None
+    return name, row if "," in numbers else row[0]
+
+
 def math_mode(text: str) -> str:
     """`exact`, `fast` or `fast=1e-3`, checked."""
     if math_bound(text) is None:
@@ -104,6 +117,12 @@ dim_option = click.option(
 )
 
 
+value_option = click.option(
+    "--value", "values", multiple=True, type=value, metavar="NAME=NUMBERS",
+    help="What an input always is (TensorFlow): sizes and loops may depend on it, and the bundle has no such input.",
+)  # fmt: skip
+
+
 def model_options(function: F) -> F:
     """What `compile` and `verify` have in common: how a model is compiled."""
     for option in reversed(
@@ -117,6 +136,7 @@ def model_options(function: F) -> F:
                          help="For such a target: a node or kernel that is to run on the CPU; * stands for any text."),
             shape_option,
             dim_option,
+            value_option,
             click.option("--generator", "-g", type=click.Choice(list(GENERATORS)), default=DEFAULT, show_default=True,
                          help="Generate C and call a C compiler, or generate code in this process with LLVM."),
             click.option("--cc", "compiler", default="zig", metavar="zig|clang|gcc|PATH", show_default=True,

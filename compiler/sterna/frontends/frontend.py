@@ -46,6 +46,7 @@ class ReadOptions:
         signature: which of the model's entries is meant; None: the usual one.
         weights_file: where its weights are, of a model in two files; None: beside it.
         example_inputs, dynamic_shapes: what a module of Python is exported with, as `torch.export.export` takes them.
+        values: input name -> what it always is: a constant of the graph, and no input of it.
 
     A field with `refused` among its metadata is one that formats may lack: a front end names it in `takes`, and where
     it does not, a value is refused with these words; `{value}` is what was given, `{titles}` the formats that take it.
@@ -69,6 +70,11 @@ class ReadOptions:
     dynamic_shapes: Any = field(
         default=None,
         metadata={"refused": ("dynamic_shapes go with a model that is exported first", "only {titles} models are")},
+    )
+
+    values: Mapping[str, Any] | None = field(
+        default=None,
+        metadata={"refused": ("inputs of the model cannot be given values", "only those of {titles} models can")},
     )
 
     @property

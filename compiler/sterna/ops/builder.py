@@ -65,6 +65,7 @@ class Builder:
     Attributes:
         halves: `Graph.halves` of what is built.
         dimensions: names of the sizes that are computed.
+        counted: (scope, tensor) -> how many of its elements are not 0: two that look for them find as many.
     """
 
     def __init__(self, taken: Iterable[str] = (), fold: int = 0):
@@ -76,6 +77,7 @@ class Builder:
         self.scope = 0
         self._scopes = 0
         self.dimensions = Names()
+        self.counted: dict[tuple[int, Value], Int] = {}
         self._names = Names(taken)
         self._node_names = Names()
 
@@ -231,6 +233,15 @@ class Builder:
         size = of(ComputedSymbol(symbol_name, lo, hi))
         self.add(BIND, count, size=(size,), **rest)
         return size
+
+    def reshaped_from(self, x: Value) -> Value:
+        """The tensor with the same elements that a value was made of in this region by reshapes; it itself, if none."""
+        for node in reversed(self.nodes):
+            if x in node.outputs:
+                if node.op != "reshape" or node.inputs[0] is None:
+                    break
+                x = node.inputs[0]
+        return x
 
     # -- shorthands
     def reshape(self, x: Value, shape: Sequence[Any], **rest: Any) -> Value:

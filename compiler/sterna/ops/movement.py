@@ -289,7 +289,8 @@ def _tile(applied: Application) -> Tensor:
     def body(*index: Int) -> Expr:
         if any(size == 0 for size in applied.output.shape):
             return E.const(0, x.dtype)
-        return at(x, [ZERO if size == 1 else i % int(size) for i, size in zip(index, x.shape, strict=True)])
+        places = zip(index, x.shape, applied["repeats"], strict=True)
+        return at(x, [ZERO if size == 1 else i if count == 1 else i % int(size) for i, size, count in places])
 
     return compute(applied.name, applied.output.shape, body)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from sterna.errors import SternaError, error
 from sterna.frontends.tensorflow.translation import Item, Rows, Translation
 from sterna.ir.graph import Graph, Value
+from sterna.ir.integer import Int
 from sterna.ops.control import MOST_ITERATIONS, NUMBER, branches, loop
 
 #: A graph of the file for given arguments; None for results that cannot be made.
@@ -45,11 +47,11 @@ def choice(t: Translation, condition: Value, then: Inner, otherwise: Inner, argu
     if any(item is None for items in made for item in items):
         raise FailedError
     outside: dict[int, Item] = {}
+    room = _Room(t)
     flat: list[list[Value]] = [[], []]
     for n, (a, b) in enumerate(zip(*made, strict=True)):
         if isinstance(a, Value) and isinstance(b, Value):
-            if a.type != b.type:
-                raise error("E0107", f"{t.kind} whose graphs give {a.type} and {b.type} needs a constant condition")
+            room.add(n, a, b)
             flat[0].append(a)
             flat[1].append(b)
         elif a == b:
@@ -62,19 +64,81 @@ def choice(t: Translation, condition: Value, then: Inner, otherwise: Inner, argu
         else:
             raise t.unsupported("whose graphs give what is no tensor")
     graphs = []
-    for name, values, nodes in zip(("then", "else"), flat, regions, strict=True):
+    for side, name in enumerate(("then", "else")):
+        with t.builder.region(regions[side]) as nodes:
+            values = [*(room.widened(value, side) for value in flat[side]), *room.sizes(side)]
         names = tuple(str(n) for n in range(len(values)))
         graphs.append(Graph(f"{t.name}/{name}", (), tuple(values), tuple(nodes), names))
-    results = [Value(t.builder.name(f"{t.name}/result"), value.type) for value in flat[0]]
+    results = [Value(t.builder.name(f"{t.name}/result"), value.type) for value in graphs[0].outputs]
     t.builder.keep(branches(condition, (graphs[0], graphs[1]), tuple(results), t.sources, t.name))
+    room.bind(results[len(flat[0]) :])
     given: list[Item] = []
     for n, item in enumerate(made[0]):
         if n in outside:
             given.append(outside[n])
         else:
-            value = results.pop(0)
+            value = room.narrowed(n, results.pop(0))
             given.append(Rows(value, None, item.dtype, item.shape) if isinstance(item, Rows) else value)
     return tuple(given)
+
+
+class _Room:
+    """Results of two graphs whose sizes differ: each in room for either, with the sizes that it has.
+
+    A pair of sizes is one size of what follows, however many results have it.
+    """
+
+    def __init__(self, t: Translation):
+        self.t = t
+        self.shapes: dict[int, tuple[tuple[Int, Int], ...]] = {}
+        self.of: dict[Value, int] = {}
+        self.most: dict[tuple[Int, Int], int] = {}
+        self.bound: dict[tuple[Int, Int], Int] = {}
+
+    def add(self, n: int, a: Value, b: Value) -> None:
+        """Takes note of the result `n` of both graphs.
+
+        Raises:
+            SternaError: E0107, they are of different types, or nothing bounds a size.
+        """
+        if a.type == b.type:
+            return
+        pairs = tuple(zip(a.shape, b.shape, strict=False))
+        for one, other in pairs:
+            most = one.bounds()[1], other.bounds()[1]
+            if a.dtype != b.dtype or a.type.rank != b.type.rank or most[0] is None or most[1] is None:
+                raise error(
+                    "E0107", f"{self.t.kind} whose graphs give {a.type} and {b.type} needs a constant condition"
+                )
+            if one != other:
+                self.most[(one, other)] = max(most[0], most[1])
+        self.shapes[n] = pairs
+        self.of[a] = self.of[b] = n
+
+    def widened(self, x: Value, side: int) -> Value:
+        """A result of one graph, with room for the other's."""
+        if x not in self.of:
+            return x
+        after = [self.most[pair] - pair[side] if pair in self.most else 0 for pair in self.shapes[self.of[x]]]
+        return self.t.pad(x, (0,) * x.type.rank, after)
+
+    def sizes(self, side: int) -> list[Value]:
+        """The sizes that differ, as one graph has them."""
+        return [self.t.reshape(self.t.cast(self.t.dimensions([pair[side]]), "int64"), ()) for pair in self.most]
+
+    def bind(self, sizes: Sequence[Value]) -> None:
+        """Makes sizes, which are known when the model runs, of what `sizes` gave."""
+        for (pair, most), size in zip(self.most.items(), sizes, strict=True):
+            name = self.t.builder.name("size_" + re.sub(r"\W", "_", self.t.name))
+            least = min(pair[0].bounds()[0] or 0, pair[1].bounds()[0] or 0)
+            self.bound[pair] = self.t.builder.bind_size(size, name, least, most, sources=self.t.sources)
+
+    def narrowed(self, n: int, x: Value) -> Value:
+        """The result `n` in the sizes that it has."""
+        if n not in self.shapes:
+            return x
+        sizes = tuple(self.bound.get(pair, pair[0]) for pair in self.shapes[n])
+        return self.t.op("slice", x, starts=(0,) * x.type.rank, sizes=sizes, steps=(1,) * x.type.rank)
 
 
 def repetition(t: Translation, condition: Inner, body: Inner, arguments: Sequence[Item]) -> Results:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sterna.errors import error
+from sterna.errors import SternaError, error
 from sterna.frontends.tensorflow.model import Node, tensor_of
 
 _ENTER = ("Enter", "RefEnter")
@@ -46,6 +46,7 @@ class Flow:
         self.frames: dict[str, Frame] = {}
         self.frame_of: dict[str, str] = {}  # of merges and exits
         self._tags: dict[str, frozenset[Tag]] = {}
+        self._before: dict[str, set[str]] = {}
         if any(node.op in (*_ENTER, *MERGES) for node in nodes.values()):
             self._find()
 
@@ -105,6 +106,25 @@ class Flow:
                 tensor, holds = alone[0]
                 return (tensor, *(merge.inputs if holds is first else merge.inputs[::-1]))
         raise error("E0113", f'nothing says which operand "{merge.name}" takes, which is not supported')
+
+    def decider_or_none(self, merge: Node) -> tuple[str, int] | None:
+        """The tensor that decides, or None where none does."""
+        try:
+            return self.decider(merge)[0]
+        except SternaError:
+            return None
+
+    def reaches(self, node: Node, other: Node) -> bool:
+        """Whether a node needs another one, directly or not."""
+        if node.name not in self._before:
+            seen, stack = set[str](), names_of(node.inputs)
+            while stack:
+                name = stack.pop()
+                if name not in seen and name in self.nodes:
+                    seen.add(name)
+                    stack += names_of(self.nodes[name].inputs)
+            self._before[node.name] = seen
+        return other.name in self._before[node.name]
 
     def tags(self, name: str, position: int) -> frozenset[Tag]:
         """The decisions under which a node runs."""

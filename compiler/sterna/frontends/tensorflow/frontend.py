@@ -18,7 +18,7 @@ class TensorFlowFrontend(Frontend):
     name = "tensorflow"
     title = "TensorFlow"
     suffixes = (".pb",)
-    takes = frozenset(("signature",))
+    takes = frozenset(("signature", "values"))
 
     def detect(self, source: Source) -> Confidence:
         """By names in a folder or archive, by the field numbers of a GraphDef, or what JSON says of itself."""

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from sterna.errors import error
+import numpy as np
+
+from sterna.errors import Diagnostic, error
 from sterna.frontends.inputs import InputInfo
 from sterna.frontends.tensorflow.model import Model, Port, Signature, Type, dtype_of, tensor_of
+from sterna.ir import dtypes
+from sterna.ir.graph import Array
+from sterna_runtime.advice import Advice, Option
 from sterna_runtime.advice import shapes as shapes_given
 
 USUAL = "serving_default"
@@ -123,4 +130,46 @@ def input_infos(
             title = f'the input "{port.name}" has dimensions of unknown size: [{", ".join(map(str, sizes))}]'
             raise error("E0105", title, fix=shapes_given({port.name: text}))
         made.append(InputInfo(port.name, dtype, sizes, tuple(1 if isinstance(d, str) else d for d in sizes)))
+    return made
+
+
+def fixed_values(ports: Sequence[Port], values: Mapping[str, Any]) -> dict[str, Array]:
+    """What the user says that inputs always are, as tensors of their types: input -> array.
+
+    Raises:
+        SternaError: E0106, there is no such input, or it has other sizes.
+    """
+    by_name = {port.name: port for port in ports}
+    found: dict[str, Array] = {}
+    for given, value in values.items():
+        port = by_name.get(given.removesuffix(":0"))
+        if port is None:
+            raise error("E0106", f'the model has no input "{given}"', fix=f"its inputs: {', '.join(by_name)}")
+        array = np.asarray(value, dtypes.to_numpy(dtype_of(port.dtype)))
+        sizes = port.dims
+        if sizes is not None and (
+            len(sizes) != array.ndim or any(n not in (-1, have) for n, have in zip(sizes, array.shape, strict=True))
+        ):
+            raise error("E0106", f'the input "{port.name}" is {list(sizes)}, which {value} does not fit')
+        found[port.name] = array
+    return found
+
+
+def advised(problems: Sequence[Diagnostic], ports: Sequence[Port]) -> list[Diagnostic]:
+    """Errors of operands that are no constants (E0107), with the advice to give small inputs their values."""
+    small = [port.name for port in ports if port.dims is not None and len(port.dims) == 0]
+    if not small:
+        return list(problems)
+    fix = Advice("say what inputs are that sizes depend on: ", Option("values", dict.fromkeys(small, "<number>")))
+    return [replace(p, fix=fix) if p.code == "E0107" and p.fix is None else p for p in problems]
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names of outputs, of which no two are the same: a number is added to those that come again."""
+    taken: dict[str, int] = {}
+    made = []
+    for name in names:
+        count = taken.get(name, 0)
+        taken[name] = count + 1
+        made.append(f"{name}.{count}" if count else name)
     return made

@@ -21,7 +21,7 @@ from sterna.frontends.tensorflow import control
 from sterna.frontends.tensorflow.flow import EXITS, MERGES, NEXT, SWITCHES, Flow
 from sterna.frontends.tensorflow.model import Function, Model, Node, Port, tensor_of
 from sterna.frontends.tensorflow.operators import OUTPUTS, is_translated, translator_of
-from sterna.frontends.tensorflow.ports import input_infos, reachable, signature_of
+from sterna.frontends.tensorflow.ports import advised, distinct, fixed_values, input_infos, reachable, signature_of
 from sterna.frontends.tensorflow.tensors import array_of
 from sterna.frontends.tensorflow.translation import Item, Text, Translation, Variable
 from sterna.frontends.tripped import TRIPS, tripped
@@ -43,13 +43,19 @@ WRITTEN_HERE = (*CALLS, *CHOICES, *LOOPS, *FLOW, *HANDLES, "Const", "Placeholder
 
 @dataclass
 class Scope:
-    """A graph on its way: what its nodes have given so far, and what its arguments are."""
+    """A graph on its way: what its nodes have given so far, and what its arguments are.
+
+    Attributes:
+        needed: the nodes that what is asked of it needs; groups: Merge -> the Merges of the same choice.
+    """
 
     nodes: Mapping[str, Node]
     where: str
     flow: Flow
     given: dict[str, tuple[Item, ...]] = field(default_factory=dict)
     prefix: str = ""
+    needed: set[str] = field(default_factory=set)
+    groups: dict[str, list[Node]] = field(default_factory=dict)
 
 
 def read(model: Model, options: ReadOptions) -> Graph:
@@ -138,27 +144,31 @@ class Reader:
         ends = [tensor_of(port.tensor)[0] for port in signature.outputs]
         problems = missing(self.model, ends)
         types: list[Any] = []
+        fixed: dict[str, Array] = {}
         try:
-            infos = input_infos(signature.inputs, shapes, options.dims)
+            fixed = fixed_values(signature.inputs, options.values or {})
+            open_ = [port for port in signature.inputs if port.name not in fixed]
+            infos = input_infos(open_, shapes, options.dims)
             types, wrong = input_types(infos, shapes, options.dims)
             problems += wrong
         except SternaError as mistake:
             problems += mistake.diagnostics
         self.fail_if(problems)
-        inputs = [Value(self.builder.name(p.name), kind) for p, kind in zip(signature.inputs, types, strict=True)]
+        inputs = [Value(self.builder.name(port.name), kind) for port, kind in zip(open_, types, strict=True)]
         scope = Scope(self.model.nodes, self.model.where, Flow(self.model.nodes))
-        for port, value in zip(signature.inputs, inputs, strict=True):
-            scope.given[tensor_of(port.tensor)[0]] = (value,)
+        made = {port.name: value for port, value in zip(open_, inputs, strict=True)}
+        made |= {name: constant(self.builder.name(name), array) for name, array in fixed.items()}
+        scope.given |= {tensor_of(port.tensor)[0]: (made[port.name],) for port in signature.inputs}
         found = self.evaluate(scope, [port.tensor for port in signature.outputs])
-        self.fail_if(self.problems)
+        self.fail_if(advised(self.problems, open_))
         outputs, names = [], []
         for port, item in zip(signature.outputs, found, strict=True):
             if not isinstance(item, Value):
                 raise error("E0111", f'the output "{port.name}" is no tensor of numbers, which is not supported')
             outputs.append(item)
             names.append(port.name)
-        made = named_graph("model", self.builder.nodes, inputs, outputs, _distinct(names), self.wanted)
-        return replace(made, halves=frozenset(self.builder.halves))
+        graph = named_graph("model", self.builder.nodes, inputs, outputs, distinct(names), self.wanted)
+        return replace(graph, halves=frozenset(self.builder.halves))
 
     @staticmethod
     def fail_if(problems: Sequence[Diagnostic]) -> None:
@@ -168,6 +178,7 @@ class Reader:
     # ---------------------------------------------------------------- graphs
     def evaluate(self, scope: Scope, tensors: Sequence[str]) -> list[Item]:
         """What tensors of a graph are; None where making one failed."""
+        scope.needed |= reachable(replace(self.model, nodes=scope.nodes), [tensor_of(text)[0] for text in tensors])
         self.run(scope, [tensor_of(text)[0] for text in tensors])
         return [self.found(scope, text) for text in tensors]
 
@@ -217,9 +228,12 @@ class Reader:
             frame = scope.flow.frames[scope.flow.frame_of[node.name]]
             return [tensor_of(text)[0] for name in frame.enters for text in scope.nodes[name].inputs[:1]]
         if node.op in MERGES:
-            decider, yes, no = scope.flow.decider(node)
-            switches = scope.flow.boundary(yes, decider) | scope.flow.boundary(no, decider)
-            return [decider[0], *(tensor_of(switch.inputs[0])[0] for switch in switches.values())]
+            before: dict[str, None] = {}
+            for each in self.group(scope, node):
+                decider, yes, no = scope.flow.decider(each)
+                switches = scope.flow.boundary(yes, decider) | scope.flow.boundary(no, decider)
+                before |= dict.fromkeys([decider[0], *(tensor_of(s.inputs[0])[0] for s in switches.values())])
+            return list(before)
         return [tensor_of(text)[0] for text in node.inputs]
 
     def guarded(self, scope: Scope, node: Node) -> None:
@@ -398,29 +412,50 @@ class Reader:
         return found
 
     # ---------------------------------------------------------------- control flow of version 1
+    def group(self, scope: Scope, node: Node) -> list[Node]:
+        """The Merges of a choice: those that the same tensor decides, and of which none needs another."""
+        if node.name not in scope.groups:
+            decider, _, _ = scope.flow.decider(node)
+            found = [node]
+            for name in scope.needed:
+                other = scope.nodes.get(name)
+                if other is None or other.op not in MERGES or name in scope.flow.frame_of or name in scope.given:
+                    continue
+                if other is node or scope.flow.decider_or_none(other) != decider:
+                    continue
+                if not any(scope.flow.reaches(a, b) for one in found for a, b in ((one, other), (other, one))):
+                    found.append(other)
+            scope.groups |= {each.name: found for each in found}
+        return scope.groups[node.name]
+
     def merge(self, scope: Scope, node: Node) -> tuple[Item, ...]:
-        decider, yes, no = scope.flow.decider(node)
+        """The results of a choice: of `node` and, at once, of the other Merges of it."""
+        found = self.group(scope, node)
+        (decider, _, _), sides = scope.flow.decider(node), [scope.flow.decider(each)[1:] for each in found]
         condition = self.found(scope, f"{decider[0]}:{decider[1]}")
         work = Translation(node, (condition,), self.builder, self.origin(scope, node), name=scope.prefix + node.name)
         test = control.test_of(work, condition)
 
-        def side(text: str) -> control.Inner:
+        def side(texts: Sequence[str]) -> control.Inner:
             def made(_: Sequence[Item]) -> list[Item]:
                 inside = Scope(scope.nodes, scope.where, scope.flow, {}, f"{scope.prefix}{node.name}/")
-                for name, switch in scope.flow.boundary(text, decider).items():
-                    item = self.found(scope, switch.inputs[0])
-                    inside.given[name] = (item, item)
+                for text in texts:
+                    for name, switch in scope.flow.boundary(text, decider).items():
+                        item = self.found(scope, switch.inputs[0])
+                        inside.given[name] = (item, item)
                 # Seeds of an enclosing loop, which nothing else stands for here.
                 inside.given |= {k: v for k, v in scope.given.items() if k in scope.flow.frame_of or k == decider[0]}
-                return self.nested(inside, [text])
+                return self.nested(inside, texts)
 
             return made
 
-        (result,) = control.choice(work, test, side(yes), side(no), ())
-        index = work.op(
-            "where", test, work.scalar(node.inputs.index(yes), "int32"), work.scalar(node.inputs.index(no), "int32")
-        )
-        return (result, index)
+        results = control.choice(work, test, side([yes for yes, _ in sides]), side([no for _, no in sides]), ())
+        for each, (yes, no), result in zip(found, sides, results, strict=True):
+            index = work.op(
+                "where", test, work.scalar(each.inputs.index(yes), "int32"), work.scalar(each.inputs.index(no), "int32")
+            )
+            scope.given[each.name] = (result, index)
+        return scope.given[node.name]
 
     def loop(self, scope: Scope, node: Node) -> tuple[Item, ...]:
         """All results of the loop whose result `node` is."""
@@ -453,16 +488,6 @@ class Reader:
         for name, merge in frame.exits.items():
             scope.given[name] = (last[merge],)
         return scope.given[node.name]
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    taken: dict[str, int] = {}
-    made = []
-    for name in names:
-        count = taken.get(name, 0)
-        taken[name] = count + 1
-        made.append(f"{name}.{count}" if count else name)
-    return made
 
 
 __all__ = ["Port", "missing", "needed_nodes", "read"]

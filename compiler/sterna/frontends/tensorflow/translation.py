@@ -29,12 +29,15 @@ class Rows:
 
     Args:
         value: None as long as nothing was written, and then `size` is how many there are.
+        parts: of an array that grows, the elements that were written at known positions, each of its own sizes, in
+            place of `value`; None for all others.
     """
 
     value: Value | None
     size: int | None
     dtype: str
     shape: tuple[int, ...] | None = None
+    parts: tuple[Value, ...] | None = None
 
 
 @dataclass(frozen=True)

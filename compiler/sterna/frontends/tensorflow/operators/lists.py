@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sterna.errors import SternaError, error
@@ -20,6 +21,11 @@ def _value(t: Translation, rows: Rows) -> Value:
     """The elements as a tensor; zeros where nothing was written."""
     if rows.value is not None:
         return rows.value
+    if rows.parts:
+        if any(part.type != rows.parts[0].type for part in rows.parts):
+            raise error("E0107", f"{t.kind} of a list needs elements of one size")
+        ones = [t.reshape(part, (1, *part.shape)) for part in rows.parts]
+        return t.op("concat", *ones, axis=0) if len(ones) > 1 else ones[0]
     if rows.shape is None or any(n < 0 for n in rows.shape) or rows.size is None:
         raise error("E0107", f"{t.kind} of a list to which nothing was written needs a constant shape")
     return t.op("expand", t.scalar(0, rows.dtype), shape=(rows.size, *rows.shape))
@@ -34,7 +40,9 @@ def _size(t: Translation, position: int) -> int | None:
 
 def array(t: Translation) -> tuple[Item, ...]:
     shape = t.option("element_shape", None)
-    rows = Rows(None, _size(t, 0), t.dtype("dtype"), shape if isinstance(shape, tuple) else None)
+    grows = bool(t.option("dynamic_size", False))
+    shape = shape if isinstance(shape, tuple) else None
+    rows = Rows(None, _size(t, 0), t.dtype("dtype"), shape, () if grows else None)
     return rows, rows
 
 
@@ -57,6 +65,13 @@ def whole(t: Translation) -> Item:
 
 
 def _written(t: Translation, rows: Rows, index: Value, value: Value) -> Rows:
+    if rows.parts is not None and index.data is not None and rows.value is None:
+        at = int(index.data.reshape(-1)[0])
+        if at < len(rows.parts):
+            return replace(rows, parts=(*rows.parts[:at], value, *rows.parts[at + 1 :]), dtype=value.dtype)
+        if at == len(rows.parts):
+            return replace(rows, parts=(*rows.parts, value), dtype=value.dtype)
+        raise t.unsupported("beyond the end of a list that grows")
     if rows.value is None:
         if rows.size is None:
             raise t.unsupported("to a list of unknown size")
@@ -80,7 +95,10 @@ def set_item(t: Translation) -> Item:
 
 def _read(rows_at: int) -> Translator:
     def translate(t: Translation) -> Value:
-        return t.op("gather", _value(t, _list(t, rows_at)), t.input(1), axis=0)
+        rows, index = _list(t, rows_at), t.array_or_none(1)
+        if rows.parts and index is not None and 0 <= int(index.reshape(-1)[0]) < len(rows.parts):
+            return rows.parts[int(index.reshape(-1)[0])]
+        return t.op("gather", _value(t, rows), t.input(1), axis=0)
 
     return translate
 
@@ -112,17 +130,32 @@ def stack(t: Translation) -> Value:
     return _value(t, _list(t, 0))
 
 
-def array_concat(t: Translation) -> tuple[Value, ...]:
+def _joined(t: Translation, rows: Rows) -> tuple[Value, ...]:
     """The elements along their first dimension; and how long each is."""
-    x = _value(t, _list(t, 1))
+    if rows.parts:
+        if any(part.type.rank == 0 or part.shape[1:] != rows.parts[0].shape[1:] for part in rows.parts):
+            raise error("E0108", f"{t.kind} of elements that do not fit together")
+        lengths = t.op("concat", *(t.dimensions([part.shape[0]]) for part in rows.parts), axis=0)
+        return (t.op("concat", *rows.parts, axis=0) if len(rows.parts) > 1 else rows.parts[0]), lengths
+    x = _value(t, rows)
     count, each = x.shape[0], x.shape[1]
     lengths = t.op("expand", t.reshape(t.cast(t.dimensions([each]), "int64"), ()), shape=(count,))
     return t.reshape(x, (count * each, *x.shape[2:])), lengths
 
 
+def array_concat(t: Translation) -> tuple[Value, ...]:
+    return _joined(t, _list(t, 1))
+
+
+def list_concat(t: Translation) -> tuple[Value, ...]:
+    return _joined(t, _list(t, 0))
+
+
 def _length(position: int) -> Translator:
     def translate(t: Translation) -> Value:
         rows = _list(t, position)
+        if rows.parts is not None and rows.value is None:
+            return t.constant(len(rows.parts), "int32")
         if rows.value is not None:
             return t.cast(t.reshape(t.dimensions([rows.value.shape[0]]), ()), "int32")
         return t.constant(rows.size or 0, "int32")
@@ -156,7 +189,8 @@ TRANSLATORS: dict[str, Translator] = {
     "EmptyTensorList": empty, "TensorArrayCloseV3": nothing, "TensorArrayConcatV3": array_concat,
     "TensorArrayGatherV3": array_gather, "TensorArrayReadV3": _read(2), "TensorArrayScatterV3": array_scatter,
     "TensorArraySizeV3": _length(1), "TensorArrayV3": array, "TensorArrayWriteV3": array_write,
-    "TensorListFromTensor": whole, "TensorListGather": list_gather, "TensorListGetItem": _read(0),
-    "TensorListLength": _length(0), "TensorListPopBack": pop_back, "TensorListPushBack": push_back,
-    "TensorListReserve": reserve, "TensorListSetItem": set_item, "TensorListStack": stack,
+    "TensorListConcat": list_concat, "TensorListConcatV2": list_concat, "TensorListFromTensor": whole,
+    "TensorListGather": list_gather, "TensorListGetItem": _read(0), "TensorListLength": _length(0),
+    "TensorListPopBack": pop_back, "TensorListPushBack": push_back, "TensorListReserve": reserve,
+    "TensorListSetItem": set_item, "TensorListStack": stack,
 }  # fmt: skip

@@ -97,8 +97,12 @@ def where(t: Translation) -> Value:
     if not x.type.rank or not most:
         raise t.unsupported(f"of {x.type}")
     places, count = t.builder.add_all("non_zero", x, size=most, sources=t.sources, name=f"{t.name}/non_zero")
-    symbol = t.builder.name("rows_" + re.sub(r"\W", "_", t.result().name))
-    size = t.builder.bind_size(count, symbol, 0, most, sources=t.sources)
+    # A condition and its elements in a row are one: what is gathered by either has the same size.
+    key = t.builder.scope, t.builder.reshaped_from(x)
+    size = t.builder.counted.get(key)
+    if size is None:
+        symbol = t.builder.name("rows_" + re.sub(r"\W", "_", t.result().name))
+        size = t.builder.counted[key] = t.builder.bind_size(count, symbol, 0, most, sources=t.sources)
     found = t.op("slice", places, starts=(0, 0), sizes=(x.type.rank, size), steps=(1, 1))
     return t.cast(t.transpose(found, (1, 0)), t.result().kind)
 
