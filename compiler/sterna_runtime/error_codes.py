@@ -130,8 +130,8 @@ CODES: dict[str, Code] = {
     ),
     "E0106": Code(
         "a given shape or dimension does not fit the model",
-        "A `--shape`, `--dim` or `--value` names an input or a dimension that the model does not have, or a size that the "
-        "model rules out.",
+        "A `--shape`, `--dim` or `--value` names an input or a dimension that the model does not have, or a size that "
+        "the model rules out.",
         "`sterna inspect MODEL` shows the inputs and which of their sizes are open.",
     ),
     "E0107": Code(
