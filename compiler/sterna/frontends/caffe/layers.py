@@ -148,7 +148,7 @@ def batch_norm(t: Translation) -> Value:
 
 
 def bn(t: Translation) -> Value:
-    """Of PSPNet and SegNet, whose files for inference may hold factors and summands alone: scale, shift, mean, variance."""
+    """Of PSPNet and SegNet, whose files may hold factors and summands alone: scale, shift, mean, variance."""
     s, x, channels = t.settings("bn_param"), t.x, t.extent(t.x, 1)
     factor, shift = (t.fitted(n, what, channels).astype(np.float64) for n, what in ((0, "scale"), (1, "shift")))
     if len(t.blobs) > 2:
