@@ -8,7 +8,7 @@ from pathlib import Path
 from sterna.driver import Options, outline_of
 from sterna.errors import SternaError
 from sterna.frontends.description import Description
-from sterna.frontends.formats import Model, describe_model, read_model
+from sterna.frontends.formats import Model, describe_model, read_model, source_of
 from sterna.frontends.frontend import ReadOptions
 from sterna.frontends.source import Source
 from sterna.targets.description import load_target
@@ -36,7 +36,7 @@ def model_facts(model: Model, signature: str | None = None, weights_file: Path |
     Raises:
         SternaError: it cannot be read.
     """
-    asked, source = ReadOptions(signature=signature, weights_file=weights_file), Source.of(model)
+    asked, source = ReadOptions(signature=signature, weights_file=weights_file), source_of(model)
     if weights_file is not None:
         source = source.with_weights(weights_file)
     described = describe_model(source, asked)

@@ -16,6 +16,7 @@ import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends import custom
+from sterna.frontends.archives import Unpacked
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Dims, Frontend, ReadOptions, Reference
 from sterna.frontends.source import Source, looks_like
@@ -40,6 +41,7 @@ _MODULES = (
     "sterna.frontends.coreml.frontend",
     "sterna.frontends.mxnet.frontend",
 )
+_TRIED = 64  # files of an archive that are looked at
 #: The group of entry points by which packages offer front ends of their own.
 PLUGINS = "sterna.frontends"
 
@@ -145,8 +147,41 @@ def find(model: Model) -> Frontend | None:
     Raises:
         SternaError: E0101, the file cannot be read, or several are equally sure.
     """
-    source = Source.of(model)
+    source = source_of(model)
+    return _rated(source)
+
+
+def _rated(source: Source) -> Frontend | None:
     return _surest(source, frontends().values()) or _surest(source, _plugins())
+
+
+def source_of(model: Model) -> Source:
+    """The source of a model: what the user gave, or what an archive holds that no format reads itself.
+
+    Raises:
+        SternaError: E0101, it cannot be read, or an archive's files lead out of it; E0112, they are too large.
+    """
+    source = Source.of(model)
+    if not source.is_archive or source.path is None or _rated(source) is not None:
+        return source
+    unpacked = Unpacked(source)
+    inside = _inside(Source.of(unpacked.folder))
+    return source if inside is None else replace(inside, model=model, kept=unpacked)
+
+
+def _inside(folder: Source) -> Source | None:
+    """The model in a folder: the folder itself, or the only file in it that says itself that it is one."""
+    if _rated(folder) is not None:
+        return folder
+    files = [Source.of(path) for path in folder.files[:_TRIED]]
+    found = [file for file in files if any(_says_so(each, file) for each in frontends().values())]
+    return found[0] if len(found) == 1 else None
+
+
+def _says_so(frontend: Frontend, file: Source) -> bool:
+    """Whether a file's content says that it is a model, or its name does and the content does not contradict it."""
+    confidence = frontend.detect(file)
+    return confidence >= (Confidence.POSSIBLE if file.suffix in frontend.suffixes else Confidence.LIKELY)
 
 
 def _surest(source: Source, candidates: Iterable[Frontend]) -> Frontend | None:
@@ -167,8 +202,8 @@ def frontend_of(model: Model) -> Frontend:
     Raises:
         SternaError: E0101, there is none, several are equally sure, or the file cannot be read.
     """
-    source = Source.of(model)
-    found = find(source)
+    source = source_of(model)
+    found = _rated(source)
     if found is None:
         folder = source.is_folder
         title = f"{source.path} is a folder, not a model file" if folder else f"{source.name} is not a model"
@@ -225,13 +260,13 @@ def describe_model(model: Model, options: ReadOptions | None = None) -> Descript
 
 def _source(model: Model, options: ReadOptions) -> Source:
     """The source of a model, with its weights if they are said to be elsewhere."""
-    source = Source.of(model)
+    source = source_of(model)
     return source if options.weights_file is None else source.with_weights(options.weights_file)
 
 
 def as_onnx(model: Model) -> Any:
     """A model that is one of ONNX, as an `onnx.ModelProto` with its weights inside; None if it is of another format."""
-    source = Source.of(model)
+    source = source_of(model)
     return _ready(source, ReadOptions()).as_onnx(source)
 
 

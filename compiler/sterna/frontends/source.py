@@ -48,12 +48,14 @@ class Source:
         path: where it lies; None for an object of Python.
         start: the first bytes of a file, at most `START`; empty for a folder and an object.
         weights: where the user says that its weights lie, if those are in a file of their own.
+        kept: what must live as long as the source does, such as the folder that an archive was unpacked to.
     """
 
     model: object
     path: Path | None = None
     start: bytes = b""
     weights: Path | None = None
+    kept: object = None
 
     @classmethod
     def of(cls, model: object) -> Source:
@@ -89,6 +91,11 @@ class Source:
         return replace(self, weights=path)
 
     @property
+    def is_archive(self) -> bool:
+        """Whether it is a zip file."""
+        return self.start.startswith(_ARCHIVE)
+
+    @property
     def name(self) -> str:
         """How messages call it."""
         return "the model" if self.path is None else self.path.name or str(self.path)
@@ -120,7 +127,7 @@ class Source:
         try:
             if self.is_folder:
                 found = [entry.name for entry, _ in zip(self.path.iterdir(), range(_LISTED), strict=False)]
-            elif self.start.startswith(_ARCHIVE):
+            elif self.is_archive:
                 with zipfile.ZipFile(self.path) as archive:
                     found = archive.namelist()[:_LISTED]
             else:
