@@ -17,6 +17,7 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends import custom
 from sterna.frontends.archives import Unpacked
+from sterna.frontends.class_names import with_class_names
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Dims, Frontend, ReadOptions, Reference
 from sterna.frontends.source import Source, looks_like
@@ -246,7 +247,8 @@ def read_model(model: Model, options: ReadOptions | None = None) -> Graph:
     frontend = _ready(source, options)
     # Where a file's numbers overflow, what is made of them is infinite, as anywhere else in the compiler.
     with np.errstate(all="ignore"), reading(source.name):
-        return frontend.read(source, options)
+        graph = frontend.read(source, options)
+    return with_class_names(graph, source) if frontend.named_classes else graph
 
 
 def describe_model(model: Model, options: ReadOptions | None = None) -> Description:

@@ -194,6 +194,7 @@ class Frontend(ABC):
         extras: what must be installed to read it.
         runtime: what `verify` compares with, if there is something.
         objects: what objects of Python it reads, with an article: `an onnx.ModelProto`; empty: none.
+        named_classes: names of classes are looked for in a file beside the model, as its own files have none.
         from_bytes, from_stream: how Python makes such an object of a file's bytes, and of an open file, called `model`.
     """
 
@@ -204,6 +205,7 @@ class Frontend(ABC):
     extras: tuple[Extra, ...] = ()
     runtime: Runtime | None = None
     objects: str = ""
+    named_classes: bool = False
     from_bytes: str = ""
     from_stream: str = ""
 

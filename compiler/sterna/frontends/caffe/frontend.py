@@ -21,6 +21,7 @@ class CaffeFrontend(Frontend):
     title = "Caffe"
     takes = frozenset({"weights_file"})
     suffixes = (".prototxt", ".caffemodel")
+    named_classes = True
 
     def detect(self, source: Source) -> Confidence:
         """By layers in the description; weights say nothing, but that a description lies beside them."""

@@ -20,6 +20,7 @@ class CoremlFrontend(Frontend):
     name = "coreml"
     title = "Core ML"
     suffixes = (".mlmodel", ".mlpackage")
+    named_classes = True
     takes = frozenset(("signature",))
     extras = (Extra("coremltools", 'pip install "sterna[coreml]"'),)
 

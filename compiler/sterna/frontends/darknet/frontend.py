@@ -16,6 +16,7 @@ class DarknetFrontend(Frontend):
     title = "DarkNet"
     takes = frozenset({"weights_file"})
     suffixes = (".cfg", ".weights")
+    named_classes = True
 
     def detect(self, source: Source) -> Confidence:
         """By the first section of the description; weights say nothing, but that a description lies beside them."""

@@ -26,6 +26,7 @@ from sterna.ops import Builder
 
 INPUT = "data"
 _SHOWN = 4
+_PICTURE = 4  # dimensions
 
 
 def files_of(source: Source) -> tuple[Path, Path]:
@@ -109,7 +110,10 @@ def _graph(net: Section, layers: list[Section], weights: Weights, shapes: Shapes
     made = named_graph(
         title, builder.nodes, (x, *states.before.values()), (*outputs.values(), *after), (*outputs, *names), wanted
     )
-    return replace(made, states=tuple(State(name) for name in names), halves=frozenset(builder.halves))
+    # DarkNet's programs divide the pixels of a picture by 255.
+    about = {"normalization": {info.name: {"mean": [0.0], "std": [255.0]}}} if len(info.declared) == _PICTURE else {}
+    states_ = tuple(State(name) for name in names)
+    return replace(made, states=states_, metadata=about, halves=frozenset(builder.halves))
 
 
 def _layer(

@@ -26,6 +26,7 @@ class KerasFrontend(Frontend):
     name = "keras"
     title = "Keras"
     suffixes = (".keras", ".h5", ".hdf5")
+    named_classes = True
     takes = frozenset({"weights_file"})
     extras = (Extra("h5py", 'pip install "sterna[keras]"'),)
     runtime = Runtime("keras", ("keras",))

@@ -27,6 +27,8 @@ from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Graph, State, Value
 from sterna.ops import Builder
 
+#: Layers that prepare pictures, and the dimensions of such.
+_PREPARING, _PICTURE = ("Rescaling", "Normalization"), 4
 _SHOWN = 4
 #: Settings under which layers hold others.
 _INNER = ("layer", "backward_layer", "cell")
@@ -132,6 +134,19 @@ def inputs_of(layer: Layer) -> list[Input]:
     return [Input(f"{first.name}_input", _dtype(first), _shape(given, first.name))]
 
 
+def pixels_of(network: Network, inputs: Sequence[Input]) -> list[str]:
+    """The inputs that take the pixels of pictures as they are: a layer of the model makes of them what it needs."""
+    pictures = [each.name for each in inputs if len(each.shape) == _PICTURE and each.shape[-1] in (1, 3, 4)]
+    if network.sequential:
+        layers = [layer for layer in network.layers if layer.kind != "InputLayer"]
+        return pictures if layers and layers[0].kind in _PREPARING else []
+    preparing = [layer for layer in network.layers if layer.kind in _PREPARING]
+    read = [arg for layer in preparing for call in layer.calls for arg in call.args]
+    flat = [ref for arg in read for ref in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    first = {ref.layer for ref in flat if isinstance(ref, Ref)}
+    return [name for name in pictures if name in first]
+
+
 def _input(layer: Layer) -> Input:
     shape = layer.config.get("batch_shape", layer.config.get("batch_input_shape"))
     if layer.config.get("sparse") or layer.config.get("ragged"):
@@ -191,7 +206,9 @@ class _Reader:
             (*_distinct(names), *(state.name for state in states)),
             self.wanted,
         )
-        return replace(made, states=states, halves=frozenset(self.builder.halves))
+        pixels = {name: {"mean": [0.0], "std": [1.0]} for name in pixels_of(network, taken)}
+        about = {"normalization": pixels} if pixels else {}
+        return replace(made, states=states, metadata=about, halves=frozenset(self.builder.halves))
 
     @staticmethod
     def fail_if(problems: Sequence[Diagnostic]) -> None:

@@ -18,6 +18,7 @@ class MxnetFrontend(Frontend):
     title = "MXNet"
     takes = frozenset({"weights_file"})
     suffixes = (".json", ".params")
+    named_classes = True
 
     def detect(self, source: Source) -> Confidence:
         """By the first node of a symbol, or the magic number of the weights."""

@@ -16,6 +16,7 @@ class PytorchFrontend(Frontend):
     name = "pytorch"
     title = "PyTorch"
     suffixes = (".pt2", ".pt")
+    named_classes = True
     takes = frozenset(("signature", "example_inputs", "dynamic_shapes"))
     runtime = Runtime("torch", ("torch",))
     objects = "a torch.nn.Module"

@@ -18,6 +18,7 @@ class TensorFlowFrontend(Frontend):
     name = "tensorflow"
     title = "TensorFlow"
     suffixes = (".pb",)
+    named_classes = True
     takes = frozenset(("signature", "values"))
 
     def detect(self, source: Source) -> Confidence:
