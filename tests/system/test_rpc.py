@@ -30,7 +30,7 @@ from sterna.rpc.program import architecture_of
 from sterna.targets.description import load_target
 from sterna.toolchain.compilers import compile_c
 from support.rpc_server import TOKEN, Raw, Running, server_program, started
-from support.tools import need
+from support.tools import ROOT, need, run
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix" or platform.system() != "Linux", reason="the server is built for Linux"
@@ -364,6 +364,36 @@ def test_a_quota_holds_and_what_is_old_gives_way(binary: Path, bundle: Path, tmp
             assert client.ask(Kind.HAVE, struct.pack("<I", 1) + frames.file_hash(old))[4:] == bytes(12)
             client.send(Kind.PUT, frames.file_hash(old) + struct.pack("<QQ", 3000, 0) + old)
             assert client.refusal()[0] == Status.FULL
+        assert works(running, bundle)
+
+
+def test_a_full_disk_is_named_and_what_was_written_is_kept(
+    binary: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fills up in the middle of a file; with room again, the file goes on from there."""
+    library, mark = tmp_path / "full_disk.so", tmp_path / "full"
+    source = ROOT / "tests" / "support" / "full_disk.c"
+    run(need("gcc", "builds what fills the disk"), "-shared", "-fPIC", "-o", library, source)
+    mark.touch()
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("FULL_DISK", str(mark))
+    with started([binary], tmp_path / "scratch") as running:
+        monkeypatch.delenv("LD_PRELOAD")
+        data = os.urandom(3000)
+        name = frames.file_hash(data)
+        with Raw(running).first() as client:
+            client.send(Kind.PUT, name + struct.pack("<QQ", 3000, 0) + data)
+            status, message = client.refusal()
+            assert status == Status.FULL
+            assert "the disk of the device is full" in message
+            assert struct.unpack("<QI", client.ask(Kind.HAVE, struct.pack("<I", 1) + name)[4:]) == (1000, 0)
+        with rpc.connect(running.address) as device, pytest.raises(SternaError) as problem:
+            device.load(bundle)
+        assert codes(problem) == "E0806"
+        mark.unlink()
+        with Raw(running).first() as client:
+            client.ask(Kind.PUT, name + struct.pack("<QQ", 3000, 1000) + data[1000:])
+            assert struct.unpack("<QI", client.ask(Kind.HAVE, struct.pack("<I", 1) + name)[4:]) == (3000, 1)
         assert works(running, bundle)
 
 

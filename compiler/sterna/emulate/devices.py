@@ -6,19 +6,23 @@ import contextlib
 import difflib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from sterna.emulate.engines import ENGINES
 from sterna.emulate.machines import named, why_not_emulated
 from sterna.errors import error
 from sterna.rpc.device import connect
+from sterna.rpc.serial import Board, opened, read_board
 from sterna.targets.target import Target
 from sterna_runtime import library
 
 #: How addresses of machines begin (`sterna rpc serve`).
 _ADDRESS = "rpc:"
+#: How a board's description is named (`rpc.serial`).
+_LINE = "serial:"
 _FIX = (
     f"rpc://pi:9190, {', '.join(ENGINES)}, qemu:raspberrypi4 or another target, qemu:mps2-an386 or another board for "
-    "firmware"
+    "firmware, serial:BOARD.toml"
 )
 
 
@@ -45,6 +49,8 @@ def device(text: str) -> contextlib.AbstractContextManager[None]:
     """
     if text.startswith(_ADDRESS):
         return _remote(text)
+    if text.startswith(_LINE):
+        return _on_a_line(board_of(text))
     if text in ENGINES:
         return library.replaced_by(ENGINES[text].functions())
     return named(machine_of(text))
@@ -56,8 +62,30 @@ def known(text: str) -> None:
     Raises:
         SternaError: E0002, it names nothing.
     """
-    if not text.startswith(_ADDRESS) and text not in ENGINES:
+    if text.startswith(_LINE):
+        board_of(text)
+    elif not text.startswith(_ADDRESS) and text not in ENGINES:
         machine_of(text)
+
+
+def board_of(text: str) -> Board:
+    """The board of `serial:FILE`.
+
+    Raises:
+        SternaError: as of `rpc.serial.read_board`.
+    """
+    return read_board(Path(text.removeprefix(_LINE)))
+
+
+def counts(text: str) -> bool:
+    """Whether a device counts instructions in place of time."""
+    return board_of(text).counts if text.startswith(_LINE) else text.startswith("qemu:")
+
+
+@contextlib.contextmanager
+def _on_a_line(board: Board) -> Iterator[None]:
+    with opened(board) as functions, library.replaced_by(functions):
+        yield
 
 
 @contextlib.contextmanager
@@ -79,6 +107,6 @@ def device_of(target: Target) -> tuple[str, str] | None:
 
 def place_of(on: str) -> str:
     """Where times of `--on` come from, to follow "1 thread"."""
-    if on.startswith(_ADDRESS):
+    if on.startswith((_ADDRESS, _LINE)):
         return "of the device"
     return f"in {ENGINES[on].title}" if on in ENGINES else "of an emulator, which says nothing about the machine"

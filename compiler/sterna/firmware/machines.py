@@ -24,6 +24,7 @@ class Machine:
         vectors, flash, ram: first address and bytes.
         tick: nanoseconds of its clock; shift: log2 of those that an instruction takes where instructions are counted.
         defines: of the C preprocessor.
+        uart: where its first serial line lies, as a CMSDK UART; 0: not known here.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Machine:
     shift: int = 6
     defines: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    uart: int = 0
 
     @property
     def memories(self) -> tuple[tuple[str, int, int], ...]:
@@ -47,8 +49,9 @@ class Machine:
 def _mps2(name: str, *cpus: str) -> Machine:
     flash, ram = (0x400, (4 << 20) - 0x400), (0x20000000, 4 << 20)
     return Machine(
-        name, "qemu-system-arm", cpus, "cortex_m.c", (0, 0x400), flash, ram, 40.0, 6, ("BOARD_TIMER=0x40000000u",)
-    )
+        name, "qemu-system-arm", cpus, "cortex_m.c", (0, 0x400), flash, ram, 40.0, 6, ("BOARD_TIMER=0x40000000u",),
+        uart=0x40004000,
+    )  # fmt: skip
 
 
 def _virt(cpu: str, *options: str) -> Machine:

@@ -86,56 +86,15 @@ class DeviceModel(Model):
         return self.ended
 
 
-class DeviceFunctions(Functions):
-    """Those of `runtime.library`, of models that a device runs. A device has one at a time: the latest."""
+class ModelFunctions(Functions):
+    """Those of `runtime.library`, of a model that is loaded at the other end of a link."""
 
-    def __init__(self, link: Link):
+    def __init__(self) -> None:
         super().__init__(())
-        self._link = link
         self._latest: DeviceModel | None = None
 
     def sterna_status_code(self, status: int) -> bytes:
         return frames.code_of(status).encode() if status > 0 else super().sterna_status_code(status)
-
-    def _asked_of_the_processor(self, feature: bytes) -> int:
-        try:
-            return self.has(feature)
-        except Refused:
-            return -1
-
-    def has(self, feature: bytes) -> int:
-        """1, 0, or -1 for a name that the device does not know. Raises Refused."""
-        return int.from_bytes(self._link.ask(Request(Kind.HAS, frames.text(feature), 4)), "little", signed=True)
-
-    def _opened(self, path: bytes, threads: int) -> Model:
-        try:
-            files = _files(os.fsdecode(path))
-        except OSError as problem:
-            reason = f"{problem.filename}: cannot be opened: {problem.strerror}"
-            raise Failure(status("UNREADABLE"), reason.encode()) from None
-        if self._latest is not None and self._latest.ended is None:
-            self._latest.ended = b"another bundle has been loaded over the same connection"
-        try:
-            self._send(files)
-            rows = b"".join(frames.text(name) + hashed for name, (hashed, _) in files.items())
-            self._link.ask(Request(Kind.LOAD, struct.pack("<II", threads, len(files)) + rows))
-        except Refused as problem:
-            raise Failure(problem.status, problem.message.encode()) from None
-        self._latest = DeviceModel(None, link=self._link)  # type: ignore[arg-type]
-        return self._latest
-
-    def _send(self, files: dict[str, tuple[bytes, bytes]]) -> None:
-        """Sends what the device lacks of the files, from where an earlier attempt ended."""
-        hashes = [hashed for hashed, _ in files.values()]
-        asked = struct.pack("<I", len(hashes)) + b"".join(hashes)
-        held = self._link.ask(Request(Kind.HAVE, asked, 4 + 12 * len(hashes)))
-        for (hashed, data), (there, whole) in zip(files.values(), struct.iter_unpack("<QI", held[4:]), strict=True):
-            if whole:
-                continue
-            at = there if there <= len(data) else 0
-            for start in range(at, max(len(data), at + 1), CHUNK_BYTES):
-                head = hashed + struct.pack("<QQ", len(data), start)
-                self._link.ask(Request(Kind.PUT, head + data[start : start + CHUNK_BYTES], 8))
 
     def _run(self, model: Model) -> None:
         """One round trip: inputs, the run and outputs travel at once."""
@@ -179,6 +138,54 @@ class DeviceFunctions(Functions):
                 return model.link.ask_all([*model.given(), asked])[-1]
         except Failure as failure:
             raise Refused(failure.status, failure.message.decode()) from None
+
+
+class DeviceFunctions(ModelFunctions):
+    """The same, of models that a device runs. A device has one at a time: the latest."""
+
+    def __init__(self, link: Link):
+        super().__init__()
+        self._link = link
+
+    def _asked_of_the_processor(self, feature: bytes) -> int:
+        try:
+            return self.has(feature)
+        except Refused:
+            return -1
+
+    def has(self, feature: bytes) -> int:
+        """1, 0, or -1 for a name that the device does not know. Raises Refused."""
+        return int.from_bytes(self._link.ask(Request(Kind.HAS, frames.text(feature), 4)), "little", signed=True)
+
+    def _opened(self, path: bytes, threads: int) -> Model:
+        try:
+            files = _files(os.fsdecode(path))
+        except OSError as problem:
+            reason = f"{problem.filename}: cannot be opened: {problem.strerror}"
+            raise Failure(status("UNREADABLE"), reason.encode()) from None
+        if self._latest is not None and self._latest.ended is None:
+            self._latest.ended = b"another bundle has been loaded over the same connection"
+        try:
+            self._send(files)
+            rows = b"".join(frames.text(name) + hashed for name, (hashed, _) in files.items())
+            self._link.ask(Request(Kind.LOAD, struct.pack("<II", threads, len(files)) + rows))
+        except Refused as problem:
+            raise Failure(problem.status, problem.message.encode()) from None
+        self._latest = DeviceModel(None, link=self._link)  # type: ignore[arg-type]
+        return self._latest
+
+    def _send(self, files: dict[str, tuple[bytes, bytes]]) -> None:
+        """Sends what the device lacks of the files, from where an earlier attempt ended."""
+        hashes = [hashed for hashed, _ in files.values()]
+        asked = struct.pack("<I", len(hashes)) + b"".join(hashes)
+        held = self._link.ask(Request(Kind.HAVE, asked, 4 + 12 * len(hashes)))
+        for (hashed, data), (there, whole) in zip(files.values(), struct.iter_unpack("<QI", held[4:]), strict=True):
+            if whole:
+                continue
+            at = there if there <= len(data) else 0
+            for start in range(at, max(len(data), at + 1), CHUNK_BYTES):
+                head = hashed + struct.pack("<QQ", len(data), start)
+                self._link.ask(Request(Kind.PUT, head + data[start : start + CHUNK_BYTES], 8))
 
 
 def _memory(address: int, size: int) -> memoryview | bytes:

@@ -52,6 +52,9 @@ class Link:
         patience: seconds that a reply may take.
     """
 
+    #: After these statuses nothing more can be asked.
+    fatal = frames.FATAL
+
     def __init__(self, place: str, connected: socket.socket, token: bytes | None, patience: float):
         self.place, self.patience = place, patience
         self._socket = connected
@@ -162,17 +165,22 @@ class Link:
             raise self._end(_reason(problem)) from None
 
     def _reply(self, request: Request, number: int | None) -> bytes:
-        length, version, kind, answered = HEAD.unpack(self._read(HEAD.size))
-        refused = kind == ERROR
-        if length > (frames.MOST_ERROR_BYTES if refused else request.most):
+        head = self._read(HEAD.size)
+        length, _, kind, _ = HEAD.unpack(head)
+        if length > (frames.MOST_ERROR_BYTES if kind == ERROR else request.most):
             raise self._end("a reply is longer than what was asked for")
-        payload = self._read(length)
+        return self.checked(head, self._read(length), request, number)
+
+    def checked(self, head: bytes, payload: bytes, request: Request, number: int | None) -> bytes:
+        """The payload of a frame that has come, if it is the reply to a request. Raises Refused."""
+        length, version, kind, answered = HEAD.unpack(head)
+        refused = kind == ERROR
         if refused and length >= 8:
             status, size = struct.unpack_from("<iI", payload)
             message = payload[8 : 8 + size].decode("utf-8", "replace")
             if version != frames.VERSION:
                 message = f"{message} (here it is {frames.VERSION})"
-            if status in frames.FATAL:
+            if status in self.fatal:
                 self._end(message)
             raise Refused(status, message)
         if version != frames.VERSION or refused or kind != (REPLY | request.kind) or answered != number:
@@ -197,9 +205,12 @@ class Link:
     def _end(self, why: str) -> Refused:
         """Nothing more can be asked; the reason for whoever asks."""
         self._ended = self._ended or f"the connection to the device is lost: {why}"
+        self._hang_up()
+        return Refused(Status.LOST, self._ended)
+
+    def _hang_up(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.close()
-        return Refused(Status.LOST, self._ended)
 
     @property
     def ended(self) -> bool:

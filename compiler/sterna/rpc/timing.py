@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from sterna.rpc.frames import Status
-from sterna.rpc.functions import DeviceFunctions
+from sterna.rpc.functions import ModelFunctions
 from sterna.rpc.link import Refused
 from sterna_runtime import Bundle
 
@@ -53,7 +53,7 @@ def parse(data: bytes) -> Timing:
     return Timing(times, "instructions" if unit == 1 else "nanoseconds", pairs[0], pairs[1], pairs[2])
 
 
-def timed(functions: DeviceFunctions, bundle: Bundle, counts: tuple[int, int, int], least: float) -> Timing:
+def timed(functions: ModelFunctions, bundle: Bundle, counts: tuple[int, int, int], least: float) -> Timing:
     """Times a bundle of a device. Raises Refused.
 
     Args:

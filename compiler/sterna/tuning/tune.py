@@ -149,7 +149,7 @@ def device_of(on: str | None, options: Options, reached: bool = True) -> str:
         raise error(
             "E0507", title, fix=Advice(Option("target", "cortex-m4"), " with ", Option("on", "qemu:mps2-an386"))
         )
-    if counts(on):
+    if on.startswith("qemu:"):
         machine_of(on)
     if not reached:
         known(on)
