@@ -4,7 +4,7 @@
 #include "rpc.h"
 
 #define WORD(offset) (*(volatile uint32_t *)(uintptr_t)(BOARD_UART + (offset)))
-enum { FULL = 1, READY = 2, WAITS = 1 << 20 };
+enum { FULL = 1, READY = 2, WAITS = 1 << 16 };
 
 int rpc_board_get(int waits) {
   for (uint32_t turns = 0; waits || turns < WAITS; turns++)

@@ -52,8 +52,10 @@ else:
     import tomli as tomllib  # the same module under its older name
 
 START = b"\xa5\x5a"
-#: Seconds until a frame is sent again, beside what it takes; how often; seconds that a program takes to start.
-PATIENCE, TRIES, SECONDS_TO_START = 1.0, 4, 20.0
+#: Seconds until a frame is sent again, beside what it takes, and how often.
+PATIENCE, TRIES = 1.0, 4
+#: Seconds that a program takes to start, and after which one that runs has answered.
+SECONDS_TO_START, SECONDS_TO_ANSWER = 20.0, 5.0
 #: Seconds that a run may take, and that building and flashing may.
 SECONDS_OF_A_RUN, SECONDS_TO_FLASH = 60.0, 600.0
 _SLOW = frozenset({Kind.RUN, Kind.TIME, Kind.PROFILE})
@@ -227,8 +229,10 @@ class SerialLink(Link):
         head = HEAD.pack(size, frames.VERSION, request.kind, number)
         try:
             self._line.send(framed(head, request.payload, request.tensor))
-            end = time.monotonic() + seconds + self._byte * (size + request.most)
-            while (found := self._frame(end, max(request.most, frames.MOST_ERROR_BYTES))) is not None:
+            quiet = seconds + self._byte * size
+            # Who talks without end is no board either.
+            end = time.monotonic() + quiet + self._byte * request.most
+            while (found := self._frame(quiet, end, max(request.most, frames.MOST_ERROR_BYTES))) is not None:
                 answered, payload = found
                 if HEAD.unpack(answered)[3] == number:
                     return self.checked(answered, payload, request, number)
@@ -236,8 +240,9 @@ class SerialLink(Link):
             raise self._end(problem.strerror or str(problem)) from None
         return None
 
-    def _frame(self, end: float, most: int) -> tuple[bytes, bytes] | None:
-        """The next whole frame; None where there is none in time. What does not fit is dropped."""
+    def _frame(self, quiet: float, end: float, most: int) -> tuple[bytes, bytes] | None:
+        """The next whole frame; None where nothing comes for so many seconds, or no frame until the end. What does not
+        fit is dropped."""
         while True:
             at = self._got.find(START)
             if at > 0 or (at < 0 and len(self._got) > 1):
@@ -255,9 +260,9 @@ class SerialLink(Link):
                 if len(data) >= whole + 4:
                     del self._got[: 2 + whole + 4]
                     return bytes(data[: HEAD.size]), bytes(data[HEAD.size : whole])
-            if (left := end - time.monotonic()) <= 0:
+            if not (more := self._line.receive(min(quiet, end - time.monotonic()))):
                 return None
-            self._got += self._line.receive(left)
+            self._got += more
 
     def wait_for_turn(self, seconds: float, told: Callable[[int], None] | None = None) -> None:
         """Who has the line has the board."""
@@ -337,7 +342,7 @@ class SerialFunctions(ModelFunctions):
         if not self._board.flash:
             return SerialLink(self._board, Line(self._board), SECONDS_TO_START)
         try:
-            return SerialLink(self._board, Line(self._board), 0.0)
+            return SerialLink(self._board, Line(self._board), SECONDS_TO_ANSWER)
         except (SternaError, Refused):
             return None
 

@@ -251,8 +251,8 @@ def _counts(bundle: Bundle) -> tuple[float, ...]:
     """Instructions of a run on an emulated board."""
     from sterna.firmware.remote import counted  # noqa: PLC0415 (brings emulators)
 
-    if (found := _by_the_board(bundle, 0.0)) is not None:
-        return (float(min(found)),)
+    if (samples := _by_the_board(bundle, 0.0)) is not None:
+        return (float(min(samples)),)
     bundle.run()
     found = counted(bundle)
     return () if found is None else (float(found.instructions),)

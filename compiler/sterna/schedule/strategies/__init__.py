@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from sterna.choices import BY_RULE
 from sterna.errors import SternaError
@@ -91,9 +92,19 @@ def _propose(kernel: Kernel, context: Context, wanted: str = FIRST) -> Schedule:
 
 
 def _able(kernel: Kernel, context: Context) -> list[str]:
-    """The families that have a schedule for a kernel, in order."""
+    """The families that have a schedule for a kernel, in order. A search asks thousands of times, of a few contexts."""
     context = replace(context, chooser=BY_RULE)
-    return [name_of(family) for family in (*FAMILIES, rows.propose) if _proposes(family, kernel, context)]
+    known = _ABLE.setdefault(kernel, [])
+    for asked, names in known:
+        if asked == context:
+            return names
+    found = [name_of(family) for family in (*FAMILIES, rows.propose) if _proposes(family, kernel, context)]
+    known.append((context, found))
+    return found
+
+
+#: What has been found of kernels, for as long as they live.
+_ABLE: WeakKeyDictionary[Kernel, list[tuple[Context, list[str]]]] = WeakKeyDictionary()
 
 
 def _proposes(family: Family, kernel: Kernel, context: Context) -> bool:
