@@ -140,6 +140,11 @@ def for_browsers(folder: Path) -> None:
     sterna.compile_to(folder / "digits-web", DIGITS, "browser", generator="llvm")
 
 
+def two_sizes(folder: Path) -> None:
+    for weights in ("fp16", "fp32"):
+        sterna.compile_to(folder / f"digits-{weights}", DIGITS, "x86-64-v2", generator="llvm", weights=weights)
+
+
 def opset_of_the_future(folder: Path) -> None:
     made = onnx.load(DIGITS)
     made.opset_import[0].version = 999
@@ -292,6 +297,7 @@ EXAMPLES: dict[str, Example] = {
     "E0008": Example("$ sterna verify digits.onnx --against interpreter --tolerance 0 --target x86-64-v2"),
     "E0009": Example("$ sterna verify digits.onnx --against onnxruntime", nothing, onnxruntime_that_refuses),
     "E0010": Example("$ sterna serve digits-web --port 8765", for_browsers, port_in_use),
+    "E0011": Example("$ sterna report digits-fp16 digits-fp32 --fail-if-larger 2%", two_sizes),
     "E0101": Example("$ sterna compile model.onnx", text("model.onnx", "<!DOCTYPE html>")),
     "E0102": Example("$ sterna compile model.onnx", opset_of_the_future),
     "E0103": Example("$ sterna compile model.onnx", model("(float[4] x) => (float[4] y) { y = Add(x, nowhere) }")),

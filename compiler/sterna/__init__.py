@@ -36,6 +36,15 @@ __all__ = [
 ]
 
 
+def _page(bundle: Bundle) -> str:
+    """A report, which notebooks show of a bundle."""
+    page: str = import_module("sterna.report.notebook").page_of(bundle)
+    return page
+
+
+Bundle.page = _page
+
+
 def __getattr__(name: str) -> Any:
     if name in ("compile", "compile_to"):
         return getattr(import_module("sterna.api"), name)

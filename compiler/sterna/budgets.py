@@ -205,6 +205,24 @@ def _candidates(whole: Finished) -> Iterator[_Candidate]:
                 yield _Candidate(Patches(node.output.name, parts), products, least)
 
 
+def smaller_arenas(graph: Graph, options: Options, most: int = MOST_PLANS) -> Iterator[tuple[Patches, int, int]]:
+    """Patches of the leading layers with the arenas that they give, each smaller than those before, and the
+    multiply-adds of the whole model then: what budgets would choose from.
+
+    Args:
+        most: how many memory plans are made.
+    """
+    whole: Finished = walk(graph, context_of(options), "scratch")
+    least = whole.plan.arena_bytes
+    for candidate in sorted(_candidates(whole), key=lambda each: each.multiply_adds)[:most]:
+        if candidate.least >= least:
+            continue
+        cut_up = outline_of(graph, replace(options, patches=candidate.patches))
+        if cut_up.plan.arena_bytes < least:
+            least = cut_up.plan.arena_bytes
+            yield candidate.patches, least, int(cut_up.multiply_adds)
+
+
 def _later(whole: Finished) -> dict[str, int]:
     """For every tensor that a call makes, the bytes that are alive at once after that, scratch among them."""
     plan, found, most = whole.plan, dict[str, int](), 0
@@ -227,4 +245,4 @@ def _grids(stretch: Stretch) -> Iterator[tuple[int, ...]]:
             yield tuple(counts.get(d, 1) for d in range(len(sizes)))
 
 
-__all__ = ["WAYS", "within_budgets"]
+__all__ = ["WAYS", "smaller_arenas", "within_budgets"]

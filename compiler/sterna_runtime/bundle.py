@@ -22,13 +22,14 @@ from sterna_runtime.graph_file import GraphFile
 from sterna_runtime.handle import Handle, c_error
 from sterna_runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
 from sterna_runtime.meaning import Quantization
+from sterna_runtime.notebook import Shown
 from sterna_runtime.profile import NodeTime, measure
 
 if TYPE_CHECKING:
     from sterna_runtime.golden import Replay
 
 
-class Bundle:
+class Bundle(Shown):
     """A compiled model, ready to run. Made by `sterna.load` and `sterna.compile`.
 
     One call at a time runs on a bundle; calls from several threads wait for one another. Load the bundle twice to run
@@ -182,9 +183,8 @@ class Bundle:
         problems = []
         for name, size in sizes.items():
             if name not in self._bounds:
-                has = (
-                    f"it has: {bounds_text(self._bounds, self._bounds)}" if self._bounds else "all its sizes are fixed"
-                )
+                known = bounds_text(self._bounds, self._bounds)
+                has = f"it has: {known}" if self._bounds else "all its sizes are fixed"
                 problems.append(Diagnostic("E0501", f'the model has no open dimension "{name}"', (has,)))
             elif not is_integer(size) or not self._bounds[name].lo <= size <= self._bounds[name].hi:
                 wants = f"{self._bounds[name].lo} to {self._bounds[name].hi}"

@@ -91,6 +91,13 @@ CODES: dict[str, Code] = {
         "The message has the reason that the system gave. Free the resource or name another one, and run the command "
         "again: files that were there are unchanged.",
     ),
+    "E0011": Code(
+        "the second of two bundles is beyond a limit",
+        "`sterna report A B --fail-if-slower 5%` or `--fail-if-larger 2%` found B slower or larger than A by more than "
+        "that.",
+        "The message has both numbers, and the page what changed layer by layer. Where the machine does other work, "
+        "times need a wider limit, or more runs (`--repeat`).",
+    ),
     # E01xx model and front end
     "E0101": Code(
         "the model file cannot be read, or is not a model",

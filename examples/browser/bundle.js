@@ -20,9 +20,16 @@ export async function findServed() {
   for (const name of ["graph.json", "model.wasm"]) {
     const address = new URL(`./bundle/${name}`, import.meta.url);
     const response = await fetch(address, { method: "HEAD" }).catch(() => undefined);
+    if (response?.ok) await findReport();
     if (response?.ok) return announce({ source: name === "model.wasm" ? address.href : new URL("./", address).href });
   }
   announce({ problem: "No bundle yet: choose its files, or start `sterna serve BUNDLE`." });
+}
+
+/** Beside a bundle there is a page that shows what is in it. */
+async function findReport() {
+  const response = await fetch(new URL("./report/index.html", import.meta.url), { method: "HEAD" }).catch(() => undefined);
+  if (response?.ok) document.getElementById("report-link").hidden = false;
 }
 
 /** @param {File[]} files */

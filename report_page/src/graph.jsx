@@ -51,7 +51,7 @@ function Picture({ subject, colour, picked, setPicked, found }) {
   const svg = useRef(null);
   const layer = useRef(null);
   const mover = useRef(null);
-  const [frame, setFrame] = useState({ x: 0, y: 0, width: 1e9, height: 1e9, words: true });
+  const [frame, setFrame] = useState({ x: 0, y: 0, width: 0, height: 0, words: false });
   const most = useMemo(() => Math.max(...rows.map((row) => colour.value(row) ?? 0), 0), [rows, colour]);
   const edges = useMemo(() => paths(subject), [subject]);
   const marked = useMemo(() => new Set(found.map((row) => row.index)), [found]);
@@ -85,7 +85,7 @@ function Picture({ subject, colour, picked, setPicked, found }) {
   }, [picked]);
 
   const inside = ([x, y, width, height]) => x + width / 2 > frame.x && x - width / 2 < frame.x + frame.width && y + height / 2 > frame.y && y - height / 2 < frame.y + frame.height;
-  const shown = rows.filter((row) => inside(picture.nodes[row.index]));
+  const shown = frame.width ? rows.filter((row) => inside(picture.nodes[row.index])) : [];
   const scale = (factor) => select(svg.current).call(mover.current.scaleBy, factor);
   const key = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -1,4 +1,5 @@
 import { render } from "preact";
+import { flushSync } from "preact/compat";
 import { useEffect, useState } from "preact/hooks";
 import { Boards } from "./boards.jsx";
 import { Compare } from "./compare.jsx";
@@ -31,14 +32,26 @@ function App() {
   const [tab, setTab] = useState(asked);
   const [which, setWhich] = useState(0);
   const [picked, setPicked] = useState(null);
+  const [printed, setPrinted] = useState(false);
+  useEffect(() => {
+    const before = () => flushSync(() => setPrinted(true));
+    const after = () => setPrinted(false);
+    addEventListener("beforeprint", before);
+    addEventListener("afterprint", after);
+    return () => (removeEventListener("beforeprint", before), removeEventListener("afterprint", after));
+  }, []);
   useEffect(() => {
     const follow = () => setTab(asked());
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
   const go = (id) => {
-    history.replaceState(null, "", `#${id}`);
-    setTab(asked());
+    setTab(TABS.find((each) => each.id === id));
+    try {
+      history.replaceState(null, "", `#${id}`);
+    } catch {
+      // A frame without an origin of its own, as in notebooks, has no address to change.
+    }
   };
   const pick = (node, subject = which) => {
     setWhich(subject);
@@ -73,6 +86,10 @@ function App() {
         )}
       </header>
       <main role="tabpanel" id="panel" aria-labelledby={`tab-${tab.id}`} key={`${tab.id} ${which}`}>
+        {printed && TABS.filter((each) => each !== tab && each.id !== "graph").map((each) => {
+          const Other = each.show;
+          return <section key={each.id}><h2>{each.name}</h2><Other report={report} subjects={subjects} subject={subject} go={go} pick={pick} picked={picked} setPicked={setPicked} label={label} /></section>;
+        })}
         <Shown report={report} subjects={subjects} subject={subject} go={go} pick={pick} picked={picked} setPicked={setPicked} label={label} />
       </main>
       <footer>made by {seen(report.producer)}</footer>

@@ -56,12 +56,12 @@ function Arena({ subject, memory, pick }) {
       <section class="card">
         <h2>What else would give</h2>
         {memory.choices.length ? (
-          <table>
+          <div class="scroll" tabIndex={0} role="region" aria-label="What else would give"><table>
             <thead><tr><th scope="col">choice</th><th scope="col" class="number">bytes</th><th scope="col" class="number">change</th><th scope="col" class="number">multiply-adds</th></tr></thead>
             <tbody>{memory.choices.map((c, n) => (
               <tr key={n}><td class="text">{seen(c.text)}</td><td class="number">{count(c.bytes)}</td><td class="number">{signed(c.bytes / Math.max(1, memory.arena_bytes) - 1)}</td><td class="number">{c.multiply_adds ? signed(c.multiply_adds / Math.max(1, subject.totals.multiply_adds) - 1) : ""}</td></tr>
             ))}</tbody>
-          </table>
+          </table></div>
         ) : <p class="note">No other order of the nodes was found that needs less{subject.kind === "firmware" ? "; a report on the model says what --max-ram would give" : ""}.</p>}
       </section>
     </>

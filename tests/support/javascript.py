@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sterna.web.files import Root
 from sterna.web.server import HOST, make_server
 from support.tools import ROOT, need, run
 
@@ -24,9 +25,9 @@ def npm_packages() -> Path:
 
 
 @contextmanager
-def served(**roots: Path) -> Iterator[str]:
+def served(**roots: Root) -> Iterator[str]:
     """The address of a server for the runtime and further directories."""
-    fixed = {"sterna": ROOT / "runtime_js" / "src", "test": ROOT / "runtime_js" / "test"}
+    fixed: dict[str, Root] = {"sterna": ROOT / "runtime_js" / "src", "test": ROOT / "runtime_js" / "test"}
     with make_server({**fixed, **roots}, port=0) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

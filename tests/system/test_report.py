@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
@@ -19,7 +20,10 @@ from jsonschema import Draft202012Validator
 import sterna
 from sterna import report
 from sterna.cli import program
+from sterna.cli.demo import DATA
 from sterna.report.data import VERSION
+from sterna.report.numbers import Differences
+from sterna.report.page import served_files
 from support.hostile import NAMES, dims, model
 from support.tools import need
 from support.trained import digits
@@ -240,3 +244,194 @@ def test_what_is_refused(host: Path, firmware: Path, tmp_path: Path) -> None:
     described["graph"] = {"nodes": 3}
     (broken / "firmware.json").write_text(json.dumps(described))
     assert code(broken) == "E0504"
+
+
+# ---- Numbers, two bundles, boards ----
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("samples") / "samples.npz"
+    images = [np.load(path).reshape(1, 1, 8, 8) for path in sorted(DATA.glob("images/*.npy"))[:3]]
+    np.savez(place, image=np.concatenate(images))
+    return place
+
+
+def test_errors_of_layers_are_those_of_what_was_traded(samples: Path) -> None:
+    """Weights in 16 bits: what reads them first differs by their rounding, what lies before them not at all."""
+    (exact,) = data_of(digits().file, "-g", "llvm", "--data", samples)["subjects"]
+    (narrow,) = data_of(digits().file, "-g", "llvm", "--data", samples, "--weights", "bf16")["subjects"]
+    for subject, least, most in ((exact, 0.0, 1e-5), (narrow, 1e-4, 0.05)):
+        numbers = subject["numbers"]
+        assert numbers["samples"] == 3
+        errors = [row["error"] for row in numbers["layers"]]
+        assert errors == sorted(errors, reverse=True), "the worst first"
+        assert least <= errors[0] <= most
+        assert numbers["outputs"][0]["reference"].startswith("onnxruntime")
+        by_name = {row["name"]: row for row in numbers["layers"]}
+        assert by_name["conv1/pad"]["error"] == 0, "the input, padded"
+        logits = by_name["logits"]
+        assert subject["nodes"][logits["node"]]["sources"] == logits["sources"] == ["dense"]
+        assert logits["cosine"] > 0.999
+    assert narrow["numbers"]["trade"] == "weights in bf16"
+
+
+def test_ranges_of_integers_are_counted(tmp_path: Path) -> None:
+    """One input at both ends of int8, its half there: half of all elements are clipped."""
+    node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1, 1], name="pool")
+    info = onnx.helper.make_tensor_value_info
+    given, made = info("x", onnx.TensorProto.INT8, [1, 1, 4, 8]), info("y", onnx.TensorProto.INT8, [1, 1, 4, 8])
+    onnx.save(
+        onnx.helper.make_model(
+            onnx.helper.make_graph([node], "g", [given], [made]),
+            ir_version=9,
+            opset_imports=[onnx.helper.make_opsetid("", 20)],
+        ),
+        tmp_path / "m.onnx",
+    )
+    x = np.zeros((2, 1, 1, 4, 8), np.int8)
+    x[0], x[1, ..., :4], x[1, ..., 4:] = 5, -128, 127
+    np.savez(tmp_path / "s.npz", x=x)
+    (subject,) = data_of(tmp_path / "m.onnx", "-g", "llvm", "--data", tmp_path / "s.npz")["subjects"]
+    ranges = {row["name"]: row for row in subject["numbers"]["ranges"]}
+    assert ranges["x"] == ranges["y"] | {"name": "x"}
+    assert ranges["x"]["clipped"] == 0.5
+    counts = ranges["x"]["counts"]
+    assert (counts[0], counts[-1], sum(counts)) == (16, 16, 64)
+    assert counts[(5 + 128) // 8] == 32
+
+
+def test_a_tensor_that_is_no_number_is_the_worst() -> None:
+    found = Differences()
+    found.add({"a": np.array([1.0, np.nan]), "b": np.array([1.0])}, {"a": np.array([1.0, 2.0]), "b": np.array([1.5])})
+    found.add({"c": np.ones(2)}, {"c": np.ones(3)})
+    rows = {row["name"]: row for row in found.rows()}
+    assert rows["a"]["error"] is None
+    assert rows["c"]["error"] is None
+    assert rows["b"]["error"] == pytest.approx(1 / 3)
+
+
+def test_an_open_dimension_is_compared_at_the_samples_size(tmp_path: Path) -> None:
+    info = onnx.helper.make_tensor_value_info
+    nodes = [
+        onnx.helper.make_node("Relu", ["x"], ["t"], name="r"),
+        onnx.helper.make_node("Softmax", ["t"], ["y"], name="s"),
+    ]
+    given, made = (info(name, onnx.TensorProto.FLOAT, ["n", 6]) for name in "xy")
+    onnx.save(
+        onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [given], [made]), ir_version=9), tmp_path / "m.onnx"
+    )
+    np.savez(tmp_path / "s.npz", x=np.random.default_rng(0).random((2, 3, 6), np.float32))
+    (subject,) = data_of(tmp_path / "m.onnx", "-g", "llvm", "--dim", "n=1..8", "--data", tmp_path / "s.npz")["subjects"]
+    assert subject["numbers"]["outputs"][0]["error"] < 1e-5
+    assert subject["totals"]["sizes"] == {"n": 8}
+
+
+def test_two_bundles_with_a_verdict(host: Path, samples: Path, tmp_path: Path) -> None:
+    narrow = sterna.compile_to(tmp_path / "narrow", digits().file, generator="llvm", weights="bf16")
+    found = data_of(host, narrow, "--data", samples, "--fail-if-larger", "0%")["comparison"]
+    assert found["ok"]
+    totals = {row["what"]: row for row in found["totals"]}
+    assert totals["weights"]["b"] < 0.6 * totals["weights"]["a"]
+    assert totals["multiply-adds"]["a"] == totals["multiply-adds"]["b"]
+    assert 0 < found["outputs"][0]["error"] < 0.01
+    layers = {tuple(row["sources"]): row for row in found["layers"]}
+    dense = layers["dense",]
+    assert dense["a"]["weights_bytes"] > dense["b"]["weights_bytes"]
+    assert sorted(n for row in found["layers"] for n in row["a"]["nodes"]) == list(range(7))
+    back = command("report", narrow, host, "--fail-if-larger", "2", "--json")
+    assert back.exit_code == 1
+    assert "E0011" in back.output
+    assert "more than the 2 % that are allowed" in back.output
+
+
+def test_a_model_beside_itself_for_another_target_and_slower(host: Path, tmp_path: Path) -> None:
+    """A model with six more layers cannot be as fast."""
+    one = onnx.load(digits().file)
+    more = onnx.ModelProto()
+    more.CopyFrom(one)
+    last = more.graph.node[-1]
+    name = last.output[0]
+    last.output[0] = "s0"
+    for n in range(40):
+        made = f"s{n + 1}" if n < 39 else name
+        kind = "Exp" if n % 2 else "Log"
+        more.graph.node.append(onnx.helper.make_node(kind, [f"s{n}"], [made], name=f"more{n}"))
+    onnx.save(more, tmp_path / "more.onnx")
+    slow = sterna.compile_to(tmp_path / "more", tmp_path / "more.onnx", generator="llvm", debug=True)
+    place = tmp_path / "r.html"
+    result = command("report", host, slow, "--fail-if-slower", "1%", "--repeat", 20, "-o", place)
+    assert result.exit_code == 1
+    assert "E0011" in result.output
+    assert "Time:" in result.output
+    assert place.is_file(), "the page is there all the same"
+
+
+def test_boards_and_further_targets(firmware: Path) -> None:
+    need("qemu-system-arm", "emulates the boards")
+    found = data_of(digits().file, "-g", "llvm", "--board", "nrf52840", "--also", "cortex-m0plus", "--also", "c99")
+    (board,) = found["boards"]
+    assert board["board"] == "nrf52840"
+    assert board["fits"]
+    assert board["instructions"] > 1000
+    assert [row["target"] for row in found["targets"]] == ["host", "cortex-m0plus", "c99"]
+    assert all(row["weights_bytes"] > 10_000 for row in found["targets"])
+
+
+def test_patches_are_offered_where_they_would_give_less(tmp_path: Path) -> None:
+    """Two convolutions of an image: the tensor between them decides the arena."""
+    info, node = onnx.helper.make_tensor_value_info, onnx.helper.make_node
+    weights = [onnx.numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in
+               (("a", (8, 3, 3, 3)), ("b", (2, 8, 3, 3)))]  # fmt: skip
+    nodes = [node("Conv", ["x", "a"], ["t"], pads=[1, 1, 1, 1], name="c1"),
+             node("Conv", ["t", "b"], ["u"], pads=[1, 1, 1, 1], strides=[4, 4], name="c2"),
+             node("GlobalAveragePool", ["u"], ["y"], name="p")]  # fmt: skip
+    graph = onnx.helper.make_graph(nodes, "g", [info("x", 1, [1, 3, 32, 32])], [info("y", 1, [1, 2, 1, 1])], weights)
+    onnx.save(onnx.helper.make_model(graph, ir_version=9), tmp_path / "m.onnx")
+    (subject,) = data_of(tmp_path / "m.onnx", "-g", "llvm", "--target", "cortex-m4")["subjects"]
+    memory = subject["memory"]
+    offered = [row for row in memory["choices"] if row["what"] == "patches"]
+    assert offered
+    assert all(row["bytes"] < memory["arena_bytes"] for row in offered)
+    assert all(row["multiply_adds"] > 0 for row in offered)
+
+
+def test_what_cannot_be_compared(host: Path, firmware: Path, samples: Path) -> None:
+    def code(*arguments: object) -> str:
+        result = command("report", *arguments, "--json")
+        assert result.exit_code != 0
+        return str(re.findall(r"E\d{4}", result.output)[0])
+
+    assert code(host, "--data", samples) == "E0002"
+    assert code(host, "--board", "nrf52840") == "E0002"
+    assert code(host, "--also", "c99") == "E0002"
+    assert code(host, "--fail-if-slower", "5%") == "E0002"
+    assert code(host, host, "--fail-if-larger", "much") == "E0002"
+    assert code(digits().file, "--data", "none.npz") == "E0003"
+    assert code(digits().file, "--board", "toaster") == "E0209"
+
+
+# ---- In notebooks, and served ----
+
+
+def test_a_notebook_shows_the_page(host: Path) -> None:
+    bundle = sterna.load(host)
+    shown = bundle._repr_html_()
+    assert shown is not None
+    frame = _Parts(shown)
+    ((tag, attributes),) = frame.elements
+    assert tag == "iframe"
+    assert attributes["sandbox"] == "allow-scripts"
+    assert json.loads(_Parts(attributes["srcdoc"] or "").texts["script"][0]) == data_of(host)
+    bundle.close()
+    assert bundle._repr_html_() is None
+
+
+def test_the_page_as_files_of_a_server(host: Path) -> None:
+    """The server's own policy allows scripts of its origin, and none within a page."""
+    files = served_files(data_of(host))
+    parts = _Parts(files["index.html"].decode())
+    assert json.loads(parts.texts["script"][0]) == data_of(host)
+    assert [a["src"] for tag, a in parts.elements if a.get("src")] == ["page.js"]
+    assert parts.texts["style"] == []
+    assert set(files) == {"index.html", "page.js", "page.css"}

@@ -16,6 +16,9 @@ from PIL import Image
 from sterna.api import compile_to
 from sterna.cli import program
 from sterna.frontends.tflite.metadata import BUFFER
+from sterna.report.data import describe, document
+from sterna.report.page import served_files
+from sterna.report.subject import subject_of
 from sterna_runtime import load
 from support.browser_models import TARGETS, TOLERANCE, TRIED, golden_bundle
 from support.javascript import chromium, served
@@ -83,7 +86,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page(given: Path, tmp_path: Path) -> None:
     """Drawn upon, shown pictures and wrong files, measured; its answers are those of `sterna run`."""
     bundle = compile_to(tmp_path / "digits", digits().file, "browser", all_variants=True)
-    roots = {"": ROOT / "examples" / "browser", "digits": bundle, "bundle": bundle}
+    report = served_files(document([describe(subject_of(bundle))]))
+    roots = {"": ROOT / "examples" / "browser", "digits": bundle, "bundle": bundle, "report": report}
     with served(**roots) as base:
         said = json.loads(chromium("page", base, tmp_path, given))
     tabs, devices = ("draw", "picture", "measure"), ("wide", "tablet", "phone")

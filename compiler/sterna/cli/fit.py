@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,7 +15,7 @@ from sterna.codegen.generators import DEFAULT, GENERATORS
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
 from sterna.firmware.boards import board_names, load_board
-from sterna.firmware.fit import Fit, fit
+from sterna.firmware.fit import Fit, fit, fit_json, reasons
 from sterna.options import Options
 from sterna_runtime.cli.reports import duration, size
 
@@ -52,11 +51,11 @@ def command(
     every = "all" in names
     boards = [load_board(name) for name in (board_names() if every else dict.fromkeys(names))]
     found = fit(model, partial(_options, make_options), boards)
-    wrong = [each for each in found if _reasons(each, max_ms)]
+    wrong = [each for each in found if reasons(each, max_ms)]
     failed = len(wrong) == len(found) if every else bool(wrong)
     mistake = _mistake(wrong, max_ms) if failed else None
     if as_json:
-        print_json([_json(each, max_ms) for each in found])
+        print_json([fit_json(each, max_ms) for each in found])
     else:
         _print(found, max_ms)
     if mistake is not None:
@@ -68,47 +67,11 @@ def _options(make_options: Callable[..., Options], target: str) -> Options:
     return make_options(target=target)
 
 
-def _reasons(found: Fit, max_ms: float | None) -> list[str]:
-    """Why a board does not do; empty where it does."""
-    reasons = []
-    for what, takes, has in (("flash", found.flash, found.board.flash), ("RAM", found.ram, found.board.ram)):
-        if takes > has:
-            reasons.append(f"{what}: {size(takes)} of {size(has)}")
-    if max_ms is not None and (found.milliseconds is None or found.milliseconds > max_ms):
-        known = "not known" if found.milliseconds is None else f"{found.milliseconds:.3g}"
-        reasons.append(f"time: {known} of {max_ms:g} ms")
-    return reasons
-
-
 def _mistake(wrong: list[Fit], max_ms: float | None) -> SternaError:
-    lines = [f"{each.board.name}: {', '.join(_reasons(each, max_ms))}" for each in wrong]
+    lines = [f"{each.board.name}: {', '.join(reasons(each, max_ms))}" for each in wrong]
     fix = "a smaller model, or one with 8-bit weights; --board all shows which boards have room"
     boards = wrong[0].board.title if len(wrong) == 1 else f"{len(wrong)} boards"
     return error("E0405", f"the model does not fit {boards}", *lines, fix=fix)
-
-
-def _json(found: Fit, max_ms: float | None) -> dict[str, Any]:
-    measured, board = found.measured, found.board
-    row: dict[str, Any] = {
-        "board": board.name,
-        "target": board.target,
-        "fits": not _reasons(found, max_ms),
-        "flash_bytes": found.flash,
-        "flash_of_board": board.flash,
-        "ram_bytes": found.ram,
-        "ram_of_board": board.ram,
-    }
-    if found.stack is not None:
-        row["stack_bytes"] = found.stack
-    if measured is not None:
-        row |= {
-            "instructions": measured.instructions,
-            "counted_on": board.counted_on or board.target,
-            "estimated_milliseconds": found.milliseconds,
-        }
-        if found.microjoules is not None:
-            row["estimated_microjoules"] = found.microjoules
-    return row
 
 
 def _print(found: list[Fit], max_ms: float | None) -> None:
@@ -141,7 +104,7 @@ def _cells(found: Fit, max_ms: float | None) -> list[str]:
     time = "" if found.milliseconds is None else duration(found.milliseconds / 1000)
     stack = "" if found.stack is None else f"{found.stack:,} B"
     instructions = "" if measured is None else f"{measured.instructions:,}"
-    mark = "[green]fits[/]" if not _reasons(found, max_ms) else "[red]does not fit[/]"
+    mark = "[green]fits[/]" if not reasons(found, max_ms) else "[red]does not fit[/]"
     core = board.target if not board.counted_on else f"{board.target} *"
     return [
         escape(board.name), escape(core), size(found.flash), size(board.flash), size(found.ram), size(board.ram),

@@ -92,12 +92,17 @@ def _json(facts: dict[str, Any]) -> dict[str, Any]:
     """For scripts: every node in execution order."""
     time = facts["time"]
     nodes = [
-        {"index": n, "name": node["name"], "kernel": facts["kernels"][node["kernel"]]["name"],
-         "sources": node["sources"], "median": time["nodes"][n], "fastest": time["nodes_fastest"][n],
-         "multiply_adds": node["multiply_adds"],
-         "moved_bytes": node["moved_bytes"], **time["rates"][n]}
+        {
+            "index": n,
+            "name": node["name"],
+            "kernel": facts["kernels"][node["kernel"]]["name"],
+            **{key: node[key] for key in ("sources", "multiply_adds", "moved_bytes")},
+            "median": time["nodes"][n],
+            "fastest": time["nodes_fastest"][n],
+            **time["rates"][n],
+        }
         for n, node in enumerate(facts["nodes"])
-    ]  # fmt: skip
+    ]
     return {**{key: value for key, value in time.items() if not key.startswith(("nodes", "rates"))}, "nodes": nodes}
 
 

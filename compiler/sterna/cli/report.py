@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,28 @@ from sterna.cli.output import print_json
 from sterna.errors import error
 from sterna.escape import terminal
 from sterna.options import Options
+from sterna.report.compare import Bounds, comparable, compare
 from sterna.report.data import describe, document
-from sterna.report.making import made
+from sterna.report.differences import differences
+from sterna.report.making import is_bundle, made
+from sterna.report.numbers import imported, numbers_of
 from sterna.report.page import page
+from sterna.report.several import for_targets, on_boards, row_of
 from sterna.report.subject import Subject
 from sterna.report.timing import time_of
 from sterna_runtime.cli.reports import size
 from sterna_runtime.cli.trial import Asked
 
 _RUNS = 20
+#: How often two bundles are timed, in turns, so that a change of the machine's load meets both.
+_TURNS = 3
+
+
+def share(text: str) -> float:
+    """`5%` or `5`, as a share."""
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?%?", text, re.ASCII):
+        raise error("E0002", f'"{text}" is no share in per cent', fix="5%")
+    return float(text.rstrip("%")) / 100
 
 
 @click.command("report")
@@ -33,6 +48,8 @@ _RUNS = 20
 @options.model_options
 @options.signature_option
 @options.weights_file_option
+@options.size_option("--max-flash", "Firmware: the most that code and weights may take, as 256K.")
+@options.size_option("--max-ram", "Firmware: the most that arena and stack may take, as 64K.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE",
               help="The page. Default: report.html.")  # fmt: skip
 @click.option("--time", "timed", is_flag=True, help="Run it and time every node.")
@@ -41,6 +58,15 @@ _RUNS = 20
 @click.option("--input", "-i", "given", multiple=True, metavar="NAME=FILE",
               help="What it is timed on, as `sterna run` takes it. Default: random values.")  # fmt: skip
 @options.on_option
+@click.option("--data", "-d", type=click.Path(path_type=Path), metavar="FILE.npz|FOLDER",
+              help="Samples: every layer of a MODEL is compared with the reference, or two of them.")  # fmt: skip
+@click.option("--board", "-b", "boards", multiple=True, metavar="NAME|FILE",
+              help="Also what `sterna fit` says of a MODEL on this board.")  # fmt: skip
+@click.option("--also", multiple=True, metavar="TARGET", help="Also the size and time of a MODEL for this target.")
+@click.option("--fail-if-slower", type=share, metavar="PERCENT",
+              help="Fail (E0011) if OTHER takes longer by more than this.")  # fmt: skip
+@click.option("--fail-if-larger", type=share, metavar="PERCENT",
+              help="Fail (E0011) if OTHER takes more bytes by more than this.")  # fmt: skip
 @options.json_option
 @takes_options
 def command(
@@ -52,35 +78,94 @@ def command(
     repeat: int,
     given: tuple[str, ...],
     on: str | None,
+    data: Path | None,
+    boards: tuple[str, ...],
+    also: tuple[str, ...],
+    fail_if_slower: float | None,
+    fail_if_larger: float | None,
     as_json: bool,
 ) -> int:
     """Make a page that shows a BUNDLE, or a MODEL that is compiled for it: its graph, time, memory and errors.
 
-    With OTHER, two of them. The page is one file, and loads nothing from elsewhere; --json prints its data.
+    With OTHER, two of them side by side, and what changed. The page is one file, and loads nothing from elsewhere;
+    --json prints its data.
     """
     place = Path("report.html") if output is None else output
     if place.suffix.lower() not in (".html", ".htm"):
         raise error("E0007", f"{place} does not end in .html", fix="--output report.html")
+    bounds = Bounds(fail_if_slower, fail_if_larger)
+    _check(subject, other, data, (*boards, *also), bounds)
     asked = make_options()
-    trial = Asked(given, random=True, repeat=repeat, profile=True) if timed or on is not None or given else None
+    timed = timed or on is not None or bool(given) or fail_if_slower is not None
+    trial = Asked(given, random=True, repeat=repeat, profile=True) if timed else None
     with contextlib.ExitStack() as stack:
         subjects = [stack.enter_context(made(each, asked)) for each in (subject, other) if each is not None]
-        rows = [describe(each, _time(each, trial, asked.threads, on)) for each in subjects]
-    data = document(rows)
-    if as_json:
-        print_json(data)
-        return 0
-    text = page(data).encode()
+        times = _times(subjects, trial, asked.threads, on)
+        rows = [_described(each, asked, time, data) for each, time in zip(subjects, times, strict=True)]
+        comparison = None
+        if other is not None:
+            found = [] if data is None else differences(subjects[0], subjects[1], asked, data)
+            comparison = compare(rows[0], rows[1], bounds, found)
+            if fail_if_slower is not None and not comparable(rows[0], rows[1]):
+                raise error("E0002", "the times of the two are of different units, and cannot be compared")
+        option_for = partial(_for_target, make_options)
+        targets = [row_of(rows[0]), *for_targets(subject, also, option_for, trial)] if also else []
+        fits = on_boards(subject, boards, option_for) if boards else []
+    whole = document(rows, comparison, fits, targets)
+    _write(whole, None if as_json else place)
+    if comparison is not None and not comparison["ok"]:
+        raise error("E0011", "the second is beyond a limit of the first", *comparison["verdict"])
+    return 0
+
+
+def _check(subject: Path, other: Path | None, data: Path | None, models_only: Sequence[str], bounds: Bounds) -> None:
+    """Refuses options that what was named has nothing for."""
+    bundle = is_bundle(subject)
+    if models_only and bundle:
+        raise error("E0002", f"{subject} is a bundle, for one target", fix="give the model to --board and --also")
+    if data is not None and bundle and other is None:
+        title = f"{subject} is a bundle, which has no reference to compare it with"
+        raise error("E0002", title, fix="--data with the model, or with two bundles")
+    if other is None and bounds != Bounds():
+        raise error("E0002", "there is nothing to compare with", fix="name a second bundle or model")
+
+
+def _for_target(make_options: Callable[..., Options], target: str) -> Options:
+    return make_options(target=target)
+
+
+def _times(
+    subjects: Sequence[Subject], trial: Asked | None, threads: int, on: str | None
+) -> list[dict[str, Any] | None]:
+    """Of every subject the measurement with the fastest run, of several in turns where there are two."""
+    if trial is None:
+        return [None] * len(subjects)
+    best: list[dict[str, Any] | None] = [None] * len(subjects)
+    for _ in range(_TURNS if len(subjects) > 1 else 1):
+        for n, each in enumerate(subjects):
+            with options.opened(each.place, threads, on) as model:
+                time = time_of(model, trial, threads, on)
+            known = best[n]
+            if known is None or time["fastest"] < known["fastest"]:
+                best[n] = time
+    return best
+
+
+def _described(subject: Subject, asked: Options, time: dict[str, Any] | None, data: Path | None) -> dict[str, Any]:
+    if data is None or subject.source is None:
+        return describe(subject, time)
+    nodes = describe(subject)["nodes"]
+    return describe(subject, time, numbers_of(imported(subject.source, asked), data, nodes))
+
+
+def _write(whole: dict[str, Any], place: Path | None) -> None:
+    """Prints the document, or writes the page."""
+    if place is None:
+        print_json(whole)
+        return
+    text = page(whole).encode()
     try:
         write_file(place, text)
     except OSError as problem:
         raise error("E0007", f"{place} cannot be written: {problem.strerror}") from None
     click.echo(f"{terminal(str(place))} ({size(len(text))})")
-    return 0
-
-
-def _time(subject: Subject, trial: Asked | None, threads: int, on: str | None) -> dict[str, Any] | None:
-    if trial is None:
-        return None
-    with options.opened(subject.place, threads, on) as model:
-        return time_of(model, trial, threads, on)

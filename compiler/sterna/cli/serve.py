@@ -11,6 +11,9 @@ from sterna.api import compile_model
 from sterna.bundle.writer import bundle_files
 from sterna.cli.demo import DATA
 from sterna.codegen.render import resource
+from sterna.report.data import describe, document
+from sterna.report.page import served_files
+from sterna.report.subject import subject_of
 from sterna.web.files import Root
 from sterna.web.server import HOST, make_server
 from sterna_runtime.reader import bundle_of_browser
@@ -25,12 +28,12 @@ def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
     """Serve a page that runs BUNDLE, and the digits of `sterna demo`, in your own browser.
 
     The page recognises digits that you draw, shows what BUNDLE says to a picture that you drop, and measures BUNDLE:
-    the time of every node, and the layout of memory. It is served on this machine only, with the headers that
-    threads and WebAssembly need.
+    the time of every node, and the layout of memory; its report is a page beside it. It is served on this machine only,
+    with the headers that threads and WebAssembly need.
     """
     if bundle is not None:
         bundle_of_browser(bundle)
-    with make_server(_roots(bundle), port) as server:
+    with make_server(roots_of(bundle), port) as server:
         address = f"http://{HOST}:{server.server_address[1]}/{'#picture' if bundle is not None else ''}"
         try:
             click.echo(f"{address}   (Ctrl-C ends it)")
@@ -41,11 +44,14 @@ def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
             click.echo("")
 
 
-def _roots(bundle: Path | None) -> dict[str, Root]:
+def roots_of(bundle: Path | None) -> dict[str, Root]:
     """What the page is made of. The digits stay in memory: whatever ends the server, no folder is left behind."""
     roots: dict[str, Root] = {
         "": resource("examples") / "browser",
         "sterna": resource("runtime_js") / "src",
         "digits": bundle_files(compile_model(DATA / "digits.onnx", "browser", all_variants=True)),
     }
-    return roots if bundle is None else {**roots, "bundle": bundle}
+    if bundle is None:
+        return roots
+    report = served_files(document([describe(subject_of(bundle))]))
+    return {**roots, "bundle": bundle, "report": report}

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sterna.api import compile_with
 from sterna.bundle.writer import write_bundle
@@ -16,6 +17,7 @@ from sterna.firmware.machines import MACHINES
 from sterna.firmware.measure import Measured, measure
 from sterna.options import Options
 from sterna.toolchain.scratch import temporary_directory
+from sterna_runtime.cli.reports import size
 
 
 @dataclass(frozen=True)
@@ -87,3 +89,40 @@ def _fit(board: Board, firmware: Firmware, measured: Measured | None) -> Fit:
         return Fit(board, measured.flash, measured.memory + own, measured.stack, measured)
     flash = firmware.params_bytes + (firmware.code_bytes or 0) + (firmware.tables_bytes or 0)
     return Fit(board, flash, firmware.memory_bytes + own + (firmware.stack_bytes or 0), firmware.stack_bytes, None)
+
+
+def reasons(found: Fit, max_ms: float | None = None) -> list[str]:
+    """Why a board does not do; empty where it does."""
+    found_wanting = []
+    for what, takes, has in (("flash", found.flash, found.board.flash), ("RAM", found.ram, found.board.ram)):
+        if takes > has:
+            found_wanting.append(f"{what}: {size(takes)} of {size(has)}")
+    if max_ms is not None and (found.milliseconds is None or found.milliseconds > max_ms):
+        known = "not known" if found.milliseconds is None else f"{found.milliseconds:.3g}"
+        found_wanting.append(f"time: {known} of {max_ms:g} ms")
+    return found_wanting
+
+
+def fit_json(found: Fit, max_ms: float | None = None) -> dict[str, Any]:
+    """A board as JSON has it."""
+    measured, board = found.measured, found.board
+    row: dict[str, Any] = {
+        "board": board.name,
+        "target": board.target,
+        "fits": not reasons(found, max_ms),
+        "flash_bytes": found.flash,
+        "flash_of_board": board.flash,
+        "ram_bytes": found.ram,
+        "ram_of_board": board.ram,
+    }
+    if found.stack is not None:
+        row["stack_bytes"] = found.stack
+    if measured is not None:
+        row |= {
+            "instructions": measured.instructions,
+            "counted_on": board.counted_on or board.target,
+            "estimated_milliseconds": found.milliseconds,
+        }
+        if found.microjoules is not None:
+            row["estimated_microjoules"] = found.microjoules
+    return row

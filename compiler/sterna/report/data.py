@@ -109,8 +109,8 @@ def _head(subject: Subject, code: Mapping[str, int]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "kind": "bundle" if firmware is None else "firmware",
         "name": whole["model"] if firmware is None else firmware.model,
-        "directory": facts.directory.name if not subject.made_from else None,
-        "model": subject.made_from or None,
+        "directory": facts.directory.name if subject.source is None else None,
+        "model": None if subject.source is None else subject.source.name,
         "command": subject.command or None,
         "producer": whole.get("producer"),
         "source": whole.get("source"),

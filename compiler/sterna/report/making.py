@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from sterna.api import compile_with
+from sterna.budgets import smaller_arenas
 from sterna.bundle.writer import write_bundle
+from sterna.driver import reading
 from sterna.errors import error
-from sterna.frontends.formats import find
+from sterna.frontends.formats import find, read_model
+from sterna.frontends.source import Source
 from sterna.options import Options
 from sterna.report.subject import Subject, subject_of
 from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime.advice import Compile, Option
+
+#: That are made to see what patches of a model's first layers would give.
+_MOST_PLANS = 24
 
 
 def is_bundle(path: Path) -> bool:
@@ -39,8 +47,18 @@ def made(path: Path, options: Options) -> Iterator[Subject]:
         return
     with temporary_directory("report") as folder:
         compiled = compile_with(path, options)
-        place = write_bundle(compiled, Path(folder) / "bundle")
-        yield subject_of(place, compiled, path.name, command_of(path, options))
+        subject = subject_of(write_bundle(compiled, Path(folder) / "bundle"))
+        choices = tuple(_smaller(path, options)) if options.target.static else ()
+        yield replace(subject, compiled=compiled, source=path, command=command_of(path, options), choices=choices)
+
+
+def _smaller(path: Path, options: Options) -> Iterator[dict[str, Any]]:
+    """What firmware would be with its leading layers in patches, which a limit of RAM makes it."""
+    graph = read_model(Source.of(path), reading(options))
+    for patches, arena, products in smaller_arenas(graph, replace(options, patches=None), _MOST_PLANS):
+        grid = " x ".join(str(n) for n in patches.parts if n > 1)
+        text = f"the layers up to {patches.result} in {grid} patches, as a limit of RAM would choose"
+        yield {"what": "patches", "text": text, "bytes": arena, "multiply_adds": products}
 
 
 #: Options of a compilation that a command is told of where they are not what they are without being asked for.

@@ -119,7 +119,7 @@ def memory_of(subject: Subject, found: Sequence[Link]) -> dict[str, Any]:
         "blocks": blocks,
         "alive": needed,
         "peak": None,
-        "choices": [],
+        "choices": [dict(choice) for choice in subject.choices],
     }
     if peak is not None:
         here = [n for n, block in enumerate(blocks) if block["first"] <= peak <= block["last"]]

@@ -25,15 +25,17 @@ class Subject:
         graph: graph.json, or for firmware the members of `graph` in firmware.json; None in old firmware without them.
         firmware: what firmware.json says; None of other bundles.
         compiled: what the bundle was written from, if that was just done.
-        made_from: the model file's name then; command: how to make the same again.
+        source: the model file then; command: how to make the same again.
+        choices: what else would give less memory, as rows of `memory.choices`.
     """
 
     facts: BundleFacts
     graph: Mapping[str, Any] | None
     firmware: Firmware | None = None
     compiled: Compiled | None = None
-    made_from: str = ""
+    source: Path | None = None
     command: str = ""
+    choices: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def place(self) -> Path:
@@ -58,7 +60,7 @@ class Subject:
         return int(count * np.dtype(dtype_from_name(value["dtype"])).itemsize)
 
 
-def subject_of(directory: Path, compiled: Compiled | None = None, made_from: str = "", command: str = "") -> Subject:
+def subject_of(directory: Path) -> Subject:
     """A bundle on disk.
 
     Raises:
@@ -69,6 +71,6 @@ def subject_of(directory: Path, compiled: Compiled | None = None, made_from: str
         title = "the files are damaged: a size or hash is not the one written when it was compiled"
         raise error("E0505", title, str(directory), fix="compile the model again")
     if facts.graph is not None:
-        return Subject(facts, facts.graph, None, compiled, made_from, command)
+        return Subject(facts, facts.graph)
     firmware = read_firmware(directory)
-    return Subject(facts, firmware.graph, firmware, compiled, made_from, command)
+    return Subject(facts, firmware.graph, firmware)
