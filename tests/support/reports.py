@@ -47,7 +47,8 @@ def large_report(place: Path, count: int) -> Path:
         read = [n, *([n - 3] if n % 4 == 0 and n > 3 else []), *([n - 29] if n % 20 == 0 and n > 40 else [])]
         nodes.append(
             {"name": f"layer{n}", "kernel": n % 50, "in": read, "out": [n + 1], "tasks": 4,
-             "params_bytes": 64 * (n % 7), "multiply_adds": 1000 * (n % 13), "sources": [f"block{n // 10}/layer{n}", f"block{n // 10}/act{n}"]}
+             "params_bytes": 64 * (n % 7), "multiply_adds": 1000 * (n % 13),
+             "sources": [f"block{n // 10}/layer{n}", f"block{n // 10}/act{n}"]}
         )  # fmt: skip
     graph = {
         "model": "large", "target": {"name": "host", "triple": "x86_64-linux-gnu", "cpu_features": []},
