@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -44,7 +45,7 @@ class Counting:
     def measure(self, task: Task, choice: Choice) -> Trial:
         if task.kernel not in self._expected:
             self._expected[task.kernel] = self._run(task, {})[1]
-        return self._run(task, choice)[0]
+        return replace(self._run(task, choice)[0], device=self.devices[0])
 
     def measure_all(self, task: Task, choices: Sequence[Choice]) -> Generator[Trial, None, None]:
         for choice in choices:

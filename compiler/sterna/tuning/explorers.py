@@ -157,6 +157,10 @@ class Evolutionary:
         if len(parents) < PARENTS:  # The first batch: what the model knows of other kernels says where to begin.
             known = {**costs, **{choice_text(choice): math.inf for choice in children}}
             children += Random(rng.randrange(1 << 30)).propose(space, known, FIRST - len(children), None)
+            # It has not seen this one yet: half of the batch is drawn without it.
+            chosen = best(children, score, n - n // 2)
+            rest = [choice for choice in children if choice not in chosen]
+            return chosen + rng.sample(rest, min(n // 2, len(rest)))
         return best(children, score, n)
 
     def _child(self, space: Space, parents: Sequence[Choice]) -> Choice | None:
