@@ -50,6 +50,8 @@ from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna_runtime import load
 
+#: Names of formats (`model_seeds.SHARES`), with commas between them, that alone are mutated; empty: all.
+FORMATS = "STERNA_FUZZ_FORMATS"
 SECONDS = 10.0  # of processor time that one model may take
 STUCK = 90.0  # seconds without progress after which the process is ended from outside: a native library hangs
 MEMORY = 2 << 30  # bytes beyond what the process has when it begins
@@ -229,7 +231,13 @@ class _Source:
     def __init__(self, seed: int, corpus: Sequence[bytes]):
         self.seed, self.corpus = seed, list(corpus)
         self.pools = seeds()
-        self.forms = [form for form, share in SHARES.items() for _ in range(share) if self.pools.get(form, [b""])]
+        wanted = {each for each in os.environ.get(FORMATS, "").split(",") if each}
+        self.forms = [
+            form
+            for form, share in SHARES.items()
+            for _ in range(share)
+            if self.pools.get(form, [b""]) and (not wanted or form in wanted)
+        ]
 
     def __getitem__(self, number: int) -> bytes:
         if number < len(self.corpus):

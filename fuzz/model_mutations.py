@@ -108,6 +108,11 @@ def _change_message(model: onnx.ModelProto, random: Random) -> None:
     if isinstance(chosen, onnx.NodeProto) and random.random() < 0.5:
         _change_node(chosen, names, random)
         return
+    _change_field(chosen, names, random)
+
+
+def _change_field(chosen: Any, names: Sequence[str], random: Random) -> None:
+    """Another value for a field of a message, or none."""
     fields = chosen.DESCRIPTOR.fields
     present = [field for field, _ in chosen.ListFields()]
     field = random.choice(present if present and random.random() < 0.8 else fields)
@@ -339,7 +344,9 @@ def _archive(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
         with zipfile.ZipFile(io.BytesIO(content)) as given:
             parts = {name: given.read(name) for name in given.namelist()}
         name = random.choice(sorted(parts))
-        if name.endswith(".json"):
+        if name.endswith((".cfg", ".prototxt")):
+            parts[name] = _lines(parts[name], random, pool)
+        elif name.endswith(".json"):
             parts[name] = json.dumps(_changed_value(json.loads(parts[name]), random)).encode()
         elif parts[name].startswith(b"PK"):
             parts[name] = _archive(parts[name], random, pool)
@@ -352,6 +359,39 @@ def _archive(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
         for name, held in parts.items():
             archive.writestr(name, held)
     return made.getvalue()
+
+
+def _message(message: Any, content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+    """A message of protobuf with one of its fields, at whatever depth, changed."""
+    try:
+        message.ParseFromString(content)
+        places = [each for each in _messages(message) if each.DESCRIPTOR.fields]  # some only say that they are there
+        _change_field(random.choice(places), _names(message), random)
+        return bytes(message.SerializeToString())
+    except (DecodeError, ValueError, TypeError, RecursionError):
+        return damaged(content, random, pool)
+
+
+def _names(message: Any) -> list[str]:
+    """The texts in a message: names of nodes, operators, tensors."""
+    found = set()
+    for each in _messages(message):
+        for field, value in each.ListFields():
+            if field.cpp_type == field.CPPTYPE_STRING and field.type != field.TYPE_BYTES:
+                found.update([value] if isinstance(value, str) else [text for text in value if isinstance(text, str)])
+    return sorted(found)
+
+
+def _tensorflow(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+    from sterna.frontends.tensorflow.schema import message  # noqa: PLC0415  only this format needs it
+
+    return _message(message("Graph"), content, random, pool)
+
+
+def _coreml(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+    from sterna.frontends.coreml.schema import messages  # noqa: PLC0415  the seeds are there, so it is installed
+
+    return _message(messages().Model(), content, random, pool)
 
 
 def _lines(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
@@ -380,4 +420,7 @@ _STRUCTURAL: dict[str, Mutation] = {
     "lightgbm": _lines,
     "pt2": _archive,
     "keras": _archive,
+    **dict.fromkeys(("darknet", "caffe", "mxnet", "tensorflow_js"), _archive),
+    "tensorflow": _tensorflow,
+    "coreml": _coreml,
 }

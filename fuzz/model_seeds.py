@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, defs, helper, numpy_helper, parser
 
+from format_seeds import SEEDS
 from sterna.frontends.onnx.operators import translators
 from support import keras_files
 from support.exported_samples import samples
@@ -22,7 +23,10 @@ from support.nodes import STRATEGIES
 from support.small_models import residual_network
 
 #: Formats, and the share of executions that each gets.
-SHARES = {"onnx": 10, "grown": 4, "tflite": 6, "xgboost": 1, "ubjson": 1, "lightgbm": 1, "pt2": 4, "keras": 3}
+SHARES = {
+    "onnx": 10, "grown": 4, "tflite": 6, "xgboost": 1, "ubjson": 1, "lightgbm": 1, "pt2": 4, "keras": 3, "darknet": 2,
+    "caffe": 2, "mxnet": 2, "tensorflow": 3, "tensorflow_js": 2, "coreml": 2,
+}  # fmt: skip
 _EXAMPLES = 4  # models of each ONNX operator
 _CASES = 4  # models of each TensorFlow Lite operator
 _LARGEST = 20_000  # bytes of a seed
@@ -39,6 +43,7 @@ def seeds() -> dict[str, list[bytes]]:
         "lightgbm": [_LIGHTGBM.encode()],
         "pt2": [content for program in samples() for content in (program.content(), program.old_content())],
         "keras": keras_files.samples(),
+        **{form: make() for form, make in SEEDS.items()},
     }
 
 

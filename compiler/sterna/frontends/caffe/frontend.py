@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sterna.frontends.description import Description
-from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Support
+from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Reference, Runtime, Support
 from sterna.frontends.pairs import holds_pair
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph
@@ -22,6 +22,7 @@ class CaffeFrontend(Frontend):
     takes = frozenset({"weights_file"})
     suffixes = (".prototxt", ".caffemodel")
     named_classes = True
+    runtime = Runtime("opencv", ("opencv-python-headless", "opencv-python", "opencv-contrib-python"))
 
     def detect(self, source: Source) -> Confidence:
         """By layers in the description; weights say nothing, but that a description lies beside them."""
@@ -44,6 +45,12 @@ class CaffeFrontend(Frontend):
         from sterna.frontends.caffe.description import describe
 
         return describe(source)
+
+    def reference(self, source: Source, options: ReadOptions) -> Reference | None:
+        from sterna.frontends.caffe.reference import runner
+
+        run = runner(source)
+        return None if run is None else Reference(lambda inputs, tensors=(): run(inputs))
 
     def operators(self) -> tuple[Support, ...]:
         from sterna.frontends.caffe.layers import LAYERS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sterna.frontends.description import Description
-from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Support
+from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Reference, Runtime, Support
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph
 
@@ -19,6 +19,7 @@ class TensorFlowFrontend(Frontend):
     title = "TensorFlow"
     suffixes = (".pb",)
     named_classes = True
+    runtime = Runtime("tensorflow", ("tensorflow", "tensorflow-cpu"))
     takes = frozenset(("signature", "values"))
 
     def detect(self, source: Source) -> Confidence:
@@ -62,6 +63,12 @@ class TensorFlowFrontend(Frontend):
         from sterna.frontends.tensorflow.describing import describe
 
         return describe(source, options)
+
+    def reference(self, source: Source, options: ReadOptions) -> Reference | None:
+        from sterna.frontends.tensorflow.reference import runner
+
+        run = runner(source, options)
+        return None if run is None else Reference(lambda inputs, tensors=(): run(inputs))
 
     def operators(self) -> tuple[Support, ...]:
         from sterna.frontends.tensorflow.describing import coverage
