@@ -163,7 +163,7 @@ def source_of(model: Model) -> Source:
         SternaError: E0101, it cannot be read, or an archive's files lead out of it; E0112, they are too large.
     """
     source = Source.of(model)
-    if not source.is_archive or source.path is None or _rated(source) is not None:
+    if not source.is_archive or not source.names or _rated(source) is not None:
         return source
     unpacked = Unpacked(source)
     inside = _inside(Source.of(unpacked.folder))
