@@ -50,7 +50,7 @@ class CaffeFrontend(Frontend):
         from sterna.frontends.caffe.reference import runner
 
         run = runner(source)
-        return None if run is None else Reference(lambda inputs, tensors=(): run(inputs))
+        return None if run is None else Reference(lambda inputs, _tensors: run(inputs))
 
     def operators(self) -> tuple[Support, ...]:
         from sterna.frontends.caffe.layers import LAYERS

@@ -68,7 +68,7 @@ class TensorFlowFrontend(Frontend):
         from sterna.frontends.tensorflow.reference import runner
 
         run = runner(source, options)
-        return None if run is None else Reference(lambda inputs, tensors=(): run(inputs))
+        return None if run is None else Reference(lambda inputs, _tensors: run(inputs))
 
     def operators(self) -> tuple[Support, ...]:
         from sterna.frontends.tensorflow.describing import coverage
