@@ -47,7 +47,14 @@ class Text:
     data: Array
 
 
-Item = Value | Variable | Rows | Text | None
+@dataclass(frozen=True)
+class Complex:
+    """Complex numbers: a tensor whose last dimension is real and imaginary part."""
+
+    value: Value
+
+
+Item = Value | Variable | Rows | Text | Complex | None
 Result = Item | tuple[Item, ...]
 Translator = Callable[["Translation"], Result]
 

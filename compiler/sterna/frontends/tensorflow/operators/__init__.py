@@ -12,13 +12,15 @@ from sterna.frontends.tensorflow.operators import (
     convolution,
     images,
     lists,
+    pictures,
     recurrent,
     selection,
     shapes,
+    spectra,
 )
 from sterna.frontends.tensorflow.translation import Translator
 
-_MODULES = (arithmetic, convolution, images, lists, recurrent, selection, shapes)
+_MODULES = (arithmetic, convolution, images, lists, pictures, recurrent, selection, shapes, spectra)
 
 _CELL = ("i", "cs", "f", "o", "ci", "co", "h")
 #: Names of results of operators with several, as functions name them.
@@ -37,6 +39,7 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "FusedBatchNormV3": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"),
     "LSTMBlockCell": _CELL, "BlockLSTM": _CELL, "BlockLSTMV2": _CELL,
     "GRUBlockCell": ("r", "u", "c", "h"),
+    "MaxPoolWithArgmax": ("output", "argmax"),
     "QuantizeV2": ("output", "output_min", "output_max"),
     "SparseSoftmaxCrossEntropyWithLogits": ("loss", "backprop"),
 }  # fmt: skip

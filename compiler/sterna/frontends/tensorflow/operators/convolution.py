@@ -11,7 +11,7 @@ from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.ir.graph import Value
 
 
-def _padding(t: Translation) -> dict[str, Any]:
+def padding_of(t: Translation) -> dict[str, Any]:
     """How ONNX says what the node says of padding."""
     kind = t.option("padding", "VALID")
     if kind == "SAME":
@@ -46,7 +46,7 @@ def conv(t: Translation) -> Value:
     weights = t.transpose(w, (rank - 1, rank - 2, *range(rank - 2)))
     y = standard(
         t, "Conv", t.channels_first(x), weights, strides=_steps(t, "strides", rank),
-        dilations=_steps(t, "dilations", rank), group=channels // inner, **_padding(t),
+        dilations=_steps(t, "dilations", rank), group=channels // inner, **padding_of(t),
     )  # fmt: skip
     return t.back(y)
 
@@ -58,7 +58,7 @@ def depthwise(t: Translation) -> Value:
     weights = t.reshape(t.transpose(w, (2, 3, 0, 1)), (channels * times, 1, h, wide))
     y = standard(
         t, "Conv", t.channels_first(x), weights, strides=_steps(t, "strides", 4),
-        dilations=_steps(t, "dilations", 4), group=channels, **_padding(t),
+        dilations=_steps(t, "dilations", 4), group=channels, **padding_of(t),
     )  # fmt: skip
     return t.back(y)
 
@@ -73,7 +73,7 @@ def conv_transposed(t: Translation) -> Value:
     sizes = wanted if len(wanted) == rank - 2 else wanted[2:] if t.first else wanted[1:-1]
     x = t.channels_first(x)
     kernel = [t.extent(w, n) for n in range(rank - 2)]
-    padding = _padding(t)
+    padding = padding_of(t)
     before, after, more = [], [], []
     for n, (size, stride, dilation, extent) in enumerate(zip(sizes, strides, dilations, kernel, strict=True)):
         reach = (extent - 1) * dilation + 1
@@ -121,7 +121,7 @@ def _pool(operator: str) -> Translator:
         more: dict[str, Any] = {"count_include_pad": 0} if operator == "AveragePool" else {}
         y = standard(
             t, operator, t.channels_first(x), kernel_shape=t.spatial(ksize), strides=t.spatial(strides),
-            **_padding(t), **more,
+            **padding_of(t), **more,
         )  # fmt: skip
         return t.back(y)
 

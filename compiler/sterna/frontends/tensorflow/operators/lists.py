@@ -50,7 +50,8 @@ def reserve(t: Translation) -> Item:
     """TensorListReserve: element shape, how many."""
     known = t.array_or_none(0)
     shape = None if known is None or known.ndim == 0 else tuple(int(n) for n in known)
-    return Rows(None, _size(t, 1), t.dtype("element_dtype"), shape)
+    size = _size(t, 1)
+    return Rows(None, size, t.dtype("element_dtype"), shape, () if size == 0 else None)
 
 
 def empty(t: Translation) -> Item:
@@ -73,8 +74,8 @@ def _written(t: Translation, rows: Rows, index: Value, value: Value) -> Rows:
             return replace(rows, parts=(*rows.parts, value), dtype=value.dtype)
         raise t.unsupported("beyond the end of a list that grows")
     if rows.value is None:
-        if rows.size is None:
-            raise t.unsupported("to a list of unknown size")
+        if not rows.size:
+            raise t.unsupported("to a list that grows, in a loop whose iterations are not known,")
         zero = t.scalar(0, value.dtype)
         held = t.op("expand", zero, shape=(rows.size, *value.shape))
     else:

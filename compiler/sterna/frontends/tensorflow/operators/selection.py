@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,37 @@ def dequantize(t: Translation) -> Value:
     return t.op("add", t.op("mul", wide, t.scalar(scale, "float32")), t.scalar(least, "float32"))
 
 
+#: Translators of TensorFlow Lite's operators, which do the same here.
+_LITE: Mapping[str, Any] = segments.TRANSLATORS
+
+
+def _main_diagonal(translate: Translator) -> Translator:
+    """Operators of version 2 and 3 for what those of version 1 do: the main diagonal, matrices of its size."""
+
+    def main(t: Translation) -> Any:
+        at = 2 if t.kind.startswith("MatrixSetDiag") else 1
+        if t.has(at) and np.asarray(t.array(at, "the diagonal")).any():
+            raise t.unsupported("of other diagonals than the main one")
+        if at == 1 and t.kind.startswith("MatrixDiagV"):
+            sizes = [t.integer_of(n, "a size") for n in (2, 3) if t.has(n)]
+            if any(size not in (-1, t.extent(t.input(0), -1)) for size in sizes):
+                raise t.unsupported(f"to {sizes}")
+        return translate(t)
+
+    return main
+
+
+def _shift(direction: str) -> Translator:
+    return lambda t: t.op("bit_shift", t.input(0), t.input(1), direction=direction)
+
+
 TRANSLATORS: dict[str, Translator] = {
+    "LeftShift": _shift("LEFT"), "RightShift": _shift("RIGHT"), "SegmentSum": _LITE["SEGMENT_SUM"],
+    **{f"UnsortedSegment{name}": _LITE[f"UNSORTED_SEGMENT_{name.upper()}"]
+       for name in ("Sum", "Max", "Min", "Prod")},
+    **dict.fromkeys(("MatrixDiagV2", "MatrixDiagV3"), _main_diagonal(diagonal)),
+    **dict.fromkeys(("MatrixDiagPartV2", "MatrixDiagPartV3"), _main_diagonal(diagonal_part)),
+    **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), _main_diagonal(_LITE["MATRIX_SET_DIAG"])),
     "Dequantize": dequantize, "Diag": diagonal, "FakeQuantWithMinMaxArgs": fake_quant,
     "FakeQuantWithMinMaxVars": fake_quant, "FakeQuantWithMinMaxVarsPerChannel": fake_quant, "Gather": gather,
     "GatherNd": gather_nd, "GatherV2": gather, "InTopK": in_top_k, "InTopKV2": in_top_k, "MatrixBandPart": band_part,
