@@ -1,4 +1,4 @@
-"""Writes SavedModels of operators and layers, with inputs and what TensorFlow makes of them: for ci/tensorflow-operators.
+"""Writes SavedModels of operators and layers, with inputs and what TensorFlow makes of them.
 
     python bench/tensorflow_cases.py FOLDER
 
