@@ -89,6 +89,7 @@ class Module:
 JS_MODULES = (
     Module("sterna", {"model.js": ("Model",), "errors.js": ("SternaError",)}),
     Module("sterna/worker", {"worker.js": ("Model",)}),
+    Module("sterna/webgpu", {"webgpu.js": ("Model",)}),
     Module("sterna/inspect", {"inspect.js": ("plan", "tensor")}),
     Module("sterna/strings", {"strings.js": ("Strings",)}, constructed=("Strings",)),
 )

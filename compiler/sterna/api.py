@@ -254,9 +254,10 @@ def _host_of(machine: Target, host: TargetName | None, places: Sequence[tuple[st
     Raises:
         SternaError: E0203, the target has no device, or the other has no library.
     """
-    if machine.device is None:
+    if machine.device is None or machine.device.alone:
         if host is not None or places:
-            title = f"the target {machine.name} has no device beside the CPU"
+            lacks = "has no device beside the CPU" if machine.device is None else "runs nothing on the CPU"
+            title = f"the target {machine.name} {lacks}"
             fix = Advice("leave out ", Option("host" if host is not None else "device_for"))
             raise error("E0203", title, fix=fix)
         return None

@@ -24,7 +24,7 @@ export class SternaError extends Error {
  * @returns {never}
  */
 export function fail(code, message, cause) {
-  throw new SternaError(code, message, cause ? { cause } : undefined);
+  throw new SternaError(code, message, /** @type {any} */ (cause && { cause }));
 }
 
 /**

@@ -20,5 +20,5 @@ const bodies = /** @type {Record<string, string>} */ (/** @type {any} */ ({
  */
 export const hasFeature = (feature) =>
   feature === "threads"
-    ? typeof SharedArrayBuffer === "function" && globalThis.crossOriginIsolated !== false
+    ? !!globalThis.SharedArrayBuffer && globalThis.crossOriginIsolated !== false
     : feature in bodies && WebAssembly.validate(fromHex(head + bodies[feature]));

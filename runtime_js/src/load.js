@@ -15,7 +15,7 @@ import { nodeModule } from "./node.js";
  * @typedef {import("./graph.js").FileEntry} FileEntry
  * @typedef {AsyncGenerator<Uint8Array, void>} Pieces A file as it arrives.
  * @typedef {{graph: Uint8Array, params: Pieces,
- *   library: (name: string, entry: FileEntry) => Promise<WebAssembly.Module>}} Opened
+ *   library: (name: string, entry: FileEntry) => Promise<WebAssembly.Module>, whole?: (name: string) => Promise<Uint8Array>}} Opened
  */
 
 /**
@@ -52,7 +52,7 @@ async function remote(address, options) {
     return given instanceof WebAssembly.Module ? given : compile(name, await whole(name), entry);
   };
   const params = ask("params.bin");
-  return { graph: await whole("graph.json"), params, library };
+  return { graph: await whole("graph.json"), params, whole, library };
 }
 
 /** @param {any} source @returns {source is Files} */

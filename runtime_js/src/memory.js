@@ -98,7 +98,7 @@ export function readTable(exports, buffer, graph) {
   const [size, abi, count, , kernels] = words.subarray(describe() / 4);
   if (size >= 8 && abi !== ABI) fail("E0506", `${library}: kernel ABI is ${abi}; this runtime reads ${ABI}`);
   const table = words.subarray(kernels / 4, kernels / 4 + KERNEL_WORDS * count);
-  if (!(size >= LIBRARY_BYTES) || count !== names.length || table.length < KERNEL_WORDS * count) wrong(`has ${count} kernels; graph.json has ${names.length}`);
+  if (!(size >= LIBRARY_BYTES && count === names.length && table.length === KERNEL_WORDS * count)) wrong(`has ${count} kernels; graph.json has ${names.length}`);
   names.forEach((name, k) => {
     const [index, , scratch, flags] = table.subarray(KERNEL_WORDS * k);
     if (scratch > scratchBytes || !functions.get(index)) wrong(`kernel "${name}" needs scratch or a function`);

@@ -74,11 +74,11 @@ test("damaged single files", { skip }, async () => {
 test("a bundle for another format, ABI or machine", { skip }, async () => {
   const given = await parts("digits");
   const cases = [
-    [(g) => (g.sterna = 5), "E0506", /format version is 5; this runtime reads 1 to 4/],
-    [(g) => (g.devices = [{ kind: "opencl" }]), "E0507", /needs the device "opencl"/],
-    [(g) => (g.arenas = [{ memory: "dtcm", bytes: 64 }]), "E0507", /compiled for dtcm/],
+    [(g) => (g.sterna = 6), "E0506", /format version is 6; this runtime reads 1 to 5/],
+    [(g) => Object.assign(g, { devices: [{ kind: "opencl" }], target: { ...g.target, name: "opencl-mali" } }), "E0507", /compiled for opencl-mali/],
+    [(g) => (g.arenas = [{ memory: "dtcm", bytes: 64 }]), "E0507", /compiled for browser: compile with --target browser/],
     [(g) => (g.abi = 9), "E0506", /kernel ABI is 9; this runtime reads 1/],
-    [(g) => (g.target.triple = "aarch64-linux-gnu"), "E0507", /compiled for aarch64-linux-gnu.*--target browser/],
+    [(g) => Object.assign(g.target, { triple: "aarch64-linux-gnu", name: "arm64" }), "E0507", /compiled for arm64: .*--target browser/],
     [(g) => g.target.cpu_features.push("warp"), "E0507", /need warp/],
   ];
   for (const [change, code, message] of cases) await refused({ ...given, graph: await changed(given.graph, change) }, code, message);

@@ -1,5 +1,6 @@
 // What needs a real browser. Node: `chromium.js replay BASE THREADS NAME...` prints results of golden sets; `chromium.js page
-// BASE SHOTS FILES` tries the page of examples/browser; `chromium.js built URL` a page that a bundler made.
+// BASE SHOTS FILES` tries the page of examples/browser; `chromium.js built URL` a page that a bundler made; `chromium.js
+// webgpu BASE TRIES` what JSON says, [[function, argument, ...], ...], of webgpu.js beside this file, on SwiftShader.
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 import { tryPage } from "./pages.js";
@@ -7,10 +8,12 @@ import { tryPage } from "./pages.js";
 const FLAGS = [
   "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ];
+/** What shows WebGPU where there is no GPU. */
+const SOFTWARE = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--disable-vulkan-surface"];
 const [what, base, ...rest] = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: what === "webgpu" ? [...FLAGS, ...SOFTWARE] : FLAGS });
 try {
-  await { replay, page, built, speed }[what](base, ...rest);
+  await { replay, page, built, speed, webgpu }[what](base, ...rest);
 } finally {
   await browser.close();
 }
@@ -63,6 +66,15 @@ async function speed(base, threads, rounds, ...names) {
     { names, threads: Number(threads), rounds: Number(rounds) },
   );
   console.log(JSON.stringify(result));
+}
+
+async function webgpu(base, tries) {
+  const { page, problems } = await open(`${base}test/blank.html`);
+  const results = [];
+  for (const [name, ...given] of JSON.parse(tries))
+    results.push(await page.evaluate(async ({ name, given }) => (await import("/test/webgpu.js"))[name](...given).catch((problem) => ({ problem: String(problem.stack) })), { name, given }));
+  assert.deepEqual(problems, []);
+  console.log(JSON.stringify(results));
 }
 
 /** What the page says to pictures, as JSON. */

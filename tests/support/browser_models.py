@@ -43,6 +43,7 @@ FAMILY = {
     "browser-baseline": "browser-baseline",
     "browser-threads": "browser",
     "browser-relaxed-threads": "browser-relaxed",
+    "webgpu": "browser",
 }
 #: Networks that magnify rounding errors (of basic_pitch, onnxruntime's own settings differ by 9e-4) are compared to a
 #: host that fuses the same products: none, or those of 128-bit vectors. So they are equal to the bit. Without vectors,

@@ -1,11 +1,11 @@
-"""Runs the CUDA text of kernels on the CPU: `cuda_on_cpu.h` defines CUDA's built-ins, a C++ compiler does the rest."""
+"""Runs the CUDA or Metal text of kernels on the CPU: headers define the built-ins, a C++ compiler does the rest."""
 
 from __future__ import annotations
 
 import ctypes
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from sterna.targets.target import Target, Threads
 from support.device_memory import DeviceMemory, params_of
 from support.tools import need, run
 
-HEADER = Path(__file__).parent / "cuda_on_cpu.h"
+HERE = Path(__file__).parent
 
 
 def cuda_target() -> Target:
@@ -30,29 +30,62 @@ def cuda_target() -> Target:
     return replace(target, threads=Threads(), memories=(Memory("shared", "block", bytes=48 << 10, address_space=3),))
 
 
+def metal_target() -> Target:
+    """Any device of Metal; source only."""
+    return replace(cuda_target(), name="metal", dialect="metal", pointer_bits=32, fma_float64=False)
+
+
+@dataclass(frozen=True)
+class Language:
+    """How the text of a language is compiled for the CPU.
+
+    Args:
+        compiler: its command; header: that is read before the text; ignored: warnings.
+        given: what follows the number of tasks in a call: the parameters that Metal has built in.
+    """
+
+    target: Target
+    compiler: tuple[str, ...]
+    header: Path
+    ignored: tuple[str, ...]
+    given: str = ""
+
+
+CUDA = Language(cuda_target(), ("g++", "-x", "c++"), HERE / "cuda_on_cpu.h", ("type-limits",))
+METAL = Language(
+    metal_target(),
+    ("clang++", "-x", "c++", f"-I{HERE / 'metal_stub'}"),
+    HERE / "metal_on_cpu.h",
+    ("unknown-attributes", "unknown-pragmas", "unused-const-variable"),
+    ", blockIdx, threadIdx, blockDim, gridDim",
+)
+
+
 class Program:
     """Kernels without open sizes, compiled.
 
     Args:
-        text: of the kernels; folder: for source and library.
+        text: of the kernels; folder: for source and library; language: of the text.
     """
 
-    def __init__(self, functions: Sequence[Function], text: str, folder: Path) -> None:
-        need("g++", "compiles CUDA text for the CPU")
+    def __init__(self, functions: Sequence[Function], text: str, folder: Path, language: Language = CUDA) -> None:
+        need(language.compiler[0], "compiles text of devices for the CPU")
         self.functions = {f.name: f for f in functions}
         # The loader takes a file of the same name for the library that it has already.
         number = len(list(folder.glob("kernels*.cu")))
         file, library = folder / f"kernels{number}.cu", folder / f"kernels{number}.so"
-        file.write_text("\n".join([text, *map(_launcher, functions)]))
-        quiet = ("-Wno-type-limits", *(f"-Wno-unused-{what}" for what in ("function", "parameter", "variable")))
-        command = ["g++", "-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared"]
-        run(*command, "-Wall", "-Wextra", "-Werror", *quiet, "-include", HEADER, file, "-o", library)
+        file.write_text("\n".join([text, *(_launcher(f, language) for f in functions)]))
+        ignored = (*language.ignored, "unused-function", "unused-parameter", "unused-variable")
+        command = [*language.compiler, "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared"]
+        quiet = [f"-Wno-{what}" for what in ignored]
+        run(*command, "-Wall", "-Wextra", "-Werror", *quiet, "-include", language.header, file, "-o", library)
         self.library = ctypes.CDLL(str(library))
 
     @classmethod
-    def of(cls, function: Function, folder: Path) -> Program:
+    def of(cls, function: Function, folder: Path, language: Language = CUDA) -> Program:
         """One kernel."""
-        return cls([function], source(KernelSet("kernel", [function], [()]), cuda_target()), folder)
+        text = source(KernelSet("kernel", [function], [()]), language.target)
+        return cls([function], text, folder, language)
 
     def launch(self, name: str, tasks: int, operands: Sequence[np.ndarray], params: np.ndarray, seed: int = 0) -> None:
         """Runs a kernel.
@@ -75,10 +108,12 @@ class Program:
         self.launch(function.name, int(function.n_tasks), operands, params_of(function, memory), seed)
 
 
-def run_model(compiled: Compiled, inputs: dict[str, np.ndarray], folder: Path, seed: int = 0) -> dict[str, np.ndarray]:
+def run_model(
+    compiled: Compiled, inputs: dict[str, np.ndarray], folder: Path, seed: int = 0, language: Language = CUDA
+) -> dict[str, np.ndarray]:
     """The outputs of a model without control flow, by name."""
     functions = [k.function for k in compiled.kernels]
-    program = Program(functions, compiled.source, folder)
+    program = Program(functions, compiled.source, folder, language)
     facts: dict[str, Any] = json.loads(graph_json(compiled, {"params.bin": compiled.params}))
     memory = DeviceMemory(facts, compiled.params)
     for index in facts["inputs"]:
@@ -90,14 +125,15 @@ def run_model(compiled: Compiled, inputs: dict[str, np.ndarray], folder: Path, s
     return {facts["values"][index]["name"]: memory.get(index) for index in facts["outputs"]}
 
 
-def _launcher(function: Function) -> str:
+def _launcher(function: Function, language: Language) -> str:
     """A function that launches a kernel with what an array of pointers holds."""
     inputs, outputs = (sorted({b.slot for b in each}) for each in (function.inputs, function.outputs))
     kinds = [*("const uint8_t *" for _ in inputs), *("uint8_t *" for _ in outputs)]
     kinds += ["const uint8_t *", "const int64_t *", "uint8_t *", "int32_t *"]
     given = ", ".join(f"({kind})given[{n}]" for n, kind in enumerate(kinds))
     block = ", ".join(map(str, thread_counts(function.body).values())) if function.has_threads else "1, 1, 1"
+    call = f"{function.name}({given}, tasks{language.given});"
     return (
         f'extern "C" int launch_{function.name}(unsigned tasks, unsigned seed, void **given) {{\n'
-        f"  return cuda_launch({{tasks, 1, 1}}, {{{block}}}, seed, [=] {{ {function.name}({given}, tasks); }});\n}}\n"
+        f"  return cuda_launch({{tasks, 1, 1}}, {{{block}}}, seed, [=] {{ {call} }});\n}}\n"
     )

@@ -34,7 +34,7 @@ def device_rows(compiled: Compiled) -> list[dict[str, Any]]:
     placed = zip(compiled.calls, compiled.params_at, strict=True)
     blocks = [(at, at + size) for call, (at, size) in placed if size and call.place != CPU]
     first = min((at for at, _ in blocks), default=0)
-    needs = {*device.needs, *(name for kernel in own for name in _needs(kernel.function))}
+    needs = {*device.needs, *(name for kernel in own for name in _needs(kernel.function))} - {*device.emulates}
     return [
         {
             "name": compiled.options.target.name,

@@ -6,7 +6,7 @@ kernels' frames and the helper functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from sterna.codegen.cut import LEAST, MOST, Cut
 from sterna.codegen.dialects import dialect
@@ -15,7 +15,7 @@ from sterna.codegen.dialects.packed import Packed
 from sterna.codegen.dialects.vector_c import VectorC
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.render import render_template
-from sterna.codegen.source import Printed, gather, helper_facts, idiom_headers, print_kernel
+from sterna.codegen.source import Printed, gather, helper_facts, idiom_headers, print_kernel, print_kernels
 from sterna.errors import error
 from sterna.loops.program import Function
 from sterna.targets.target import Target
@@ -71,7 +71,7 @@ class Builder(WithUnits):
 
 def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:
     """The kernels as one file."""
-    printed = printed or _printed(kernels.functions, target, kernels.comments)
+    printed = printed or print_kernels(kernels.functions, target, kernels.comments)
     direct = target.static  # firmware calls kernels by their names
     return unit_text(printed, target, kernels.model, None if direct else printed, shared=direct)
 
@@ -98,7 +98,7 @@ def generate_units(
     Args:
         least, most: characters of a unit, as of `Cut`.
     """
-    kernels = _printed(functions, target, comments)
+    kernels = print_kernels(functions, target, comments)
     cut: Cut[Printed] = Cut(len(kernels), least, most)
     units = [unit for each in kernels if (unit := cut.add(each, each.size))]
     texts = [unit_text(unit, target, model, None, shared=True) for unit in units]
@@ -135,7 +135,3 @@ def unit_text(
         target=target,
         shared=shared,
     )
-
-
-def _printed(functions: Iterable[Function], target: Target, comments: Sequence[Sequence[str]]) -> list[Printed]:
-    return [print_kernel(f, dialect(target), comments[n] if comments else ()) for n, f in enumerate(functions)]

@@ -1,4 +1,4 @@
-"""Source for devices that have a compiler of their own: loop programs to a file of OpenCL C or CUDA C++.
+"""Source for devices that have a compiler of their own: loop programs to a file of OpenCL C, CUDA C++ or Metal.
 
 A kernel's parameters are pointers to its inputs and outputs by slot of the call record, then params, open sizes
 (int64), scratch for every thread that runs tasks, or for every group of them, the status that a `Require` sets, and the
@@ -14,20 +14,18 @@ from dataclasses import dataclass
 from sterna.codegen.dialects import dialect
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.render import render_template
-from sterna.codegen.source import Printed, gather, helper_facts, print_kernel
+from sterna.codegen.source import Printed, gather, helper_facts, print_kernels
 from sterna.loops.program import Function
 from sterna.targets.target import Target
 
 #: The template of a file, by dialect.
-TEMPLATES = {"opencl": "opencl/kernels.cl.j2", "cuda": "cuda/kernels.cu.j2"}
+TEMPLATES = {"opencl": "opencl/kernels.cl.j2", "cuda": "cuda/kernels.cu.j2", "metal": "metal/kernels.metal.j2"}
 
 
 def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:
     """The kernels as one file."""
     d = dialect(target)
-    if not printed:
-        comments = kernels.comments or [()] * len(kernels.functions)
-        printed = [print_kernel(f, dialect(target), c) for f, c in zip(kernels.functions, comments, strict=True)]
+    printed = printed or print_kernels(kernels.functions, target, kernels.comments)
     gather(printed, d)
     return render_template(
         TEMPLATES[target.dialect],

@@ -15,7 +15,7 @@ from sterna.codegen.instructions import InstructionOperand, instruction_text, lo
 from sterna.intrinsics import Intrinsic
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
-from sterna.loops.program import Buffer
+from sterna.loops.program import Buffer, Function
 from sterna.targets.target import Target
 
 
@@ -32,6 +32,10 @@ class Dialect(ABC):
     threads: bool = False
     #: The address spaces that pointers of the language reach, by LLVM's numbers.
     address_spaces: tuple[int, ...] = (0,)
+    #: Words that nothing of a kernel can be called.
+    reserved: frozenset[str] = frozenset()
+    #: The types that no value can have.
+    lacks: frozenset[str] = frozenset()
     #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
     vectors: bool
     #: By which intrinsics name their lowerings in the language; empty: they have none.
@@ -39,6 +43,8 @@ class Dialect(ABC):
 
     def __init__(self, target: Target):
         self.target = target
+        #: The name of the kernel whose text is asked for.
+        self.kernel = ""
         #: Intrinsics that the text calls, by name.
         self.intrinsics: dict[str, Intrinsic] = {}
         #: Headers that the text needs.
@@ -68,6 +74,10 @@ class Dialect(ABC):
         """Declares a name for a value."""
 
     # ---- The frame of a kernel ----
+
+    def begin(self, function: Function) -> None:
+        """Notes what the text of a kernel depends on, before any of it is asked for."""
+        self.kernel = function.name
 
     @abstractmethod
     def bind(self, buffer: Buffer) -> str:
@@ -112,7 +122,8 @@ class Dialect(ABC):
         raise self._without_threads()
 
     def memory(self, memory: Memory, nbytes: int) -> str:
-        """Declares the part of one of the target's memories that a task takes, at the top of the kernel."""
+        """Declares the part of one of the target's memories that a task takes, at the top of the kernel; empty where
+        that stands elsewhere."""
         raise TypeError(f"the dialect {self.name} has no memories of the target")
 
     @abstractmethod
@@ -126,7 +137,7 @@ class Dialect(ABC):
         """`floor_div` or `mod` of a negative position, `min` or `max` of two."""
 
     @abstractmethod
-    def index_cast(self, value: str) -> str:
+    def index_cast(self, value: str, dtype: str) -> str:
         """An integer value as a position."""
 
     @abstractmethod

@@ -101,6 +101,8 @@ SOURCES = {
     "vector": "sterna.codegen.c",
     "opencl": "sterna.codegen.devices",
     "cuda": "sterna.codegen.devices",
+    "metal": "sterna.codegen.devices",
+    "wgsl": "sterna.codegen.wgsl",
 }
 
 

@@ -7,27 +7,38 @@ from collections.abc import Collection, Iterator
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.memory import Memory
 from sterna.loops import program as P
+from sterna.te import expr as E
 
 
 def refuse_unwritable(
-    function: P.Function, language: str, threads: bool = False, address_spaces: Collection[int] = (0,)
+    function: P.Function,
+    language: str,
+    threads: bool = False,
+    address_spaces: Collection[int] = (0,),
+    lacks: Collection[str] = (),
 ) -> None:
     """Refuses a kernel that a language has no words for.
 
     Args:
         threads: whether the language has threads of a task, and barriers of them.
-        address_spaces: that its pointers reach.
+        address_spaces: that its pointers reach; lacks: types that its values cannot have.
 
     Raises:
         SternaError: E0205, all that is missing.
     """
-    if missing := dict.fromkeys(_missing(function, threads, address_spaces)):
+    if missing := dict.fromkeys(_missing(function, threads, address_spaces, lacks)):
         fix = "another generator or target, or a schedule without"
         title = f"kernel {function.name}: {language} has no"
         raise SternaError(Diagnostic("E0205", f"{title} {what}", (), fix) for what in missing)
 
 
-def _missing(function: P.Function, threads: bool, address_spaces: Collection[int]) -> Iterator[str]:
+def _missing(
+    function: P.Function, threads: bool, address_spaces: Collection[int], lacks: Collection[str]
+) -> Iterator[str]:
+    if lacks:
+        buffers = (*function.inputs, *function.params, *function.outputs)
+        used = {b.dtype for b in buffers} | {d for s in P.walk(function.body) for d in _types(s)}
+        yield from sorted(used.intersection(lacks))
     for s in P.walk(function.body):
         if not threads and isinstance(s, P.For) and s.kind in P.THREADS:
             yield f"threads of a task, over which the loop {s.symbol.name} runs"
@@ -37,3 +48,16 @@ def _missing(function: P.Function, threads: bool, address_spaces: Collection[int
             name, space = s.buffer.scope.name, s.buffer.scope.address_space
             if space not in address_spaces:
                 yield f"address space {space}, where memory {name} holds {s.buffer.name}"
+
+
+def _types(s: P.Stmt) -> Iterator[str]:
+    """The types of a statement's values and storage."""
+    if isinstance(s, P.Alloc):
+        yield s.buffer.dtype
+    values = [v for v in (P.value_of(s), *(e for i in P.positions_of(s) for e in i.expressions())) if v is not None]
+    for value in values:
+        for node in E.walk(value):
+            yield node.dtype
+            for index in E.positions(node):
+                for computed in index.expressions():
+                    yield from (inner.dtype for inner in E.walk(computed))

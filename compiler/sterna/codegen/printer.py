@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from sterna.codegen.dialect import Dialect
@@ -48,6 +49,7 @@ class Printer:
         self.dimensions: dict[Symbol, str] = {}
 
     def function(self, f: Function) -> list[str]:
+        self.d.begin(f)
         used = {b.name for s in P.walk(f.body) for b in P.touched(s)}
         # A dimension's name is the model's: what C does not take becomes an underscore, and its number keeps it unique.
         self.dimensions = {s: f"n{slot}_{re.sub(r'[^A-Za-z0-9_]', '_', s.name)}" for s, slot in f.dims}
@@ -55,13 +57,22 @@ class Printer:
             self.line(1, self.d.constant(self.d.index_type, self.dimensions[symbol], self.d.dimension(slot)))
         for buffer in (*f.inputs, *f.params, *f.outputs):
             if buffer.name in used:
-                self.line(1, self.d.bind(buffer))
+                self.line(1, self.d.bind(self.buffer(buffer)))
         self.barriers = f.has_barriers
         self.threads = P.thread_counts(f.body) if f.has_threads else {}
         for memory, nbytes in _taken(f.body).items():
-            self.line(1, self.d.memory(memory, nbytes))
+            if text := self.d.memory(memory, nbytes):
+                self.line(1, text)
         self.stmt(f.body, 1)
         return self.lines
+
+    def name(self, text: str) -> str:
+        """What something of the loop program is called in the language."""
+        return f"{text}_" if text in self.d.reserved else text
+
+    def buffer(self, b: P.Buffer) -> P.Buffer:
+        """A buffer by its name in the language."""
+        return replace(b, name=self.name(b.name)) if b.name in self.d.reserved else b
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append("  " * depth + text)
@@ -78,9 +89,10 @@ class Printer:
                 return
             if s.kind == "parallel":
                 self.uses_tasks = True
-                self.line(depth, d.tasks(s.symbol.name, bool(self.threads)))
+                self.line(depth, d.tasks(self.name(s.symbol.name), bool(self.threads)))
             else:
-                self.line(depth, d.loop(s.symbol.name, self.position(s.start), self.position(s.extent)))
+                start, stop = self.position(s.start), self.position(s.extent)
+                self.line(depth, d.loop(self.name(s.symbol.name), start, stop))
             self.stmt(s.body, depth + 1)
             self.line(depth, "}")
         elif isinstance(s, P.If):
@@ -90,7 +102,7 @@ class Printer:
         elif isinstance(s, P.Break):
             self.line(depth, "break;")
         elif isinstance(s, P.LetIndex):
-            self.line(depth, d.constant(d.index_type, s.symbol.name, self.position(s.value)))
+            self.line(depth, d.constant(d.index_type, self.name(s.symbol.name), self.position(s.value)))
         elif (call := tile_operation(self.held, s)) is not None:
             self.tile(depth, call)
         elif isinstance(s, P.Let):
@@ -100,7 +112,7 @@ class Printer:
         elif isinstance(s, P.Assign):
             self.assign(depth, s.variable, s.value)
         elif isinstance(s, P.Alloc):
-            self.line(depth, d.allocate(s.buffer, self.barriers))
+            self.line(depth, d.allocate(self.buffer(s.buffer), self.barriers))
         elif isinstance(s, P.Store):
             self.store(depth, s)
         elif isinstance(s, P.Tiles):
@@ -114,7 +126,7 @@ class Printer:
         elif isinstance(s, P.Copy):
             self.stmt(P.elements_of(s), depth)
         elif isinstance(s, P.Prefetch):
-            if text := d.prefetch(s.buffer.name, self.position(s.index)):
+            if text := d.prefetch(self.name(s.buffer.name), self.position(s.index)):
                 self.line(depth, text)
         elif isinstance(s, P.Wait):
             pass  # copies are done at once
@@ -126,11 +138,12 @@ class Printer:
         assert s.kind in THREADS
         self.line(depth, "{")
         number = self.position(s.start) + " + " if s.start != ZERO else ""
-        self.line(depth + 1, self.d.constant(self.d.index_type, s.symbol.name, number + self.d.thread(s.kind)))
+        name = self.name(s.symbol.name)
+        self.line(depth + 1, self.d.constant(self.d.index_type, name, number + self.d.thread(s.kind)))
         if s.extent - s.start == self.threads[s.kind]:
             self.stmt(s.body, depth + 1)
         else:
-            self.branch(depth + 1, f"{s.symbol.name} < {self.position(s.extent)}", s.body, None)
+            self.branch(depth + 1, f"{name} < {self.position(s.extent)}", s.body, None)
         self.line(depth, "}")
 
     def branch(self, depth: int, condition: str, then: P.Stmt, otherwise: P.Stmt | None) -> None:
@@ -168,7 +181,7 @@ class Printer:
             text = self.value(value)
             if v.dtype == "bool" and v.lanes > 1 and self.mask_bits(value) != self.masks[v]:
                 text = self.d.mask_cast(text, v.lanes, self.masks[v])
-            return [(v.name, text)]
+            return [(self.name(v.name), text)]
         return [(name, self.lane(value, lane)) for lane, name in enumerate(self.names(v))]
 
     def is_whole(self, lanes: int) -> bool:
@@ -180,7 +193,7 @@ class Printer:
         return self.d.truth_type(lanes, self.masks.get(v, 8)) if v.dtype == "bool" else self.d.type(v.dtype, lanes)
 
     def names(self, v: P.Variable) -> list[str]:
-        return [v.name] if self.is_whole(v.lanes) else [f"{v.name}_l{lane}" for lane in range(v.lanes)]
+        return [self.name(v.name)] if self.is_whole(v.lanes) else [f"{v.name}_l{lane}" for lane in range(v.lanes)]
 
     # -- tiles
     def tiles(self, depth: int, s: P.Tiles) -> None:
@@ -207,9 +220,9 @@ class Printer:
         for name, operand in ((s.intrinsic.behaviour.name, s.result), *zip(names, s.operands, strict=True)):
             if isinstance(operand, P.Slice):
                 index = self.position(operand.start)
-                operands[name] = InstructionOperand(self.d.address(operand.buffer, index), operand.strides)
+                operands[name] = InstructionOperand(self.d.address(self.buffer(operand.buffer), index), operand.strides)
             else:
-                operands[name] = InstructionOperand(operand.name)
+                operands[name] = InstructionOperand(self.name(operand.name))
         self.line(depth, self.d.instruction(s.intrinsic, operands))
 
     # -- memory
@@ -219,17 +232,17 @@ class Printer:
         if self.is_whole(lanes):
             index, value = self.position(s.index), self.value(s.value)
             value = self.d.byte(value, lanes) if truth else value
-            self.line(depth, self.d.store(dtype, s.buffer.name, index, value, lanes, s.stride, s.active))
+            self.line(depth, self.d.store(dtype, self.name(s.buffer.name), index, value, lanes, s.stride, s.active))
             return
         for lane in range(lanes if s.active is None else s.active):
             index, value = self.position(s.index + lane * s.stride), self.lane(s.value, lane)
             value = self.d.byte(value, 1) if truth else value
-            self.line(depth, self.d.store(dtype, s.buffer.name, index, value, 1, 1, None))
+            self.line(depth, self.d.store(dtype, self.name(s.buffer.name), index, value, 1, 1, None))
 
     def load(self, e: E.Load) -> str:
         truth = e.dtype == "bool"
         dtype, index = "uint8" if truth else e.dtype, self.position(e.indices[0])
-        text = self.d.load(dtype, e.tensor.name, index, e.lanes, e.stride, e.active, aligned_bytes(e))
+        text = self.d.load(dtype, self.name(e.tensor.name), index, e.lanes, e.stride, e.active, aligned_bytes(e))
         return self.d.truth(text) if truth else text
 
     # -- positions
@@ -250,7 +263,7 @@ class Printer:
 
     def atom(self, atom: Atom) -> str:
         if isinstance(atom, Symbol):
-            return self.dimensions.get(atom, atom.name)
+            return self.dimensions.get(atom) or self.name(atom.name)
         if isinstance(atom, (FloorDiv, Mod)):
             inner, lo = self.position(atom.value), atom.value.bounds()[0]
             if lo is not None and lo >= 0:
@@ -261,7 +274,7 @@ class Printer:
             a, b = (self.position(x) for x in atom.operands)
             return self.d.index_helper(atom.kind, a, b)
         if isinstance(atom, IndexAtom):
-            return self.d.index_cast(self.value(atom.value))
+            return self.d.index_cast(self.value(atom.value), atom.value.dtype)
         raise TypeError(f"no such atom: {type(atom).__name__}")
 
     # -- values
@@ -273,7 +286,7 @@ class Printer:
         if isinstance(e, E.Const):
             return d.const(e.value, e.dtype, lanes)
         if isinstance(e, P.Read):
-            return e.variable.name
+            return self.name(e.variable.name)
         if isinstance(e, E.Load):
             return self.load(e)
         if isinstance(e, E.IndexValue):
@@ -306,7 +319,7 @@ class Printer:
         if isinstance(e, E.Load):
             if e.active is not None and lane >= e.active:
                 return d.const(0, e.dtype)
-            return d.load(e.dtype, e.tensor.name, self.position(e.indices[0] + lane * e.stride), 1, 1, None)
+            return d.load(e.dtype, self.name(e.tensor.name), self.position(e.indices[0] + lane * e.stride), 1, 1, None)
         if isinstance(e, E.IndexValue):
             return d.index_value(self.position(e.index + lane * e.stride), e.dtype, 1, 0)
         if isinstance(e, P.Broadcast):

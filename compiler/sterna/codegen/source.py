@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
 
+from sterna.codegen.dialects import dialect
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily, short
 from sterna.codegen.machine import find_idioms
 from sterna.codegen.needs import refuse_unwritable
@@ -53,19 +54,27 @@ class Printed:
         return sum(map(len, self.text.lines))
 
 
-def print_kernel(function: Function, dialect: CFamily, comments: Sequence[str]) -> Printed:
+def print_kernel(function: Function, d: CFamily, comments: Sequence[str]) -> Printed:
     """One kernel.
 
     Args:
-        dialect: without anything noted in it yet.
+        d: a dialect without anything noted in it yet.
     """
-    refuse_unwritable(function, f"the dialect {dialect.name}", dialect.threads, dialect.address_spaces)
-    printer = Printer(dialect)
+    refuse_unwritable(function, f"the dialect {d.name}", d.threads, d.address_spaces, d.lacks)
+    printer = Printer(d)
     lines = tuple(printer.function(function))
     threads = tuple(printer.threads.values())
     facts = (most(function.n_tasks), function.scratch_bytes, function.has_barriers, printer.uses_tasks, threads)
     text = KernelText(function.name, tuple(map(comment, comments)), *facts, lines)
-    return Printed(text, tuple(dialect.helpers), tuple(dialect.intrinsics.values()), frozenset(dialect.headers))
+    return Printed(text, tuple(d.helpers), tuple(d.intrinsics.values()), frozenset(d.headers))
+
+
+def print_kernels(
+    functions: Sequence[Function], target: Target, comments: Sequence[Sequence[str]]
+) -> Sequence[Printed]:
+    """Kernels with the lines to stand above each, if there are any."""
+    above = comments or [()] * len(functions)
+    return [print_kernel(f, dialect(target), c) for f, c in zip(functions, above, strict=True)]
 
 
 def gather(kernels: Sequence[Printed], dialect: CFamily) -> None:
@@ -85,7 +94,7 @@ def helper_facts(dialect: CFamily) -> list[dict[str, object]]:
             "name": name,
             "dtype": dtype,
             "lanes": lanes,
-            "scalar": C_TYPE[dtype],
+            "scalar": dialect.type(dtype),
             "short": _stem(dtype, lanes),
             "stem": _stem(dtype, 1),
             "bits": dtypes.bits(dtype),

@@ -16,7 +16,7 @@ def why_not_here(target: Target) -> str | None:
     An operating system may still refuse something, such as tiles: loading the bundle says so.
     """
     if target.device is not None:
-        return None
+        return "all of it runs on a device that no library here drives" if target.device.alone else None
     if target.static:
         return "it is for firmware"
     if not target.library:

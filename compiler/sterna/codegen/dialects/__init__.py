@@ -5,12 +5,16 @@ from __future__ import annotations
 from sterna.codegen.dialects.c99 import C99
 from sterna.codegen.dialects.c_family import CFamily
 from sterna.codegen.dialects.cuda import Cuda
+from sterna.codegen.dialects.metal import Metal
 from sterna.codegen.dialects.opencl import OpenCL
 from sterna.codegen.dialects.packed import Packed
 from sterna.codegen.dialects.vector_c import VectorC
+from sterna.codegen.dialects.wgsl import Wgsl
 from sterna.targets.target import Target
 
-DIALECTS: dict[str, type[CFamily]] = {dialect.name: dialect for dialect in (C99, Packed, VectorC, OpenCL, Cuda)}
+DIALECTS: dict[str, type[CFamily]] = {
+    dialect.name: dialect for dialect in (C99, Packed, VectorC, OpenCL, Cuda, Metal, Wgsl)
+}
 
 
 def dialect(target: Target) -> CFamily:

@@ -116,7 +116,7 @@ class CFamily(Dialect):
     def index_helper(self, operation: str, a: str, b: str) -> str:
         return f"{self.helper(f'index_{operation}', 'int64')}({a}, {b})"
 
-    def index_cast(self, value: str) -> str:
+    def index_cast(self, value: str, dtype: str) -> str:
         return f"({self.index_type})({value})"
 
     def index_value(self, index: str, dtype: str, lanes: int, stride: int) -> str:
@@ -148,7 +148,7 @@ class CFamily(Dialect):
             text = "STERNA_INFINITY" if suffix else "(double)STERNA_INFINITY"
             return text if value > 0 else f"-{text}"
         if suffix:
-            text = _shortest_float32(value)
+            text = shortest_float32(value)
         else:
             text = repr(value)
         return (text if any(c in text for c in ".en") else text + ".0") + suffix
@@ -242,7 +242,8 @@ def _unsigned(dtype: str) -> str:
     return f"uint{max(32, dtypes.bits(dtype))}_t"
 
 
-def _shortest_float32(value: float) -> str:
+def shortest_float32(value: float) -> str:
+    """The fewest digits that are this float32."""
     text = (
         np.format_float_positional(np.float32(value), unique=True, trim="0")
         if value == 0 or 1e-4 <= abs(value) < 1e7

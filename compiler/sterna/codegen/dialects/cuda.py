@@ -8,9 +8,6 @@ from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
 
-#: CUDA's functions of floats, by operation; those of float32 end in f.
-_FUNCTIONS = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint"}
-
 
 class Cuda(GroupDialect):
     """Memory that the host hands over is reached by ordinary pointers, and so is `__shared__` memory."""
@@ -33,9 +30,7 @@ class Cuda(GroupDialect):
         return f"const uint8_t {name}[{len(data)}] = {{{', '.join(map(str, data))}}};"
 
     def fused(self, dtype: str) -> str:
-        return "fmaf" if dtypes.bits(dtype) == 32 else "fma"
+        return "fma" + self.suffix(dtype)
 
-    def unary(self, op: str, dtype: str, a: str, lanes: int) -> str:
-        if op in _FUNCTIONS and dtypes.is_float(dtype):
-            return f"{_FUNCTIONS[op]}{'f' if dtypes.bits(dtype) == 32 else ''}({a})"
-        return super().unary(op, dtype, a, lanes)
+    def suffix(self, dtype: str) -> str:
+        return "f" if dtypes.bits(dtype) == 32 else ""

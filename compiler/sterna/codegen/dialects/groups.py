@@ -7,6 +7,8 @@ wait for those of other groups: targets of these dialects have no barriers of th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sterna.codegen.dialects.c_family import C_TYPE, CFamily
 from sterna.ir import dtypes
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory
@@ -27,6 +29,10 @@ class GroupDialect(CFamily):
     far: str
     near: str
     alone: str
+    #: The language's functions of floats, by operation.
+    functions: Mapping[str, str] = {
+        "abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
+    }  # fmt: skip
     #: The number of the group; that of the thread among all, and how many those are.
     group: str
     thread_of_all: str
@@ -67,6 +73,15 @@ class GroupDialect(CFamily):
         return f"{pointer}{'' if may_alias else self.alone}{buffer.name} = ({pointer}){address};"
 
     # -- values
+    def unary(self, op: str, dtype: str, a: str, lanes: int) -> str:
+        if op in self.functions and dtypes.is_float(dtype):
+            return f"{self.functions[op]}{self.suffix(dtype)}({a})"
+        return super().unary(op, dtype, a, lanes)
+
+    def suffix(self, dtype: str) -> str:
+        """What the names of functions of a float end in."""
+        return ""
+
     def fma(self, dtype: str, a: str, b: str, c: str, lanes: int) -> str:
         if not self.target.fuses(dtypes.bits(dtype), 1):
             return super().fma(dtype, a, b, c, lanes)

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sterna.codegen.dialects.groups import GroupDialect
-from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.ir.threads import THREADS, ThreadAxis
 
-#: OpenCL's own functions of floats, by operation.
-_FUNCTIONS = {
-    "abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "isinf": "isinf",
-}  # fmt: skip
 #: OpenCL's names of the types that a value's bits are read as.
 _AS = {
     "float32": "float", "float64": "double", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort",
@@ -24,6 +21,7 @@ class OpenCL(GroupDialect):
     else is private to a work-item."""
 
     name = "opencl"
+    functions: Mapping[str, str] = {**GroupDialect.functions, "isinf": "isinf"}
     far, near, alone = "__global ", "__local ", "restrict "
     group, thread_of_all, all_threads = "get_group_id(0)", "get_global_id(0)", "get_global_size(0)"
 
@@ -38,11 +36,6 @@ class OpenCL(GroupDialect):
 
     def fused(self, dtype: str) -> str:
         return "fma"
-
-    def unary(self, op: str, dtype: str, a: str, lanes: int) -> str:
-        if op in _FUNCTIONS and dtypes.is_float(dtype):
-            return f"{_FUNCTIONS[op]}({a})"
-        return super().unary(op, dtype, a, lanes)
 
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
         return f"as_{_AS[dtype]}({a})"

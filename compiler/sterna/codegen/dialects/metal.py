@@ -1,0 +1,35 @@
+"""Metal's language: scalars; each thread runs a task or several, or, of a task of several threads, a threadgroup does
+(`templates/metal/kernels.metal.j2`). It has no float64."""
+
+from __future__ import annotations
+
+from sterna.codegen.dialects.c_family import C_TYPE
+from sterna.codegen.dialects.groups import GroupDialect
+from sterna.ir.memory import Memory
+from sterna.ir.threads import ThreadAxis
+
+
+class Metal(GroupDialect):
+    """Memory that the host hands over is `device`, what the threads of a task share besides is `threadgroup`; all else
+    is private to a thread."""
+
+    name = "metal"
+    lacks = frozenset(("float64",))
+    far, near, alone = "device ", "threadgroup ", ""
+    group = "group_at.x"
+    thread_of_all, all_threads = "(group_at.x * group_size.x + thread_at.x)", "(group_count.x * group_size.x)"
+
+    def memory(self, memory: Memory, nbytes: int) -> str:
+        return f"STERNA_SHARED({memory.name}_memory, {nbytes}, {memory.alignment});"
+
+    def thread(self, axis: ThreadAxis) -> str:
+        return f"({self.index_type})thread_at.{axis[-1]}"
+
+    def thread_barrier(self) -> str:
+        return "threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);"
+
+    def fused(self, dtype: str) -> str:
+        return "fma"
+
+    def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
+        return f"as_type<{C_TYPE[dtype]}>({a})"

@@ -1,0 +1,166 @@
+// What `sterna/webgpu` does in a page with WebGPU, one try after another: each returns facts, or its error as text.
+import { Model } from "/sterna/webgpu.js";
+import { replay } from "/test/replay.js";
+
+const code = (/** @type {Promise<any>} */ promise) => promise.then(() => "nothing", (problem) => String(problem.message));
+const ones = (model) => {
+  const [{ name, dims }] = model.inputs;
+  return { [name]: Float32Array.from({ length: dims.reduce((a, b) => a * b) }, (_, n) => (n * 7919) % 17) };
+};
+const near = (a, b) => Math.max(...[...a].map((x, n) => Math.abs(x - b[n])));
+
+/** Golden sets, on the GPU. */
+export async function golden(name) {
+  const read = async (file) => (await fetch(`/bundles/${name}/${file}`)).arrayBuffer();
+  return replay(Model, `/bundles/${name}/`, read);
+}
+
+/** What the engine's compiler says to kernels; nothing if it takes all of them. */
+export async function compiled(name) {
+  const device = await (await navigator.gpu.requestAdapter()).requestDevice();
+  const code = await (await fetch(`/bundles/${name}`)).text();
+  const { messages } = await device.createShaderModule({ code }).getCompilationInfo();
+  device.destroy();
+  return messages.filter(({ type }) => type === "error").map(({ lineNum, message }) => `${message}: ${code.split("\n")[lineNum - 1]}`);
+}
+
+/** Buffers of the page in and out, and what is reported on the way. */
+export async function buffers(name) {
+  const device = await (await navigator.gpu.requestAdapter()).requestDevice();
+  const seen = [];
+  const model = await Model.load(`/bundles/${name}/`, { device, onProgress: ({ file, loaded, total }) => seen.push([file, loaded, total]) });
+  const inputs = ones(model);
+  const [[input, numbers]] = Object.entries(inputs);
+  const [{ name: output }] = model.outputs;
+  const wanted = (await model.run(inputs))[output];
+  const buffer = device.createBuffer({ size: numbers.byteLength, usage: GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
+  device.queue.writeBuffer(buffer, 0, numbers);
+  await model.run({ [input]: new Float32Array(numbers.length) });
+  const kept = (await model.run({ [input]: buffer }, { keep: [output] }))[output];
+  const staged = device.createBuffer({ size: Math.ceil(kept.size / 4) * 4, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+  const encoder = device.createCommandEncoder();
+  encoder.copyBufferToBuffer(kept.buffer, kept.offset, staged, 0, staged.size);
+  device.queue.submit([encoder.finish()]);
+  await staged.mapAsync(GPUMapMode.READ);
+  const found = new Float32Array(staged.getMappedRange().slice(0, kept.size));
+  const region = model.input(input);
+  device.queue.writeBuffer(region.buffer, region.offset, numbers);
+  const again = (await model.run())[output];
+  const many = await Promise.all([model.run(inputs), model.run({ [input]: new Float32Array(numbers.length) }), model.run(inputs)]);
+  const times = await model.profile(inputs, { runs: 2 });
+  const short = await code(model.run({ [input]: device.createBuffer({ size: 4, usage: GPUBufferUsage.COPY_SRC }) }));
+  const wrong = await code(model.run({ [input]: new Int8Array(3) }));
+  const refused = [await code(model.run({ nothing: numbers })), await code(model.run({}, { keep: ["nothing"] })), short, wrong];
+  model.dispose();
+  const lost = await Promise.race([device.lost.then(() => true), Promise.resolve(false)]);
+  return {
+    equal: [found, again, many[0][output], many[2][output]].map((each) => near(each, wanted)), dims: kept.dims,
+    differs: near(many[1][output], wanted) > 0, pipelines: seen.filter(([file]) => file === "pipelines").at(-1),
+    timed: times.map(({ ms }) => ms >= 0 && Number.isFinite(ms)), names: times.map(({ name }) => name), refused,
+    after: await code(model.run(inputs)), lost,
+  };
+}
+
+/** Pictures of every kind, on the GPU and where WebAssembly takes its place. */
+export async function pictures(name, fallback) {
+  const gpu = await Model.load(`/bundles/${name}/`);
+  const wasm = await without(() => Model.load(`/bundles/${name}/`, { fallback: `/bundles/${fallback}/` }));
+  const [{ name: input, dims }] = gpu.inputs;
+  const [{ name: output }] = gpu.outputs;
+  const [height, width] = [dims.at(-2), dims.at(-1)];
+  const canvas = new OffscreenCanvas(width, height);
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(width, height);
+  image.data.forEach((_, n) => (image.data[n] = n % 4 === 3 ? 255 : ((n >> 2) * 37) % 256));
+  context.putImageData(image, 0, 0);
+  const planes = Uint8Array.from({ length: (width * height * 3) / 2 }, (_, n) => (n < width * height ? (n * 37) % 256 : 128));
+  const yuv = new VideoFrame(planes, { format: "I420", codedWidth: width, codedHeight: height, timestamp: 0 });
+  const kinds = { canvas, bitmap: await createImageBitmap(canvas), image, frame: new VideoFrame(canvas, { timestamp: 0 }) };
+  const wanted = (await wasm.run({ [input]: canvas }))[output];
+  const apart = {};
+  for (const [kind, picture] of Object.entries(kinds)) apart[kind] = near((await gpu.run({ [input]: picture }))[output], wanted);
+  apart.yuv = near((await gpu.run({ [input]: yuv }))[output], (await wasm.run({ [input]: yuv }))[output]);
+  kinds.frame.close();
+  yuv.close();
+  const result = { apart, backends: [gpu.backend, wasm.backend], reasons: [gpu.reason, wasm.reason], size: wanted.length };
+  gpu.dispose();
+  wasm.dispose();
+  return result;
+}
+
+/** Where WebGPU is missing, or gives too little. */
+export async function missing(name, fallback) {
+  const load = (options) => Model.load(`/bundles/${name}/`, options);
+  const small = { limits: { maxBufferSize: 1e9, maxStorageBufferBindingSize: 64, maxComputeWorkgroupStorageSize: 1e5, maxComputeInvocationsPerWorkgroup: 1e3 }, features: new Set() };
+  const taken = await withAdapter(small, () => load({ fallback: `/bundles/${fallback}/` }));
+  const result = {
+    none: await without(() => code(load())),
+    small: await withAdapter(small, () => code(load())),
+    noAdapter: await withAdapter(null, () => code(load())),
+    taken: [taken.backend, taken.reason, Object.keys(await taken.run(ones(taken)))],
+    other: await code(Model.load(`/bundles/${fallback}/`)),
+  };
+  taken.dispose();
+  const bytes = async (file) => (await fetch(`/bundles/${name}/${file}`)).arrayBuffer();
+  const files = Object.fromEntries(await Promise.all(["graph.json", "params.bin", "kernels.wgsl"].map(async (f) => [f, await bytes(f)])));
+  new Uint8Array(files["kernels.wgsl"])[40] ^= 1;
+  return { ...result, damaged: await code(Model.load(files)) };
+}
+
+/** A device that is lost: the model is loaded again, on another one. */
+export async function lost(name) {
+  const devices = [];
+  const { requestDevice } = GPUAdapter.prototype;
+  GPUAdapter.prototype.requestDevice = async function (...given) {
+    devices.push(await requestDevice.apply(this, given));
+    return devices.at(-1);
+  };
+  const model = await Model.load(`/bundles/${name}/`);
+  const inputs = ones(model);
+  const [{ name: output }] = model.outputs;
+  const wanted = (await model.run(inputs))[output];
+  devices[0].destroy();
+  await devices[0].lost;
+  const again = (await model.run(inputs))[output];
+  GPUAdapter.prototype.requestDevice = requestDevice;
+  const own = await (await navigator.gpu.requestAdapter()).requestDevice();
+  const bound = await Model.load(`/bundles/${name}/`, { device: own });
+  own.destroy();
+  await own.lost;
+  const refused = await code(bound.run(inputs));
+  model.dispose();
+  return { devices: devices.length, apart: near(again, wanted), refused };
+}
+
+/** Sizes that are open when the model is compiled. @param {string} name @param {Record<string, number[]>[]} sizes of the inputs, by run */
+export async function sizes(name, fallback, ...runs) {
+  const gpu = await Model.load(`/bundles/${name}/`);
+  const wasm = await without(() => Model.load(`/bundles/${name}/`, { fallback: `/bundles/${fallback}/` }));
+  const apart = [];
+  for (const dims of runs) {
+    const inputs = Object.fromEntries(Object.entries(dims).map(([input, size]) => {
+      const { dtype } = gpu.inputs.find((each) => each.name === input);
+      const type = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, bool: Uint8Array }[dtype];
+      const numbers = Array.from({ length: size.reduce((a, b) => a * b, 1) }, (_, n) => ((n * 7919) % 17) % (dtype === "float32" ? 17 : 2));
+      return [input, { data: dtype === "int64" ? type.from(numbers.map(BigInt)) : type.from(numbers), dims: size }];
+    }));
+    const [a, b] = [await gpu.run(inputs), await wasm.run(inputs)];
+    apart.push(Math.max(...Object.keys(b).map((output) => (a[output].length === b[output].length ? near(a[output], b[output]) : Infinity))));
+  }
+  const dims = gpu.dims;
+  gpu.dispose();
+  wasm.dispose();
+  return { apart, dims };
+}
+
+const without = (action) => withGpu(undefined, action);
+const withAdapter = (adapter, action) => withGpu({ requestAdapter: async () => adapter }, action);
+
+async function withGpu(gpu, action) {
+  Object.defineProperty(navigator, "gpu", { value: gpu, configurable: true });
+  try {
+    return await action();
+  } finally {
+    delete navigator.gpu;
+  }
+}

@@ -1,0 +1,46 @@
+/* Metal's built-ins over fibers of one CPU thread, as cuda_on_cpu.h has them. With METAL_CHECK, only for the compiler to
+ * check types: address spaces are then types of their own, as they are in Metal. */
+#ifndef METAL_ON_CPU_H
+#define METAL_ON_CPU_H
+#include "cuda_on_cpu.h"
+
+#ifdef METAL_CHECK
+#define device __attribute__((address_space(1)))
+#define constant __attribute__((address_space(2))) const
+#define threadgroup __attribute__((address_space(3)))
+#else
+#define device
+#define constant const
+#define threadgroup
+#endif
+#define kernel extern "C"
+#define STERNA_SHARED(name, bytes, alignment) alignas(alignment) static threadgroup uint8_t name[bytes]
+/* metal_stdlib has them as macros of its own, before those of the text. */
+#undef INT64_C
+#undef UINT64_C
+#undef INT8_MIN
+#undef INT8_MAX
+#undef UINT8_MAX
+#undef INT16_MIN
+#undef INT16_MAX
+#undef UINT16_MAX
+#undef INT32_MIN
+#undef INT32_MAX
+#undef UINT32_MAX
+#undef INT64_MIN
+#undef INT64_MAX
+#undef UINT64_MAX
+
+typedef cuda_place uint3;
+namespace metal {
+namespace mem_flags { enum { mem_threadgroup = 1, mem_device = 2 }; }
+static inline void threadgroup_barrier(int) { __syncthreads(); }
+template <class To, class From> static inline To as_type(From from) {
+  static_assert(sizeof(To) == sizeof(From), "as_type of another size");
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+using ::fabs; using ::sqrt; using ::floor; using ::ceil; using ::trunc; using ::rint; using ::fma;
+}
+#endif

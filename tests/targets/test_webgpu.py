@@ -1,0 +1,134 @@
+"""WebGPU in Chromium, on SwiftShader: models for `webgpu` by `sterna/webgpu`, and what becomes of them without it.
+
+STERNA_WEBGPU=all gives kernels of every operator to the browser's compiler, and every model of the sample to its
+device.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import parser
+
+from sterna.api import compile_model, compile_to, options_of
+from sterna.bundle.directory import write_files
+from sterna.bundle.writer import bundle_files
+from sterna.driver import Options, compile_graph
+from sterna.errors import SternaError
+from support.browser_models import SAMPLE, golden_bundle
+from support.control_flow import CHOICE, model
+from support.every_operator import every_operator
+from support.javascript import chromium, served
+from support.open_networks import encoder
+from support.trained import digits, sample
+from support.wgsl_host import wgsl_target
+
+pytestmark = pytest.mark.family("wasm32")
+ALL = os.environ.get("STERNA_WEBGPU") == "all"
+TRIED = SAMPLE if ALL else ("digits", "dtln_1_f32", "g2p_id_bert_f32")
+PARTS = 8
+SAMPLED = range(PARTS) if ALL else (0,)
+
+
+def tried(bundles: Path, *tries: list[Any]) -> list[Any]:
+    """What the functions of runtime_js/test/webgpu.js give."""
+    with served(bundles=bundles) as base:
+        results: list[Any] = json.loads(chromium("webgpu", base, json.dumps(tries)))
+    for call, result in zip(tries, results, strict=True):
+        assert not (isinstance(result, dict) and "problem" in result), (call, result)
+    return results
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The digits for the GPU and for WebAssembly."""
+    place = tmp_path_factory.mktemp("both")
+    for name, target in (("gpu", "webgpu"), ("wasm", "browser")):
+        compile_to(place / name, digits().file, target)
+    return place
+
+
+def test_models_give_what_the_host_gives(tmp_path: Path) -> None:
+    for name in TRIED:
+        golden_bundle(digits() if name == "digits" else sample(name), "webgpu", tmp_path / name)
+    for name, result in zip(TRIED, tried(tmp_path, *(["golden", name] for name in TRIED)), strict=True):
+        assert result["error"] <= 1e-4, (name, result)
+        assert result["library"] == "kernels.wgsl"
+
+
+def test_its_compiler_takes_kernels_of_every_operator(tmp_path: Path) -> None:
+    """Barriers in uniform control flow among them, which other compilers do not ask for."""
+    names = []
+    for part in SAMPLED:
+        graph, _, _ = every_operator(part=part, parts=PARTS)
+        for groups in (False, True):
+            names.append(f"{part}{groups}.wgsl")
+            compiled = compile_graph(graph, "small", Options(wgsl_target(groups)))
+            (tmp_path / names[-1]).write_text(compiled.source)
+    assert tried(tmp_path, *(["compiled", name] for name in names)) == [[]] * len(names)
+
+
+def test_buffers_of_the_page(both: Path) -> None:
+    (found,) = tried(both, ["buffers", "gpu"])
+    assert found["equal"] == [0, 0, 0, 0]
+    assert found["differs"]
+    assert found["dims"] == [1, 10]
+    assert found["pipelines"][1] == found["pipelines"][2] == len(found["names"])
+    assert all(found["timed"])
+    assert [text.split(":")[0] for text in found["refused"]] == ["E0602", "E0509", "E0604", "E0603"]
+    assert found["after"].startswith("E0520")
+    assert not found["lost"], "a device of the page's own is not destroyed"
+
+
+def test_pictures(both: Path) -> None:
+    (found,) = tried(both, ["pictures", "gpu", "wasm"])
+    assert set(found["apart"]) == {"canvas", "bitmap", "image", "frame", "yuv"}
+    assert max(found["apart"].values()) < 1e-5
+    assert found["backends"] == ["webgpu", "wasm"]
+    assert found["reasons"][0] == ""
+
+
+def test_where_webgpu_is_missing_or_too_small(both: Path) -> None:
+    (found,) = tried(both, ["missing", "gpu", "wasm"])
+    for reason, words in (("none", "not here"), ("noAdapter", "no adapter"), ("small", "maxStorageBufferBindingSize")):
+        assert found[reason].startswith("E0507"), found
+        assert words in found[reason]
+        assert "--target browser" in found[reason]
+    backend, why, outputs = found["taken"]
+    assert (backend, outputs) == ("wasm", ["scores"])
+    assert why == found["small"]
+    assert found["other"].startswith("E0507")
+    assert "--target webgpu" in found["other"]
+    assert found["damaged"].startswith("E0505: kernels.wgsl")
+
+
+def test_a_device_that_is_lost(both: Path) -> None:
+    (found,) = tried(both, ["lost", "gpu"])
+    assert found["devices"] == 2, "the model took another one"
+    assert found["apart"] == 0
+    assert found["refused"].startswith("E0511: the device was lost")
+
+
+def test_open_sizes(tmp_path: Path) -> None:
+    dims = {"batch": (1, 8), "seq": (1, 48)}
+    for name, target in (("gpu", "webgpu"), ("wasm", "browser")):
+        write_files(bundle_files(compile_model(encoder(), target, None, dims)), tmp_path / name)
+    names = [i.name for i in encoder().graph.input]
+    runs = [{name: [batch, length] for name in names} for batch, length in ((2, 7), (1, 48), (8, 1), (2, 7))]
+    (found,) = tried(tmp_path, ["sizes", "gpu", "wasm", *runs])
+    assert max(found["apart"]) < 1e-4, found
+    assert {each["name"]: each["size"] for each in found["dims"]} == {"batch": 2, "seq": 7}
+
+
+def test_what_the_cpu_would_have_to_run_is_refused() -> None:
+    with pytest.raises(SternaError, match="runs nothing on the CPU, and control flow decides") as caught:
+        compile_model(parser.parse_model(model(CHOICE)), "webgpu")
+    assert set(caught.value.codes) == {"E0205"}
+    for given in ({"host": "browser"}, {"device_for": {"x": "cpu"}}):
+        with pytest.raises(SternaError, match="the target webgpu runs nothing on the CPU") as caught:
+            options_of("webgpu", **given)
+        assert caught.value.codes == ("E0203",)
