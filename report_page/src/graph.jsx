@@ -126,7 +126,7 @@ function Box({ row, place: [x, y, width, height], words, heat, picked, marked, p
       <rect width={width} height={height} rx={words ? 6 : 2} style={{ "--heat": `${Math.round(100 * Math.sqrt(heat)) * (words ? 0.55 : 1)}%` }} />
       {words && (
         <>
-          <text class="head" x="10" y="18">{short(row.kernelName, 24)}</text>
+          <text class="head" x="10" y="18">{short(row.kernelName, 18)}</text>
           <text class="took" x={width - 10} y="18">{time && row.took !== null ? taken(time, row.took) : ""}</text>
           <text class="shape" x="10" y="34">{row.device ? `${short(row.device, 10)} ` : ""}{row.share === null ? "" : percent(row.share)}</text>
           {lines.map((name, n) => <text key={n} class="source" x="10" y={50 + 15 * n - 2}>{short(name, 30)}</text>)}

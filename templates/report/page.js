@@ -595,7 +595,7 @@ function Bc({row:t,place:[e,n,r,i],words:o,heat:a,picked:s,marked:l,pick:u,time:
 _r} more`]:t.sources,f=`node ${t.index}: ${z(W(t),80)}`;return c("g",{class:`node${s?" picked":""}${l?" marked":""}`,transform:`translate(${e-r/2} ${n-i/2})`,onClick:u,
 "data-node":t.index,children:[c("title",{children:`${f}
 ${N(t.kernelName)}`}),c("rect",{width:r,height:i,rx:o?6:2,style:{"--heat":`${Math.round(100*Math.sqrt(a))*(o?.55:1)}%`}}),o&&c(D,{children:[c("text",{class:"hea\
-d",x:"10",y:"18",children:z(t.kernelName,24)}),c("text",{class:"took",x:r-10,y:"18",children:h&&t.took!==null?yt(h,t.took):""}),c("text",{class:"shape",x:"10",y:"\
+d",x:"10",y:"18",children:z(t.kernelName,18)}),c("text",{class:"took",x:r-10,y:"18",children:h&&t.took!==null?yt(h,t.took):""}),c("text",{class:"shape",x:"10",y:"\
 34",children:[t.device?`${z(t.device,10)} `:"",t.share===null?"":st(t.share)]}),m.map((d,_)=>c("text",{class:"source",x:"10",y:50+15*_-2,children:z(d,30)},_))]})]})}
 function Uc({row:t,picture:e}){let n=e.nodes.slice(t.nodes[0],t.nodes.at(-1));if(!n.length)return null;let r=Math.min(...n.map(([s,,l])=>s-l/2))-16,i=Math.max(...n.
 map(([s,,l])=>s+l/2))+16,o=Math.min(...n.map(([,s,,l])=>s-l/2))-24,a=Math.max(...n.map(([,s,,l])=>s+l/2))+10;return c("g",{class:"region",children:[c("rect",{x:r,

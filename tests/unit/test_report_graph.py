@@ -55,6 +55,19 @@ def test_a_padded_buffer_has_two_writers() -> None:
     assert (block["first"], block["last"], block["tensors"]) == (0, 2, [1, 2])
 
 
+def test_padded_buffers_that_take_turns() -> None:
+    """Two of one size, again and again: what was in one before is another tensor."""
+    values = [value("x", [4], 0, 16, kind="input")]
+    nodes = []
+    for n in range(6):
+        at = 32 * (n % 2)
+        values += [value(f"inside{n}", [4], at, 24, 1), value(f"padded{n}", [6], at, 24)]
+        nodes += [([0 if n == 0 else 2 * n], [2 * n + 1]), ([], [2 * n + 2, 2 * n + 2])]
+    made = graph(values, nodes)
+    wanted = {(2 * n - 2 + border, 2 * n) for n in range(1, 6) for border in (0, 1)}
+    assert pairs(made) == wanted
+
+
 def test_parts_of_a_whole_and_a_reader_of_one_part() -> None:
     values = [value("x", [4], 0, 16, kind="input"), value("a", [4], 0, 32), value("b", [4], 0, 32, 4),
               value("whole", [8], 0, 32), value("y", [4], 64, 16), value("z", [8], 128, 32)]  # fmt: skip

@@ -8,7 +8,7 @@ written anew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 Key = tuple[str, int, int, int]
@@ -30,67 +30,82 @@ class Link:
     back: bool = False
 
 
-@dataclass
-class _Writes:
-    """What has been written to a buffer since it was last filled as a whole: value -> its writers."""
-
-    of: dict[int, list[int]] = field(default_factory=dict)
-
-
 def links(graph: Mapping[str, Any]) -> list[Link]:
     """All of a graph, without those from the model's inputs; those of the order first, then those back."""
     values, nodes = graph["values"], graph["nodes"]
-    keys = [key_of(value) for value in values]
-    found: dict[tuple[int, int], Link] = {}
-    buffers: dict[Key, _Writes] = {}
-    missed: list[tuple[int, int]] = []
+    reads: list[list[int]] = [[] for _ in values]
+    writes: list[list[int]] = [[] for _ in values]
     for n, node in enumerate(nodes):
         for v in dict.fromkeys(node["in"]):
-            sources = _sources(v, values, nodes, buffers.get(keys[v]))
-            for source in sources:
-                found.setdefault((source, n), Link(source, n, v))
-            if not sources and keys[v][0] in ("arena", "output"):
-                missed.append((v, n))
-        _write(n, node, values, keys, buffers)
-    writers: dict[int, list[int]] = {}
-    for n, node in enumerate(nodes):
-        for v in node["out"]:
-            writers.setdefault(v, []).append(n)
-    for v, n in missed:
-        for source in writers.get(v, ()):
-            if source > n:
-                found.setdefault((source, n), Link(source, n, v, back=True))
-    return list(found.values())
+            reads[v].append(n)
+        for v in dict.fromkeys(node["out"]):
+            writes[v].append(n)
+    together = _together(graph, reads, writes)
+    found: dict[tuple[int, int], Link] = {}
+    back: dict[tuple[int, int], Link] = {}
+    for v, readers in enumerate(reads):
+        whole = _whole(values[v]) and any(nodes[n]["in"] for n in writes[v])
+        writers = sorted({n for other in ([v] if whole else together[v]) for n in writes[other]})
+        for n in readers:
+            before = [m for m in writers if m < n]
+            for m in before:
+                found.setdefault((m, n), Link(m, n, v))
+            if not before:
+                back.update({(m, n): Link(m, n, v, back=True) for m in writers if m > n})
+    order = sorted(found.values(), key=lambda link: (link.target, link.source))
+    return [*order, *back.values()]
 
 
-def _sources(v: int, values: Sequence[Any], nodes: Sequence[Any], writes: _Writes | None) -> list[int]:
-    if writes is None:
-        return []
-    own = writes.of.get(v, ())
-    if _whole(values[v]) and any(nodes[n]["in"] for n in own):
-        return sorted(set(own))
-    return sorted({n for written in writes.of.values() for n in written})
+def _together(
+    graph: Mapping[str, Any], reads: Sequence[Sequence[int]], writes: Sequence[Sequence[int]]
+) -> list[set[int]]:
+    """For every value those that lie in its buffer with it: whose uses overlap; what is written and not read under its
+    own name is part of the next; and what is read and not written is made of those before it."""
+    values = graph["values"]
+    outputs = set(graph.get("outputs", ()))
+    parent = list(range(len(values)))
+
+    def root(v: int) -> int:
+        while parent[v] != v:
+            v = parent[v]
+        return v
+
+    groups: dict[Key, list[int]] = {}
+    for v, value in enumerate(values):
+        if reads[v] or writes[v]:
+            groups.setdefault(key_of(value), []).append(v)
+    for members in groups.values():
+        members.sort(key=lambda v: min((*reads[v], *writes[v])))
+        latest = -1  # of all before, the one that is used for longest
+        for k, v in enumerate(members):
+            first = min((*reads[v], *writes[v]))
+            if latest >= 0 and first < max((*reads[latest], *writes[latest])):
+                parent[root(v)] = root(latest)
+            if latest < 0 or max((*reads[v], *writes[v])) >= max((*reads[latest], *writes[latest])):
+                latest = v
+            if not writes[v]:
+                missing = _elements(values[v])
+                for before in reversed(members[:k]):
+                    parent[root(v)] = root(before)
+                    missing -= _elements(values[before]) if writes[before] else 0
+                    if missing <= 0:
+                        break
+            if not reads[v] and v not in outputs and k + 1 < len(members):
+                parent[root(members[k + 1])] = root(v)
+    found: dict[int, set[int]] = {}
+    for v in range(len(values)):
+        found.setdefault(root(v), set()).add(v)
+    return [found[root(v)] for v in range(len(values))]
 
 
-def _write(
-    n: int, node: Mapping[str, Any], values: Sequence[Any], keys: Sequence[Key], buffers: dict[Key, _Writes]
-) -> None:
-    read = {keys[v] for v in node["in"]}
-    for v in dict.fromkeys(node["out"]):
-        key = keys[v]
-        for other in [k for k in buffers if k != key and _overlap(k, key)]:
-            del buffers[other]
-        writes = buffers.get(key)
-        # A node without inputs fills a border; any other that writes the whole of a buffer, or what it reads there
-        # too, leaves nothing of what was in it.
-        if writes is None or (node["in"] and (key in read or _whole(values[v])) and not _part_of(writes, v, n)):
-            writes = buffers[key] = _Writes()
-        writes.of.setdefault(v, []).append(n)
-
-
-def _part_of(writes: _Writes, v: int, n: int) -> bool:
-    """Whether a node goes on with what it has just begun: another of its results lies in the same buffer."""
-    return any(written and written[-1] == n for value, written in writes.of.items() if value != v)
+def _elements(value: Mapping[str, Any]) -> int:
+    """Of a value whose sizes are known; none of others, which are then taken for the whole of what they are."""
+    count = 1
+    for size in value["dims"]:
+        if isinstance(size, list):
+            return 0
+        count *= size
+    return count
 
 
 def _whole(value: Mapping[str, Any]) -> bool:
@@ -104,7 +119,3 @@ def _whole(value: Mapping[str, Any]) -> bool:
             return False
         expected *= size
     return bool(value["storage"]["origin"] == 0)
-
-
-def _overlap(a: Key, b: Key) -> bool:
-    return a[:2] == b[:2] and a[2] < b[2] + b[3] and b[2] < a[2] + a[3]

@@ -128,7 +128,8 @@ def memory_of(subject: Subject, found: Sequence[Link]) -> dict[str, Any]:
             "bytes": needed[peak],
             "blocks": sorted(here, key=lambda n: -blocks[n]["bytes"]),
         }
-    if (order := other_order(graph, blocks, found)) is not None:
+    order = other_order(graph, blocks, found)
+    if order is not None and order["bytes"] < max(needed, default=0):
         row["choices"].append(order)
     return row
 
