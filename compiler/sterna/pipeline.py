@@ -39,6 +39,8 @@ from sterna.passes.fold_constants import fold_constants
 from sterna.passes.fuse import fuse_all
 from sterna.passes.group_channels import group_channels
 from sterna.passes.hoist_elementwise import hoist_elementwise
+from sterna.passes.im2col import applies as lays_out_windows
+from sterna.passes.im2col import im2col
 from sterna.passes.join import join
 from sterna.passes.layout import layout
 from sterna.passes.linearize import linearize
@@ -118,6 +120,10 @@ def _scale_in_integers(graph: Graph, context: PassContext) -> Graph:
 
 def _planes(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: planes(each, context.target), graph)
+
+
+def _im2col(graph: Graph, context: PassContext) -> Graph:
+    return everywhere(lambda each: im2col(each, context.target), graph)
 
 
 def _views(graph: Graph, context: PassContext) -> Viewed:
@@ -235,6 +241,8 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("eliminate-dead-code", eliminate_dead_code),
     Pass("patches", patches, (("patches", print_graph),), verify_graph,
          lambda context: context.options.patches is not None, over_graphs=True),
+    Pass("im2col", _im2col, (("im2col", print_graph),), verify_graph,
+         lambda context: lays_out_windows(context.target), over_graphs=True),
     graph_pass("materialize-outputs", materialize_outputs, whole=True),
     Pass("check-sizes", sizes.check_sizes, applies=sizes.applies),
     Pass("views", _views, (("views", dumps.views_text),), checks.verify_views),

@@ -64,6 +64,26 @@ def test_one_kernel_pads_and_does_what_follows(op: str, first: bool) -> None:
     assert len(kernels(graph)) == 1
 
 
+def block(residual: bool) -> Graph:
+    """Two padded convolutions of floats, to whose result their input is added, or not."""
+    b = Builder()
+    x = input_value(b, np.zeros((1, 16, 16, 8), np.float32))
+    first = y = b.add("relu", x)
+    for _ in range(2):
+        w = b.constant(np.ones((3, 3, 8, 8), np.float32))
+        y = b.add("pad", y, before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=0.0)
+        y = b.add("relu", b.add("conv", y, w, strides=(1, 1), dilations=(1, 1), groups=1))
+    out = b.add("add", y, first) if residual else y
+    return Graph("block", (x,), (b.add("relu", out),), tuple(b.nodes))
+
+
+def test_what_is_added_has_no_border_where_memory_is_short() -> None:
+    """The sum takes the place of what is added; without one, rows that a kernel pads are more than borders."""
+    for target, residual, pads in (("cortex-m4", True, 2), ("cortex-m4", False, 0), ("x86-64-v4", True, 0)):
+        calls = outline_of(block(residual), Options(load_target(target))).sequence.calls
+        assert sum("pad_conv" in call.kernel.name for call in calls) == pads, (target, residual)
+
+
 def test_what_can_be_written_into_its_border_is() -> None:
     graph, _ = windows("max_pool", made=True, first=False)
     assert [name for name in kernels(graph) if "pad" in name] == []

@@ -35,8 +35,8 @@ INTEGERS = [
     ("mlperf_tiny_vww_int8", "cortex-m4", "c", 88.8, 8.43),
     ("mlperf_tiny_resnet_int8", "cortex-m4", "c", 114.1, 17.5),
     ("mlperf_tiny_ad_int8", "cortex-m4", "c", 277.5, 0.488),
-    ("mlperf_tiny_kws_int8", "cortex-m55", "llvm", 49.8, 1.37),
-    ("mlperf_tiny_vww_int8", "cortex-m55", "llvm", 103.5, 2.1),
+    ("mlperf_tiny_kws_int8", "cortex-m55", "llvm", 41.0, 1.0),
+    ("mlperf_tiny_vww_int8", "cortex-m55", "llvm", 99.3, 1.94),
     ("mlperf_tiny_resnet_int8", "cortex-m55", "llvm", 119.9, 2.83),
     ("mlperf_tiny_ad_int8", "cortex-m55", "llvm", 279.5, 0.0471),
 ]
@@ -55,7 +55,7 @@ def test_integers(model: str, target: str, generator: str, flash: float, million
     ("model", "code", "memory", "millions"),
     [
         ("mlperf_tiny_vww_f32", 18_200, 222_500, 19.0),
-        ("mlperf_tiny_resnet_f32", 6_900, 218_500, 25.2),
+        ("mlperf_tiny_resnet_f32", 7_900, 150_000, 25.5),
         ("mlperf_tiny_ad_f32", 1_740, 1_200, 0.70),
     ],
 )

@@ -8,6 +8,7 @@ from math import gcd
 from sterna.codegen.llvm_machine import has_instruction
 from sterna.intrinsics.idioms import IDIOMS, MASKED_ACCESS, Idiom
 from sterna.ir import dtypes
+from sterna.ir.memory import PARAM
 from sterna.loops.program import Buffer
 from sterna.targets.features import features
 from sterna.targets.target import LEAST_ALIGNMENT, Target
@@ -36,9 +37,9 @@ def has_masked_access(target: Target, dtype: str) -> bool:
 
 def aligned_bytes(load: Load) -> int:
     """What the address of a load is a multiple of, as far as is known: the size of its element, or what its place in
-    scratch memory is a multiple of, which begins at a multiple of several words."""
+    scratch memory or among the weights is a multiple of, which begin at a multiple of several words."""
     size = dtypes.size(load.dtype)
-    if not isinstance(load.tensor, Buffer) or not load.tensor.scope.in_scratch:
+    if not isinstance(load.tensor, Buffer) or not (load.tensor.scope.in_scratch or load.tensor.scope == PARAM):
         return size
     (index,) = load.indices
     return gcd(LEAST_ALIGNMENT, load.tensor.slot, size * gcd(index.const, *index.terms.values()))

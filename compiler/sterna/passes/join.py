@@ -12,6 +12,7 @@ from sterna.ir.graph import Graph, Node
 from sterna.passes.attention import find_attention
 from sterna.passes.context import PassContext
 from sterna.passes.fuse import Group
+from sterna.passes.im2col import find_im2col
 from sterna.passes.padded import find_padded
 from sterna.passes.padded_windows import find_padded_windows
 from sterna.passes.partition import Partition
@@ -28,6 +29,7 @@ RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (
     find_attention,
     find_padded,
     find_padded_windows,
+    find_im2col,
 )
 
 

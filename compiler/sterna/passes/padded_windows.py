@@ -26,8 +26,17 @@ def find_padded_windows(partition: Partition, target: Target) -> tuple[tuple[Nod
     found = []
     saves = target.saves_memory
     most = max(map(_traffic, partition.groups), default=0) if saves else 0
+    # Results of convolutions of floats take the place of what is added to them, where that has no border. In other
+    # networks rows that a kernel pads are more than borders.
+    adds = saves and any(
+        _is_dense(node) and _is_added_to(node, group) for group in partition.groups for node in group.nodes
+    )
     for group in partition.groups:
-        windows = [node for node in group.nodes if _slides(node) or (saves and _multiplies(node, target))]
+        windows = [
+            node
+            for node in group.nodes
+            if _slides(node) or (saves and _multiplies(node, target)) or (adds and _is_dense(node))
+        ]
         if len(windows) == 1 and (pad := _copied(partition, windows[0], group, most)) is not None:
             found.append(partition.in_order((pad, *group.nodes)))
     return tuple(found)
@@ -52,6 +61,18 @@ def _multiplies(node: Node, target: Target) -> bool:
     groups = {target.known_intrinsics[name].group for name in target.int_dot}
     channels = node.operands[0].shape[-1]
     return node.attributes["groups"] == 1 and bool(groups) and all(channels % n == 0 for n in groups)
+
+
+def _is_dense(node: Node) -> bool:
+    """Whether it is a convolution of floats of all channels."""
+    return node.op == "conv" and bool(node.attributes["groups"] == 1)
+
+
+def _is_added_to(node: Node, group: Group) -> bool:
+    """Whether the kernel of a convolution reads another tensor of its result's size."""
+    inside = {value for each in group.nodes for value in each.outputs}
+    others = {v for each in group.nodes if each is not node for v in each.operands if v not in inside}
+    return any(not v.is_constant and v.shape == node.output.shape for v in others)
 
 
 def _traffic(group: Group) -> int:

@@ -14,6 +14,8 @@ from sterna.te.layout import most_elements
 _WORDS = {32: ("uint32_t", "word"), 64: ("uint64_t", "words")}
 #: Bytes to whose multiples two registers are loaded at once.
 _PAIR = 4
+#: To whose multiples a word is loaded with the one after it.
+_EVEN = 8
 
 
 class Packed(CFamily):
@@ -58,6 +60,8 @@ class Packed(CFamily):
                 return f"{self.helper(f'load_{words}_part', 'uint8')}({address}, {active * dtypes.size(dtype)})"
             if words == "words" and aligned % _PAIR == 0:
                 words = "aligned_words"
+            elif words == "word" and aligned % _EVEN == 0:
+                words = "even_word"
             return f"{self.helper(f'load_{words}', 'uint8')}({address})"
         element = _element(dtype)
         if active is None:

@@ -76,14 +76,14 @@ def compares_floats(kernel: Kernel) -> bool:
 
 
 def _compares(node: E.Expr) -> bool:
-    """Whether an operation of floats compares them."""
+    """Whether an operation of floats compares them; what a select asks is an operation of its own."""
     if isinstance(node, (E.Const, E.Load)) or not any(dtypes.is_float(c.dtype) for c in node.children()):
         return False
     if isinstance(node, (E.Unary, E.Binary)):
         return node.op not in _NO_COMPARISON
     if isinstance(node, E.Reduce):
         return node.combiner not in ("sum", "prod", "min", "max")
-    return not isinstance(node, E.Fma)
+    return not isinstance(node, (E.Fma, E.Select))
 
 
 def _divides_longs(kernel: Kernel) -> bool:

@@ -30,7 +30,7 @@ from sterna.schedule.strategies.contraction import padded_tiles, tile_tasks
 from sterna.schedule.strategies.operands import Contraction, analyse, least_cycles, single_reduction
 from sterna.schedule.strategies.padding import padded_of
 from sterna.schedule.strategies.register_tile import largest_tile, tile_shape, tiles
-from sterna.schedule.strategies.widened import widened_rows, widens, worth_widening
+from sterna.schedule.strategies.widened import laid_out, widened_rows, widens, worth_widening
 from sterna.targets.target import Target
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
@@ -74,6 +74,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     padded = padded_of(contraction.stage, context)
     kept = [] if padded is None else [padded.stage.name]
     wide = ""
+    if laid_out(contraction.left):
+        wide = contraction.left.tensor.name
+        kept = [wide]
     if widens(intrinsic, contraction.left):
         wide = s.cache_read(contraction.left.tensor.name, acc, intrinsic.operands[0])
         # What pads then widens, too.
@@ -302,6 +305,8 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
         return None
     # Both must be dimensions of the weights as they are, so that they can be packed.
     if any(a.var not in contraction.right.indices for a in (group, contraction.columns)):
+        return None
+    if laid_out(contraction.left) and not contraction.rows:
         return None
     # Where elements of several parts take turns shows only if there are elements of several parts.
     found = [i for i in found if i.woven == 1 or size(group.extent) > i.group // i.woven]

@@ -29,6 +29,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 WIDE = 2  # vectors of channels, where there are several sums: these lie in a row in memory
 
+FEW = 3  # neighbouring outputs that registers hold beside what they read, whatever the window
+
 UNROLLED = (16, 64, 256, 512)  # multiply-adds of vectors that may be tried written out
 MOST_BESIDE = 16  # neighbouring outputs that may be tried together
 
@@ -107,7 +109,8 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     if padded is not None and stage.axes[padded.axis] is along:
         beside = padded.rows
     apart = padded is None and not _sharing(stage)
-    best = 1 if apart else _tile(beside, window, registers)
+    # A register for each sum leaves room for few of them, which share their loads, even where there are eight.
+    best = 1 if apart else _tile(beside, window, registers, FEW if lanes == context.lanes(kernel) else 1)
     tile = context.choose("tile", lambda: range(1, min(beside, MOST_BESIDE) + 1), best)
     # Without a neighbouring output to share loads with, several vectors hide the latency of the sum; where there is
     # never one, long parts of rows are read one after the other, as they lie in memory.
@@ -201,7 +204,8 @@ def _sharing(stage: Tensor) -> bool:
     return any(not any(stage.axes[-2] in index.symbols() for index in load.indices) for load in stage.reads())
 
 
-def _tile(extent: int, window: int, registers: int) -> int:
-    """Neighbouring outputs per tile: as many as registers allow besides the weights, without a tail if possible."""
-    room = max(1, min(8, registers - min(window, registers // 2) - 4))
+def _tile(extent: int, window: int, registers: int, least: int = 1) -> int:
+    """Neighbouring outputs per tile: as many as registers allow besides the weights, or `least` of them where these are
+    loaded for each tile again, without a tail if possible."""
+    room = max(least, min(8, registers - min(window, registers // 2) - 4))
     return max(range(1, min(room, extent) + 1), key=lambda t: (extent / (-(-extent // t) * t)) * (t / (t + 1.0)))
