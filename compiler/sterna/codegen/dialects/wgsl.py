@@ -1,5 +1,5 @@
-"""WGSL, WebGPU's language: scalars; each invocation runs a task or several, or, of a task of several threads, a
-workgroup does (`templates/wgsl/kernels.wgsl.j2`).
+"""WGSL, the language of browsers for GPUs: scalars; each invocation runs a task or several, or, of a task of several
+threads, a workgroup does (`templates/wgsl/kernels.wgsl.j2`).
 
 Memory is words of 32 bits: one binding holds all that kernels write, and the call record says where tensors lie in it.
 A float is a word's bits; bytes and numbers of 16 bits are parts of a word, which are stored atomically, because the
@@ -170,7 +170,7 @@ class Wgsl(CFamily):
         )
 
     def barrier(self) -> str:
-        raise internal_error("a barrier of all workgroups, which WebGPU does not have")
+        raise internal_error("a barrier of all workgroups, which the language does not have")
 
     def thread(self, axis: ThreadAxis) -> str:
         return f"i32(local_id.{'xyz'[THREADS.index(axis)]})"
