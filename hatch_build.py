@@ -41,6 +41,9 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         self.app.display_info(f"compiling the C runtime for {made_for.target}")
         library = recipe.compile_for(made_for, root / "runtime_c", Path(self._scratch.name))
         build_data["force_include"][str(library)] = f"sterna_runtime/_lib/{library.name}"
+        for kind in recipe.DEVICES:
+            driver = recipe.compile_for(made_for, root / "runtime_c", Path(self._scratch.name), kind)
+            build_data["force_include"][str(driver)] = f"sterna_runtime/_lib/{driver.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{made_for.tag}"
         bill = Path(self._scratch.name) / "sterna.cdx.json"

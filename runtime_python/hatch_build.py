@@ -42,15 +42,16 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if package.parent != Path(self.root):  # in an sdist hatchling finds it
             included[str(package)] = "sterna_runtime"
         if self.target_name == "sdist":
-            for part in ("include", "port", "src"):
+            for part in ("devices", "include", "port", "src"):
                 included[str(sources / part)] = f"runtime_c/{part}"
             return
         recipe = _recipe(package)
         made_for = recipe.platform_of_build()
         self._scratch = tempfile.TemporaryDirectory()
         self.app.display_info(f"compiling the C runtime for {made_for.target}")
-        library = recipe.compile_for(made_for, sources, Path(self._scratch.name))
-        included[str(library)] = f"sterna_runtime/_lib/{library.name}"
+        for kind in ("", *recipe.DEVICES):
+            library = recipe.compile_for(made_for, sources, Path(self._scratch.name), kind)
+            included[str(library)] = f"sterna_runtime/_lib/{library.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{made_for.tag}"
 

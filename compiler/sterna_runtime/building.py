@@ -22,7 +22,7 @@ from sterna_runtime.private import (
     read_private,
     scratch_directory,
 )
-from sterna_runtime.recipe import FLAGS, SOURCES, Platform, compile_command, library_name, this_platform
+from sterna_runtime.recipe import DEVICES, FLAGS, SOURCES, Platform, compile_command, library_name, this_platform
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -35,27 +35,28 @@ def runtime_sources() -> Path | None:
     return None
 
 
-def _content_key(sources: Path, built_for: Platform) -> str:
-    parts = [repr((FLAGS, SOURCES, built_for.target, built_for.processor)).encode()]
+def _content_key(sources: Path, built_for: Platform, kind: str) -> str:
+    parts = [repr((FLAGS, DEVICES[kind] if kind else SOURCES, built_for.target, built_for.processor)).encode()]
     for path in sorted([*sources.glob("*/*.c"), *sources.glob("*/*.h")]):
         parts += (path.name.encode(), path.read_bytes())
     return source_hash(b"\0".join(parts)).hex()
 
 
-def _kept(folder: Path, key: str) -> Path | None:
+def _kept(folder: Path, key: str, name: str) -> Path | None:
     """A library that was built from these sources before, if it is complete and no other user can have written it.
 
     It lies in a folder named by its sources and by its own bytes.
     """
     for place in sorted(folder.glob(f"{key}-*")):
-        data = read_private(place / library_name())
+        data = read_private(place / name)
         if data is not None and is_private(place.stat()) and place.name == f"{key}-{source_hash(data).hex()}":
-            return place / library_name()
+            return place / name
     return None
 
 
-def build(sources: Path) -> Path:
-    """Builds the runtime into the cache directory unless it is there already; returns the library's path.
+def build(sources: Path, kind: str = "") -> Path:
+    """Builds the runtime into the cache directory unless it is there already; returns the library's path. With a
+    `kind`, the same of the library that drives such devices.
 
     Two processes may build at the same time: each writes its own folder, and the renaming is atomic. Without a cache,
     it is built for this process alone.
@@ -64,20 +65,20 @@ def build(sources: Path) -> Path:
         SternaError: E0401, it does not compile, or there is no room for it.
     """
     try:
-        return _build(sources)
+        return _build(sources, kind)
     except OSError as problem:
         where = (str(problem.filename),) if problem.filename else ()
         raise error("E0401", f"the C runtime cannot be built: {problem.strerror or problem}", *where) from None
 
 
-def _build(sources: Path) -> Path:
-    here = this_platform()
-    folder, key = (cache_directory() or scratch_directory()) / "runtime", _content_key(sources, here)
+def _build(sources: Path, kind: str) -> Path:
+    here, name = this_platform(), library_name(kind=kind)
+    folder, key = (cache_directory() or scratch_directory()) / "runtime", _content_key(sources, here, kind)
     try:
         make_private(folder)
     except OSError:
         folder = scratch_directory()
-    if (kept := _kept(folder, key)) is not None:
+    if (kept := _kept(folder, key, name)) is not None:
         return kept
     import shutil  # noqa: PLC0415 (as above: most often there is nothing to build)
     import subprocess  # noqa: PLC0415
@@ -85,9 +86,9 @@ def _build(sources: Path) -> Path:
 
     scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:
-        fresh = scratch / "done" / library_name()
+        fresh = scratch / "done" / name
         fresh.parent.mkdir(mode=MODE)
-        command = compile_command(sources, fresh, here.target, here.processor)
+        command = compile_command(sources, fresh, here.target, here.processor, kind)
         variables = zig_environment(scratch)
         result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=scratch, env=variables)
         if result.returncode != 0 or not fresh.is_file():
@@ -103,12 +104,12 @@ def _build(sources: Path) -> Path:
         for _ in range(2):
             with contextlib.suppress(OSError):  # something is there: what another process has built meanwhile
                 fresh.parent.rename(place)
-            if _kept(folder, key) is not None:
+            if _kept(folder, key, name) is not None:
                 break
             shutil.rmtree(place, ignore_errors=True)  # or it is damaged
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    if (kept := _kept(folder, key)) is None:
+    if (kept := _kept(folder, key, name)) is None:
         raise error("E0401", "the C runtime was compiled, and is gone again", str(folder))
     return kept
 

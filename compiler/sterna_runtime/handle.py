@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sterna_runtime import library
+from sterna_runtime import devices, library
 from sterna_runtime.advice import Advice, Compile, Fix, Option
 from sterna_runtime.errors import SternaError, error
 from sterna_runtime.graph_file import FIRMWARE
@@ -34,6 +34,10 @@ class Handle:
         self.functions = library.load()
         path = os.fsencode(directory) if os.name != "nt" else directory.encode("utf-8", "replace")
         options = library.COptions(size=ctypes.sizeof(library.COptions), threads=threads)
+        if not library.is_replaced() and (kinds := devices.needed(directory)):
+            tables = devices.drivers(kinds)
+            options.devices, options.n_devices = ctypes.addressof(tables), len(tables)
+            options.device_cache = devices.cache()
         problem = library.CError()
         self.functions.sterna_load(path, options, ctypes.byref(self.pointer), problem)
         if not self.pointer:

@@ -103,12 +103,13 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-def find() -> Path:
-    """The runtime's shared library: the wheel's, or in a source checkout one built from runtime_c.
+def find(kind: str = "") -> Path:
+    """The runtime's shared library: the wheel's, or in a source checkout one built from runtime_c. With a `kind`, the
+    library that drives such devices.
 
     Raises E0521 if there is neither a library nor its sources, E0401 if it cannot be built.
     """
-    installed = _PACKAGE / "_lib" / library_name()
+    installed = _PACKAGE / "_lib" / library_name(kind=kind)
     if installed.is_file():
         return installed
     from sterna_runtime.building import build, runtime_sources  # noqa: PLC0415 (an installed package never needs it)
@@ -121,7 +122,7 @@ def find() -> Path:
             str(installed),
             fix=f"pip install --force-reinstall {_wheel()}",
         )
-    return build(sources)
+    return build(sources, kind)
 
 
 def _wheel() -> str:

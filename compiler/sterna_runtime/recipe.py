@@ -19,6 +19,12 @@ SOURCES = (
 )
 """The files of runtime_c/src, without the extension."""
 
+DEVICES = {"opencl": ("nodes", "opencl", "system")}
+"""Libraries beside the runtime that drive devices: by their kind, the files of runtime_c/devices."""
+
+SHARED_WITH_DEVICES = ("cpu", "dims", "hash", "heap", "json", "library", "manifest", "status", "values")
+"""Files of runtime_c/src that those need parts of; the linker leaves out the rest."""
+
 FLAGS = (
     "-std=c99",
     "-Os",
@@ -35,10 +41,15 @@ FLAGS = (
 """For size: the time goes into the kernels, which are not compiled here."""
 
 
-def library_name(system: str | None = None) -> str:
-    """File name of the shared library on a system as `platform.system()` names it (here: this one)."""
-    names = {"Windows": "sterna.dll", "Darwin": "libsterna.dylib"}
-    return names.get(system or platform.system(), "libsterna.so")
+def library_name(system: str | None = None, kind: str = "") -> str:
+    """File name of the shared library on a system as `platform.system()` names it (here: this one).
+
+    Args:
+        kind: of the device, for the library that drives it.
+    """
+    stem = f"sterna_{kind}" if kind else "sterna"
+    names = {"Windows": f"{stem}.dll", "Darwin": f"lib{stem}.dylib"}
+    return names.get(system or platform.system(), f"lib{stem}.so")
 
 
 class Platform(NamedTuple):
@@ -151,16 +162,16 @@ def platform_of_build() -> Platform:
     return this_platform()
 
 
-def compile_for(made_for: Platform, sources: Path, folder: Path) -> Path:
-    """Compiles the runtime for a wheel into a folder; returns the library.
+def compile_for(made_for: Platform, sources: Path, folder: Path, kind: str = "") -> Path:
+    """Compiles the runtime for a wheel into a folder; returns the library. With a `kind` that for such devices.
 
     Raises:
         RuntimeError: ziglang could not, with what it said on standard error.
     """
     import subprocess  # noqa: PLC0415 (as above)
 
-    library = folder / library_name(made_for.system)
-    command = compile_command(sources, library, made_for.target, made_for.processor)
+    library = folder / library_name(made_for.system, kind)
+    command = compile_command(sources, library, made_for.target, made_for.processor, kind)
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         sys.stderr.write(done.stderr)
@@ -168,8 +179,9 @@ def compile_for(made_for: Platform, sources: Path, folder: Path) -> Path:
     return library
 
 
-def compile_command(sources: Path, output: Path, target: str, processor: str = "") -> list[str]:
-    """The command line that builds the runtime from the folder `sources` (runtime_c) with ziglang."""
+def compile_command(sources: Path, output: Path, target: str, processor: str = "", kind: str = "") -> list[str]:
+    """The command line that builds the runtime from the folder `sources` (runtime_c) with ziglang; with a `kind` the
+    library that drives such devices."""
     windows, thumb = "windows" in target, target.startswith("arm-") and processor != "arm1176jzf_s"
     command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-target", target, f"-I{sources / 'include'}", "-shared"]
     if processor:
@@ -184,10 +196,12 @@ def compile_command(sources: Path, output: Path, target: str, processor: str = "
         command.append("-fomit-frame-pointer")  # zig keeps it unless told
     if thumb:  # shorter; zig takes no -mthumb. That of armv6 has no floats.
         command += ["-Xclang", "-target-feature", "-Xclang", "+thumb-mode"]
-    command += [str(sources / "src" / f"{name}.c") for name in SOURCES]
+    if kind:
+        command += [str(sources / "devices" / f"{name}.c") for name in DEVICES[kind]]
+    command += [str(sources / "src" / f"{name}.c") for name in (SHARED_WITH_DEVICES if kind else SOURCES)]
     command.append(str(sources / "port" / ("windows.c" if windows else "posix.c")))
     if "linux" in target:
-        command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", "-Wl,-soname,libsterna.so"]
+        command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", f"-Wl,-soname,{output.name}"]
         command += ["-lpthread", "-ldl"]
     elif "macos" in target:
         command.append(f"-Wl,-install_name,@rpath/{output.name}")

@@ -94,14 +94,21 @@ typedef struct sterna_allocator {
  * model, such as sterna_run, sterna_set_dims or sterna_bind_input, are STERNA_BAD_ARGUMENT there. */
 typedef void (*sterna_on_node)(void *user, uint32_t node, const char *name, uint64_t nanoseconds);
 
+/* What drives a device that nodes may run on, such as sterna_opencl(); sterna_device.h declares it. */
+typedef struct sterna_device_api sterna_device_api;
+
 /* A member that is zero has its default value. */
 typedef struct sterna_options {
-  size_t size;                       /* sizeof(sterna_options): the record grows at the end */
-  uint32_t threads;                  /* workers, including the caller: 0 or 1 makes no thread; at most 32 share a kernel */
+  size_t size;                             /* sizeof(sterna_options): the record grows at the end */
+  uint32_t threads;                        /* workers, including the caller: 0 or 1 makes no thread; at most 32 share a kernel */
   uint32_t reserved;
-  const sterna_allocator *allocator; /* copied; NULL: the system's */
-  sterna_on_node on_node;            /* NULL: nothing is timed */
-  void *user;                        /* first argument of on_node */
+  const sterna_allocator *allocator;       /* copied; NULL: the system's */
+  sterna_on_node on_node;                  /* NULL: nothing is timed */
+  void *user;                              /* first argument of on_node */
+  uint32_t n_devices;
+  uint32_t reserved2;
+  const sterna_device_api *const *devices; /* n_devices of them; NULL: none */
+  const char *device_cache;                /* folder for what drivers make of kernels, of this user alone; NULL: none */
 } sterna_options;
 
 /* Loads the bundle in `directory`. `options` and `error` may be NULL. On failure *out is NULL. */

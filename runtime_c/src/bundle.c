@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
-
-#define MAX_PATH_BYTES 4096u
+#include "json.h"
 
 static sterna_status new_model(const sterna_options *given, sterna_model **out, sterna_error *error) {
   sterna_options options;
@@ -31,6 +30,9 @@ static sterna_status new_model(const sterna_options *given, sterna_model **out, 
   model->workers = options.threads > 1 ? options.threads : 1;
   model->on_node = options.on_node;
   model->user = options.user;
+  model->apis = options.devices;
+  model->n_apis = options.devices != NULL ? options.n_devices : 0;
+  model->device_cache = options.device_cache;
   *out = model;
   return STERNA_OK;
 }
@@ -76,18 +78,13 @@ sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void
   model->params = params_bytes > 0 ? params : NULL;
   model->params_bytes = params_bytes;
   status = graph_open(&graph, data, graph_bytes, model, error);
+  if (status == STERNA_OK && graph.devices_at != JSON_NONE)
+    status = graph_lacks(&graph, graph.devices_at, "kind", "device", "", model, error);
   if (status == STERNA_OK) status = finish(&graph, library, model, error);
   return conclude(status, model, out, error);
 }
 
 #ifndef STERNA_PORT_NONE
-static sterna_status map(const char *directory, const char *name, port_file *file, sterna_error *error) {
-  char path[MAX_PATH_BYTES], reason[128];
-  int used = snprintf(path, sizeof path, "%s/%s", directory[0] != 0 ? directory : ".", name);
-  if (used < 0 || (size_t)used >= sizeof path) return fail(error, STERNA_UNREADABLE, "%s: the path is too long", name);
-  if (port_map(path, file, reason, sizeof reason)) return STERNA_OK;
-  return fail(error, STERNA_UNREADABLE, "%s: cannot be opened: %s", name, reason);
-}
 
 /* Checks the library's file, opens it and finds its table. */
 static sterna_status open_library(const char *directory, const graph *graph, sterna_model *model,
@@ -96,7 +93,7 @@ static sterna_status open_library(const char *directory, const graph *graph, ste
   port_file file;
   if (name == NULL)
     return fail(error, STERNA_BAD_LIBRARY, "the bundle has no kernel library: link kernels.c and use sterna_load_table");
-  sterna_status status = map(directory, name, &file, error);
+  sterna_status status = map_file(directory, name, &file, error);
   if (status != STERNA_OK) return status;
   status = graph_check_file(name, &graph->library, file.data, file.bytes, error);
   if (status == STERNA_OK && !library_is_whole(&file))
@@ -115,14 +112,26 @@ static sterna_status open_library(const char *directory, const graph *graph, ste
   return STERNA_OK;
 }
 
-/* Opens weights and library of a graph, and builds the model. */
+/* Opens the devices of a graph, by the support that came with any of them. */
+static sterna_status open_devices(const char *directory, const graph *graph, sterna_model *model, sterna_error *error) {
+  const device_support *support = model->n_apis > 0 ? model->apis[0]->support : NULL;
+  if (support != NULL && support->model_bytes == sizeof *model) {
+    model->support = support;
+    return support->open(directory, graph, model, error);
+  }
+  return graph_lacks(graph, graph->devices_at, "kind", "device", "", model, error);
+}
+
+/* Opens weights, devices and library of a graph, and builds the model. */
 static sterna_status load_graph(const char *directory, const graph *graph, sterna_model *model, sterna_error *error) {
   const sterna_library *library = NULL;
-  sterna_status status = map(directory, "params.bin", &model->params_file, error);
+  sterna_status status = map_file(directory, "params.bin", &model->params_file, error);
   if (status != STERNA_OK) return status;
   model->params = model->params_file.data;
   model->params_bytes = model->params_file.bytes;
-  status = open_library(directory, graph, model, &library, error);
+  if (graph->devices_at != JSON_NONE) status = open_devices(directory, graph, model, error);
+  if (status == STERNA_OK && (graph->library_name != NULL || model->support == NULL))
+    status = open_library(directory, graph, model, &library, error);
   return status == STERNA_OK ? finish(graph, library, model, error) : status;
 }
 
@@ -136,7 +145,7 @@ static sterna_status load(const char *directory, const port_file *text, sterna_m
   if (status == STERNA_OK) status = graph_choose(&graph, model, &name, &entry, error);
   if (status != STERNA_OK) return status;
   if (name == NULL) return load_graph(directory, &graph, model, error);
-  status = map(directory, name, &own, error);
+  status = map_file(directory, name, &own, error);
   if (status != STERNA_OK) return status;
   status = graph_check_file(name, &entry, own.data, own.bytes, error);
   if (status == STERNA_OK) status = graph_open(&graph, own.data, own.bytes, model, error);
@@ -160,7 +169,7 @@ sterna_status sterna_load(const char *directory, const sterna_options *options, 
   port_file text;
   sterna_status status = new_model(options, &model, error);
   if (status != STERNA_OK) return status;
-  status = map(directory, "graph.json", &text, error);
+  status = map_file(directory, "graph.json", &text, error);
   if (status == STERNA_OK) {
     status = load(directory, &text, model, error);
     port_unmap(&text);
@@ -172,6 +181,7 @@ sterna_status sterna_load(const char *directory, const sterna_options *options, 
 void sterna_unload(sterna_model *model) {
   if (model == NULL) return;
   pool_close(model->pool); /* first: its threads run the library's code */
+  if (model->support != NULL) model->support->close(model);
   if (model->library != NULL) port_close_library(model->library);
   port_unmap(&model->params_file);
   heap memory = model->heap; /* the model itself lies in it */

@@ -229,8 +229,12 @@ static sterna_status read_node(const char *text, size_t at, const sterna_library
   if (!json_members(text, at, "name\0kernel\0in\0out\0params_at\0params_bytes\0tasks", member, 7) ||
       (n->name = json_take_string(&model->heap, text, member[0])) == NULL)
     BAD("node %u is not an object with a name", index);
-  if (!json_uint32(text, member[1], &n->kernel) || n->kernel >= model->n_kernels)
-    BAD("node %u (\"%s\"): kernel is not one of the %u", index, n->name, (unsigned)model->n_kernels);
+  if (model->support != NULL) {
+    sterna_status read = model->support->read(text, at, model, n, error);
+    if (read != STERNA_OK || n->place != 0) return read;
+  }
+  if (!json_uint32(text, member[1], &n->kernel) || n->kernel >= model->n_own_kernels)
+    BAD("node %u (\"%s\"): kernel is not one of the %u", index, n->name, (unsigned)model->n_own_kernels);
   if (!json_is_list(text, member[2]) || !json_is_list(text, member[3]))
     BAD("node %u (\"%s\") has no lists of values in and out", index, n->name);
   if ((member[4] != JSON_NONE && !json_uint64(text, member[4], &params_at)) ||
@@ -279,6 +283,8 @@ static bool collect_slots(heap *heap, binding *bindings, uint32_t n) {
 static sterna_status check_library(const graph *graph, const sterna_library *library, sterna_model *model,
                                    sterna_error *error) {
   const char *name = graph->library_name != NULL ? graph->library_name : "the kernels";
+  static const sterna_library none = {sizeof none, STERNA_ABI, 0, 0, NULL, NULL};
+  if (library == NULL && model->support != NULL) library = &none; /* which it need not have */
   if (library == NULL || library->size < sizeof *library)
     return fail(error, STERNA_BAD_LIBRARY, "%s: its table is of %u bytes; %u are needed", name,
                 library != NULL ? (unsigned)library->size : 0u, (unsigned)sizeof *library);
@@ -286,9 +292,10 @@ static sterna_status check_library(const graph *graph, const sterna_library *lib
     return fail(error, STERNA_WRONG_VERSION, "%s: kernel ABI is %u; this runtime speaks %u", name, (unsigned)library->abi,
                 (unsigned)STERNA_ABI);
   uint32_t n = json_count(graph->text, graph->kernels_at);
-  if (library->n_kernels != n || (n > 0 && library->kernels == NULL))
+  if (model->support == NULL) model->n_own_kernels = n;
+  if (library->n_kernels != model->n_own_kernels || (library->n_kernels > 0 && library->kernels == NULL))
     return fail(error, STERNA_BAD_LIBRARY, "%s: has %u kernels; graph.json has %u", name, (unsigned)library->n_kernels,
-                (unsigned)n);
+                (unsigned)model->n_own_kernels);
   /* The library says by itself what it needs: most often what graph.json has said, and that has been checked. */
   if (library->features != NULL && strcmp(library->features, graph->features) != 0) {
     sterna_status status = cpu_check(library->features, name, error);
@@ -300,11 +307,11 @@ static sterna_status check_library(const graph *graph, const sterna_library *lib
   uint32_t i = 0;
   for (size_t at = json_first(graph->text, graph->kernels_at); at != JSON_NONE; at = json_next(graph->text, at), i++) {
     size_t member;
-    const sterna_kernel *kernel = &library->kernels[i];
+    const sterna_kernel *kernel = library->kernels + (i < model->n_own_kernels ? i : 0);
     if (!json_members(graph->text, at, "name", &member, 1) ||
         (model->kernel_names[i] = json_take_string(&model->heap, graph->text, member)) == NULL)
       BAD("kernel %u is not an object with a name", (unsigned)i);
-    if (kernel->function == NULL || kernel->scratch_bytes > model->scratch_bytes)
+    if (i < model->n_own_kernels && (kernel->function == NULL || kernel->scratch_bytes > model->scratch_bytes))
       return fail(error, STERNA_BAD_LIBRARY, "%s: kernel %u needs %u bytes of scratch; graph.json has %llu", name,
                   (unsigned)i, (unsigned)kernel->scratch_bytes, (unsigned long long)model->scratch_bytes);
   }
@@ -361,5 +368,6 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
       !collect_slots(&model->heap, model->outputs, model->n_outputs))
     return STERNA_RESOURCES;
   status = read_states(graph, model, error);
+  if (status == STERNA_OK && model->support != NULL) status = model->support->finish(graph, model, error);
   return status == STERNA_OK ? control_open(text, graph->control_at, model, error) : status;
 }

@@ -8,6 +8,7 @@
 
 #include "../port/port.h"
 #include "sterna.h"
+#include "sterna_device.h"
 
 /* In a static library every external name is in the user's name space. */
 #ifdef STERNA_NO_MESSAGES
@@ -43,6 +44,10 @@
 #define storage_names sterna_storage_names
 #define check_value sterna_check_value
 #define check_tasks sterna_check_tasks
+#define map_file sterna_map_file
+#define graph_names sterna_graph_names
+#define graph_file sterna_graph_file
+#define graph_lacks sterna_graph_lacks
 
 #define ALIGNMENT STERNA_ALIGNMENT /* also of the arena and of scratch: a cache line and a 512-bit vector */
 
@@ -147,6 +152,7 @@ typedef struct value {
   sterna_tensor tensor;
   storage_class storage;
   bool fleeting;
+  uint32_t place;    /* where its buffer is after a run: 0 the CPU, else a device */
   uint32_t stage;    /* of its sizes, see dims.c; 0: all are constants */
   uint32_t computes; /* 1 + the symbol whose size this value is; 0: of none */
   uint32_t element_bytes;
@@ -169,6 +175,7 @@ struct node {
   int64_t wanted_tasks; /* what the expression says */
   uint32_t computes;    /* 1 + the symbol whose size it gives; 0: none */
   void **size;          /* the entry of `call.out` with that size */
+  uint32_t place;       /* 0: the CPU, else the device that this is run by */
 };
 
 /* Addresses of one value in the call records: they change when the caller binds other memory. */
@@ -185,9 +192,11 @@ typedef struct binding {
 typedef struct state {
   uint32_t value;
   const uint8_t *initial;
+  uint32_t place; /* where it is kept */
 } state;
 
 typedef struct formula formula;
+typedef struct device_support device_support;
 
 /* A choice between two ranges of nodes, or a loop over one. */
 typedef struct control {
@@ -229,6 +238,12 @@ struct sterna_model {
   bool running;
   sterna_on_node on_node;
   void *user;
+  const device_support *support; /* NULL: all nodes run here */
+  void *devices;                 /* the support's own */
+  const sterna_device_api *const *apis; /* what the caller gave */
+  uint32_t n_apis;
+  uint32_t n_own_kernels; /* those of the library, which come first; the others are of devices */
+  const char *device_cache;
 };
 
 /* ---- values.c: values and nodes at their present sizes ---- */
@@ -284,7 +299,7 @@ typedef struct graph {
   file_entry params, library;
   size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
   size_t symbols_at, states_at, control_at, metadata_at; /* likewise; or JSON_NONE, or something else */
-  size_t files_at, variants_at;                          /* an object; a list, or JSON_NONE, or something else */
+  size_t files_at, variants_at, devices_at;              /* an object; lists, or JSON_NONE, or something else */
 } graph;
 
 /* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */
@@ -297,5 +312,39 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
 /* Compares a file's contents with its entry. */
 sterna_status graph_check_file(const char *name, const file_entry *entry, const void *data, uint64_t bytes,
                                sterna_error *error);
+/* Maps a file of the bundle. */
+sterna_status map_file(const char *directory, const char *name, port_file *file, sterna_error *error);
+/* A list of names, as one string in which spaces separate them; false if it is none. */
+bool graph_names(const char *text, size_t list, char names[FEATURES_BYTES]);
+/* STERNA_WRONG_MACHINE: what the first row of a list has under a key is not here, where `what` says what that is; without a
+ * list the other is not. */
+sterna_status graph_lacks(const graph *graph, size_t list, const char *key, const char *what, const char *other, sterna_model *model,
+                          sterna_error *error);
+/* The name of a file of the bundle, which the model keeps, and its entry. */
+sterna_status graph_file(const graph *graph, size_t at, const char **name, file_entry *entry, sterna_model *model,
+                         sterna_error *error);
+
+/* ---- Nodes that run beside the CPU: devices/nodes.c, which is in the libraries of devices, so that programs without a
+ * device have nothing of it. It shares the records of this file, and comes with every table (`sterna_device_api.support`). */
+
+struct device_support {
+  size_t model_bytes; /* sizeof(sterna_model): both are of one version */
+  /* Reads the devices and what their kernels are launched with, and opens them. STERNA_WRONG_MACHINE for a device that
+   * nobody drives. Sets n_own_kernels; arena_bytes grows to that of the place where it is largest. */
+  sterna_status (*open)(const char *directory, const graph *graph, sterna_model *model, sterna_error *error);
+  /* Reads a node, if it is one of a device or copies: its place is not 0 then. */
+  sterna_status (*read)(const char *text, size_t at, sterna_model *model, node *n, sterna_error *error);
+  /* Once all else is read: where values and states are. */
+  sterna_status (*finish)(const graph *graph, sterna_model *model, sterna_error *error);
+  /* Runs such a node and calls on_node. */
+  sterna_status (*run)(sterna_model *model, uint32_t index);
+  /* Waits for all devices at the end of a run that has come so far; what that is then. */
+  sterna_status (*wait)(sterna_model *model, sterna_status status);
+  /* Copies the buffer of a value that is on a device to its place in the arena here. */
+  sterna_status (*fetch)(sterna_model *model, const value *v);
+  /* Writes the first contents of a state. */
+  sterna_status (*reset)(sterna_model *model, const state *s);
+  void (*close)(sterna_model *model);
+};
 
 #endif

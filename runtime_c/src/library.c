@@ -1,5 +1,6 @@
 /* Whether the file of a library is whole. The system maps the parts that its headers name; where the file ends before
  * them, the first touch of a page that is not there kills the process: dlopen of half a library does that. */
+#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
@@ -51,3 +52,15 @@ bool library_is_whole(const port_file *file) {
   if (number(file, 0, 4) == 0xfeedfacf) return mach_o_fits(file);
   return number(file, 0, 2) != 0x5a4d || pe_fits(file); /* "MZ"; of other files the system knows what to say */
 }
+
+#ifndef STERNA_PORT_NONE
+#define MAX_PATH_BYTES 4096u
+
+sterna_status map_file(const char *directory, const char *name, port_file *file, sterna_error *error) {
+  char path[MAX_PATH_BYTES], reason[128];
+  int used = snprintf(path, sizeof path, "%s/%s", directory[0] != 0 ? directory : ".", name);
+  if (used < 0 || (size_t)used >= sizeof path) return fail(error, STERNA_UNREADABLE, "%s: the path is too long", name);
+  if (port_map(path, file, reason, sizeof reason)) return STERNA_OK;
+  return fail(error, STERNA_UNREADABLE, "%s: cannot be opened: %s", name, reason);
+}
+#endif

@@ -79,8 +79,7 @@ static sterna_status read_file_entry(const char *text, size_t files, const char 
   return STERNA_OK;
 }
 
-/* A list of names, as one string in which spaces separate them. */
-static bool read_features(const char *text, size_t list, char features[FEATURES_BYTES]) {
+bool graph_names(const char *text, size_t list, char features[FEATURES_BYTES]) {
   size_t used = 0;
   if (!json_is_list(text, list)) return false;
   for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at)) {
@@ -92,6 +91,21 @@ static bool read_features(const char *text, size_t list, char features[FEATURES_
   }
   features[used > 0 ? used - 1 : 0] = 0;
   return true;
+}
+
+sterna_status graph_file(const graph *graph, size_t at, const char **name, file_entry *entry, sterna_model *model,
+                         sterna_error *error) {
+  *name = json_take_string(&model->heap, graph->text, at);
+  if (*name == NULL || !is_file_name(*name)) BAD("not a file name");
+  return read_file_entry(graph->text, graph->files_at, *name, entry, error);
+}
+
+sterna_status graph_lacks(const graph *graph, size_t list, const char *key, const char *what, const char *other, sterna_model *model,
+                          sterna_error *error) {
+  size_t at;
+  if (list == JSON_NONE || !json_members(graph->text, json_first(graph->text, list), key, &at, 1)) at = JSON_NONE;
+  const char *name = json_take_string(&model->heap, graph->text, at);
+  return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the %s \"%s\", which is not here", what, name != NULL ? name : other);
 }
 
 /* Pointer width, processor family and CPU features. */
@@ -112,7 +126,7 @@ static sterna_status read_target(graph *graph, size_t target, sterna_error *erro
   if (bits != sizeof(void *) * CHAR_BIT)
     return fail(error, STERNA_WRONG_MACHINE, "graph.json: compiled for %u-bit pointers; this runtime has %u", (unsigned)bits,
                 (unsigned)(sizeof(void *) * CHAR_BIT));
-  if (!read_features(text, member[1], graph->features)) BAD("target.cpu_features is not a list of names");
+  if (!graph_names(text, member[1], graph->features)) BAD("target.cpu_features is not a list of names");
   return cpu_check(graph->features, "graph.json", error);
 }
 
@@ -124,10 +138,8 @@ sterna_status graph_choose(const graph *graph, sterna_model *model, const char *
     char features[FEATURES_BYTES];
     size_t member[2];
     if (!json_members(text, at, "graph\0cpu_features", member, 2) || member[0] == JSON_NONE) continue;
-    if (!read_features(text, member[1], features) || cpu_check(features, "", NULL) != STERNA_OK) continue;
-    *name = json_take_string(&model->heap, text, member[0]);
-    if (*name == NULL || !is_file_name(*name)) BAD("the graph of a variant is not a file name");
-    return read_file_entry(text, graph->files_at, *name, entry, error);
+    if (!graph_names(text, member[1], features) || cpu_check(features, "", NULL) != STERNA_OK) continue;
+    return graph_file(graph, member[0], name, entry, model, error);
   }
   return STERNA_OK;
 }
@@ -159,26 +171,16 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
 
   graph->model_name = json_take_string(&model->heap, text, member[MODEL]);
   if (graph->model_name == NULL || !is_identifier(graph->model_name)) BAD("model is not a C identifier");
+  graph->files_at = member[FILES];
   status = read_file_entry(text, member[FILES], "params.bin", &graph->params, error);
   if (member[LIBRARY] != JSON_NONE && status == STERNA_OK) {
-    graph->library_name = json_take_string(&model->heap, text, member[LIBRARY]);
-    if (graph->library_name == NULL || !is_file_name(graph->library_name)) BAD("library is not a file name");
-    status = read_file_entry(text, member[FILES], graph->library_name, &graph->library, error);
+    status = graph_file(graph, member[LIBRARY], &graph->library_name, &graph->library, model, error);
   }
   if (status != STERNA_OK) return status;
 
   if (member[ARENAS] != JSON_NONE || member[WIDENED] != JSON_NONE) {
     /* This runtime has memory of one kind, which has no name, and reads weights where the file is mapped. */
-    size_t memory = JSON_NONE;
-    if (member[ARENAS] != JSON_NONE) json_members(text, json_first(text, member[ARENAS]), "memory", &memory, 1);
-    const char *name = member[ARENAS] != JSON_NONE ? json_take_string(&model->heap, text, memory) : "widened weights";
-    return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the memory \"%s\", which is not here", name != NULL ? name : "");
-  }
-  if (member[DEVICES] != JSON_NONE) {
-    size_t kind = JSON_NONE;
-    json_members(text, json_first(text, member[DEVICES]), "kind", &kind, 1);
-    const char *name = json_take_string(&model->heap, text, kind);
-    return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the device \"%s\", which is not here", name != NULL ? name : "");
+    return graph_lacks(graph, member[ARENAS], "memory", "memory", "widened weights", model, error);
   }
   size_t arena;
   if (!json_members(text, member[ARENA], "bytes", &arena, 1) || !json_uint64(text, arena, &model->arena_bytes))
@@ -197,8 +199,8 @@ sterna_status graph_open(graph *graph, const void *data, size_t bytes, sterna_mo
   graph->states_at = member[STATES];
   graph->control_at = member[CONTROL];
   graph->metadata_at = member[METADATA];
-  graph->files_at = member[FILES];
   graph->variants_at = member[VARIANTS];
+  graph->devices_at = member[DEVICES];
   model->name = graph->model_name;
   return STERNA_OK;
 }

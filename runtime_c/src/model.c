@@ -37,7 +37,7 @@ sterna_status sterna_node_info(const sterna_model *model, uint32_t index, sterna
   if (index >= model->n_nodes) return out_of_range(model, "node", index, model->n_nodes);
   const node *n = &model->nodes[index];
   info->name = n->name;
-  info->kernel = model->kernel_names[n->kernel];
+  info->kernel = n->kernel < model->n_kernels ? model->kernel_names[n->kernel] : "copy";
   info->tasks = n->tasks;
   return STERNA_OK;
 }
@@ -118,6 +118,11 @@ sterna_status sterna_value_copy(sterna_model *model, uint32_t index, void *memor
     return fail(&model->error, STERNA_NOT_AVAILABLE, "\"%s\" has no value before the first run at these sizes", name);
   if (bytes == 0) return STERNA_OK;
   if (memory == NULL) return fail(&model->error, STERNA_BAD_ARGUMENT, "\"%s\": the memory is NULL", name);
+
+  if (v->place != 0) {
+    sterna_status status = model->support->fetch(model, v);
+    if (status != STERNA_OK) return status;
+  }
 
   /* Row by row: the last dimension is contiguous in nearly all layouts. */
   uint32_t rank = v->tensor.rank;

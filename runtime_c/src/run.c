@@ -6,6 +6,7 @@
 
 static sterna_status run_node(sterna_model *model, uint32_t index) {
   const node *n = &model->nodes[index];
+  if (n->place != 0) return model->support->run(model, index);
   uint64_t start = model->on_node != NULL ? port_now() : 0;
   int32_t status = 0;
   if (model->pool != NULL && n->tasks > 1)
@@ -79,6 +80,7 @@ sterna_status sterna_run(sterna_model *model) {
   dims_forget(model);
   model->running = true;
   sterna_status status = run_range(model, 0, model->n_nodes, 0);
+  if (model->support != NULL) status = model->support->wait(model, status);
   model->running = false;
   model->has_run = status == STERNA_OK;
   if (status != STERNA_OK) dims_forget(model); /* one size may be of this run and another of none */
@@ -90,7 +92,10 @@ sterna_status sterna_reset_state(sterna_model *model) {
   for (uint32_t i = 0; i < model->n_states; i++) {
     const state *s = &model->states[i];
     const value *v = &model->values[s->value];
-    if (s->initial != NULL)
+    if (s->place != 0) {
+      sterna_status status = model->support->reset(model, s);
+      if (status != STERNA_OK) return status;
+    } else if (s->initial != NULL)
       memcpy(model->arena + v->offset, s->initial, (size_t)v->bytes);
     else
       memset(model->arena + v->offset, 0, (size_t)v->bytes);

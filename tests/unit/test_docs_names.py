@@ -33,7 +33,10 @@ BUNDLE = ROOT / "docs" / "bundle.md"
 GENERATED = ROOT / "docs" / "errors.md"
 #: Pages that people write.
 WRITTEN = [page for page in PAGES if page != GENERATED]
-HEADERS = [ROOT / "runtime_c" / "include" / name for name in ("sterna.h", "sterna_kernel.h")]
+HEADERS = [
+    ROOT / "runtime_c" / "include" / name
+    for name in ("sterna.h", "sterna_kernel.h", "sterna_device.h", "sterna_opencl.h")
+]
 HEADERS.append(ROOT / "runtime_apple" / "include" / "sterna_linked.h")
 
 

@@ -17,10 +17,12 @@ from sterna.frontends.frontend import installed_version
 from sterna.targets.description import load_target
 from sterna.toolchain.doctor import Tool, toolchain_report
 from sterna.version import __version__
-from sterna_runtime import library
+from sterna_runtime import devices, library
 from sterna_runtime.private import cache_state
-from sterna_runtime.recipe import this_machine
+from sterna_runtime.recipe import DEVICES, this_machine
 
+#: Devices by kind: their name in prose, and how to get one.
+_DEVICES = {"opencl": ("OpenCL", "install the GPU's driver with its OpenCL, or pocl-opencl-icd")}
 _NEEDED = ("ziglang", "llvmlite")
 
 
@@ -85,7 +87,18 @@ def _optional() -> list[Tool]:
         if frontend.runtime is not None:
             gives = f"the reference of `sterna verify` for models of {frontend.title}"
             tools.append(_package(gives, *frontend.runtime.distributions))
+    tools += [_device(kind) for kind in DEVICES]
     return [*tools, _package("images as inputs of `sterna run`", "pillow", install='pip install "sterna[image]"')]
+
+
+def _device(kind: str) -> Tool:
+    """What drives a device here, and which."""
+    title, fix = _DEVICES[kind]
+    gives = f"runs bundles of the targets {kind}... here"
+    try:
+        return Tool(title, True, devices.describe(kind), gives, fix)
+    except SternaError as problem:
+        return Tool(title, False, "", f"{gives} ({problem.diagnostics[0].title})", fix)
 
 
 def _package(gives: str, name: str, *others: str, install: str = "") -> Tool:

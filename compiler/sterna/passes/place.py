@@ -16,11 +16,12 @@ from itertools import pairwise
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
-from sterna.ir.sizes import all_definitions
+from sterna.ir.sizes import all_definitions, dimensions
 from sterna.loops import program as P
 from sterna.passes.context import PassContext
 from sterna.passes.kernels import CPU, Call
 from sterna.passes.placement import Coherence, controlled
+from sterna.passes.plan_kernels import propose_schedule, realize
 from sterna.passes.stages import Outline, call_multiply_adds
 from sterna.targets.target import Device, Target
 from sterna.te import expr as E
@@ -49,7 +50,7 @@ def place(outline: Outline, context: PassContext) -> Outline:
     assert device is not None
     sequence = outline.sequence
     coherence = Coherence(outline.graph, outline.views, sequence, outline.plan)
-    fixed = _fixed(outline, device, context.options.device_for)
+    fixed = _fixed(outline, device, context)
     if device.alone:
         _refuse(outline, context, fixed)
         return _placed(outline, coherence, [device.kind] * len(sequence.calls))
@@ -84,7 +85,7 @@ def _refuse(outline: Outline, context: PassContext, fixed: Mapping[int, str]) ->
         raise SternaError(problems)
 
 
-def _fixed(outline: Outline, device: Device, asked: Sequence[tuple[str, str]]) -> dict[int, str]:
+def _fixed(outline: Outline, device: Device, context: PassContext) -> dict[int, str]:
     """The calls whose place is not chosen by cost."""
     calls = outline.sequence.calls
     storage = outline.views.storage
@@ -92,7 +93,7 @@ def _fixed(outline: Outline, device: Device, asked: Sequence[tuple[str, str]]) -
     fixed = dict.fromkeys(controlled(outline.sequence), CPU)
     problems = []
     wanted: dict[int, str] = {}
-    for pattern, where in asked:
+    for pattern, where in context.options.device_for:
         if where not in ("cpu", device.kind):
             title = f'there is no device "{where}"'
             problems.append(Diagnostic("E0203", title, (), Advice(Option("device_for", f"{pattern}=cpu"))))
@@ -103,12 +104,24 @@ def _fixed(outline: Outline, device: Device, asked: Sequence[tuple[str, str]]) -
             problems.append(Diagnostic("E0203", title, (), "`sterna inspect` lists them; * stands for any text"))
         wanted |= dict.fromkeys(found, CPU if where == "cpu" else where)
     for n, call in enumerate(calls):
-        reads_size = any(storage(value).root in sizes for value in call.outputs)
-        if reads_size or not _able(call, device):
+        gives_size = any(storage(value).root in sizes for value in call.outputs)
+        if gives_size or not _able(call, device) or not _proved(call, outline, context):
             fixed[n] = CPU
     if problems:
         raise SternaError(problems)
     return {**wanted, **fixed}
+
+
+def _proved(call: Call, outline: Outline, context: PassContext) -> bool:
+    """Whether the loops of a kernel over open sizes are shown to be right on the device; those of others always are."""
+    if all(n.is_const for value in (*call.inputs, *call.outputs) for n in value.shape):
+        return True
+    try:
+        schedule = propose_schedule(call, context.target)
+        realize(call, schedule, context.target, "tried", dimensions(outline.graph))
+    except SternaError:
+        return False
+    return True
 
 
 def _names(call: Call) -> tuple[str, ...]:

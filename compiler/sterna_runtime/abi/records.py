@@ -152,6 +152,10 @@ OPTIONS = Record(
         Member("allocator", "pointer", "copied; NULL: the system's", c="const sterna_allocator *allocator"),
         Member("on_node", "pointer", "NULL: nothing is timed", c="sterna_on_node on_node"),
         Member("user", "address", "first argument of on_node"),
+        Member("n_devices", "u32"),
+        Member("reserved2", "u32"),
+        Member("devices", "pointer", "n_devices of them; NULL: none", c="const sterna_device_api *const *devices"),
+        Member("device_cache", "text", "folder for what drivers make of kernels, of this user alone; NULL: none"),
     ),
 )
 

@@ -1,0 +1,429 @@
+/* Nodes that run on devices beside the CPU, copies between their memories, and the tables that graph.json has of them.
+ * This file is in every library of devices, and the C runtime reaches it through their tables: programs without a device
+ * have nothing of it. include/sterna_device.h has the interface of devices, docs/bundle.md the format. */
+#include <string.h>
+
+#include "../src/internal.h"
+#include "../src/json.h"
+#include "nodes.h"
+
+/* A kernel of a device: which of its module it is, and the most tasks of a node. */
+typedef struct device_kernel {
+  uint32_t place, number, most_tasks;
+  bool checks;
+} device_kernel;
+
+typedef struct device {
+  const sterna_device_api *api;
+  void *handle; /* NULL until it is open */
+  const char *module;
+  file_entry file;
+  size_t needs_at; /* of the list in the text */
+  uint32_t n_kernels;
+  sterna_device_kernel *kernels;
+  uint64_t arena_bytes, scratch_bytes, params_at, params_bytes;
+  void *arena, *scratch, *params, *sizes, *status; /* memory of the device */
+  void **inputs, **outputs;                        /* likewise, by number; NULL where no node touches them */
+  int64_t *known;                                  /* the sizes that it has */
+} device;
+
+/* What a node of a device does. */
+typedef struct work {
+  sterna_device_launch launch;
+  const value *copied; /* not NULL: this is copied instead, */
+  bool copies_out;     /* from the device */
+  bool checks;
+} work;
+
+typedef struct devices {
+  uint32_t n;
+  device *list;
+  device_kernel *kernels; /* by kernel of graph.json */
+  work *works;            /* by node */
+  bool is_ready;          /* memory has been taken */
+} devices;
+
+static devices *all(const sterna_model *model) { return model->devices; }
+static device *at_place(const sterna_model *model, uint32_t place) { return &all(model)->list[place - 1]; }
+
+/* ---- Reading ---- */
+
+static const sterna_device_api *find_api(const sterna_model *model, const char *text, size_t kind) {
+  for (uint32_t i = 0; i < model->n_apis; i++)
+    if (model->apis[i]->size >= sizeof(sterna_device_api) && json_string_is(text, kind, model->apis[i]->kind)) return model->apis[i];
+  return NULL;
+}
+
+static sterna_status read_device(const graph *graph, size_t at, sterna_model *model, device *d, sterna_error *error) {
+  const char *text = graph->text;
+  size_t member[6];
+  if (!json_members(text, at, "kind\0module\0needs\0arena_bytes\0scratch_bytes\0params", member, 6) ||
+      !json_uint64(text, member[3], &d->arena_bytes) || !json_uint64(text, member[4], &d->scratch_bytes) ||
+      !json_is_list(text, member[2]) || !json_is_list(text, member[5]) || json_count(text, member[5]) != 2 ||
+      !json_uint64(text, json_first(text, member[5]), &d->params_at) ||
+      !json_uint64(text, json_next(text, json_first(text, member[5])), &d->params_bytes))
+    BAD("a device has no arena_bytes, scratch_bytes, needs or params");
+  if (!range_fits(d->params_at, d->params_bytes, model->params_bytes))
+    BAD("params of a device do not lie in the %llu bytes of params.bin", (unsigned long long)model->params_bytes);
+  d->needs_at = member[2];
+  d->api = find_api(model, text, member[0]);
+  if (d->api == NULL) {
+    const char *kind = json_take_string(&model->heap, text, member[0]);
+    return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the device \"%s\", which is not here", kind != NULL ? kind : "");
+  }
+  return graph_file(graph, member[1], &d->module, &d->file, model, error);
+}
+
+/* How a kernel of a device is launched. */
+static bool read_launch(const char *text, const size_t *member, sterna_model *model, device_kernel *kernel) {
+  device *d = at_place(model, kernel->place);
+  kernel->number = d->n_kernels++;
+  sterna_device_kernel *launch = &d->kernels[kernel->number];
+  launch->name = json_take_string(&model->heap, text, member[0]);
+  if (launch->name == NULL || !json_uint32(text, member[1], &kernel->most_tasks) || kernel->most_tasks == 0 ||
+      (member[4] != JSON_NONE && !json_uint64(text, member[4], &launch->shared_bytes)) ||
+      (member[5] != JSON_NONE && !json_bool(text, member[5], &kernel->checks)))
+    return false;
+  if (member[2] == JSON_NONE) return json_uint32(text, member[3], &launch->most_threads) && launch->most_threads > 0;
+  if (!json_is_list(text, member[2]) || json_count(text, member[2]) != 3) return false;
+  size_t at = json_first(text, member[2]);
+  for (int axis = 0; axis < 3; axis++, at = json_next(text, at))
+    if (!json_uint32(text, at, &launch->threads[axis]) || launch->threads[axis] == 0 || launch->threads[axis] > MAX_THREADS)
+      return false;
+  return true;
+}
+
+static sterna_status read_kernels(const graph *graph, sterna_model *model, sterna_error *error) {
+  const char *text = graph->text;
+  uint32_t n = json_count(text, graph->kernels_at), i = 0;
+  devices *every = all(model);
+  every->kernels = heap_take(&model->heap, n, sizeof *every->kernels);
+  every->works = heap_take(&model->heap, json_count(text, graph->nodes_at), sizeof *every->works);
+  if (every->kernels == NULL || every->works == NULL) return STERNA_RESOURCES;
+  for (uint32_t k = 0; k < every->n; k++)
+    if ((every->list[k].kernels = heap_take(&model->heap, n, sizeof *every->list[k].kernels)) == NULL) return STERNA_RESOURCES;
+  model->n_own_kernels = n;
+  for (size_t at = json_first(text, graph->kernels_at); at != JSON_NONE; at = json_next(text, at), i++) {
+    device_kernel *kernel = &every->kernels[i];
+    size_t member[7];
+    if (!json_members(text, at, "device\0name\0tasks\0threads\0most_threads\0shared_bytes\0checks", member, 7))
+      BAD("kernel %u is not an object with a name", (unsigned)i);
+    if (member[0] == JSON_NONE && model->n_own_kernels == n) continue;
+    if (model->n_own_kernels == n) model->n_own_kernels = i;
+    if (!json_uint32(text, member[0], &kernel->place) || kernel->place == 0 || kernel->place > every->n)
+      BAD("kernel %u is of no device, but comes behind one that is", (unsigned)i);
+    if (!read_launch(text, &member[1], model, kernel)) BAD("kernel %u does not say how it is launched", (unsigned)i);
+  }
+  /* How many buffers the launches of a kernel have is said by the nodes. */
+  for (size_t at = json_first(text, graph->nodes_at); at != JSON_NONE; at = json_next(text, at)) {
+    size_t member[3];
+    uint32_t index;
+    if (!json_members(text, at, "kernel\0in\0out", member, 3)) BAD("a node is not an object");
+    if (!json_uint32(text, member[0], &index) || index < model->n_own_kernels || index >= n) continue;
+    sterna_device_kernel *launch = &at_place(model, every->kernels[index].place)->kernels[every->kernels[index].number];
+    uint32_t spans = json_count(text, member[1]) + json_count(text, member[2]) + 1;
+    if (spans > launch->n_spans) launch->n_spans = spans;
+  }
+  return STERNA_OK;
+}
+
+static sterna_status open_one(const char *directory, const graph *graph, sterna_model *model, device *d, sterna_error *error) {
+  char needs[FEATURES_BYTES];
+  port_file file;
+  if (!graph_names(graph->text, d->needs_at, needs)) BAD("needs of a device is not a list of names");
+  sterna_status status = map_file(directory, d->module, &file, error);
+  if (status != STERNA_OK) return status;
+  status = graph_check_file(d->module, &d->file, file.data, file.bytes, error);
+  if (status == STERNA_OK) {
+    sterna_device_module module;
+    memset(&module, 0, sizeof module);
+    module.size = sizeof module;
+    module.name = d->module;
+    module.text = file.data;
+    module.bytes = file.bytes;
+    module.hash = d->file.hash;
+    module.needs = needs;
+    module.cache = model->device_cache;
+    module.n_kernels = d->n_kernels;
+    module.kernels = d->kernels;
+    void *handle = NULL;
+    status = d->api->open(&module, &handle, error);
+    if (status == STERNA_OK) d->handle = handle;
+  }
+  port_unmap(&file);
+  return status;
+}
+
+static sterna_status open_all(const char *directory, const graph *graph, sterna_model *model, sterna_error *error) {
+  const char *text = graph->text;
+  if (!json_is_list(text, graph->devices_at) || json_count(text, graph->devices_at) == 0) BAD("devices is not a list of some");
+  devices *every = heap_take(&model->heap, 1, sizeof *every);
+  if (every == NULL) return STERNA_RESOURCES;
+  model->devices = every;
+  every->list = heap_take(&model->heap, json_count(text, graph->devices_at), sizeof *every->list);
+  if (every->list == NULL) return STERNA_RESOURCES;
+  for (size_t at = json_first(text, graph->devices_at); at != JSON_NONE; at = json_next(text, at)) {
+    device *d = &every->list[every->n];
+    sterna_status status = read_device(graph, at, model, d, error);
+    if (status != STERNA_OK) return status;
+    every->n++;
+    /* Buffers that only a device touches have a place here too, which costs nothing as long as nothing is written there. */
+    if (d->arena_bytes > model->arena_bytes) model->arena_bytes = d->arena_bytes;
+  }
+  sterna_status status = read_kernels(graph, model, error);
+  for (uint32_t i = 0; i < every->n && status == STERNA_OK; i++) status = open_one(directory, graph, model, &every->list[i], error);
+  return status;
+}
+
+/* ---- Memory of devices ---- */
+
+static sterna_status take(const device *d, uint64_t bytes, void **memory, sterna_error *error) {
+  return d->api->allocate(d->handle, bytes > 0 ? bytes : 1, memory, error);
+}
+
+static sterna_status prepare(sterna_model *model, device *d, sterna_error *error) {
+  uint64_t sizes = (uint64_t)model->n_dims * sizeof *d->known;
+  d->inputs = heap_take(&model->heap, (uint64_t)model->n_inputs + model->n_outputs, sizeof *d->inputs);
+  d->known = heap_take(&model->heap, model->n_dims, sizeof *d->known);
+  if (d->inputs == NULL || d->known == NULL) return STERNA_RESOURCES;
+  d->outputs = d->inputs + model->n_inputs;
+  memset(d->known, 0xff, (size_t)sizes); /* none that is right */
+  sterna_status status = take(d, d->arena_bytes, &d->arena, error);
+  if (status == STERNA_OK) status = take(d, d->scratch_bytes, &d->scratch, error);
+  if (status == STERNA_OK) status = take(d, d->params_bytes, &d->params, error);
+  if (status == STERNA_OK) status = take(d, sizes, &d->sizes, error);
+  if (status == STERNA_OK) status = take(d, sizeof(int32_t), &d->status, error);
+  if (status != STERNA_OK || d->params_bytes == 0) return status;
+  const sterna_device_span whole = {d->params, 0};
+  return d->api->copy_in(d->handle, &whole, model->params + d->params_at, d->params_bytes, error);
+}
+
+/* Where a value's buffer is on a device; that of an input or output is taken when the first node asks for it. */
+static sterna_status span_of(const device *d, const value *v, sterna_device_span *span, sterna_error *error) {
+  span->first = 0;
+  if (v->storage == CLASS_ARENA || v->storage == CLASS_STATE) {
+    if (!range_fits(v->offset, v->bytes, d->arena_bytes)) BAD("value \"%s\" does not lie in the arena of its device", v->tensor.name);
+    span->memory = d->arena;
+    span->first = v->offset;
+    return STERNA_OK;
+  }
+  if (v->storage == CLASS_PARAM || v->signature == UINT32_MAX) BAD("value \"%s\" has no memory on a device", v->tensor.name);
+  void **memory = v->storage == CLASS_INPUT ? &d->inputs[v->signature] : &d->outputs[v->signature];
+  sterna_status status = *memory == NULL ? take(d, v->bytes, memory, error) : STERNA_OK;
+  span->memory = *memory;
+  return status;
+}
+
+/* ---- Nodes ---- */
+
+static sterna_status read_copy(const char *text, const size_t *member, sterna_model *model, node *n, work *w, sterna_error *error) {
+  uint32_t which, from, to;
+  if (!json_uint32(text, member[0], &which) || which >= model->n_values || !json_uint32(text, member[1], &from) ||
+      !json_uint32(text, member[2], &to) || (from == 0) == (to == 0) || from > all(model)->n || to > all(model)->n)
+    BAD("node \"%s\" copies no value between the CPU and a device", n->name);
+  const value *v = &model->values[which];
+  if (to == 0 && v->storage == CLASS_INPUT) BAD("node \"%s\" writes to \"%s\", which is only for reading", n->name, v->tensor.name);
+  sterna_device_span span;
+  n->place = from + to;
+  n->kernel = model->n_kernels; /* none */
+  w->copied = v;
+  w->copies_out = to == 0;
+  return span_of(at_place(model, n->place), v, &span, error);
+}
+
+static sterna_status read_spans(const char *text, size_t in, size_t out, sterna_model *model, node *n, sterna_device_span *spans,
+                                sterna_error *error) {
+  for (int side = 0; side < 2; side++) {
+    for (size_t at = json_first(text, side == 0 ? in : out); at != JSON_NONE; at = json_next(text, at), spans++) {
+      uint32_t which;
+      if (!json_uint32(text, at, &which) || which >= model->n_values)
+        BAD("node \"%s\": what it reads or writes is not one of the %u values", n->name, (unsigned)model->n_values);
+      const value *v = &model->values[which];
+      if (side == 1 && (v->storage == CLASS_INPUT || v->computes != 0))
+        BAD("node \"%s\" writes to \"%s\", which no device may", n->name, v->tensor.name);
+      sterna_status status = span_of(at_place(model, n->place), v, spans, error);
+      if (status != STERNA_OK) return status;
+    }
+  }
+  return STERNA_OK;
+}
+
+static sterna_status read_call(const char *text, const size_t *member, sterna_model *model, node *n, work *w, sterna_error *error) {
+  uint64_t at = 0, bytes = 0;
+  if (!json_uint32(text, member[0], &n->kernel) || n->kernel < model->n_own_kernels || n->kernel >= model->n_kernels ||
+      all(model)->kernels[n->kernel].place != n->place)
+    BAD("node \"%s\": its kernel is none of its device", n->name);
+  const device_kernel *kernel = &all(model)->kernels[n->kernel];
+  const device *d = at_place(model, n->place);
+  if (!json_is_list(text, member[1]) || !json_is_list(text, member[2])) BAD("node \"%s\" has no lists of values in and out", n->name);
+  if ((member[3] != JSON_NONE && !json_uint64(text, member[3], &at)) ||
+      (member[4] != JSON_NONE && !json_uint64(text, member[4], &bytes)) ||
+      (bytes > 0 && (at < d->params_at || !range_fits(at - d->params_at, bytes, d->params_bytes))))
+    BAD("node \"%s\": its parameters are not on its device", n->name);
+  if (!dims_read(model, text, member[5], &n->wanted_tasks, &n->stage)) BAD("node \"%s\": tasks is not a number", n->name);
+  n->max_tasks = kernel->most_tasks;
+  sterna_status status = check_tasks(model, (uint32_t)(n - model->nodes), error);
+  uint32_t n_spans = json_count(text, member[1]) + json_count(text, member[2]) + 1;
+  sterna_device_span *spans = heap_take(&model->heap, n_spans, sizeof *spans);
+  if (status != STERNA_OK || spans == NULL) return status != STERNA_OK ? status : STERNA_RESOURCES;
+  status = read_spans(text, member[1], member[2], model, n, spans, error);
+  spans[n_spans - 1].memory = d->params;
+  spans[n_spans - 1].first = bytes > 0 ? at - d->params_at : 0;
+  w->checks = kernel->checks;
+  w->launch.size = sizeof w->launch;
+  w->launch.kernel = kernel->number;
+  w->launch.n_spans = n_spans;
+  w->launch.spans = spans;
+  w->launch.sizes = d->sizes;
+  w->launch.scratch = d->scratch;
+  w->launch.status = d->status;
+  return status;
+}
+
+static sterna_status read_node(const char *text, size_t at, sterna_model *model, node *n, sterna_error *error) {
+  size_t member[12];
+  devices *every = all(model);
+  work *w = &every->works[n - model->nodes];
+  for (uint32_t i = 0; i < every->n && !every->is_ready; i++) {
+    sterna_status status = prepare(model, &every->list[i], error);
+    if (status != STERNA_OK) return status;
+  }
+  every->is_ready = true;
+  if (!json_members(text, at, "kernel\0in\0out\0params_at\0params_bytes\0tasks\0value\0from\0to\0op\0device\0name", member, 12) ||
+      (n->name = json_take_string(&model->heap, text, member[11])) == NULL)
+    BAD("node %u is not an object with a name", (unsigned)(n - model->nodes));
+  if (member[9] != JSON_NONE) {
+    if (!json_string_is(text, member[9], "copy")) BAD("node \"%s\": there is no such op", n->name);
+    return read_copy(text, &member[6], model, n, w, error);
+  }
+  if (member[10] == JSON_NONE) return STERNA_OK;
+  if (!json_uint32(text, member[10], &n->place) || n->place == 0 || n->place > every->n)
+    BAD("node \"%s\": device is none of the %u", n->name, (unsigned)every->n);
+  return read_call(text, member, model, n, w, error);
+}
+
+/* The places of a list's rows. */
+static sterna_status read_place(const char *text, size_t at, const sterna_model *model, uint32_t *place, sterna_error *error) {
+  size_t member;
+  if (!json_members(text, at, "device", &member, 1)) BAD("a member occurs twice");
+  if (member != JSON_NONE && (!json_uint32(text, member, place) || *place > all(model)->n))
+    BAD("device is none of the %u", (unsigned)all(model)->n);
+  return STERNA_OK;
+}
+
+static sterna_status finish(const graph *graph, sterna_model *model, sterna_error *error) {
+  const char *text = graph->text;
+  uint32_t i = 0;
+  sterna_status status = STERNA_OK;
+  sterna_device_span span;
+  for (size_t at = json_first(text, graph->values_at); at != JSON_NONE && status == STERNA_OK; at = json_next(text, at)) {
+    value *v = &model->values[i++];
+    status = read_place(text, at, model, &v->place, error);
+    if (status == STERNA_OK && v->place != 0) status = span_of(at_place(model, v->place), v, &span, error);
+    if (status == STERNA_OK && v->place != 0 && v->storage != CLASS_ARENA) BAD("value \"%s\" cannot be on a device", v->tensor.name);
+  }
+  i = 0;
+  if (model->n_states == 0) return status;
+  for (size_t at = json_first(text, graph->states_at); at != JSON_NONE && status == STERNA_OK; at = json_next(text, at)) {
+    state *s = &model->states[i++];
+    status = read_place(text, at, model, &s->place, error);
+    if (status == STERNA_OK && s->place != 0)
+      status = span_of(at_place(model, s->place), &model->values[s->value], &span, error);
+  }
+  return status;
+}
+
+/* ---- Running ---- */
+
+static sterna_status copy(sterna_model *model, const device *d, const work *w) {
+  const value *v = w->copied;
+  sterna_device_span span;
+  /* The caller's memory of an input or output has room for its present sizes, and no more. */
+  uint64_t bytes = v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT ? v->tensor.bytes : v->bytes;
+  sterna_status status = span_of(d, v, &span, &model->error);
+  if (status != STERNA_OK || bytes == 0) return status;
+  uint8_t *here = value_address(model, v);
+  return w->copies_out ? d->api->copy_out(d->handle, here, &span, bytes, &model->error)
+                       : d->api->copy_in(d->handle, &span, here, bytes, &model->error);
+}
+
+/* Reads what a kernel has set, and sets it back for the next run. */
+static sterna_status check_status(sterna_model *model, const device *d, const node *n) {
+  const sterna_device_span span = {d->status, 0};
+  int32_t found = 0;
+  const int32_t none = 0;
+  sterna_status status = d->api->copy_out(d->handle, &found, &span, sizeof found, &model->error);
+  if (status != STERNA_OK || found == 0) return status;
+  (void)d->api->copy_in(d->handle, &span, &none, sizeof none, NULL);
+  return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)(n - model->nodes),
+              n->name, model->kernel_names[n->kernel], (long)found);
+}
+
+static sterna_status launch(sterna_model *model, device *d, const node *n, const work *w, bool timed) {
+  size_t sizes = model->n_dims * sizeof *d->known;
+  if (n->tasks == 0) return STERNA_OK;
+  if (sizes > 0 && memcmp(d->known, model->sizes, sizes) != 0) {
+    const sterna_device_span span = {d->sizes, 0};
+    sterna_status status = d->api->copy_in(d->handle, &span, model->sizes, sizes, &model->error);
+    if (status != STERNA_OK) return status;
+    memcpy(d->known, model->sizes, sizes);
+  }
+  sterna_device_launch now = w->launch;
+  now.tasks = n->tasks;
+  now.timed = timed;
+  sterna_status status = d->api->launch(d->handle, &now, &model->error);
+  return status == STERNA_OK && w->checks ? check_status(model, d, n) : status;
+}
+
+static sterna_status run(sterna_model *model, uint32_t index) {
+  const node *n = &model->nodes[index];
+  const work *w = &all(model)->works[index];
+  device *d = at_place(model, n->place);
+  uint64_t start = model->on_node != NULL ? port_now() : 0, spent = 0;
+  sterna_status status = w->copied != NULL ? copy(model, d, w) : launch(model, d, n, w, model->on_node != NULL);
+  if (status != STERNA_OK || model->on_node == NULL) return status;
+  if (w->copied == NULL && n->tasks > 0) status = d->api->wait(d->handle, &spent, &model->error);
+  if (status == STERNA_OK) model->on_node(model->user, index, n->name, spent > 0 ? spent : port_now() - start);
+  return status;
+}
+
+static sterna_status wait_for_all(sterna_model *model, sterna_status status) {
+  for (uint32_t i = 0; i < all(model)->n; i++) {
+    const device *d = &all(model)->list[i];
+    sterna_status one = d->api->wait(d->handle, NULL, status == STERNA_OK ? &model->error : NULL);
+    if (status == STERNA_OK) status = one;
+  }
+  return status;
+}
+
+static sterna_status fetch(sterna_model *model, const value *v) {
+  if (model->running)
+    return fail(&model->error, STERNA_NOT_AVAILABLE, "\"%s\" is on a device until the run is over", v->tensor.name);
+  const device *d = at_place(model, v->place);
+  sterna_device_span span;
+  sterna_status status = span_of(d, v, &span, &model->error);
+  if (status != STERNA_OK || v->bytes == 0) return status;
+  return d->api->copy_out(d->handle, value_address(model, v), &span, v->bytes, &model->error);
+}
+
+static sterna_status reset(sterna_model *model, const state *s) {
+  static const uint8_t zeros[1024];
+  const value *v = &model->values[s->value];
+  const device *d = at_place(model, s->place);
+  sterna_device_span span;
+  sterna_status status = span_of(d, v, &span, &model->error);
+  for (uint64_t done = 0; done < v->bytes && status == STERNA_OK; done += sizeof zeros) {
+    uint64_t left = v->bytes - done;
+    const sterna_device_span part = {span.memory, span.first + done};
+    const uint8_t *from = s->initial != NULL ? s->initial + done : zeros;
+    status = d->api->copy_in(d->handle, &part, from, left < sizeof zeros ? left : sizeof zeros, &model->error);
+  }
+  return status;
+}
+
+static void close_all(sterna_model *model) {
+  for (uint32_t i = 0; all(model) != NULL && i < all(model)->n; i++)
+    if (all(model)->list[i].handle != NULL) all(model)->list[i].api->close(all(model)->list[i].handle);
+}
+
+const device_support sterna_device_nodes = {sizeof(sterna_model), open_all, read_node, finish, run, wait_for_all, fetch, reset, close_all};

@@ -1,0 +1,314 @@
+"""Bundles for devices, through the runtime, on PoCL: models, copies between device and CPU, errors.
+
+STERNA_OPENCL=all runs every part of the operators.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper, parser
+
+import sterna
+from sterna.api import compile_to
+from sterna.bundle.writer import write_bundle
+from sterna.cli import program
+from sterna.driver import Options, compile_graph
+from sterna.errors import SternaError
+from sterna.targets.description import load_target
+from sterna_runtime import devices, hash64, load
+from support.compiling import check
+from support.control_flow import CHOICE, TRIPS, model, numbers
+from support.data_sized import detections, detector
+from support.every_operator import agree, every_operator
+from support.open_networks import rows
+from support.trained import agree as agrees
+from support.trained import digits, sample
+
+pytestmark = pytest.mark.family("opencl")
+PARTS = 8
+SAMPLED = range(PARTS) if os.environ.get("STERNA_OPENCL") == "all" else (3,)
+NETWORKS = (
+    "digits",
+    "mlperf_tiny_kws_int8",
+    "mlperf_tiny_ad_f32",
+    "silero_vad_16k_f32",
+    "mnist_cntk_f32",
+    "movie_review_f32",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """There is a device, which keeps what it compiles in a folder of ours."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POCL_CACHE_DIR", str(tmp_path_factory.mktemp("pocl")))
+        try:
+            devices.describe("opencl")
+        except SternaError as problem:
+            pytest.skip(f"needs pocl-opencl-icd: runs OpenCL C: {problem.diagnostics[0].title}")
+        yield
+
+
+def edited(bundle: Path, change: Any) -> Path:
+    """The bundle with another graph.json, whose hash is right."""
+    first, _, rest = (bundle / "graph.json").read_text().partition("\n")
+    graph = json.loads(first + rest)
+    change(graph)
+    graph.pop("sterna"), graph.pop("hash")
+    text = json.dumps(graph, separators=(",", ":"))[1:]
+    (bundle / "graph.json").write_text(f'{{"sterna":5,"hash":"{hash64(text.encode())}",\n{text}')
+    return bundle
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_to(tmp_path_factory.mktemp("gpu") / "digits", digits().file, "opencl")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_models(name: str) -> None:
+    trained = sample(name)
+    with sterna.compile(trained.file, "opencl", shapes=trained.shapes()) as loaded:
+        for number, case in enumerate(trained.cases[:2]):
+            agrees(trained, number, list(loaded.run(case.inputs).values()))
+
+
+@pytest.mark.parametrize("part", SAMPLED)
+def test_every_operator(part: int, tmp_path: Path) -> None:
+    graph, inputs, expected = every_operator(part=part, parts=PARTS)
+    options = Options(load_target("opencl"), host=load_target("host"))
+    with load(write_bundle(compile_graph(graph, "small", options), tmp_path / "bundle")) as loaded:
+        agree(loaded.run(inputs), expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_places_drawn_at_random(seed: int, tmp_path: Path) -> None:
+    """A network with nodes here and there computes what it computes here."""
+    trained = digits()
+    kernels = [k.function.name for k in sterna.api.compile_model(trained.file, "opencl").kernels]
+    draw = random.Random(seed)
+    given = {f"*{name.split('_', 1)[1]}": "cpu" for name in kernels if draw.random() < 0.5} or {"softmax": "cpu"}
+    made = compile_to(tmp_path / "bundle", trained.file, "opencl", device_for=given)
+    graph = json.loads((made / "graph.json").read_text())
+    assert {node.get("device", 0) for node in graph["nodes"] if "op" not in node} <= {0, 1}
+    with load(made) as loaded:
+        for number, case in enumerate(trained.cases):
+            agrees(trained, number, list(loaded.run(case.inputs).values()))
+
+
+def test_choices_and_loops() -> None:
+    x, y = numbers(3, 4), numbers(4, 4)
+    with (
+        sterna.compile(parser.parse_model(model(CHOICE)), "opencl") as there,
+        sterna.compile(parser.parse_model(model(CHOICE))) as here,
+    ):
+        for hot in (True, False, True):
+            given = {"hot": np.array(hot), "x": x, "y": y}
+            check(there.run(given), here.run(given), 1e-5)
+    with (
+        sterna.compile(parser.parse_model(model(TRIPS)), "opencl") as there,
+        sterna.compile(parser.parse_model(model(TRIPS))) as here,
+    ):
+        for trips in (0, 3, 1):
+            given = {"trips": np.array(trips), "first": numbers(4, 4), "x": numbers(4, 4)}
+            check(there.run(given), here.run(given), 1e-5)
+
+
+def test_sizes_that_the_model_computes() -> None:
+    source = detector(30, 2, None)
+    with sterna.compile(source, "opencl") as there, sterna.compile(source) as here:
+        for given in detections(30, 2)[:3]:
+            check(there.run(given), here.run(given), 1e-5)
+
+
+def test_open_sizes() -> None:
+    dims = {"batch": (1, 4), "length": (2, 40)}
+    with sterna.compile(rows(), "opencl", dims=dims) as there, sterna.compile(rows(), dims=dims) as here:
+        for batch, length in ((4, 40), (1, 2), (3, 17), (4, 40)):
+            given = {"x": numbers(batch, length)}
+            check(there.run(given), here.run(given), 1e-4)
+
+
+def test_states_are_kept_on_the_device_and_reset() -> None:
+    trained = sample("silero_vad_16k_f32")
+    with sterna.compile(trained.file, "opencl", shapes=trained.shapes()) as loaded:
+        once = [out.copy() for out in loaded.run(trained.cases[0].inputs).values()]
+        loaded.run(trained.cases[1].inputs)
+        loaded.reset_state()
+        again = list(loaded.run(trained.cases[0].inputs).values())
+    assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+
+
+def test_tensors_between_kernels() -> None:
+    """Those on the device are copied from there when somebody asks."""
+    x = digits().cases[0].inputs
+    with (
+        sterna.compile(digits().file, "opencl", debug=True) as there,
+        sterna.compile(digits().file, debug=True) as here,
+    ):
+        there.run(x), here.run(x)
+        names = {v.name for v in there.values} & {v.name for v in here.values}
+        assert len(names) > 4
+        for name in names:
+            np.testing.assert_allclose(there.intermediate(name), here.intermediate(name), rtol=1e-4, atol=1e-5)
+
+
+def test_times_of_nodes(bundle: Path) -> None:
+    with load(bundle) as loaded:
+        loaded.run(digits().cases[0].inputs)
+        times = loaded.profile(2)
+    assert times[0].kernel == "copy"
+    assert all(t.nanoseconds > 0 for t in times)
+
+
+def test_several_models_at_once(bundle: Path) -> None:
+    case = digits().cases[1]
+    loaded = [load(bundle) for _ in range(3)]
+    try:
+        for each in (*loaded, loaded[0]):
+            agrees(digits(), 1, list(each.run(case.inputs).values()))
+        loaded.pop(1).close()
+        agrees(digits(), 1, list(loaded[-1].run(case.inputs).values()))
+    finally:
+        for each in loaded:
+            each.close()
+
+
+def test_what_the_driver_made_is_kept(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file for each program, device and driver; one that is damaged is made again."""
+    monkeypatch.setattr(devices, "cache", lambda: os.fsencode(tmp_path))
+    for _ in range(2):
+        load(bundle).close()
+    (kept,) = tmp_path.iterdir()
+    good = kept.read_bytes()
+    assert len(good) > 100
+    for bad in (good[:50], good[:-1] + bytes([good[-1] ^ 1]), b""):
+        kept.write_bytes(bad)
+        with load(bundle) as loaded:
+            agrees(digits(), 0, list(loaded.run(digits().cases[0].inputs).values()))
+        assert kept.read_bytes() == good
+        assert list(tmp_path.iterdir()) == [kept]
+
+
+# ---------------------------------------------------------------- what goes wrong
+def refused(path: Path) -> SternaError:
+    with pytest.raises(SternaError) as caught:
+        load(path)
+    return caught.value
+
+
+def test_no_such_device(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STERNA_OPENCL_DEVICE", "a device that nobody makes")
+    problem = refused(bundle)
+    assert problem.codes == ("E0507",)
+    assert 'none of the devices is called "a device that nobody makes"' in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        (lambda g: g["devices"][0].update(kind="warp"), "E0507", 'needs the device "warp"'),
+        (lambda g: g["devices"][0].update(needs=["wings"]), "E0507", 'needs "wings"'),
+        (lambda g: g["devices"][0].update(needs=3), "E0504", "needs"),
+        (lambda g: g["devices"][0].update(module="../x.cl"), "E0504", "file name"),
+        (lambda g: g["devices"][0].update(params=[0, 1 << 40]), "E0504", "params of a device"),
+        (lambda g: g["devices"][0].update(arena_bytes=64), "E0504", "arena"),
+        (lambda g: g["devices"][0].update(scratch_bytes=1 << 50), "E0502", "a buffer of"),
+        (lambda g: g["devices"].clear(), "E0507", 'needs the device ""'),
+        (lambda g: g["kernels"][2].update(shared_bytes=1 << 40), "E0507", "bytes of local memory"),
+        (lambda g: g["kernels"][2].update(threads=[1024, 1024, 64]), "E0507", "work-items of a group"),
+        (lambda g: g["kernels"][2].update(threads=[4, 4]), "E0504", "how it is launched"),
+        (lambda g: g["kernels"][2].update(name="nothing"), "E0511", "nothing"),
+        (lambda g: g["kernels"][3].pop("device"), "E0504", "of no device"),
+        (lambda g: g["nodes"][2].update(device=2), "E0504", "device is none of the 1"),
+        (lambda g: g["nodes"][2].update(kernel=99), "E0504", "kernel"),
+        (lambda g: g["nodes"][2].update(tasks=7), "E0508", "tasks"),
+        (lambda g: g["nodes"][2].update(params_at=1 << 30, params_bytes=64), "E0504", "parameters"),
+        (lambda g: g["nodes"][2].update(out=[0]), "E0504", "writes to"),
+        (lambda g: g["nodes"][0].update(to=3), "E0504", "copies no value"),
+        (lambda g: g["nodes"][0].update({"from": 1, "to": 0}), "E0504", "only for reading"),
+        (lambda g: g["nodes"][0].update(op="jump"), "E0504", "no such op"),
+        (lambda g: g["values"][2].update(device=5), "E0504", "device is none of the 1"),
+    ],
+)  # fmt: skip
+def test_a_graph_that_contradicts_itself(tmp_path: Path, change: Any, code: str, says: str) -> None:
+    made = compile_to(tmp_path / "bundle", digits().file, "opencl")
+    problem = refused(edited(made, change))
+    assert problem.codes == (code,), problem
+    assert says in str(problem)
+
+
+def test_a_damaged_module(tmp_path: Path) -> None:
+    made = compile_to(tmp_path / "bundle", digits().file, "opencl")
+    with (made / "kernels.cl").open("ab") as file:
+        file.write(b" ")
+    assert refused(made).codes == ("E0505",)
+    (made / "kernels.cl").unlink()
+    assert refused(made).codes == ("E0503",)
+
+
+def test_source_that_the_driver_refuses(tmp_path: Path) -> None:
+    made = compile_to(tmp_path / "bundle", digits().file, "opencl")
+    text = b"__kernel void k0(__global int *x) { *x = unheard_of; }"
+    (made / "kernels.cl").write_bytes(text)
+    new = {"bytes": len(text), "hash": hash64(text)}
+    problem = refused(edited(made, lambda g: g["files"].update({"kernels.cl": new})))
+    assert problem.codes == ("E0508",)
+    assert "cannot be compiled" in str(problem)
+    assert "unheard_of" in str(problem)
+
+
+def test_a_requirement_that_fails_is_reported() -> None:
+    """A kernel sets the status that the runtime reads; the next run is as if nothing had been."""
+    fed = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [4]),
+        helper.make_tensor_value_info("shape", TensorProto.INT64, [2]),
+    ]
+    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])]
+    nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Reshape", ["t", "shape"], ["y"])]
+    graph = helper.make_graph(nodes, "net", fed, made)
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.arange(4, dtype=np.float32)
+    with sterna.compile(source, "opencl") as loaded:
+        for _ in range(2):
+            np.testing.assert_allclose(
+                loaded.run({"x": x, "shape": np.array([2, 2])})["y"], np.tanh(x).reshape(2, 2), 1e-5
+            )
+            with pytest.raises(SternaError) as caught:
+                loaded.run({"x": x, "shape": np.array([4, 1])})
+            assert caught.value.codes == ("E0511",)
+
+
+def test_the_runtime_alone_refuses_by_name(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "needed", lambda directory: ())
+    problem = refused(bundle)
+    assert problem.codes == ("E0507",)
+    assert 'needs the device "opencl", which is not here' in str(problem)
+
+
+# ---------------------------------------------------------------- the command line
+def test_commands(tmp_path: Path) -> None:
+    made = tmp_path / "digits"
+    runner = CliRunner()
+    for command, says in (
+        (
+            ["compile", digits().file, "-t", "opencl", "-o", made, "--device-for", "softmax=cpu"],
+            "kernels of the device",
+        ),
+        (["inspect", made, "--nodes"], "opencl to cpu"),
+        (["run", made, "--random"], "scores"),
+        (["verify", digits().file, "-t", "opencl"], "agrees"),
+        (["doctor"], "OpenCL"),
+    ):
+        done = runner.invoke(program, [str(part) for part in command])
+        assert done.exit_code == 0, done.output
+        assert says in done.output, done.output
