@@ -1,0 +1,169 @@
+/* Nodes of devices, on a device that is none: it has memory here, checks what it is told, computes nothing, and fails at a
+ * chosen call. Every call is failed once; nothing may be lost, and a model whose run failed can be run again.
+ *
+ *   test_devices BUNDLE    # of digits for opencl, with a node on the CPU */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "sterna_device.h"
+#include "../devices/nodes.h"
+
+#define WORDS "the device's own words"
+
+static unsigned calls, fail_at, opened, closed, launched;
+
+typedef struct block {
+  struct block *next;
+  uint64_t bytes;
+  unsigned char data[];
+} block;
+
+typedef struct fake {
+  block *blocks;
+  uint32_t n_kernels;
+  uint32_t spans[64];
+} fake;
+
+static int fails(sterna_error *error) {
+  if (++calls != fail_at) return 0;
+  if (error != NULL) {
+    error->status = STERNA_RESOURCES;
+    (void)strcpy(error->message, WORDS);
+  }
+  return 1;
+}
+
+static sterna_status open_fake(const sterna_device_module *module, void **device, sterna_error *error) {
+  if (fails(error)) return STERNA_RESOURCES;
+  CHECK(module->size == sizeof *module && module->bytes > 0 && module->n_kernels > 0 && module->n_kernels < 64);
+  CHECK(strcmp(module->name, "kernels.cl") == 0 && module->needs[0] == 0 && strcmp(module->cache, "a folder") == 0);
+  CHECK(module->hash == sterna_hash64(module->text, module->bytes));
+  fake *f = calloc(1, sizeof *f);
+  f->n_kernels = module->n_kernels;
+  for (uint32_t i = 0; i < module->n_kernels; i++) {
+    const sterna_device_kernel *k = &module->kernels[i];
+    CHECK(k->name[0] == 'k' && (k->threads[0] > 0) != (k->most_threads > 0));
+    f->spans[i] = k->n_spans;
+  }
+  opened++;
+  *device = f;
+  return STERNA_OK;
+}
+
+static void close_fake(void *device) {
+  fake *f = device;
+  while (f->blocks != NULL) {
+    block *b = f->blocks;
+    f->blocks = b->next;
+    free(b);
+  }
+  free(f);
+  closed++;
+}
+
+static sterna_status allocate_fake(void *device, uint64_t bytes, void **memory, sterna_error *error) {
+  fake *f = device;
+  if (fails(error)) return STERNA_RESOURCES;
+  CHECK(bytes > 0);
+  block *b = calloc(1, sizeof *b + bytes);
+  b->bytes = bytes;
+  b->next = f->blocks;
+  f->blocks = b;
+  *memory = b;
+  return STERNA_OK;
+}
+
+static int inside(const sterna_device_span *span, uint64_t bytes) {
+  const block *b = span->memory;
+  return span->first <= b->bytes && bytes <= b->bytes - span->first;
+}
+
+static sterna_status copy_in_fake(void *device, const sterna_device_span *to, const void *from, uint64_t bytes, sterna_error *error) {
+  (void)device;
+  if (fails(error)) return STERNA_RESOURCES;
+  CHECK(inside(to, bytes));
+  memcpy(((block *)to->memory)->data + to->first, from, bytes);
+  return STERNA_OK;
+}
+
+static sterna_status copy_out_fake(void *device, void *to, const sterna_device_span *from, uint64_t bytes, sterna_error *error) {
+  (void)device;
+  if (fails(error)) return STERNA_RESOURCES;
+  CHECK(inside(from, bytes));
+  memcpy(to, ((block *)from->memory)->data + from->first, bytes);
+  return STERNA_OK;
+}
+
+static sterna_status launch_fake(void *device, const sterna_device_launch *launch, sterna_error *error) {
+  const fake *f = device;
+  if (fails(error)) return STERNA_RESOURCES;
+  CHECK(launch->size == sizeof *launch && launch->kernel < f->n_kernels && launch->tasks > 0);
+  CHECK(launch->n_spans <= f->spans[launch->kernel] && launch->sizes != NULL && launch->scratch != NULL && launch->status != NULL);
+  for (uint32_t i = 0; i < launch->n_spans; i++) CHECK(inside(&launch->spans[i], 1));
+  launched++;
+  return STERNA_OK;
+}
+
+static sterna_status wait_fake(void *device, uint64_t *nanoseconds, sterna_error *error) {
+  (void)device;
+  if (fails(error)) return STERNA_RESOURCES;
+  if (nanoseconds != NULL) *nanoseconds = 7;
+  return STERNA_OK;
+}
+
+static unsigned timed;
+
+static void on_node(void *user, uint32_t node, const char *name, uint64_t nanoseconds) {
+  (void)user, (void)node, (void)name;
+  timed += nanoseconds == 7;
+}
+
+/* One life of a model; whether it came to its end. */
+static int life(const char *bundle) {
+  static const sterna_device_api api = {sizeof(sterna_device_api), "opencl", open_fake, close_fake, allocate_fake, copy_in_fake,
+                                        copy_out_fake, launch_fake, wait_fake, &sterna_device_nodes};
+  static const sterna_device_api *const devices[] = {&api};
+  sterna_options options;
+  sterna_error error;
+  sterna_model *model = NULL;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.devices = devices;
+  options.n_devices = 1;
+  options.device_cache = "a folder";
+  options.on_node = on_node;
+  sterna_status status = sterna_load(bundle, &options, &model, &error);
+  if (status != STERNA_OK) {
+    CHECK(status == STERNA_RESOURCES && strcmp(error.message, WORDS) == 0 && model == NULL);
+    return 0;
+  }
+  status = sterna_run(model);
+  int whole = status == STERNA_OK;
+  if (!whole) {
+    CHECK(status == STERNA_RESOURCES && strcmp(sterna_last_error(model)->message, WORDS) == 0);
+    CHECK(sterna_run(model) == STERNA_OK);
+  }
+  sterna_unload(model);
+  return whole;
+}
+
+int main(int count, char **arguments) {
+  if (count != 2) return 2;
+  sterna_model *model;
+  sterna_error error;
+  CHECK(sterna_load(arguments[1], NULL, &model, &error) == STERNA_WRONG_MACHINE);
+  CHECK(strstr(error.message, "needs the device \"opencl\", which is not here") != NULL);
+  fail_at = 0;
+  CHECK(life(arguments[1]));
+  CHECK(launched > 3 && timed == launched);
+  unsigned all = calls;
+  CHECK(all > 20);
+  for (fail_at = 1; fail_at <= all; fail_at++) {
+    calls = 0;
+    CHECK(!life(arguments[1]));
+  }
+  CHECK(opened == closed && opened > 1);
+  printf("%d failures\n", failures);
+  return failures != 0;
+}
