@@ -107,3 +107,20 @@ def dimension_text(size: Any, symbols: Sequence[Mapping[str, Any]]) -> str:
 def place_names(graph: Mapping[str, Any]) -> list[str]:
     """The places that nodes of a bundle run in, as graph.json counts them: the CPU, then devices."""
     return ["cpu", *(device["kind"] for device in graph.get("devices", ()))]
+
+
+def as_calls(graph: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A graph as if its copies were calls of a kernel "copy", each node with the name of its place as `device`, for who
+    lists nodes; a graph of one place as it is."""
+    places = place_names(graph)
+    if len(places) == 1:
+        return graph
+    nodes = []
+    for node in graph["nodes"]:
+        place = node.get("device", 0)
+        row = {**node, "device": places[place]}
+        if node.get("op") == "copy":
+            value, place = node["value"], node["from"] or node["to"]
+            row |= {"kernel": len(graph["kernels"]), "in": [value], "out": [value], "tasks": 1, "device": places[place]}
+        nodes.append(row)
+    return {**graph, "nodes": nodes, "kernels": [*graph["kernels"], {"name": "copy"}]}

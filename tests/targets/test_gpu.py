@@ -306,6 +306,8 @@ def test_commands(tmp_path: Path) -> None:
         ),
         (["inspect", made, "--nodes"], "opencl to cpu"),
         (["run", made, "--random"], "scores"),
+        (["profile", made], "copy"),
+        (["report", made, "-o", tmp_path / "report.html"], ""),
         (["verify", digits().file, "-t", "opencl"], "agrees"),
         (["doctor"], "OpenCL"),
     ):

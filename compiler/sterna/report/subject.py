@@ -12,7 +12,7 @@ import numpy as np
 from sterna.compiled import Compiled
 from sterna.errors import error
 from sterna.firmware.description import Firmware, read_firmware
-from sterna_runtime.describe import BundleFacts, describe_bundle
+from sterna_runtime.describe import BundleFacts, as_calls, describe_bundle
 from sterna_runtime.dims import Dimension
 from sterna_runtime.inputs import dtype_from_name
 
@@ -71,6 +71,6 @@ def subject_of(directory: Path) -> Subject:
         title = "the files are damaged: a size or hash is not the one written when it was compiled"
         raise error("E0505", title, str(directory), fix="compile the model again")
     if facts.graph is not None:
-        return Subject(facts, facts.graph)
+        return Subject(facts, as_calls(facts.graph))
     firmware = read_firmware(directory)
     return Subject(facts, firmware.graph, firmware)
