@@ -33,6 +33,7 @@ CONTENTS = {
         "docs/quantize",
         "docs/tuning",
         "docs/rpc",
+        "docs/gpu",
         "docs/web",
         "docs/android",
         "docs/ios",
