@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from sterna.errors import SternaError
 from sterna.frontends.formats import format_of, read_model
 from sterna.frontends.frontend import ReadOptions
 from support import trained as models
+from support.mxnet_symbols import parameters
 
 FOLDER = models.ROOT.parent / "shared" / "models_frontends"
 NAMES = ("mxnet_digits_lstm", "mxnet_digits_resnet", "mxnet_mtcnn_pnet", "mxnet_mtcnn_rnet")
@@ -40,16 +40,6 @@ def test_trained_model(name: str, generator: str) -> None:
             np.testing.assert_allclose(got, wanted, rtol=0, atol=max(1e-4 * np.abs(wanted).max(), 4 * spread))
 
 
-def _parameters(arrays: dict[str, np.ndarray]) -> bytes:
-    """A file of weights in the layout of 1.x."""
-    content = struct.pack("<3Q", 0x112, 0, len(arrays))
-    for array in arrays.values():
-        content += struct.pack("<IiI", 0xF993FAC9, 0, array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape)
-        content += struct.pack("<3i", 1, 0, 0) + array.astype("<f4").tobytes()
-    content += struct.pack("<Q", len(arrays))
-    return content + b"".join(struct.pack("<Q", len(name)) + name.encode() for name in arrays)
-
-
 def _dense(folder: Path, op: str = "FullyConnected") -> tuple[Path, np.ndarray]:
     """A layer on an input whose shape nothing says but the weights."""
     weight = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -60,7 +50,7 @@ def _dense(folder: Path, op: str = "FullyConnected") -> tuple[Path, np.ndarray]:
     ]
     file = folder / "net-symbol.json"
     file.write_text(json.dumps({"nodes": nodes, "arg_nodes": [0, 1, 2], "heads": [[4, 0]]}))
-    (folder / "net-0003.params").write_bytes(_parameters({"arg:fc_weight": weight}))
+    (folder / "net-0003.params").write_bytes(parameters({"arg:fc_weight": weight}))
     return file, weight
 
 
