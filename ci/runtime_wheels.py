@@ -24,7 +24,7 @@ import numpy as np
 
 from sterna.api import compile_to
 from sterna.errors import SternaError
-from sterna_runtime.recipe import WHEELS, Platform, library_name, this_platform
+from sterna_runtime.recipe import DEVICES, WHEELS, Platform, library_name, this_platform
 from sterna_runtime.version import __version__
 from support.matrix import Place, model_names, near_this_machine
 from support.trained import Trained, agree, trained
@@ -78,14 +78,16 @@ def read(wheel: Path, platform: Platform, work: Path) -> str:
         names = archive.namelist()
         [facts] = [Parser().parsestr(archive.read(n).decode()) for n in names if n.endswith(".dist-info/WHEEL")]
         [metadata] = [Parser().parsestr(archive.read(n).decode()) for n in names if n.endswith("/METADATA")]
-        [place] = [n for n in names if "/_lib/" in n]
-        library = archive.read(place)
+        places = sorted(n for n in names if "/_lib/" in n)
+        own = f"sterna_runtime/_lib/{library_name(platform.system)}"
+        drivers = [f"sterna_runtime/_lib/{library_name(platform.system, kind)}" for kind in DEVICES]
+        _same(f"{wheel.name}: libraries", places, sorted([own, *drivers]))
+        library = archive.read(own)
     needs = [need for need in metadata.get_all("Requires-Dist", []) if "extra" not in need]
     tags = sorted(f"py3-none-{tag}" for tag in platform.tag.split("."))
     _same(f"{wheel.name}: dependencies", needs, ["numpy>=1.24"])
     _same(f"{wheel.name}: tags", sorted(facts.get_all("Tag", [])), tags)
     _same(f"{wheel.name}: not pure", facts["Root-Is-Purelib"], "false")
-    _same(f"{wheel.name}: library", place, f"sterna_runtime/_lib/{library_name(platform.system)}")
     _same(f"{wheel.name}: packages", {n.split("/")[0] for n in names if "dist-info" not in n}, {"sterna_runtime"})
     _same(f"{wheel.name}: machine", _machine(library), _wanted(platform))
     if wheel.stat().st_size >= LARGEST:
