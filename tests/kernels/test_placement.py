@@ -200,3 +200,12 @@ LOOP = """agraph (int64 trips, float[4, 4] first, float[64, 64] x) => (float[64,
       r = MatMul(p, x)
       y = Softmax(r)
     }"""
+
+
+def test_borders_stay_where_their_tensors_are() -> None:
+    """A border is filled by few threads, and is small: moving it would copy all that lies within."""
+    text = """agraph (float[1, 32, 64, 64] x, float[32, 32, 3, 3] w) => (float[1, 32, 64, 64] z)
+    { a = Conv <pads = [1, 1, 1, 1]> (x, w)  b = Relu(a)  z = Conv <pads = [1, 1, 1, 1]> (b, w) }"""
+    made = compiled(parser.parse_model(model(text)))
+    assert {call.place for call in made.calls} == {DEVICE}
+    assert any("border" in call.kernel.name for call in made.calls)

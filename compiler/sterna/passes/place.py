@@ -153,9 +153,12 @@ def _types(kernel: Kernel | P.Function) -> Iterator[str]:
 
 
 def _bytes(call: Call) -> int:
-    values = (*call.inputs, *call.outputs)
-    moved = sum(most_elements(v.shape) * dtypes.size(v.dtype) for v in values)
-    return moved + sum(int(array.nbytes) for array in call.constants)
+    """What a kernel reads and writes, each tensor once: of a border that is filled, not what lies within."""
+    kernel = call.kernel
+    moved = (*kernel.inputs, *kernel.outputs)
+    return sum(most_elements(t.shape) * dtypes.size(t.dtype) for t in moved) + sum(
+        int(a.nbytes) for a in call.constants
+    )
 
 
 def _threads(call: Call) -> int:
