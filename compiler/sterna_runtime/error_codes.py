@@ -92,11 +92,11 @@ CODES: dict[str, Code] = {
         "again: files that were there are unchanged.",
     ),
     "E0011": Code(
-        "the second of two bundles is beyond a limit",
+        "the second of two bundles or models exceeds a limit",
         "`sterna report A B --fail-if-slower 5%` or `--fail-if-larger 2%` found B slower or larger than A by more than "
         "that.",
-        "The message has both numbers, and the page what changed layer by layer. Where the machine does other work, "
-        "times need a wider limit, or more runs (`--repeat`).",
+        "The message has both numbers; the page shows what changed, layer by layer. On a busy machine allow a larger "
+        "difference in time, or time more runs (`--repeat`).",
     ),
     # E01xx model and front end
     "E0101": Code(

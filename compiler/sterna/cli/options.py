@@ -119,7 +119,7 @@ dim_option = click.option(
 
 value_option = click.option(
     "--value", "values", multiple=True, type=value, metavar="NAME=NUMBERS",
-    help="What an input always is (TensorFlow): sizes and loops may depend on it, and the bundle has no such input.",
+    help="Make an input of a TensorFlow model a constant, on which sizes and loops may depend.",
 )  # fmt: skip
 
 
@@ -130,10 +130,10 @@ def model_options(function: F) -> F:
             click.option("--target", "-t", default="host", metavar="NAME|FILE", show_default=True,
                          help="Machine to compile for; `sterna targets` lists them."),
             click.option("--host", metavar="NAME|FILE",
-                         help="For a target with a device: what kernels that stay on the CPU are compiled for. "
+                         help="For targets with a device (OpenCL): the target of the kernels that stay on the CPU. "
                          "Default: this machine."),
             click.option("--device-for", multiple=True, type=place, metavar="NAME=cpu",
-                         help="For such a target: a node or kernel that is to run on the CPU; * stands for any text."),
+                         help="For these targets: run a node or kernel on the CPU; * stands for any text."),
             shape_option,
             dim_option,
             value_option,
@@ -182,9 +182,9 @@ class Number(click.FloatRange):
 
 on_option = click.option(
     "--on", metavar="DEVICE",
-    help="Run it elsewhere: rpc://HOST, where `sterna rpc serve` runs; node or chromium, which bundles for browsers "
-    "run in; or qemu:TARGET|BOARD, an emulator of that target or board (mps2-an386), for results: times are the "
-    "emulator's, of firmware instructions are counted.",
+    help="Run it elsewhere: rpc://HOST, where `sterna rpc serve` runs; node or chromium, for bundles for browsers; "
+    "serial:BOARD.toml, firmware on a board behind a serial line; or qemu:TARGET|BOARD, an emulator of that target or "
+    "board (mps2-an386): instructions of firmware are counted, other times are the emulator's own.",
 )  # fmt: skip
 
 

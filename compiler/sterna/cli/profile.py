@@ -48,9 +48,9 @@ def command(
     trace: Path | None,
     as_json: bool,
 ) -> None:
-    """Time every node of a BUNDLE: its share, its rates, and how near they are to what this machine can do.
+    """Time every node of a BUNDLE: its share, its rates, and how close they come to this machine's limits.
 
-    `sterna report BUNDLE --time` shows the same and more in a page.
+    `sterna report BUNDLE --time` shows this and more on a page.
     """
     refuse_file(bundle)
     if trace is not None and trace.suffix != ".json":

@@ -38,7 +38,7 @@ _TURNS = 3
 def share(text: str) -> float:
     """`5%` or `5`, as a share."""
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?%?", text, re.ASCII):
-        raise error("E0002", f'"{text}" is no share in per cent', fix="5%")
+        raise error("E0002", f'"{text}" is not a percentage', fix="5%")
     return float(text.rstrip("%")) / 100
 
 
@@ -59,7 +59,7 @@ def share(text: str) -> float:
               help="What it is timed on, as `sterna run` takes it. Default: random values.")  # fmt: skip
 @options.on_option
 @click.option("--data", "-d", type=click.Path(path_type=Path), metavar="FILE.npz|FOLDER",
-              help="Samples: every layer of a MODEL is compared with the reference, or two of them.")  # fmt: skip
+              help="Samples: compare every layer of a MODEL with the reference, or the two given.")  # fmt: skip
 @click.option("--board", "-b", "boards", multiple=True, metavar="NAME|FILE",
               help="Also what `sterna fit` says of a MODEL on this board.")  # fmt: skip
 @click.option("--also", multiple=True, metavar="TARGET", help="Also the size and time of a MODEL for this target.")
@@ -107,14 +107,14 @@ def command(
             found = [] if data is None else differences(subjects[0], subjects[1], asked, data)
             comparison = compare(rows[0], rows[1], bounds, found)
             if fail_if_slower is not None and not comparable(rows[0], rows[1]):
-                raise error("E0002", "the times of the two are of different units, and cannot be compared")
+                raise error("E0002", "one is timed in nanoseconds, the other in instructions: nothing to compare")
         option_for = partial(_for_target, make_options)
         targets = [row_of(rows[0]), *for_targets(subject, also, option_for, trial)] if also else []
         fits = on_boards(subject, boards, option_for) if boards else []
     whole = document(rows, comparison, fits, targets)
     _write(whole, None if as_json else place)
     if comparison is not None and not comparison["ok"]:
-        raise error("E0011", "the second is beyond a limit of the first", *comparison["verdict"])
+        raise error("E0011", "the second exceeds a limit", *comparison["verdict"])
     return 0
 
 
@@ -122,10 +122,11 @@ def _check(subject: Path, other: Path | None, data: Path | None, models_only: Se
     """Refuses options that what was named has nothing for."""
     bundle = is_bundle(subject)
     if models_only and bundle:
-        raise error("E0002", f"{subject} is a bundle, for one target", fix="give the model to --board and --also")
+        title = f"{subject} is a bundle, which is compiled for one target"
+        raise error("E0002", title, fix="use --board and --also with the model")
     if data is not None and bundle and other is None:
-        title = f"{subject} is a bundle, which has no reference to compare it with"
-        raise error("E0002", title, fix="--data with the model, or with two bundles")
+        title = f"{subject} is a bundle: there is no reference to compare it with"
+        raise error("E0002", title, fix="use --data with the model, or with two bundles")
     if other is None and bounds != Bounds():
         raise error("E0002", "there is nothing to compare with", fix="name a second bundle or model")
 

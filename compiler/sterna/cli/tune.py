@@ -91,12 +91,12 @@ def command() -> None:
 @click.option("--time", "seconds", type=seconds_of, metavar="TIME", help="End after 20m, 90s or 2h.")
 @click.option(
     "--explorer", type=click.Choice(["evolution", "annealing", "genetic", "tpe", "random", "grid"]),
-    default="evolution", show_default=True, help="Who proposes what to try.",
+    default="evolution", show_default=True, help="How candidates are chosen.",
 )  # fmt: skip
 @click.option(
     "--max-error", type=float, metavar="BOUND",
-    help="Choose algorithms, too, as long as no output differs by more than BOUND of its largest magnitude (1e-3): "
-    "the same as --math fast=BOUND, by what kernels cost on the device.",
+    help="Also choose algorithms, by the time their kernels take on the device. No output may differ by more than "
+    "BOUND of its largest magnitude, for example 1e-3. The same as --math fast=BOUND.",
 )  # fmt: skip
 @click.option(
     "--data", type=click.Path(path_type=Path), metavar="FILE.npz|FOLDER",
@@ -133,7 +133,7 @@ def model_command(
     if max_error is not None:
         asked = within(asked, max_error, "E0002")
     if data is not None and not asked.math:
-        raise error("E0002", "--data is what errors are measured on, and none is allowed", fix="--max-error 1e-3")
+        raise error("E0002", "--data is for measuring errors, and no error is allowed", fix="--max-error 1e-3")
     with measurer(on, dask, asked) as found:
         graph = read_model(Source.of(model), reading(asked))
         feeds = None if data is None else feeds_of(graph, data)
