@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -122,6 +124,36 @@ def test_an_archive_of_no_model_and_a_damaged_one(tmp_path: Path) -> None:
     with pytest.raises(SternaError) as caught:
         read_model(path)
     assert set(caught.value.codes) <= {"E0101", "E0103"}
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_only_deflate_is_unpacked(kind: int, tmp_path: Path) -> None:
+    """Other decompressors of Python's make all of a piece at once, however much an archive says that it is."""
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        for name, content in pair(tmp_path).items():
+            archive.writestr(name, content)
+    with pytest.raises(SternaError) as caught:
+        read_model(path)
+    assert caught.value.codes == ("E0101",)
+    assert "deflate" in str(caught.value)
+
+
+def test_no_more_is_unpacked_than_an_archive_says(tmp_path: Path) -> None:
+    """A list of names that claims a few bytes and holds many: what is more than it claims is not looked at."""
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(64 << 20))
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo("zeros")
+        member.file_size = 100
+        tracemalloc.start()
+        try:
+            with contextlib.suppress(zipfile.BadZipFile):
+                archives.member_content(archive, member)
+            assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        finally:
+            tracemalloc.stop()
 
 
 def test_nothing_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

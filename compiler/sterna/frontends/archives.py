@@ -23,6 +23,8 @@ MOST_TIMES, ALWAYS = 200, 64 << 20
 _PIECE = 1 << 20
 #: What archivers of operating systems add.
 _ADDED = ("__MACOSX", ".DS_Store", "Thumbs.db")
+#: What unpacks in pieces of a size that the reader says; Python's other decompressors make all of a piece at once.
+_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED = (OSError, ValueError, NotImplementedError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -77,6 +79,18 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, name: str) -> None:
                 left -= len(piece)
 
 
+def member_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """A file of an archive: the caller has seen that `member.file_size` is not too much, and no more is unpacked.
+
+    Raises:
+        NotImplementedError: it is compressed by something else than deflate; others, as of `zipfile`.
+    """
+    if member.compress_type not in _KINDS:
+        raise NotImplementedError(f"{member.filename} is compressed by something else than deflate")
+    with archive.open(member) as file:
+        return file.read(member.file_size)
+
+
 def _is_added(name: str) -> bool:
     return any(part in _ADDED for part in name.split("/"))
 
@@ -92,3 +106,6 @@ def _check(member: zipfile.ZipInfo, name: str) -> None:
         raise error("E0101", f'"{text}" of {name} is no plain file')
     if member.flag_bits & 1:
         raise error("E0101", f'"{text}" of {name} is encrypted', fix="unpack it, and give what was in it")
+    if member.compress_type not in _KINDS:
+        title = f'"{text}" of {name} is compressed by something else than deflate'
+        raise error("E0101", title, fix="unpack it, and give what was in it")

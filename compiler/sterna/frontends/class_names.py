@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from sterna.frontends.archives import member_content
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph
 
@@ -91,7 +92,7 @@ def _member(path: Path, name: str) -> bytes:
     try:
         with zipfile.ZipFile(path) as archive:
             info = archive.getinfo(name)
-            return archive.read(info) if info.file_size <= LARGEST else b""
+            return member_content(archive, info) if info.file_size <= LARGEST else b""
     except Exception:  # what a damaged archive makes its decompressors raise; the model itself is read already
         return b""
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sterna.errors import error
+from sterna.frontends.archives import member_content
 from sterna.frontends.coreml.schema import messages
 from sterna.frontends.source import Source, content_of
 
@@ -86,7 +87,7 @@ class _Archive:
                     raise ValueError(f"{each.filename} claims {each.file_size} bytes")
                 if each.file_size + sum(map(len, self.kept.values())) > _MOST:
                     raise ValueError("the files of the archive are too large")
-                self.kept[each.filename[len(self.root) :]] = archive.read(each)
+                self.kept[each.filename[len(self.root) :]] = member_content(archive, each)
 
     def read(self, name: str) -> bytes:
         return self.kept[str(PurePosixPath(name))]

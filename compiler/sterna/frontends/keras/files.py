@@ -15,6 +15,7 @@ from typing import Any
 import h5py
 
 from sterna.errors import SternaError, error
+from sterna.frontends.archives import member_content
 from sterna.frontends.keras.stores import InMemory, NamedStore, NumberedStore, Store
 from sterna.frontends.pairs import without_weights
 from sterna.frontends.source import Source
@@ -105,9 +106,10 @@ def _json(text: bytes, what: str) -> dict[str, Any]:
 
 
 def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    if archive.getinfo(name).file_size > most:
-        raise error("E0103", f"{name} is announced with {archive.getinfo(name).file_size} bytes")
-    return archive.read(name)
+    info = archive.getinfo(name)
+    if info.file_size > most:
+        raise error("E0103", f"{name} is announced with {info.file_size} bytes")
+    return member_content(archive, info)
 
 
 def _native(path: Path) -> ModelFile:

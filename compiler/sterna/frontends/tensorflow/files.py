@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sterna.errors import SternaError, error
+from sterna.frontends.archives import member_content
 from sterna.frontends.source import Source
 
 SAVED_MODEL = "saved_model.pb"
@@ -44,8 +45,7 @@ class Files:
                         return None
                     if info.file_size > MOST_BYTES:
                         raise _too_large(name)
-                    with archive.open(info) as file:
-                        return file.read(info.file_size)
+                    return member_content(archive, info)
             path = self.folder / name
             if not path.is_file():
                 return None

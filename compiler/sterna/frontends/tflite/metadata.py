@@ -18,6 +18,8 @@ import numpy as np
 from flatbuffers import encode, number_types, packer
 from flatbuffers.table import Table
 
+from sterna.frontends.archives import member_content
+
 BUFFER = "TFLITE_METADATA"
 _IDENTIFIER = b"M001"
 #: Bytes of a list of labels, and rows of a table, beyond which something else is meant.
@@ -145,9 +147,10 @@ class _Labels:
             if self.archive is None or file.byte(2) not in (_AXIS_LABELS, _VALUE_LABELS):
                 continue
             try:
-                if self.archive.getinfo(name).file_size > _LARGEST_FILE:
+                info = self.archive.getinfo(name)
+                if info.file_size > _LARGEST_FILE:
                     continue
-                return self.archive.read(name).decode("utf-8", "replace").splitlines()
+                return member_content(self.archive, info).decode("utf-8", "replace").splitlines()
             except (KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
                 continue
         return None
