@@ -104,6 +104,24 @@ def test_a_choice_between_results_of_different_sizes(tmp_path: Path) -> None:
         assert bundle.run({"x": -np.abs(x), "p": np.array(True)})["y"].shape == (0,)
 
 
+def test_the_results_of_a_choice_are_in_the_models_order(tmp_path: Path) -> None:
+    """So that the same model gives the same bundle in every process."""
+    g = GraphWriter()
+    g.input("x", (2,))
+    g.input("p", (), "bool")
+    g.node("Switch", ["x", "p"], name="switch")
+    names = [f"merge{n}" for n in range(12)]
+    for n, name in enumerate(names):
+        g.node("Mul", ["switch", g.constant(np.array(n, np.float32))], name=f"no{n}")
+        g.node("Mul", ["switch:1", g.constant(np.array(-n, np.float32))], name=f"yes{n}")
+        g.node("Merge", [f"no{n}", f"yes{n}"], name=name)
+    g.node("AddN", names, name="y")
+    (chosen,) = [node for node in read_model(g.write(tmp_path)).nodes if node.regions]
+    found = [value.name for value in chosen.regions[0].outputs]
+    first, *rest = (int(name.split("/")[1].removeprefix("yes")) for name in found)
+    assert rest == [n for n in range(len(names)) if n != first]
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 4), st.booleans())
 def test_graphs_of_an_if_may_give_different_sizes(
@@ -123,6 +141,41 @@ def test_graphs_of_an_if_may_give_different_sizes(
     graph = read_model(g.write(tmp_path_factory.mktemp("if")))
     found = interpret(graph, {"x": x, "p": np.array(holds)})["y"]
     np.testing.assert_array_equal(found, x[: one if holds else other])
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_one_result_of_a_graph_beside_two_of_the_other(tmp_path: Path, holds: bool) -> None:
+    """Each result has the room that its own pair needs, though both are one tensor on one side."""
+    g = GraphWriter()
+    g.input("x", (5,))
+    g.input("p", (), "bool")
+    nodes = [("Const", [], "at", {"value": np.array([0], np.int32)})]
+    for count in (1, 2, 3):
+        nodes.append(("Const", [], f"count{count}", {"value": np.array([count], np.int32)}))
+        nodes.append(("Slice", ["a", "at:output:0", f"count{count}:output:0"], f"made{count}", {}))
+    for name, counts in (("yes", (2, 2)), ("no", (1, 3))):
+        results = {word: (f"made{n}:output:0", "float32") for word, n in zip("rs", counts, strict=True)}
+        g.function(name, {"a": "float32"}, nodes, results)
+    g.node("If", ["p", "x"], name="chosen", then_branch=Function("yes"), else_branch=Function("no"))
+    g.node("Identity", ["chosen"], name="y")
+    g.node("Identity", ["chosen:1"], name="z")
+    x = np.arange(5, dtype=np.float32)
+    found = interpret(read_model(g.write(tmp_path)), {"x": x, "p": np.array(holds)})
+    assert {name: len(array) for name, array in found.items()} == ({"y": 2, "z": 2} if holds else {"y": 1, "z": 3})
+    assert all(np.array_equal(array, x[: len(array)]) for array in found.values())
+
+
+def test_graphs_of_an_if_that_do_not_fit_together(tmp_path: Path) -> None:
+    g = GraphWriter()
+    g.input("x", (5,))
+    g.input("p", (), "bool")
+    one = ("Const", [], "one", {"value": np.array(1, np.float32)})
+    g.function("yes", {"a": "float32"}, [one], {"r": ("one:output:0", "float32")})
+    g.function("no", {"a": "float32"}, [("Neg", ["a"], "minus", {})], {"r": ("minus:y:0", "float32")})
+    g.node("If", ["p", "x"], name="y", then_branch=Function("yes"), else_branch=Function("no"))
+    with pytest.raises(SternaError) as caught:
+        read_model(g.write(tmp_path))
+    assert caught.value.codes == ("E0107",)
 
 
 def test_a_value_makes_an_input_a_constant(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def choice(t: Translation, condition: Value, then: Inner, otherwise: Inner, argu
     flat: list[list[Value]] = [[], []]
     for n, (a, b) in enumerate(zip(*made, strict=True)):
         if isinstance(a, Value) and isinstance(b, Value):
-            room.add(n, a, b)
+            room.add(len(flat[0]), a, b)
             flat[0].append(a)
             flat[1].append(b)
         elif a == b:
@@ -66,18 +66,19 @@ def choice(t: Translation, condition: Value, then: Inner, otherwise: Inner, argu
     graphs = []
     for side, name in enumerate(("then", "else")):
         with t.builder.region(regions[side]) as nodes:
-            values = [*(room.widened(value, side) for value in flat[side]), *room.sizes(side)]
+            values = [*(room.widened(n, value, side) for n, value in enumerate(flat[side])), *room.sizes(side)]
         names = tuple(str(n) for n in range(len(values)))
         graphs.append(Graph(f"{t.name}/{name}", (), tuple(values), tuple(nodes), names))
     results = [Value(t.builder.name(f"{t.name}/result"), value.type) for value in graphs[0].outputs]
     t.builder.keep(branches(condition, (graphs[0], graphs[1]), tuple(results), t.sources, t.name))
     room.bind(results[len(flat[0]) :])
     given: list[Item] = []
+    narrowed = iter([room.narrowed(n, value) for n, value in enumerate(results[: len(flat[0])])])
     for n, item in enumerate(made[0]):
         if n in outside:
             given.append(outside[n])
         else:
-            value = room.narrowed(n, results.pop(0))
+            value = next(narrowed)
             given.append(Rows(value, None, item.dtype, item.shape) if isinstance(item, Rows) else value)
     return tuple(given)
 
@@ -91,7 +92,6 @@ class _Room:
     def __init__(self, t: Translation):
         self.t = t
         self.shapes: dict[int, tuple[tuple[Int, Int], ...]] = {}
-        self.of: dict[Value, int] = {}
         self.most: dict[tuple[Int, Int], int] = {}
         self.bound: dict[tuple[Int, Int], Int] = {}
 
@@ -104,22 +104,21 @@ class _Room:
         if a.type == b.type:
             return
         pairs = tuple(zip(a.shape, b.shape, strict=False))
-        for one, other in pairs:
-            most = one.bounds()[1], other.bounds()[1]
-            if a.dtype != b.dtype or a.type.rank != b.type.rank or most[0] is None or most[1] is None:
-                raise error(
-                    "E0107", f"{self.t.kind} whose graphs give {a.type} and {b.type} needs a constant condition"
-                )
-            if one != other:
-                self.most[(one, other)] = max(most[0], most[1])
+        most = [[size.bounds()[1] for size in pair] for pair in pairs]
+        if a.dtype != b.dtype or a.type.rank != b.type.rank or any(None in each for each in most):
+            raise error("E0107", f"{self.t.kind} whose graphs give {a.type} and {b.type} needs a constant condition")
+        self.most |= {
+            pair: max(size for size in each if size is not None)
+            for pair, each in zip(pairs, most, strict=True)
+            if pair[0] != pair[1]
+        }
         self.shapes[n] = pairs
-        self.of[a] = self.of[b] = n
 
-    def widened(self, x: Value, side: int) -> Value:
-        """A result of one graph, with room for the other's."""
-        if x not in self.of:
+    def widened(self, n: int, x: Value, side: int) -> Value:
+        """The result `n` of one graph, with room for the other's."""
+        if n not in self.shapes:
             return x
-        after = [self.most[pair] - pair[side] if pair in self.most else 0 for pair in self.shapes[self.of[x]]]
+        after = [self.most[pair] - pair[side] if pair in self.most else 0 for pair in self.shapes[n]]
         return self.t.pad(x, (0,) * x.type.rank, after)
 
     def sizes(self, side: int) -> list[Value]:

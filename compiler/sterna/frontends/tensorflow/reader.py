@@ -417,11 +417,13 @@ class Reader:
         if node.name not in scope.groups:
             decider, _, _ = scope.flow.decider(node)
             found = [node]
-            for name in scope.needed:
-                other = scope.nodes.get(name)
-                if other is None or other.op not in MERGES or name in scope.flow.frame_of or name in scope.given:
+            # In the model's order: the same model gives the same names each time.
+            for name, other in scope.nodes.items():
+                if other.op not in MERGES or name not in scope.needed or name in scope.groups or other is node:
                     continue
-                if other is node or scope.flow.decider_or_none(other) != decider:
+                if name in scope.flow.frame_of or name in scope.given:
+                    continue
+                if scope.flow.decider_or_none(other) != decider:
                     continue
                 if not any(scope.flow.reaches(a, b) for one in found for a, b in ((one, other), (other, one))):
                     found.append(other)

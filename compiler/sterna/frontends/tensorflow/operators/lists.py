@@ -68,7 +68,7 @@ def whole(t: Translation) -> Item:
 def _written(t: Translation, rows: Rows, index: Value, value: Value) -> Rows:
     if rows.parts is not None and index.data is not None and rows.value is None:
         at = int(index.data.reshape(-1)[0])
-        if at < len(rows.parts):
+        if 0 <= at < len(rows.parts):
             return replace(rows, parts=(*rows.parts[:at], value, *rows.parts[at + 1 :]), dtype=value.dtype)
         if at == len(rows.parts):
             return replace(rows, parts=(*rows.parts, value), dtype=value.dtype)
