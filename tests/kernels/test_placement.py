@@ -11,6 +11,7 @@ import pytest
 from onnx import parser
 
 from sterna.api import compile_model, options_of
+from sterna.bundle.devices_json import with_copies
 from sterna.bundle.graph_json import graph_json
 from sterna.driver import Compiled, outline_of, reading
 from sterna.errors import SternaError
@@ -188,6 +189,20 @@ def test_control_counts_copies_as_nodes() -> None:
     assert all("op" not in node and "device" not in node for node in inside)
     assert {node.get("op", node.get("device")) for node in outside} == {"copy", 1}
     assert {source for node in inside for source in node["sources"]} >= {"Tanh_1"}
+
+
+def test_a_range_that_is_empty_lies_beside_its_copies() -> None:
+    """One of the two ranges of a choice may be empty: no copy behind it becomes part of it."""
+    made = compiled(parser.parse_model(model(LOOP)))
+    ((first, last),) = [(control.first, control.last) for control in made.control]
+    assert {transfer.before for transfer in made.placement.transfers if made.placement} >= {first, last}
+    nodes = [{"name": call.name} for call in made.calls]
+    ranges = {"loop": [first, last], "then": [first, last, last], "else": [first, first, last]}
+    _, moved = with_copies(made, nodes, [{"nodes": row} for row in ranges.values()], lambda _: 0)
+    loop, then, other = (row["nodes"] for row in moved)
+    assert loop[1] - loop[0] == last - first
+    assert then == [*loop, loop[1]]
+    assert other == [loop[0], *loop]
 
 
 LOOP = """agraph (int64 trips, float[4, 4] first, float[64, 64] x) => (float[64, 64] y, float[4, 4] last)

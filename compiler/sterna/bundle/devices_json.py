@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sterna.compiled import Compiled
@@ -146,11 +146,18 @@ def with_copies(
         if n < len(nodes):
             device = device_number(compiled, compiled.calls[n].place)
             made.append({**nodes[n], "device": device} if device else nodes[n])
-    # No copy stands within a range, so that it ends one behind its last node.
-    moved = [
-        {**row, "nodes": [at[first] for first in row["nodes"][:-1]] + [at[row["nodes"][-1] - 1] + 1]} for row in control
-    ]
-    return made, moved
+    return made, [{**row, "nodes": _with_copies_before(row["nodes"], at)} for row in control]
+
+
+def _with_copies_before(nodes: Sequence[int], at: Sequence[int]) -> list[int]:
+    """Where the ranges of a control begin and end among nodes with copies, of which none stands within it: a range ends
+    one behind its last node, and one of the two of a choice may be empty.
+
+    Args:
+        nodes: where they begin and end without copies; at: where each node is then.
+    """
+    first, *rest = nodes
+    return [at[first], *(at[n - 1] + 1 if n > first else at[first] for n in rest)]
 
 
 def _copy(compiled: Compiled, transfer: Transfer, value: int) -> dict[str, Any]:
