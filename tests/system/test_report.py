@@ -198,6 +198,17 @@ def test_the_page_is_one_file_that_allows_itself_only(host: Path, tmp_path: Path
     assert not re.search(r"\bon\w+=", re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL))
 
 
+def test_a_model_for_a_device_has_its_copies_among_the_nodes() -> None:
+    (subject,) = data_of(digits().file, "--target", "opencl")["subjects"]
+    assert [node["name"] for node in subject["nodes"] if node["kernel"] == len(subject["kernels"]) - 1] == [
+        "copy image", "copy scores",
+    ]  # fmt: skip
+    assert subject["kernels"][-1]["schedule"] is None
+    assert any(kernel["schedule"] for kernel in subject["kernels"][:-1])
+    memory, (pool,) = subject["memory"], subject["memory"]["pools"]
+    assert memory["arena_bytes"] == pool["bytes"] == subject["totals"]["arena_bytes"] > 0
+
+
 def test_hostile_names_stay_within_the_data(tmp_path: Path) -> None:
     file = tmp_path / "hostile.onnx"
     onnx.save(model(), file)

@@ -250,7 +250,7 @@ def _kernels(subject: Subject, names: Sequence[str], code: Mapping[str, int]) ->
     for n, name in enumerate(names):
         text = sources.get(name)
         steps: list[dict[str, str]] | None = None
-        if subject.compiled is not None:
+        if subject.compiled is not None and n < len(subject.compiled.kernels):  # a copy is none of them
             schedule = subject.compiled.kernels[n].schedule
             steps = [] if schedule is None else [{"step": str(s), "words": in_words(s)} for s in schedule.steps]
         cut = text is not None and len(text) > _MOST_C

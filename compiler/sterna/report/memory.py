@@ -7,6 +7,7 @@ from typing import Any
 
 from sterna.report.links import Link, key_of
 from sterna.report.subject import Subject
+from sterna_runtime.describe import bundle_totals
 
 #: Beyond so many nodes no other order is looked for.
 _MOST_ORDERED = 4000
@@ -107,12 +108,13 @@ def memory_of(subject: Subject, found: Sequence[Link]) -> dict[str, Any]:
     assert graph is not None
     blocks = buffers_of(graph, found)
     needed = alive(blocks, len(graph["nodes"]))
+    arena = bundle_totals(graph).arena_bytes
     pools = [
         {"name": row["memory"], "bytes": row["bytes"], "alignment": row["alignment"]} for row in graph.get("arenas", ())
-    ] or [{"name": "arena", "bytes": graph["arena"]["bytes"], "alignment": 64}]
+    ] or [{"name": "arena", "bytes": arena, "alignment": 64}]
     peak = max(range(len(needed)), key=needed.__getitem__, default=None)
     row: dict[str, Any] = {
-        "arena_bytes": graph["arena"]["bytes"],
+        "arena_bytes": arena,
         "live_bytes": graph["arena"].get("live_bytes", 0),
         "scratch_bytes": graph.get("scratch_bytes", 0),
         "pools": pools,
