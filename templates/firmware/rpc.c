@@ -153,12 +153,20 @@ static void reply_nodes(uint32_t id) {
   end();
 }
 
+/* Whether an input holds what came damaged, and has not been set since. */
+static int is_spoilt(void) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < rpc_model.n_inputs; i++) count += rpc_model.spoilt[i];
+  return count > 0;
+}
+
 static void run_asked(uint32_t kind, uint32_t id, const uint8_t *payload) {
   if (id != done_id) {
-    done_status = kind == RPC_TIME ? time_runs(payload) : run_once(kind == RPC_PROFILE);
+    done_status = is_spoilt() ? RPC_STATE : kind == RPC_TIME ? time_runs(payload) : run_once(kind == RPC_PROFILE);
     done_id = id;
   }
   if (done_status == RPC_UNSUPPORTED) fail(id, done_status, "TIME asks for more samples than the board has room for");
+  else if (done_status == RPC_STATE) fail(id, done_status, "an input came damaged, and was not set again");
   else if (done_status != 0) fail(id, done_status, "the model ended with an error");
   else if (kind == RPC_TIME) reply_times(id);
   else if (kind == RPC_RUN) {
@@ -256,9 +264,11 @@ static void serve_frame(void) {
   if (!taken(payload, read)) return;
   const uint32_t input = sets ? number_at(payload) : 0;
   const int fits = sets && input < rpc_model.n_inputs && rpc_model.inputs[input].bytes == bytes - 4;
+  if (fits) rpc_model.spoilt[input] = 1; /* until its checksum fits: the number of the input may be what is damaged */
   if (!taken(fits ? rpc_model.inputs[input].at : 0, bytes - read)) return;
   const uint32_t wanted = ~crc;
   if (!taken(sum, sizeof sum) || number_at(sum) != wanted) return;
+  if (fits) rpc_model.spoilt[input] = 0;
   if (version != RPC_VERSION) fail(id, RPC_WRONG_VERSION, "this board speaks version 1 of the protocol");
   else if (fits) reply(kind, id, 0, 0);
   else if (kind == RPC_SET && known) fail(id, RPC_MALFORMED, "SET has not the bytes of an input");

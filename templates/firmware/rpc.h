@@ -25,7 +25,8 @@ typedef struct rpc_firmware {
   const char *status;  /* JSON */
   int32_t (*run)(void);
   void (*reset)(void);
-  uint64_t *nodes; /* what each took in the latest run */
+  uint64_t *nodes;  /* what each took in the latest run */
+  uint8_t *spoilt; /* by input: whether what was written there last came damaged */
 } rpc_firmware;
 
 /* Of rpc_model.c. */

@@ -21,6 +21,7 @@ from sterna.api import compile_to
 from sterna.driver import reading
 from sterna.emulate.devices import device
 from sterna.errors import SternaError
+from sterna.firmware.description import read_firmware
 from sterna.firmware.machines import MACHINES
 from sterna.firmware.remote import BoardFunctions, counted
 from sterna.frontends.formats import read_model
@@ -171,6 +172,17 @@ def test_what_is_sent_does_not_end_a_board(bundles: list[Path], board: Path) -> 
         # The same request once more, as if its reply had been lost: the board does not run again.
         repeated = (link._once(Request(Kind.RUN, most=8), link._ids, 2) for _ in range(10))
         assert next(filter(None, repeated)) == took
+        # What came damaged was written to an input, whichever the sender meant: nothing runs until that is set again.
+        (image,) = read_firmware(bundles[0]).inputs
+        put = Request(Kind.SET, struct.pack("<I", 0), tensor=bytes(image.bytes))
+        link.ask(put)
+        whole = framed(HEAD.pack(4 + image.bytes, frames.VERSION, Kind.SET, 78), put.payload, put.tensor)
+        line.send(whole[:-1] + bytes([whole[-1] ^ 1]))
+        with pytest.raises(Refused, match="an input came damaged") as refused:
+            link.ask(Request(Kind.RUN, most=8))
+        assert refused.value.status == Status.STATE
+        link.ask(put)
+        assert len(link.ask(Request(Kind.RUN, most=8))) == 8
         # Half a frame, and nothing more: the board gives up waiting, and the next one is heard.
         line.send(framed(HEAD.pack(256, frames.VERSION, Kind.HAS, 77), bytes(256))[:40])
         assert link.ask(Request(Kind.STATUS, most=1 << 16)).startswith(b"{")
@@ -205,7 +217,10 @@ def test_kernels_are_measured_on_a_board(board: Path) -> None:
         ("line", "E0002"),
         ('line = "/dev/null"', "E0801"),
         ('line = "/dev/none-such"', "E0801"),
+        ('line = "tcp:127.0.0.1:99999"', "E0801"),
         ('line = "/dev/none-such"\nflash = "false"', "E0810"),
+        ('line = "/dev/none-such"\nflash = "make {image}"', "E0002"),
+        ('line = "/dev/none-such"\nflash = "make \'{bundle}"', "E0002"),
         ('line = "/dev/none-such"\nflash = "no-such-program-at-all {bundle}"', "E0810"),
     ],
 )

@@ -62,6 +62,7 @@ _SLOW = frozenset({Kind.RUN, Kind.TIME, Kind.PROFILE})
 #: What a board says of a frame that may have been damaged on its way.
 _DAMAGED = frozenset({Status.TOO_LARGE, Status.VERSION})
 _EXAMPLE = 'line = "/dev/ttyACM0"'
+_EXAMPLE_OF_FLASH = 'flash = "make BUNDLE={bundle} SERVER={server} flash"; {{ and }} are braces'
 _SERVER = ("rpc.c", "rpc.h", "node.h")
 
 
@@ -116,7 +117,7 @@ class Line:
                 self._file = self._socket.fileno()
             else:
                 self._file = _opened(board.line, board.baud)
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, OverflowError) as problem:
             reason = getattr(problem, "strerror", None) or str(problem)
             fix = "plug it in, and see that you may read and write it (group dialout)"
             raise error(
@@ -324,9 +325,8 @@ class SerialFunctions(ModelFunctions):
             return self._connected
         self.close()
         if not self._board.flash:
-            fix = 'flash = "make BUNDLE={bundle} SERVER={server} flash"'
             title = "the board has another model, and no command flashes it"
-            raise error("E0810", title, str(self._board.file), fix=fix)
+            raise error("E0810", title, str(self._board.file), fix=_EXAMPLE_OF_FLASH)
         with tempfile.TemporaryDirectory(prefix="sterna-serial-") as folder:
             server_files(firmware, Path(folder))
             _flash(self._board, firmware, Path(folder))
@@ -438,7 +438,11 @@ def _tensor(t: Tensor) -> bytes:
 def _flash(board: Board, firmware: Firmware, server: Path) -> None:
     """Raises E0810, the board's own command failed."""
     places = {"bundle": str(firmware.place), "server": str(server)}
-    words = [word.format(**places) for word in shlex.split(board.flash)]
+    try:
+        words = [word.format(**places) for word in shlex.split(board.flash)]
+    except (ValueError, LookupError, AttributeError) as problem:
+        title = f"{board.file} describes no board: flash is no command with {{bundle}} and {{server}}: {problem}"
+        raise error("E0002", title, fix=_EXAMPLE_OF_FLASH) from None
     try:
         done = subprocess.run(words, capture_output=True, timeout=SECONDS_TO_FLASH, check=False, cwd=board.file.parent)
     except (OSError, subprocess.TimeoutExpired) as problem:
