@@ -191,7 +191,7 @@ class Dialect(ABC):
     ) -> str: ...
 
     @abstractmethod
-    def truth(self, byte: str) -> str:
+    def truth(self, byte: str, lanes: int) -> str:
         """The truth value, or mask, of bytes in memory."""
 
     @abstractmethod

@@ -243,7 +243,7 @@ class Printer:
         truth = e.dtype == "bool"
         dtype, index = "uint8" if truth else e.dtype, self.position(e.indices[0])
         text = self.d.load(dtype, self.name(e.tensor.name), index, e.lanes, e.stride, e.active, aligned_bytes(e))
-        return self.d.truth(text) if truth else text
+        return self.d.truth(text, e.lanes) if truth else text
 
     # -- positions
     def position(self, index: Int) -> str:
@@ -417,12 +417,12 @@ class Printer:
             return d.binary(e.op, "int8", a, b, lanes)
         if isinstance(e, E.Compare) and e.a.dtype == "bool":
             a, b = self.at_one_width(e.a, e.b)
-            return d.compare(e.op, "int8", a, b, lanes)
+            return d.compare(e.op, f"int{self.mask_bits(e)}", a, b, lanes)
         return None
 
     def mask_bits(self, e: Expr) -> int:
         if isinstance(e, E.Compare):
-            return self.mask_bits(e.a) if e.a.dtype == "bool" else dtypes.bits(e.a.dtype)
+            return max(self.mask_bits(e.a), self.mask_bits(e.b)) if e.a.dtype == "bool" else dtypes.bits(e.a.dtype)
         if isinstance(e, E.Unary) and e.op in ("isnan", "isinf"):
             return dtypes.bits(e.a.dtype)
         if isinstance(e, E.Cast):

@@ -230,7 +230,7 @@ class CFamily(Dialect):
     def address(self, buffer: Buffer, index: str) -> str:
         return f"({buffer.name} + ({index}))"
 
-    def truth(self, byte: str) -> str:
+    def truth(self, byte: str, lanes: int) -> str:
         return f"(({byte}) != 0)"
 
     def byte(self, truth: str, lanes: int) -> str:

@@ -82,6 +82,10 @@ class VectorC(CFamily):
             return f"{self.helper(op, dtype, lanes, needs=('select',))}({a}, {b})"
         return self.infix(op, a, b)
 
+    def compare(self, op: str, dtype: str, a: str, b: str, lanes: int) -> str:
+        text = super().compare(op, dtype, a, b, lanes)
+        return text if lanes == 1 else self._mask(text, dtype, lanes)
+
     def select(self, dtype: str, condition: str, a: str, b: str, lanes: int, bits: int) -> str:
         if lanes == 1:
             return super().select(dtype, condition, a, b, 1, bits)
@@ -106,7 +110,7 @@ class VectorC(CFamily):
             small, name = (source, "widen") if dtype == "float32" else (dtype, "narrow")
             return f"{self.helper(name, small, lanes)}({a})"
         if dtype == "bool":
-            return f"({a} != {self.const(0, source, lanes)})"
+            return self._mask(f"({a} != {self.const(0, source, lanes)})", source, lanes)
         if source == "bool":
             return self._convert(f"{a} & 1", self.type(dtype, lanes))
         self.type(source, lanes)
@@ -193,6 +197,15 @@ class VectorC(CFamily):
         return f"STERNA_INLINE {result} {intrinsic.function}({parameters}) {{\n  return ({result})({text});\n}}"
 
     # -- masks
+    def _mask(self, comparison: str, dtype: str, lanes: int) -> str:
+        """A comparison of vectors as a mask. Of bytes, clang makes a vector of `char`, which has no sign on some
+        processors: widened to another mask, its -1 would be 255."""
+        return f"({self.mask_type(8, lanes)}){comparison}" if dtypes.bits(dtype) == 8 else comparison
+
+    def truth(self, byte: str, lanes: int) -> str:
+        text = super().truth(byte, lanes)
+        return text if lanes == 1 else self._mask(text, "uint8", lanes)
+
     def mask_const(self, value: bool, lanes: int) -> str:
         return self.broadcast("int8", "-1" if value else "0", lanes)
 

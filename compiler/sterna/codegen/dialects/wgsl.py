@@ -405,7 +405,7 @@ class Wgsl(CFamily):
     def _typed(self, type_: str, word: str) -> str:
         return word if type_ == "u32" else f"bitcast<{type_}>({word})"
 
-    def truth(self, byte: str) -> str:
+    def truth(self, byte: str, lanes: int) -> str:
         return f"({byte} != 0u)"
 
     def byte(self, truth: str, lanes: int) -> str:
