@@ -337,4 +337,6 @@ def _checked(row: object, kind: type[Record | Confirmed | Algorithms]) -> dict[s
     for name in wanted:
         if not isinstance(row[name], (int, float) if name in numbers else str):
             raise ValueError(f"{name} is {type(row[name]).__name__}")
+        if name in ("before", "after") and not row[name] > 0:  # one is divided by the other
+            raise ValueError(f"{name} is {row[name]}")
     return row

@@ -320,7 +320,8 @@ static sterna_status finish(const graph *graph, sterna_model *model, sterna_erro
     value *v = &model->values[i++];
     status = read_place(text, at, model, &v->place, error);
     if (status == STERNA_OK && v->place != 0) status = span_of(at_place(model, v->place), v, &span, error);
-    if (status == STERNA_OK && v->place != 0 && v->storage != CLASS_ARENA) BAD("value \"%s\" cannot be on a device", v->tensor.name);
+    if (status == STERNA_OK && v->place != 0 && v->storage != CLASS_ARENA && v->storage != CLASS_STATE)
+      BAD("value \"%s\" cannot be on a device", v->tensor.name);
   }
   i = 0;
   if (model->n_states == 0) return status;

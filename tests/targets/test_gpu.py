@@ -27,6 +27,7 @@ from sterna.targets.description import load_target
 from sterna_runtime import devices, hash64, load
 from support.compiling import check
 from support.control_flow import CHOICE, TRIPS, model, numbers
+from support.darknet_networks import drawn, network
 from support.data_sized import detections, detector
 from support.every_operator import agree, every_operator
 from support.open_networks import rows
@@ -146,6 +147,22 @@ def test_states_are_kept_on_the_device_and_reset() -> None:
         loaded.reset_state()
         again = list(loaded.run(trained.cases[0].inputs).values())
     assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+
+
+def test_a_state_on_the_device_can_be_read(tmp_path: Path) -> None:
+    weights = [drawn(*shape) for shape in ((4,), (4, 192), (4,), (4, 4), (3,), (3, 4))]
+    file = network(tmp_path, "[rnn]\nhidden=4\noutput=3\nactivation=tanh\n", weights)
+    given = {"data": drawn(1, 4, 6, 8)}
+    with sterna.compile(file, "opencl") as there, sterna.compile(file) as here:
+        (state,) = {value.name for value in there.values} & {
+            value.name for value in here.values if "state" in value.name
+        }
+        for _ in range(2):
+            there.run(given), here.run(given)
+            assert here.intermediate(state).any()
+            np.testing.assert_allclose(there.intermediate(state), here.intermediate(state), rtol=1e-4)
+        there.reset_state()
+        assert not there.intermediate(state).any()
 
 
 def test_tensors_between_kernels() -> None:

@@ -120,6 +120,18 @@ def test_a_member_of_another_type_is_refused(tmp_path: Path) -> None:
             import_json("\n".join([lines[0], json.dumps(broken)]), database, "file")
 
 
+@pytest.mark.parametrize("before", [0, -1.0, float("nan")])
+def test_costs_are_positive(before: float, tmp_path: Path) -> None:
+    """One is divided by the other to find what gained most."""
+    with Database(tmp_path / "t.db") as database:
+        database.decide(algorithms(1e-3))
+        lines = export_json(database).splitlines()
+        broken = json.loads(lines[1])
+        broken["algorithms"]["before"] = before
+        with pytest.raises(SternaError, match="before is"):
+            import_json("\n".join([lines[0], json.dumps(broken)]), database, "file")
+
+
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("these are no records, whatever else they may be" * 40)
     with pytest.raises(SternaError, match="E0007"):

@@ -281,7 +281,7 @@ class _Values:
                 row["quantization"]["axis"] = known.axis
         if kind == "arena" and not self.compiled.plan.survives(root):
             row["fleeting"] = True
-        if kind == "arena" and self.compiled.placement is not None:
+        if kind in ("arena", "state") and self.compiled.placement is not None:
             row |= _on(self.compiled, self.compiled.placement.homes.get(root, CPU))
         return row
 
