@@ -16,6 +16,7 @@ import sterna
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package.npm import npm_package
+from sterna_runtime.abi import FORMAT
 from sterna_runtime.cli import main as device_command
 from sterna_runtime.reader import read_graph
 from support.handmade_bundle import graph_text
@@ -153,7 +154,7 @@ def test_e0504_malformed_graphs(
     [
         (graph_text(b"[" * 100_000), "E0504"), (graph_text(b'"model": "a", "model": "b"}'), "E0504"),
         (graph_text(b'"x": ' + b"9" * 100_000 + b"}"), "E0504"), (graph_text(b"\xff}"), "E0504"),
-        (graph_text(b"}", version=5), "E0506"), (b"", "E0504"), (b"{}", "E0504"), (b'{"sterna":1,', "E0504"),
+        (graph_text(b"}", version=FORMAT + 1), "E0506"), (b"", "E0504"), (b"{}", "E0504"), (b'{"sterna":1,', "E0504"),
     ],
     ids=range(8),
 )  # fmt: skip

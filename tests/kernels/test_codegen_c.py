@@ -42,8 +42,10 @@ def digits() -> Compiled:
 
 
 def test_the_same_text_every_time(digits: Compiled) -> None:
-    again = c.generate([k.function for k in digits.kernels], digits.options.target, digits.model, [["a"]] * 99)
-    other = c.generate([k.function for k in digits.kernels], digits.options.target, digits.model, [["a"]] * 99)
+    functions = [k.function for k in digits.kernels]
+    again, other = (
+        c.generate(functions, digits.options.target, digits.model, [["a"]] * len(functions)) for _ in range(2)
+    )
     assert again == other
 
 

@@ -22,6 +22,7 @@ import pytest
 import sterna
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna_runtime import Bundle, TensorSpec, building, cpu_has, hash64, library, load
+from sterna_runtime.abi import FORMAT
 from sterna_runtime.error_codes import CODES
 from sterna_runtime.inputs import dtype_from_name, match_inputs
 from sterna_runtime.reader import read_graph
@@ -295,8 +296,8 @@ def test_files_that_are_missing_or_strange(directory: Path) -> None:
     assert codes(load, directory / "none") == ("E0503",)
     assert codes(load, "a\0b") == ("E0501",)
     assert codes(load, directory, 0) == ("E0501",)
-    (directory / "graph.json").write_bytes(handmade_bundle.graph_text(good_graph(), version=5))
-    with pytest.raises(SternaError, match="format version is 5; this runtime reads 1 to 4"):
+    (directory / "graph.json").write_bytes(handmade_bundle.graph_text(good_graph(), version=FORMAT + 1))
+    with pytest.raises(SternaError, match=f"format version is {FORMAT + 1}; this runtime reads 1 to {FORMAT}"):
         load(directory)
     (directory / "graph.json").write_text('{"sterna":1}')
     assert codes(load, directory) == ("E0504",)

@@ -61,8 +61,8 @@ class _Reference(click.Choice[str]):
     help="Largest difference allowed, relative to the output's largest magnitude.",
 )  # fmt: skip
 @click.option(
-    "--against", type=_Reference(references()), default=AUTO, show_default=True,
-    help="The reference; auto is the runtime of the model's format, if it is installed.",
+    "--against", type=_Reference(references()), metavar="NAME", default=AUTO, show_default=True,
+    help=f"The reference: {', '.join(references())}; {AUTO} is the runtime of the model's format, if it is installed.",
 )  # fmt: skip
 @options.signature_option
 @options.weights_file_option
