@@ -323,7 +323,7 @@ def test_commands(tmp_path: Path) -> None:
         ),
         (["inspect", made, "--nodes"], "opencl to cpu"),
         (["run", made, "--random"], "scores"),
-        (["profile", made], "copy"),
+        (["profile", made, "--trace", tmp_path / "trace.json"], "copy"),
         (["report", made, "-o", tmp_path / "report.html"], ""),
         (["verify", digits().file, "-t", "opencl"], "agrees"),
         (["doctor"], "OpenCL"),
@@ -331,3 +331,5 @@ def test_commands(tmp_path: Path) -> None:
         done = runner.invoke(program, [str(part) for part in command])
         assert done.exit_code == 0, done.output
         assert says in done.output, done.output
+    rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {"cpu", "opencl"} <= {row["args"]["name"] for row in rows if row["name"] == "thread_name"}

@@ -70,9 +70,9 @@ def command(
 
 
 def _trace(subject: Subject, facts: dict[str, Any], asked: Asked, threads: int, on: str | None) -> dict[str, Any]:
-    """One run; of a place elsewhere its nodes one after another, by their medians."""
+    """One run; of a place elsewhere, and of devices, its nodes one after another, by their medians."""
     title = [", ".join(node["sources"]) or node["name"] for node in facts["nodes"]].__getitem__
-    if on is not None:
+    if on is not None or (subject.graph or {}).get("devices"):
         return events(facts, in_sequence(facts["time"]["nodes"]), (), title)
     tracing = Tracing()
     with library.replaced_by(tracing), load(subject.place, threads) as model:
