@@ -61,7 +61,8 @@ def bundle_of_browser(bundle: str | os.PathLike[str]) -> dict[str, Any]:
     triple = graph["target"]["triple"]
     if not triple.startswith("wasm32-freestanding"):
         fix = Advice("compile the model for it: ", Option("target", "browser"))
-        raise error("E0507", f"the bundle was compiled for {triple}", str(bundle), fix=fix)
+        machine = triple or ", ".join(device["kind"] for device in graph.get("devices", ()))
+        raise error("E0507", f"the bundle was compiled for {machine}", str(bundle), fix=fix)
     return graph
 
 

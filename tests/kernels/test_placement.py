@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from onnx import parser
 
-from sterna.api import compile_model, options_of
+from sterna.api import compile_model, compile_to, options_of
 from sterna.bundle.devices_json import with_copies
 from sterna.bundle.graph_json import graph_json
 from sterna.driver import Compiled, outline_of, reading
@@ -21,6 +22,7 @@ from sterna.passes.linearize import Placement
 from sterna.passes.placement import Coherence, controlled
 from sterna.passes.stages import Outline
 from sterna.targets.description import load_target
+from sterna_runtime.reader import bundle_of_browser
 from sterna_runtime.validation import check_graph
 from support.control_flow import CHOICE, TRIPS, model
 from support.data_sized import detector
@@ -178,6 +180,13 @@ def is_whole(outline: Outline, call: Any) -> bool:
     """Whether a call writes all of its one result's buffer."""
     place = outline.views.storage(call.outputs[0])
     return len(call.outputs) == 1 and place.root.shape == call.outputs[0].shape and not call.layouts
+
+
+def test_a_page_names_the_device_of_a_bundle_that_it_cannot_run(tmp_path: Path) -> None:
+    place = compile_to(tmp_path / "digits", digits().file, "opencl")
+    with pytest.raises(SternaError, match="compiled for opencl") as caught:
+        bundle_of_browser(place)
+    assert caught.value.codes == ("E0507",)
 
 
 def test_control_counts_copies_as_nodes() -> None:

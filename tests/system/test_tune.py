@@ -373,6 +373,7 @@ def test_every_part_has_help(name: str) -> None:
         (["--on", "moon"], "E0002", "names no device"),
         (["--on", "qemu:raspberrypi4"], "E0507", "say nothing"),
         (["-t", "raspberrypi4"], "E0507", "cannot be measured here"),
+        (["-t", "opencl"], "E0507", "only those of the CPU"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused(words: list[str], code: str, says: str, model: Path) -> None:

@@ -139,6 +139,9 @@ def device_of(on: str | None, options: Options, reached: bool = True) -> str:
         SternaError: E0002, it is of no known form; E0507, the target's kernels cannot be measured there.
     """
     target = options.target
+    if target.device is not None:
+        title = f"kernels of the target {target.name} run on a device: only those of the CPU can be tuned"
+        raise error("E0507", title, fix=Option("target", "host"))
     if on is None or on == "host":
         if (why := why_not_here(target)) is not None:
             fix = Advice(Option("on", "rpc://HOST"), ", or ", Option("target", "host"))
