@@ -122,6 +122,25 @@ def test_the_results_of_a_choice_are_in_the_models_order(tmp_path: Path) -> None
     assert rest == [n for n in range(len(names)) if n != first]
 
 
+@pytest.mark.parametrize(("p", "q"), [(False, True), (True, True)])
+def test_choices_that_need_each_others_results(tmp_path: Path, p: bool, q: bool) -> None:
+    """Two by p and two by q, of which neither pair can be computed at once."""
+    g = GraphWriter()
+    g.input("x", (2,))
+    g.input("p", (), "bool")
+    g.input("q", (), "bool")
+    for name, source, condition in (("c", "x", "q"), ("b", "x", "p"), ("a", "c", "p"), ("d", "b", "q")):
+        g.node("Switch", [source, condition], name=f"{name}/switch")
+        g.node("Neg", [f"{name}/switch"], name=f"{name}/no")
+        g.node("Exp", [f"{name}/switch:1"], name=f"{name}/yes")
+        g.node("Merge", [f"{name}/no", f"{name}/yes"], name=name)
+    g.node("Sub", ["a", "d"], name="y")
+    x = np.array([0.5, -1.0], np.float32)
+    one, other = ((lambda v, way=way: np.exp(v) if way else -v) for way in (p, q))
+    found = interpret(read_model(g.write(tmp_path)), {"x": x, "p": np.array(p), "q": np.array(q)})["y"]
+    np.testing.assert_allclose(found, one(other(x)) - other(one(x)), rtol=1e-6)
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 4), st.booleans())
 def test_graphs_of_an_if_may_give_different_sizes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from sterna.errors import SternaError, error
@@ -113,6 +113,14 @@ class Flow:
             return self.decider(merge)[0]
         except SternaError:
             return None
+
+    def between(self, merges: Sequence[Node], needed: Set[str]) -> bool:
+        """Whether another choice may stand between Merges: one of them needs its results, and its others need one."""
+        own = {merge.name for merge in merges}
+        others = [node for name, node in self.nodes.items() if node.op in MERGES and name in needed - own]
+        before = {self.decider_or_none(m) for m in others if any(self.reaches(one, m) for one in merges)}
+        after = {self.decider_or_none(m) for m in others if any(self.reaches(m, one) for one in merges)}
+        return bool((before & after) - {None})
 
     def reaches(self, node: Node, other: Node) -> bool:
         """Whether a node needs another one, directly or not."""

@@ -425,7 +425,9 @@ class Reader:
                     continue
                 if scope.flow.decider_or_none(other) != decider:
                     continue
-                if not any(scope.flow.reaches(a, b) for one in found for a, b in ((one, other), (other, one))):
+                if any(scope.flow.reaches(a, b) for one in found for a, b in ((one, other), (other, one))):
+                    continue
+                if not scope.flow.between([*found, other], scope.needed):
                     found.append(other)
             scope.groups |= {each.name: found for each in found}
         return scope.groups[node.name]
