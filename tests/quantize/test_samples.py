@@ -36,6 +36,8 @@ def test_samples_lie_along_the_first_dimension() -> None:
     assert shapes({"x": zeros(6, 5)}, OPEN) == [{"x": (1, 5)}] * 6
     assert shapes({"x": zeros(2, 6, 5)}, OPEN) == [{"x": (6, 5)}] * 2
     assert shapes({"image": zeros(6, 3, 4)}, Input("image", "float32", (2, 3, 4))) == [{"image": (2, 3, 4)}] * 3
+    lengths = read_samples({"length": np.array([3, 5])}, (LENGTH,)).feeds
+    assert [(type(feed["length"]), feed["length"].tolist()) for feed in lengths] == [(np.ndarray, 3), (np.ndarray, 5)]
     data = {"x": np.arange(10, dtype=np.float32).reshape(2, 5)}
     assert [feed["x"].tolist() for feed in read_samples(data, (OPEN,)).feeds] == [[[0, 1, 2, 3, 4]], [[5, 6, 7, 8, 9]]]
 

@@ -174,7 +174,7 @@ def _cut(array: Array, given: Input, where: str) -> list[Array]:
     if array.ndim == rank + 1:
         if len(array):
             _fits(array.shape[1:], given, where)
-        return list(array)
+        return [array[n, ...] for n in range(len(array))]  # a scalar too stays an array
     if array.ndim == rank == 0:
         return [array]
     if array.ndim != rank:
