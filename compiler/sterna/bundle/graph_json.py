@@ -138,8 +138,12 @@ _STRUCTURE = (
 
 
 def structure_json(compiled: Compiled) -> dict[str, Any]:
-    """Tensors, nodes and memory of a bundle without graph.json, as that would have them."""
+    """Tensors, nodes and memory of a bundle without graph.json, as that would have them; and of nodes whose scratch has
+    a place in the arena: `scratch`, its pool, first byte and bytes."""
     members = _members(compiled, {})
+    for row, place in zip(members["nodes"], compiled.plan.scratch, strict=False):  # not planned: there is none
+        if place is not None:
+            row["scratch"] = [*place, compiled.kernels[row["kernel"]].function.scratch_bytes]
     return {name: members[name] for name in _STRUCTURE if name in members}
 
 
