@@ -267,7 +267,7 @@ class Bundle(Shown):
         repeat = arguments.integer("repeat", repeat, 1)
         arguments.done()
         with self._lock:
-            times = measure(handle, repeat, lambda: self._check(self._run(handle.pointer)))
+            times, calls = measure(handle, repeat, lambda: self._check(self._run(handle.pointer)))
         sources = self._file.sources()
         result = []
         for index, measured in enumerate(times):
@@ -282,6 +282,7 @@ class Bundle(Shown):
                     info.tasks,
                     int(np.median(measured)),
                     min(measured),
+                    int(np.median(calls[index])),
                 )
             )
         return result

@@ -26,23 +26,27 @@ class NodeTime:
     """median of all runs"""
     fastest: int
     """least of all runs, in nanoseconds"""
+    calls: int
+    """how often a run computes it, the median of all runs: more than once in a loop, 0 if runs do not reach it"""
 
 
-def measure(handle: Handle, repeat: int, run: Callable[[], None]) -> list[list[int]]:
-    """Nanoseconds of every node in each of so many runs."""
+def measure(handle: Handle, repeat: int, run: Callable[[], None]) -> tuple[list[list[int]], list[list[int]]]:
+    """Of every node in each of so many runs: nanoseconds, and how often it was computed."""
     functions, pointer = handle.functions, handle.pointer
     times: list[list[int]] = [[] for _ in range(functions.sterna_node_count(pointer))]
+    calls: list[list[int]] = [[] for _ in times]
 
     def on_node(_user: int | None, node: int, _name: bytes, nanoseconds: int) -> None:
         times[node][-1] += nanoseconds
+        calls[node][-1] += 1
 
     callback = library.ON_NODE(on_node)
     functions.sterna_set_on_node(pointer, ctypes.cast(callback, ctypes.c_void_p), None)
     try:
         for _ in range(repeat):
-            for measured in times:
+            for measured in (*times, *calls):
                 measured.append(0)
             run()
     finally:
         functions.sterna_set_on_node(pointer, None, None)
-    return times
+    return times, calls
