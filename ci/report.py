@@ -1,4 +1,4 @@
-"""Reports of eight models, used in Chromium as people use them, and a graph of 1,500 nodes.
+"""Reports of ten models, used in Chromium as people use them, and a graph of 1,500 nodes.
 
     ci/report                     # everything; it takes some minutes
     ci/report --only lstm,int8
@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from click.testing import CliRunner
 
 from sterna.cli import program
+from support.control_flow import detector
 from support.reports import in_chromium, large_report
 from support.trained import sample
 
@@ -34,7 +36,8 @@ class Subject:
     """What is reported on.
 
     Args:
-        model: of the development models; options: of its compilation; report: further ones of the report.
+        model: of the development models, or `detector` of the tests, which has a loop and a choice.
+        options: of its compilation; report: further ones of the report.
         open: whether its sizes stay open, by these options.
     """
 
@@ -48,7 +51,8 @@ SUBJECTS = {
     "cnn": Subject("mlperf_tiny_resnet_f32"),
     "encoder": Subject("g2p_id_bert_f32"),
     "lstm": Subject("tflm_mnist_lstm_f32"),
-    "detector": Subject("silero_vad_16k_f32"),
+    "speech": Subject("silero_vad_16k_f32"),
+    "control": Subject("detector"),
     "boxes": Subject("ssd_mobilenet_v1_coco_u8"),
     "int8": Subject("mlperf_tiny_kws_int8"),
     "forest": Subject("xgboost_digits"),
@@ -67,20 +71,33 @@ def sterna(*arguments: object) -> str:
 
 def tried(name: str, subject: Subject, place: Path) -> list[str]:
     """What is wrong with the report of a model."""
-    model = sample(subject.model)
-    sizes = list(subject.open)
-    if not sizes:
-        for key, shape in model.shapes().items():
-            sizes += ["--shape", f"{key}={','.join(map(str, shape))}"]
-    own = [model.file, "--generator", "llvm", *sizes, *subject.options]
     bundle, page, samples = place / f"{name}-bundle", place / f"{name}.html", place / f"{name}.npz"
-    np.savez(samples, **{f"{key}.0": array for key, array in model.cases[0].inputs.items()})
+    if subject.model == "detector":
+        file = _detector(place, samples)
+        sizes = []
+    else:
+        model = sample(subject.model)
+        file, sizes = model.file, list(subject.open)
+        if not sizes:
+            for key, shape in model.shapes().items():
+                sizes += ["--shape", f"{key}={','.join(map(str, shape))}"]
+        np.savez(samples, **{f"{key}.0": array for key, array in model.cases[0].inputs.items()})
+    own = [file, "--generator", "llvm", *sizes, *subject.options]
     sterna("compile", *own, "-o", bundle)
     numbers = () if "--target" in subject.options else ("--data", samples)
     sterna("report", *own, *subject.report, *numbers, "-o", page)
     known, data = (json.loads(sterna(*words, "--json")) for words in (("inspect", bundle), ("report", bundle)))
     shown = in_chromium("tour", place, page)[name]
     return _compared(known, data["subjects"][0], shown)
+
+
+def _detector(place: Path, samples: Path) -> Path:
+    """A model with a loop and a choice that the data decide; writes what it is tried on, too."""
+    file = place / "detector.onnx"
+    onnx.save(detector(), file)
+    image = np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)
+    np.savez(samples, image=image, least=np.array([0.55], np.float32))
+    return file
 
 
 def _compared(known: dict[str, Any], subject: dict[str, Any], shown: dict[str, Any]) -> list[str]:

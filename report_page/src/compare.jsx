@@ -13,8 +13,9 @@ export function Compare({ report, subjects, pick, label }) {
       <p class={`verdict ${comparison.ok ? "good" : "bad"}`} role="status"><b>{comparison.ok ? "No limit is exceeded." : "A limit is exceeded."}</b> {comparison.verdict.map(seen).join(" ")}</p>
       <section class="card">
         <h2>In sum</h2>
+        {subjects.map((each, n) => <p key={n} class="note">{short(label(each, n), 80)}</p>)}
         <div class="scroll" tabIndex={0} role="region" aria-label="In sum"><table>
-          <thead><tr><th scope="col">what</th>{subjects.map((each, n) => <th key={n} scope="col" class="number">{short(label(each, n), 36)}</th>)}<th scope="col" class="number">change</th></tr></thead>
+          <thead><tr><th scope="col">what</th><th scope="col" class="number">A</th><th scope="col" class="number">B</th><th scope="col" class="number">change</th></tr></thead>
           <tbody>{comparison.totals.map((row) => (
             <tr key={row.what}><td>{seen(row.what)}</td><td class="number">{LOOKS[row.unit](row.a)}</td><td class="number">{LOOKS[row.unit](row.b)}</td><td class="number">{row.a ? signed(row.b / row.a - 1) : ""}</td></tr>
           ))}</tbody>

@@ -34,6 +34,12 @@ export const taken = (time, n) => (time.unit === "ns" ? duration(n) : `${count(n
 
 export const percent = (share, digits = 1) => (share === null || share === undefined || !isFinite(share) ? "" : `${(100 * share).toFixed(digits)} %`);
 
+/** A share of a limit: what is little is not nothing. */
+export const roof = (share) => (share !== null && share > 0 && share < 0.005 ? "< 1 %" : percent(share, 0));
+
+/** How often a loop goes round, as far as that is known before it does. */
+export const rounds = ({ op, count: n, limit, exact }) => (op !== "loop" ? "" : exact ? `${count(n)} times` : limit && limit < 2 ** 31 - 1 ? `at most ${count(limit)} times` : "as often as the data ask for");
+
 export const signed = (share) => (share === null || !isFinite(share) ? "" : `${share > 0 ? "+" : ""}${(100 * share).toFixed(1)} %`);
 
 export const small = (n) => (n === null || n === undefined ? "" : n === 0 ? "0" : Math.abs(n) >= 1e-3 && Math.abs(n) < 1e5 ? String(Number(n.toPrecision(4))) : n.toExponential(2));

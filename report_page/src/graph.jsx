@@ -1,7 +1,7 @@
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { bytes, count, percent, seen, short, small, taken, title, type } from "./format.js";
+import { bytes, count, percent, roof, rounds, seen, short, small, taken, title, type } from "./format.js";
 import { Roofline } from "./roofline.jsx";
 
 const COLOURS = [
@@ -120,6 +120,7 @@ function Picture({ subject, colour, picked, setPicked, found }) {
 function Box({ row, place: [x, y, width, height], words, heat, picked, marked, pick, time }) {
   const lines = row.sources.length > LINES ? [...row.sources.slice(0, LINES), `and ${row.sources.length - LINES} more`] : row.sources;
   const label = `node ${row.index}: ${short(title(row), 80)}`;
+  const branch = row.within.filter((each) => each.branch).at(-1)?.branch;
   return (
     <g class={`node${picked ? " picked" : ""}${marked ? " marked" : ""}`} transform={`translate(${x - width / 2} ${y - height / 2})`} onClick={pick} data-node={row.index}>
       <title>{`${label}\n${seen(row.kernelName)}`}</title>
@@ -127,14 +128,17 @@ function Box({ row, place: [x, y, width, height], words, heat, picked, marked, p
       {words && (
         <>
           <text class="head" x="10" y="18">{short(row.kernelName, 18)}</text>
-          <text class="took" x={width - 10} y="18">{time && row.took !== null ? taken(time, row.took) : ""}</text>
-          <text class="shape" x="10" y="34">{row.device ? `${short(row.device, 10)} ` : ""}{row.share === null ? "" : percent(row.share)}</text>
+          <text class="took" x={width - 10} y="18">{time ? reached(time, row) : ""}</text>
+          <text class="shape" x="10" y="34">{[row.device && short(row.device, 10), row.share !== null && percent(row.share), branch].filter(Boolean).join("  ")}</text>
           {lines.map((name, n) => <text key={n} class="source" x="10" y={50 + 15 * n - 2}>{short(name, 30)}</text>)}
         </>
       )}
     </g>
   );
 }
+
+/** What a node took, if runs came to it. */
+const reached = (time, row) => (row.calls === 0 ? "not run" : taken(time, row.took));
 
 /** A loop or a choice: the nodes that it runs. */
 function Region({ row, picture }) {
@@ -147,7 +151,7 @@ function Region({ row, picture }) {
   return (
     <g class="region">
       <rect x={left} y={top} width={right - left} height={bottom - top} rx="10" />
-      <text x={left + 10} y={top + 16}>{`${row.op} ${short(row.name, 30)}${row.count ? `, ${count(row.count)} times` : ""}`}</text>
+      <text x={left + 10} y={top + 16}>{[`${row.op} ${short(row.name, 30)}`, rounds(row)].filter(Boolean).join(", ")}</text>
     </g>
   );
 }
@@ -156,22 +160,23 @@ function Details({ subject, row, setPicked }) {
   const { tensors, kernels, time } = subject;
   const kernel = kernels[row.kernel];
   const same = subject.rows.filter((other) => other.kernel === row.kernel);
-  const into = subject.links.filter(([, target]) => target === row.index).map(([source]) => source);
-  const out = subject.links.filter(([source]) => source === row.index).map(([, target]) => target);
-  const jump = (list) => list.map((n, k) => <span key={k}>{k ? ", " : ""}<button type="button" class="link" onClick={() => setPicked(n)}>{n}</button></span>);
+  const into = subject.links.filter(([, target]) => target === row.index).map(([source, , , back]) => [source, back && "of the iteration before"]);
+  const out = subject.links.filter(([source]) => source === row.index).map(([, target, , back]) => [target, back && "in the next iteration"]);
+  const jump = (list) => list.map(([n, when], k) => <span key={k}>{k ? ", " : ""}<button type="button" class="link" onClick={() => setPicked(n)}>{n}</button>{when ? ` ${when}` : ""}</span>);
   return (
     <section class="card side" aria-live="polite">
       <h2 title={seen(title(row))}>{short(title(row), 60)}</h2>
       <dl class="plain">
         <div><dt>node</dt><dd>{row.index}{row.device ? ` on ${seen(row.device)}` : ""}; reads {into.length ? jump(into) : "no other"}, read by {out.length ? jump(out) : "no other"}</dd></div>
-        {time && <div><dt>{time.unit === "ns" ? "time" : "counted"}</dt><dd>{taken(time, row.took)}, {percent(row.share)} of the run</dd></div>}
+        {row.within.length > 0 && <div><dt>part of</dt><dd>{row.within.map((each) => [`${each.op} ${seen(each.name)}`, each.branch, rounds(each)].filter(Boolean).join(", ")).join("; ")}</dd></div>}
+        {time && <div><dt>{time.unit === "ns" ? "time" : "counted"}</dt><dd>{reached(time, row)}, {percent(row.share)} of the run{row.calls > 1 ? `; computed ${count(row.calls)} times in it` : ""}</dd></div>}
         <div><dt>work</dt><dd>{row.multiply_adds ? `${count(row.multiply_adds)} multiply-adds` : "no products"}{row.moved_bytes ? `; reads and writes ${bytes(row.moved_bytes)}` : ""}</dd></div>
-        {row.gflops || row.gbytes ? <div><dt>rate</dt><dd>{[row.gflops && `${small(row.gflops)} GFLOP/s`, row.gbytes && `${small(row.gbytes)} GB/s`].filter(Boolean).join(", ")}{row.roof !== null ? `; ${percent(row.roof, 0)} of what ${row.bound === "memory" ? "memory" : "the multipliers"} can do here` : ""}</dd></div> : null}
+        {row.gflops || row.gbytes ? <div><dt>rate</dt><dd>{[row.gflops && `${small(row.gflops)} GFLOP/s`, row.gbytes && `${small(row.gbytes)} GB/s`].filter(Boolean).join(", ")}{row.roof !== null ? `; ${roof(row.roof)} of what ${row.bound === "memory" ? "memory" : "the multipliers"} can do here` : ""}</dd></div> : null}
         <div><dt>weights, code</dt><dd>{bytes(row.weights_bytes) || "?"}, {bytes(row.code_bytes) || "not known"}</dd></div>
         {row.error !== null && <div><dt>error</dt><dd>{small(row.error)} of the largest</dd></div>}
         <div><dt>tasks</dt><dd>{seen(row.tasks)}</dd></div>
       </dl>
-      {row.intensity && time?.limits ? <Roofline rows={[row]} limits={time.limits} /> : null}
+      {row.intensity && row.roof !== null && time?.limits ? <Roofline rows={[row]} limits={time.limits} /> : null}
       <h3>Nodes of the model</h3>
       <ul class="names">{row.sources.map((name, n) => <li key={n}>{seen(name)}</li>)}{!row.sources.length && <li>{seen(row.name)}</li>}</ul>
       {(row.inputs.length > 0 || row.outputs.length > 0) && (
@@ -225,11 +230,12 @@ function paths({ picture, links }) {
     return text;
   };
   const lines = picture.edges.map(one);
-  const back = links.filter(([, , , b]) => b).map(([a, b]) => {
+  const returns = links.filter(([, , , back]) => back);
+  const back = returns.map(([a, b]) => {
     const [[ax, ay, aw], [bx, by, bw]] = [picture.nodes[a], picture.nodes[b]];
     const side = Math.max(ax + aw / 2, bx + bw / 2) + 40;
     return `M${ax + aw / 2} ${ay}C${side} ${ay} ${side} ${by} ${bx + bw / 2} ${by}`;
   });
-  const own = (n) => forward.map(([a, b], k) => (a === n || b === n ? lines[k] : "")).join("");
+  const own = (n) => [[forward, lines], [returns, back]].map(([all, drawn]) => all.map(([a, b], k) => (a === n || b === n ? drawn[k] : "")).join("")).join("");
   return { forward: lines.join(""), back: back.join(""), own };
 }

@@ -5,6 +5,7 @@ import { Boards } from "./boards.jsx";
 import { Compare } from "./compare.jsx";
 import { seen, short } from "./format.js";
 import { Graph } from "./graph.jsx";
+import { withMeasured } from "./measured.js";
 import { Memory } from "./memory.jsx";
 import { prepared } from "./model.js";
 import { Numbers } from "./numbers.jsx";
@@ -12,18 +13,18 @@ import { Summary } from "./summary.jsx";
 import { Time } from "./time.jsx";
 import "./page.css";
 
-const report = JSON.parse(document.getElementById("data").textContent);
+const report = withMeasured(JSON.parse(document.getElementById("data").textContent));
 const subjects = report.subjects.map(prepared);
 
 /** The tabs that a report has: those without anything to show are left out, and Compare comes first where there is one. */
 const TABS = [
-  { id: "compare", name: "Compare", show: Compare, when: () => report.comparison },
+  { id: "compare", name: "Compare", show: Compare, ofAll: true, when: () => report.comparison },
   { id: "summary", name: "Summary", show: Summary },
   { id: "graph", name: "Graph", show: Graph },
   { id: "time", name: "Time", show: Time },
   { id: "memory", name: "Memory", show: Memory },
   { id: "numbers", name: "Numbers", show: Numbers },
-  { id: "boards", name: "Boards", show: Boards, when: () => report.boards.length || report.targets.length },
+  { id: "boards", name: "Boards", show: Boards, ofAll: true, when: () => report.boards.length || report.targets.length },
 ].filter((tab) => !tab.when || tab.when());
 
 const asked = () => TABS.find((tab) => `#${tab.id}` === location.hash) ?? TABS[0];
@@ -66,7 +67,10 @@ function App() {
     document.getElementById(`tab-${next.id}`).focus();
   };
   const subject = subjects[which];
-  const Shown = tab.show;
+  // In print everything, but of graphs only the one that is open: it is drawn for the screen.
+  const parts = printed
+    ? TABS.filter((each) => each.id !== "graph" || each === tab).flatMap((each) => (each.ofAll || each.id === "graph" ? [[each, which]] : subjects.map((_, n) => [each, n])))
+    : [[tab, which]];
   return (
     <>
       <header>
@@ -86,11 +90,16 @@ function App() {
         )}
       </header>
       <main role="tabpanel" id="panel" aria-labelledby={`tab-${tab.id}`} key={`${tab.id} ${which}`}>
-        {printed && TABS.filter((each) => each !== tab && each.id !== "graph").map((each) => {
-          const Other = each.show;
-          return <section key={each.id}><h2>{each.name}</h2><Other report={report} subjects={subjects} subject={subject} go={go} pick={pick} picked={picked} setPicked={setPicked} label={label} /></section>;
+        {parts.map(([each, n]) => {
+          const Part = each.show;
+          const name = subjects.length > 1 && !each.ofAll ? `${each.name}, ${label(subjects[n], n)}` : each.name;
+          return (
+            <section key={`${each.id} ${n}`}>
+              {printed && <h2 class="part">{name}</h2>}
+              <Part report={report} subjects={subjects} subject={subjects[n]} go={go} pick={pick} picked={picked} setPicked={setPicked} label={label} />
+            </section>
+          );
         })}
-        <Shown report={report} subjects={subjects} subject={subject} go={go} pick={pick} picked={picked} setPicked={setPicked} label={label} />
       </main>
       <footer>made by {seen(report.producer)}</footer>
     </>

@@ -16,6 +16,11 @@ export function Memory({ subject, pick }) {
   );
 }
 
+const isScratch = (block) => block.class === "scratch";
+
+/** What lies in a block, one after the other. */
+const called = (subject, block) => (isScratch(block) ? `scratch of node ${block.first}` : block.tensors.map((v) => subject.tensors[v].name).join(", "));
+
 function Arena({ subject, memory, pick }) {
   const { peak, pools, blocks } = memory;
   const [chosen, setChosen] = useState(null);
@@ -24,7 +29,7 @@ function Arena({ subject, memory, pick }) {
     <>
       <p class="lead">
         {bytes(memory.arena_bytes)} of arena{memory.live_bytes ? `; ${bytes(memory.live_bytes)} are alive at one time, which no plan can undercut` : ""}
-        {memory.scratch_bytes ? `; ${bytes(memory.scratch_bytes)} of scratch for each thread` : ""}.
+        {memory.scratch_bytes ? (blocks.some(isScratch) ? `; in it up to ${bytes(memory.scratch_bytes)} of scratch for a node` : `; ${bytes(memory.scratch_bytes)} of scratch for each thread`) : ""}.
       </p>
       {pools.map((pool, n) => (
         <section class="card" key={n}>
@@ -34,8 +39,10 @@ function Arena({ subject, memory, pick }) {
           </div>
           <p class="note" aria-live="polite">
             {block && block.pool === n
-              ? <>{block.tensors.map((v) => seen(`${subject.tensors[v].name} ${type(subject.tensors[v])}`)).join(", then ")}: {count(block.bytes)} bytes at {count(block.offset)}, nodes {block.first} to {block.last}. <button type="button" class="link" onClick={() => pick(block.first)}>Show node {block.first}</button></>
+              ? <>{isScratch(block) ? "Scratch" : block.tensors.map((v) => seen(`${subject.tensors[v].name} ${type(subject.tensors[v])}`)).join(", then ")}: {count(block.bytes)} bytes at {count(block.offset)}, {block.first === block.last ? `node ${block.first}` : `nodes ${block.first} to ${block.last}`}. <button type="button" class="link" onClick={() => pick(block.first)}>Show node {block.first}</button></>
               : "From left to right: the nodes, in their order. Upwards: the bytes. A block is a tensor from the node that makes it to the last that reads it; click one for its name."}
+            {blocks.some((each) => isScratch(each) && each.pool === n) ? " Grey is scratch, which a node works in." : ""}
+            {subject.control.some((row) => row.op === "loop") ? " A dashed frame is a loop: what it reads from before it lasts to its end." : ""}
           </p>
         </section>
       ))}
@@ -46,7 +53,7 @@ function Arena({ subject, memory, pick }) {
             At node {peak.node}, <button type="button" class="link" onClick={() => pick(peak.node)}>{short(title(subject.rows[peak.node]), 60)}</button>, {bytes(peak.bytes)} are needed at once:
           </p>
           <Table caption="Alive at the peak" rows={peak.blocks.map((n) => ({ ...blocks[n], key: n }))} first={{ column: 1, down: true }} columns={[
-            { name: "tensor", value: (b) => b.tensors.map((v) => subject.tensors[v].name).join(", "), show: (b) => short(b.tensors.map((v) => subject.tensors[v].name).join(", "), 60) },
+            { name: "tensor", value: (b) => called(subject, b), show: (b) => short(called(subject, b), 60) },
             { name: "bytes", value: (b) => b.bytes, show: (b) => count(b.bytes), number: true },
             { name: "from node", value: (b) => b.first, number: true },
             { name: "to node", value: (b) => b.last, number: true },
@@ -62,7 +69,7 @@ function Arena({ subject, memory, pick }) {
               <tr key={n}><td class="text">{seen(c.text)}</td><td class="number">{count(c.bytes)}</td><td class="number">{signed(c.bytes / Math.max(1, memory.arena_bytes) - 1)}</td><td class="number">{c.multiply_adds ? signed(c.multiply_adds / Math.max(1, subject.totals.multiply_adds) - 1) : ""}</td></tr>
             ))}</tbody>
           </table></div>
-        ) : <p class="note">No other order of the nodes was found that needs less{subject.kind === "firmware" ? "; a report on the model says what --max-ram would give" : ""}.</p>}
+        ) : <p class="note">{subject.control.length ? "Loops and choices decide the order of the nodes" : "No other order of the nodes was found that needs less"}{subject.kind !== "firmware" ? "" : subject.model ? ", and no first layers to compute in patches" : "; a report on the model says what --max-ram would give"}.</p>}
       </section>
     </>
   );
@@ -80,10 +87,16 @@ function Blocks({ subject, memory, pool, size, chosen, choose }) {
     <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label="Tensors by address and lifetime">
       {y.ticks(6).map((t) => <g key={t} class="tick"><path d={`M${LEFT} ${y(t)}H${WIDTH - 10}`} /><text x={LEFT - 6} y={y(t) + 4} text-anchor="end">{bytes(t)}</text></g>)}
       {subject.rows.filter((_, n) => n % step === 0).map((row) => <text key={row.index} class="axis" x={x(row.index)} y={HEIGHT - 12}>{row.index}</text>)}
+      {subject.control.filter((row) => row.op === "loop").map((row, n) => (
+        <g key={n} class="region">
+          <rect x={x(row.nodes[0])} y={TOP} width={x(row.nodes.at(-1)) - x(row.nodes[0])} height={HEIGHT - BOTTOM - TOP} />
+          <title>{`loop ${short(row.name, 60)}: what it reads from before lasts to its end`}</title>
+        </g>
+      ))}
       {own.map(([block, n]) => (
-        <rect key={n} class={`block tone${n % 6}${chosen === n ? " picked" : ""}`} x={x(block.first)} width={Math.max(1, x(block.last + 1) - x(block.first) - 0.5)}
+        <rect key={n} class={`block ${isScratch(block) ? "scratch" : `tone${n % 6}`}${chosen === n ? " picked" : ""}`} x={x(block.first)} width={Math.max(1, x(block.last + 1) - x(block.first) - 0.5)}
           y={y(block.offset + block.bytes)} height={Math.max(1, y(block.offset) - y(block.offset + block.bytes) - 0.5)} onClick={() => choose(n)}>
-          <title>{short(block.tensors.map((v) => subject.tensors[v].name).join(", "), 80)}: {bytes(block.bytes)}</title>
+          <title>{short(called(subject, block), 80)}: {bytes(block.bytes)}</title>
         </rect>
       ))}
       {alone && <path class="alive" d={line} />}

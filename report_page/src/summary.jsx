@@ -1,6 +1,7 @@
 import { bytes, count, duration, percent, seen, short, taken, title, type } from "./format.js";
+import { MEASURE } from "./measured.js";
 import { slowest } from "./model.js";
-import { Table } from "./table.jsx";
+import { Kernel, Table } from "./table.jsx";
 
 export function Summary({ subject, go, pick }) {
   const { time, totals, memory } = subject;
@@ -15,7 +16,7 @@ export function Summary({ subject, go, pick }) {
         {time ? (
           <Fact name={time.unit === "ns" ? "time of a run" : "instructions of a run"} value={taken(time, time.median)} note={where(time)} />
         ) : (
-          <Fact name="time" value="not measured" note="--time measures it" />
+          <Fact name="time" value="not measured" note={MEASURE ? <a href={MEASURE}>measure it in this browser</a> : "--time measures it"} />
         )}
       </dl>
       {time && (
@@ -68,7 +69,7 @@ export function Summary({ subject, go, pick }) {
         <Table caption="Bytes of every node" rows={subject.rows} first={{ column: 3, down: true }} onPick={(row) => pick(row.index)} columns={[
           { name: "#", value: (row) => row.index, number: true },
           { name: "nodes of the model", value: title, show: (row) => <span title={seen(title(row))}>{short(title(row))}</span>, pick: true },
-          { name: "kernel", value: (row) => row.kernelName },
+          { name: "kernel", value: (row) => row.kernelName, show: (row) => <Kernel name={row.kernelName} /> },
           { name: "weights", value: (row) => row.weights_bytes, show: (row) => count(row.weights_bytes), number: true },
           { name: "code", value: (row) => row.code_bytes, show: (row) => count(row.code_bytes), number: true },
           { name: "multiply-adds", value: (row) => row.multiply_adds, show: (row) => count(row.multiply_adds), number: true },
@@ -100,6 +101,7 @@ const sizes = (found) => Object.entries(found ?? {}).map(([name, size]) => `${sh
 export function where(time) {
   if (time.unit !== "ns") return `counted on ${seen(time.board ?? time.where)}, emulated${time.stack_bytes ? `; stack ${count(time.stack_bytes)} B` : ""}`;
   const threads = time.threads === 1 ? "1 thread" : `${time.threads} threads`;
+  if (time.where === "browser") return `mean of ${time.runs} runs in this browser; ${threads}; kernels ${seen(time.machine)}`;
   return `median of ${time.runs} runs, fastest ${duration(time.fastest)}; ${threads}${time.where === "here" ? "" : ` on ${seen(time.where)}`}${time.machine ? `; ${seen(time.machine)}` : ""}`;
 }
 

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import { cell } from "./format.js";
+import { cell, seen } from "./format.js";
 
 /**
  * A table that sorts by its headings, filters by text and is copied as CSV.
@@ -80,4 +80,9 @@ async function copied(text) {
     area.remove();
     return done;
   }
+}
+
+/** The name of a kernel, which may break between its words. */
+export function Kernel({ name }) {
+  return seen(name).split("_").flatMap((part, n) => (n ? ["_", <wbr key={n} />, part] : [part]));
 }

@@ -167,6 +167,8 @@ async function visit(url) {
   await page.goto(url);
   await page.waitForSelector("#panel");
   const found = { title: await page.title(), tabs: await tabs(page) };
+  await page.click("#tab-time");
+  found.measure = await page.getAttribute("#panel a", "href");
   assert.deepEqual(problems, []);
   return found;
 }

@@ -173,4 +173,9 @@ async function tryMeasuring(page, shot) {
   await page.setInputFiles("#files", { name: "model.wasm", mimeType: "application/wasm", buffer: Buffer.from("<html>") });
   await page.waitForFunction(() => /E05\d\d|wasm/.test(document.getElementById("measure-note").textContent));
   assert.equal(await page.locator("#report").isVisible(), false);
+  // The report on the bundle that is served has its times now.
+  await page.click("#report-link");
+  await page.waitForSelector("#panel");
+  await page.click("#tab-time");
+  assert.match(await page.textContent("#panel"), /mean of \d+ runs in this browser; 2 threads; kernels \S*threads/);
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+from onnx import numpy_helper, parser
 
 
 def model(graph: str) -> str:
@@ -79,3 +81,47 @@ DATA_SIZED = """
         { c = NonZero(s)  d = Transpose(c)  f = GatherND(s, d)  g = ReduceSum <keepdims = 0> (f)  h = Sub(s, g)
           t = Relu(h) }>
     }"""
+DETECTOR = """
+    agraph (float[1, 3, 16, 16] image, float least) => (int64 found, float[64] left)
+    <float[8, 3, 3, 3] first, float[1, 8, 1, 1] score, float[4, 8, 1, 1] place, int64 most = {64},
+     int64 zero = {0}, int64 one = {1}, int64[1] flat = {-1}, int64[2] rows = {4, -1}, float nothing = {0},
+     float near = {1.5}, float certain = {0.6}, float half = {0.5}>
+    {
+      features = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> (image, first)
+      active = Relu(features)
+      logits = Conv(active, score)
+      shares = Sigmoid(logits)
+      scores = Reshape(shares, flat)
+      offsets = Conv(active, place)
+      columns = Reshape(offsets, rows)
+      boxes = Transpose <perm = [1, 0]> (columns)
+      highest = ReduceMax <keepdims = 0> (scores)
+      any = Less(least, highest)
+      left, found = Loop (most, any, scores, zero) <body = take
+        (int64 i, bool going, float[64] s, int64 n) => (bool more, float[64] t, int64 m)
+        {
+          best = ReduceMax <keepdims = 0> (s)
+          top = ArgMax <axis = 0, keepdims = 0> (s)
+          box = Gather(boxes, top)
+          apart = Sub(boxes, box)
+          away = Abs(apart)
+          axis = Constant <value_ints = [1]> ()
+          distance = ReduceSum <keepdims = 0> (away, axis)
+          close = Less(distance, near)
+          sure = Less(certain, best)
+          t = If (sure) <
+            then_branch = drop () => (float[64] a) { a = Where(close, nothing, s) },
+            else_branch = fade () => (float[64] b) { weaker = Mul(s, half)  b = Where(close, weaker, s) }>
+          m = Add(n, one)
+          rest = ReduceMax <keepdims = 0> (t)
+          more = Less(least, rest)
+        }>
+    }"""
+
+
+def detector() -> onnx.ModelProto:
+    """Takes boxes one by one while one is likely enough: a loop whose end, and in it a choice, the data decide."""
+    proto = parser.parse_model(model(DETECTOR))
+    weights = {"first": numbers(8, 3, 3, 3), "score": numbers(1, 8, 1, 1), "place": numbers(4, 8, 1, 1)}
+    proto.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    return proto

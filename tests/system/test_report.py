@@ -350,10 +350,26 @@ def test_two_bundles_with_a_verdict(host: Path, samples: Path, tmp_path: Path) -
     dense = layers["dense",]
     assert dense["a"]["weights_bytes"] > dense["b"]["weights_bytes"]
     assert sorted(n for row in found["layers"] for n in row["a"]["nodes"]) == list(range(7))
+    assert not any("Other" in words for words in found["verdict"])
     back = command("report", narrow, host, "--fail-if-larger", "2", "--json")
     assert back.exit_code == 1
     assert "E0011" in back.output
     assert "more than the 2 % that are allowed" in back.output
+
+
+def test_two_that_are_not_of_one_model(host: Path, tmp_path: Path) -> None:
+    """The page says so, and tells folders of one name apart."""
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"], name="r")], "g", [info("x", 1, [3])],
+                                   [info("y", 1, [3])])  # fmt: skip
+    other = sterna.compile_to(tmp_path / host.name, onnx.helper.make_model(graph, ir_version=9), generator="llvm")
+    found = data_of(host, other)
+    _size, inputs, outputs, nodes = found["comparison"]["verdict"]
+    assert inputs == "Other inputs: image float32[1, 1, 8, 8] became x float32[3]."
+    assert outputs.endswith("became y float32[3].")
+    assert nodes == "No node of one model is in the other."
+    names = [subject["directory"] for subject in found["subjects"]]
+    assert names == [f"{each.parent.name}/{each.name}" for each in (host, other)]
 
 
 def test_a_model_beside_itself_for_another_target_and_slower(host: Path, tmp_path: Path) -> None:
@@ -440,9 +456,11 @@ def test_a_notebook_shows_the_page(host: Path) -> None:
 
 def test_the_page_as_files_of_a_server(host: Path) -> None:
     """The server's own policy allows scripts of its origin, and none within a page."""
-    files = served_files(data_of(host))
+    files = served_files(data_of(host), measure="../index.html#measure")
     parts = _Parts(files["index.html"].decode())
     assert json.loads(parts.texts["script"][0]) == data_of(host)
     assert [a["src"] for tag, a in parts.elements if a.get("src")] == ["page.js"]
     assert parts.texts["style"] == []
-    assert set(files) == {"index.html", "page.js", "page.css"}
+    assert dict(parts.elements)["body"] == {"data-measure": "../index.html#measure"}
+    assert json.loads(files["hash.json"]) == data_of(host)["subjects"][0]["hash"]
+    assert set(files) == {"index.html", "page.js", "page.css", "hash.json"}

@@ -86,7 +86,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page(given: Path, tmp_path: Path) -> None:
     """Drawn upon, shown pictures and wrong files, measured; its answers are those of `sterna run`."""
     bundle = compile_to(tmp_path / "digits", digits().file, "browser", all_variants=True)
-    report = served_files(document([describe(subject_of(bundle))]))
+    report = served_files(document([describe(subject_of(bundle))]), measure="../index.html#measure")
     roots = {"": ROOT / "examples" / "browser", "digits": bundle, "bundle": bundle, "report": report}
     with served(**roots) as base:
         said = json.loads(chromium("page", base, tmp_path, given))

@@ -109,7 +109,8 @@ def test_beside_the_page_of_serve(tmp_path: Path) -> None:
         finally:
             server.shutdown()
             thread.join()
-    assert found == {"title": "digits: report", "tabs": ["summary", "graph", "time", "memory", "numbers"]}
+    tabs = ["summary", "graph", "time", "memory", "numbers"]
+    assert found == {"title": "digits: report", "tabs": tabs, "measure": "../index.html#measure"}
 
 
 def test_two_bundles_numbers_and_boards(tmp_path: Path) -> None:

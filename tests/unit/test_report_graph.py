@@ -98,6 +98,16 @@ def test_a_loop_reads_what_it_wrote_last() -> None:
     assert found == {(0, 1, False), (1, 0, True)}
 
 
+def test_what_a_loop_carries_comes_from_before_it_and_from_its_last_iteration() -> None:
+    """A node that writes before another reads in an iteration leaves nothing to that of the next."""
+    values = [value("x", [4], 0, 16, kind="input"), value("carried", [4], 0, 16), value("in", [4], 16, 16)]
+    loop = {"op": "loop", "name": "l", "nodes": [1, 4], "count": 3, "limit": 3}
+    made = graph(values, [([0], [1]), ([1], [2]), ([2, 1], [2]), ([2], [1])], control=[loop])
+    found = {(link.source, link.target) for link in links(made) if link.back}
+    assert found == {(3, 1), (3, 2)}
+    assert pairs(made) == {(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)}
+
+
 def test_lives_in_loops_last_as_long_as_these() -> None:
     """What a loop reads from before it must be there in every iteration."""
     values = [value("x", [4], 0, 16, kind="input"), value("before", [4], 0, 16), value("in", [4], 16, 16),
@@ -152,6 +162,23 @@ def test_boxes_do_not_overlap_and_edges_lead_down(seed: int, count: int) -> None
         assert x + width / 2 <= made.width + 0.2
         assert y - height / 2 >= -0.2
         assert y + height / 2 <= made.height + 0.2
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**9), st.integers(4, 40))
+def test_a_range_that_is_apart_has_layers_of_its_own(seed: int, count: int) -> None:
+    draw = random.Random(seed)
+    sizes = [(100.0, draw.uniform(20, 90)) for _ in range(count)]
+    every = [(a, b) for a in range(count) for b in range(a + 1, min(count, a + 9))]
+    edges = draw.sample(every, min(len(every), draw.randrange(2 * count + 1)))
+    first, inner, end, last = sorted(draw.sample(range(count + 1), 4))
+    apart = [(first, last), (inner, end)]
+    places = lay_out(sizes, edges, apart).nodes
+    for begin, stop in apart:
+        edge = [places[n][1] + side * sizes[n][1] / 2 for n in range(begin, stop) for side in (-1, 1)]
+        for n in {*range(begin), *range(stop, count)}:
+            bottom, top = places[n][1] + sizes[n][1] / 2, places[n][1] - sizes[n][1] / 2
+            assert bottom < min(edge) if n < begin else top > max(edge)
 
 
 def test_nothing_has_a_picture() -> None:

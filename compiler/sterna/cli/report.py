@@ -103,6 +103,7 @@ def command(
         times = _times(subjects, trial, asked.threads, on)
         rows = [_described(each, asked, time, data) for each, time in zip(subjects, times, strict=True)]
         comparison = None
+        _tell_apart(rows, [each for each in (subject, other) if each is not None])
         if other is not None:
             found = [] if data is None else differences(subjects[0], subjects[1], asked, data)
             comparison = compare(rows[0], rows[1], bounds, found)
@@ -159,6 +160,18 @@ def _described(subject: Subject, asked: Options, time: dict[str, Any] | None, da
     return describe(subject, time, numbers_of(imported(subject.source, asked), data, nodes))
 
 
+def _tell_apart(rows: Sequence[dict[str, Any]], places: Sequence[Path]) -> None:
+    """Two of one name are called by their folders, too."""
+    key = "directory" if all(row["directory"] for row in rows) else "model"
+    if len(rows) > 1 and rows[0][key] == rows[1][key]:
+        for row, place in zip(rows, places, strict=True):
+            row[key] = "/".join(place.resolve().parts[-2:])
+
+
+def _other(place: Path) -> str:
+    return "--output report.html" if place.parent.is_dir() else f"mkdir -p {place.parent}"
+
+
 def _write(whole: dict[str, Any], place: Path | None) -> None:
     """Prints the document, or writes the page."""
     if place is None:
@@ -168,5 +181,5 @@ def _write(whole: dict[str, Any], place: Path | None) -> None:
     try:
         write_file(place, text)
     except OSError as problem:
-        raise error("E0007", f"{place} cannot be written: {problem.strerror}") from None
+        raise error("E0007", f"{place} cannot be written: {problem.strerror}", fix=_other(place)) from None
     click.echo(f"{terminal(str(place))} ({size(len(text))})")

@@ -53,5 +53,5 @@ def roots_of(bundle: Path | None) -> dict[str, Root]:
     }
     if bundle is None:
         return roots
-    report = served_files(document([describe(subject_of(bundle))]))
+    report = served_files(document([describe(subject_of(bundle))]), measure="../index.html#measure")
     return {**roots, "bundle": bundle, "report": report}

@@ -27,6 +27,7 @@ def compare(
     """
     outputs = {row["name"] for row in a["signature"]["outputs"]}
     verdict, ok = _verdict(a, b, bounds)
+    verdict += _apart(a, b)
     return {
         "ok": ok,
         "verdict": verdict,
@@ -60,6 +61,23 @@ def _verdict(a: Mapping[str, Any], b: Mapping[str, Any], bounds: Bounds) -> tupl
         )
         words.append(f"{what.capitalize()}: {text} ({change:+.1%}){limit}.")
     return words, ok
+
+
+def _apart(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """What says that they are not two of one model, or do not take or give the same."""
+    words = []
+    for side in ("inputs", "outputs"):
+        one, two = ([_tensor(tensor) for tensor in each["signature"][side]] for each in (a, b))
+        if one != two:
+            words.append(f"Other {side}: {', '.join(one)} became {', '.join(two)}.")
+    known = {name for node in a["nodes"] for name in node["sources"]}
+    if known and not any(name in known for node in b["nodes"] for name in node["sources"]):
+        words.append("No node of one model is in the other.")
+    return words
+
+
+def _tensor(tensor: Mapping[str, Any]) -> str:
+    return f"{tensor['name']} {tensor['dtype']}[{', '.join(map(str, tensor['shape']))}]"
 
 
 def _totals(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:

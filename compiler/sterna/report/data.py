@@ -98,7 +98,7 @@ def _with_rates(
         return {**time, "rates": [NO_RATES] * len(nodes)}
     known = time["limits"]
     limits = None if known is None else Limits(known["gflops"], known["gops"], tuple(map(tuple, known["reading"])))
-    return {**time, "rates": rates(nodes, tensors, time["nodes"], limits)}
+    return {**time, "rates": rates(nodes, tensors, time["nodes"], time["calls"], limits)}
 
 
 def _head(subject: Subject, code: Mapping[str, int]) -> dict[str, Any]:
@@ -241,7 +241,9 @@ def _nodes(subject: Subject, code: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 def _control(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: row[key] for key in ("op", "name", "nodes", "count", "limit") if key in row}
+    """`exact` says whether a loop always makes all its `count` iterations."""
+    shown = {key: row[key] for key in ("op", "name", "nodes", "count", "limit") if key in row}
+    return {**shown, "exact": "count" in row and "condition" not in row} if row["op"] == "loop" else shown
 
 
 def _kernels(subject: Subject, names: Sequence[str], code: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -279,7 +281,8 @@ def _picture(subject: Subject, found: Sequence[Link]) -> dict[str, Any]:
         if graph is not None
         else [(n, n + 1) for n in range(count - 1)]
     )
-    made = lay_out(sizes, edges)
+    apart = [] if graph is None else [(row["nodes"][0], row["nodes"][-1]) for row in graph.get("control", ())]
+    made = lay_out(sizes, edges, apart)
     return {
         "width": made.width,
         "height": made.height,

@@ -37,14 +37,17 @@ class _Item:
     x: float = 0.0
 
 
-def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Picture:
+def lay_out(
+    sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], apart: Sequence[tuple[int, int]] = ()
+) -> Picture:
     """The picture of an acyclic graph.
 
     Args:
         sizes: (width, height) of every node, in an order in which edges lead forward.
         edges: (from, to), `from` less than `to`.
+        apart: ranges of nodes, nested or disjoint, that have layers of their own: a frame around one holds no other.
     """
-    layers = _layers(len(sizes), edges)
+    layers = _layers(len(sizes), edges, apart)
     items = [_Item(width, layer) for (width, _), layer in zip(sizes, layers, strict=True)]
     up: list[list[int]] = [[] for _ in items]
     down: list[list[int]] = [[] for _ in items]
@@ -88,16 +91,29 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
     )
 
 
-def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Of each node one more than the greatest of those it comes from; a source right before the first that needs it."""
-    layers, sources, users = [0] * count, set(range(count)), dict[int, list[int]]()
-    for a, b in sorted(edges, key=lambda edge: edge[1]):
-        layers[b] = max(layers[b], layers[a] + 1)
-        sources.discard(b)
-        users.setdefault(a, []).append(b)
-    for n in sources:
-        if n in users:
-            layers[n] = max(0, min(layers[b] for b in users[n]) - 1)
+def _layers(count: int, edges: Sequence[tuple[int, int]], apart: Sequence[tuple[int, int]]) -> list[int]:
+    """Of each node one more than the greatest of those it comes from; a source right before the first that needs it.
+    Where a range that is apart begins or ends, a layer begins that is below all before."""
+    sources_of: list[list[int]] = [[] for _ in range(count)]
+    users: list[list[int]] = [[] for _ in range(count)]
+    for a, b in edges:
+        sources_of[b].append(a)
+        users[a].append(b)
+    cuts = {n for span in apart for n in span}
+    layers: list[int] = []
+    least, deepest = 0, -1
+    lasts = [0] * count  # the last layer that each node may be in
+    start = 0
+    for n in range(count):
+        if n in cuts:
+            lasts[start:n] = [deepest] * (n - start)
+            least, start = deepest + 1, n
+        layers.append(max([least, *(layers[a] + 1 for a in sources_of[n])]))
+        deepest = max(deepest, layers[n])
+    lasts[start:] = [deepest] * (count - start)
+    for n in range(count):
+        if users[n] and not sources_of[n]:
+            layers[n] = min(lasts[n], min(layers[b] for b in users[n]) - 1)
     return layers
 
 

@@ -41,6 +41,7 @@ def links(graph: Mapping[str, Any]) -> list[Link]:
         for v in dict.fromkeys(node["out"]):
             writes[v].append(n)
     together = _together(graph, reads, writes)
+    loops = loops_of(graph)
     found: dict[tuple[int, int], Link] = {}
     back: dict[tuple[int, int], Link] = {}
     for v, readers in enumerate(reads):
@@ -52,8 +53,17 @@ def links(graph: Mapping[str, Any]) -> list[Link]:
                 found.setdefault((m, n), Link(m, n, v))
             if not before:
                 back.update({(m, n): Link(m, n, v, back=True) for m in writers if m > n})
+            for first, end in loops:
+                # What no node before it in the iteration writes, the one before left.
+                if first <= n < end and not any(first <= m for m in before):
+                    back.update({(m, n): Link(m, n, v, back=True) for m in writers if n < m < end})
     order = sorted(found.values(), key=lambda link: (link.target, link.source))
     return [*order, *back.values()]
+
+
+def loops_of(graph: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The nodes that loops repeat: the first, and the one after the last."""
+    return [(row["nodes"][0], row["nodes"][-1]) for row in graph.get("control", ()) if row["op"] == "loop"]
 
 
 def _together(

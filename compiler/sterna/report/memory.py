@@ -61,7 +61,7 @@ def lives(graph: Mapping[str, Any], found: Sequence[Link] = ()) -> list[tuple[in
 
 def buffers_of(graph: Mapping[str, Any], found: Sequence[Link] = ()) -> list[dict[str, Any]]:
     """The blocks of the arena over time. Values of one buffer whose lives meet are one block: views of each other, and
-    results made in the place of what they are made of."""
+    results made in the place of what they are made of; and the scratch of nodes, where that has its place there."""
     values, when = graph["values"], lives(graph, found)
     groups: dict[Any, list[int]] = {}
     for v, value in enumerate(values):
@@ -79,6 +79,11 @@ def buffers_of(graph: Mapping[str, Any], found: Sequence[Link] = ()) -> list[dic
                 blocks.append({"class": kind, "pool": pool, "offset": offset, "bytes": size, "first": first,
                                "last": last, "tensors": [v]})  # fmt: skip
         every += blocks
+    for n, node in enumerate(graph["nodes"]):
+        if "scratch" in node:
+            pool, offset, size = node["scratch"]
+            every.append({"class": "scratch", "pool": pool, "offset": offset, "bytes": size, "first": n, "last": n,
+                          "tensors": []})  # fmt: skip
     return sorted(every, key=lambda block: (block["first"], block["pool"], block["offset"]))
 
 

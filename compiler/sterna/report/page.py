@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,17 +27,24 @@ def page(document: Mapping[str, Any]) -> str:
     return _rendered(document, policy, f"<style>{style}</style>", f"<script>{script}</script>")
 
 
-def served_files(document: Mapping[str, Any]) -> dict[str, bytes]:
-    """The same as files of a server that allows scripts of its own origin only."""
+def served_files(document: Mapping[str, Any], measure: str) -> dict[str, bytes]:
+    """The same as files of a server that allows scripts of its own origin only.
+
+    Args:
+        measure: the address of the page that measures the bundle in the browser, and keeps for the report what it
+            measured, with the hash in `hash.json`.
+    """
     policy = _POLICY.format(script="'self'", style="'self'")
     style, script = '<link rel="stylesheet" href="page.css">', '<script src="page.js"></script>'
-    html = _rendered(document, policy, style, script)
-    return {"index.html": html.encode(), "page.js": _part("page.js").encode(), "page.css": _part("page.css").encode()}
+    html = _rendered(document, policy, style, script, measure)
+    files = {"index.html": html, "page.js": _part("page.js"), "page.css": _part("page.css")}
+    files["hash.json"] = json.dumps(document["subjects"][0]["hash"])
+    return {name: text.encode() for name, text in files.items()}
 
 
-def _rendered(document: Mapping[str, Any], policy: str, style: str, script: str) -> str:
-    data = javascript(document)
-    return render_template("report/page.html.j2", policy=policy, style=style, script=script, data=data)
+def _rendered(document: Mapping[str, Any], policy: str, style: str, script: str, measure: str = "") -> str:
+    parts = {"policy": policy, "style": style, "script": script, "measure": measure, "data": javascript(document)}
+    return render_template("report/page.html.j2", **parts)
 
 
 def _part(name: str) -> str:

@@ -20,26 +20,31 @@ def rates(
     nodes: Sequence[Mapping[str, Any]],
     tensors: Sequence[Mapping[str, Any]],
     nanoseconds: Sequence[int],
+    calls: Sequence[int],
     limits: Limits | None,
 ) -> list[dict[str, Any]]:
     """Of every node of a subject: GFLOP/s, GB/s, the share of the roofline, and what that is bound by.
 
     Args:
-        nanoseconds: of each; limits: of the machine that took them, if they are known.
+        nanoseconds, calls: of each in a run, in which loops compute a node several times.
+        limits: of the machine that took them, if they are known.
     """
-    return [_rate(node, tensors, taken, limits) for node, taken in zip(nodes, nanoseconds, strict=True)]
+    measured = zip(nodes, nanoseconds, calls, strict=True)
+    return [_rate(node, tensors, taken / max(1, often), limits) for node, taken, often in measured]
 
 
 def _rate(
-    node: Mapping[str, Any], tensors: Sequence[Mapping[str, Any]], taken: int, limits: Limits | None
+    node: Mapping[str, Any], tensors: Sequence[Mapping[str, Any]], taken: float, limits: Limits | None
 ) -> dict[str, Any]:
     work, moved = 2 * (node["multiply_adds"] or 0), node["moved_bytes"] or 0
     row = dict(NO_RATES)
     if not taken:
         return row
     row["gflops"] = work / taken if work else None
+    if not node["inputs"]:  # it fills a part of a tensor, of a size that is not known: the border of a padded one
+        return row
     row["gbytes"] = moved / taken if moved else None
-    if limits is None or not moved:
+    if limits is None or not moved or node["device"] is not None:  # the limits are those of the CPU
         return row
     narrow = any(tensors[v]["dtype"] in _BYTES for v in node["inputs"])
     peak = limits.gops if narrow and limits.gops else limits.gflops

@@ -41,6 +41,7 @@ def _row(unit: str, trial: Trial, threads: int, on: str | None, machine: str | N
         "fastest": round(min(trial.times) * 1e9),
         "nodes": [node.nanoseconds for node in trial.nodes],
         "nodes_fastest": [node.fastest for node in trial.nodes],
+        "calls": [node.calls for node in trial.nodes],
         "limits": None,
         "board": None,
         "stack_bytes": None,
