@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { flushSync } from "preact/compat";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { Boards } from "./boards.jsx";
 import { Compare } from "./compare.jsx";
 import { seen, short } from "./format.js";
@@ -34,7 +34,8 @@ function App() {
   const [which, setWhich] = useState(0);
   const [picked, setPicked] = useState(null);
   const [printed, setPrinted] = useState(false);
-  useEffect(() => {
+  // Before the first frame: programs print a page as soon as it is loaded.
+  useLayoutEffect(() => {
     const before = () => flushSync(() => setPrinted(true));
     const after = () => setPrinted(false);
     addEventListener("beforeprint", before);

@@ -58,12 +58,27 @@ async function tour(shots, ...files) {
         const faults = await axe(page);
         assert.deepEqual(faults, [], `${name} ${tab} ${device}`);
       }
-      if (device === "wide") said[name] = found;
+      if (device === "wide") {
+        found.printed = await print(page);
+        said[name] = found;
+      }
       assert.deepEqual(problems, [], `${name} ${device}`);
       await context.close();
     }
   }
   return said;
+}
+
+/** The headings of what is printed: every tab but a graph that is not open, of every bundle. */
+async function print(page) {
+  const shown = await tabs(page);
+  await page.click("#tab-summary");
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  const parts = await page.locator(".part").allTextContents();
+  assert.ok(parts.length >= shown.length - 1, `prints ${parts}`);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  assert.equal(await page.locator(".part").count(), 0);
+  return parts;
 }
 
 /** Opens nodes one after another, by click and by key; gives what stands beside each. */

@@ -124,5 +124,8 @@ def test_two_bundles_numbers_and_boards(tmp_path: Path) -> None:
     )
     said = in_chromium("tour", tmp_path, two, many)
     assert "No limit is exceeded." in said["two"]["compare"]
+    label = f"{digits().file.parent.name}/{digits().file.name} (host)"
+    parts = [f"{tab}, {each}: {label}" for tab in ("Summary", "Time", "Memory", "Numbers") for each in "AB"]
+    assert said["two"]["printed"] == ["Compare", *parts]
     assert "weights in fp16" in said["many"]["numbers"]
     assert "c99" in said["many"]["boards"]
