@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -185,3 +186,24 @@ def test_torchscript_without_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyP
         read_model(file)
     assert caught.value.codes == ("E0004",)
     assert "torch.export.save" in str(caught.value)
+
+
+def test_no_more_is_unpacked_than_an_archive_says(tmp_path: Path) -> None:
+    """A part that claims a few bytes and holds many is damaged, and is not unpacked whole to find that out."""
+    parts = network().content()
+    with zipfile.ZipFile(io.BytesIO(parts)) as given:
+        names = {name: given.read(name) for name in given.namelist()}
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, held in names.items():
+            made.writestr(name, bytes(64 << 20) if name.endswith(".json") else held)
+    content = bytearray(file.getvalue())
+    claimed = (64 << 20).to_bytes(4, "little")
+    assert claimed in content
+    content = content.replace(claimed, (100).to_bytes(4, "little"))
+    tracemalloc.start()
+    try:
+        assert codes(bytes(content), tmp_path) == ("E0101",)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import SternaError, error
+from sterna.frontends.archives import member_content
 from sterna.frontends.pytorch.pickles import saved_tensors
 from sterna.frontends.pytorch.program import Program, program_of
 from sterna.frontends.pytorch.tensors import BROKEN, COMPLEX, check_member, scalar_type, strided
@@ -93,7 +94,7 @@ class Archive:
             info = self.zip.getinfo(name)
             check_member(info, self.where, limit)
             if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-                return memoryview(self.zip.read(name))
+                return memoryview(member_content(self.zip, info))
         except BROKEN as problem:
             raise error("E0101", f"{self.where}: {name} cannot be read", str(problem)) from None
         header = self.content[info.header_offset : info.header_offset + _HEADER]

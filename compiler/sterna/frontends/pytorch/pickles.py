@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.archives import member_content
 from sterna.frontends.pytorch.tensors import BROKEN, check_member, strided
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
@@ -209,12 +210,14 @@ def saved_tensors(content: bytes, where: str) -> dict[str, Array]:
             names = {name.partition("/")[2]: name for name in archive.namelist()}
             if "data.pkl" not in names:
                 raise error("E0101", f"{where} holds no data.pkl", "it is no file that torch.save wrote")
+            parts = {}
             for name in ("data.pkl", "byteorder"):
                 if name in names:
-                    check_member(archive.getinfo(names[name]), where, LARGEST_PICKLE)
-            order = archive.read(names["byteorder"]).decode("latin1") if "byteorder" in names else "little"
-            reader = _Saved(archive, names, where, ">" if order == "big" else "<")
-            return reader.tensors(decoded(archive.read(names["data.pkl"]), where))
+                    member = archive.getinfo(names[name])
+                    check_member(member, where, LARGEST_PICKLE)
+                    parts[name] = member_content(archive, member)
+            reader = _Saved(archive, names, where, ">" if parts.get("byteorder") == b"big" else "<")
+            return reader.tensors(decoded(parts["data.pkl"], where))
     except BROKEN as problem:
         raise error("E0101", f"{where} is no file that torch.save wrote", str(problem)) from None
 
@@ -266,8 +269,9 @@ class _Saved:
             member = self.names.get(f"data/{name}")
             if member is None:
                 raise error("E0101", f"{self.where} lacks data/{name}")
-            check_member(self.archive.getinfo(member), self.where)
-            data = self.archive.read(member)
+            info = self.archive.getinfo(member)
+            check_member(info, self.where)
+            data = member_content(self.archive, info)
             kind_of = dtypes.to_numpy(dtype)
             count = len(data) // kind_of.itemsize
             wide = np.frombuffer(data, kind_of, count)
