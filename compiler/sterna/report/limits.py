@@ -45,7 +45,7 @@ def limits(threads: int) -> Limits:
         if platform.machine() not in ("x86_64", "AMD64"):
             flags.remove("-mprefer-vector-width=512")
         command = [sys.executable, "-m", "ziglang", "cc", *flags, str(source), "-lpthread", "-o", str(program)]
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, capture_output=True)
         said = subprocess.run([str(program), str(threads)], check=True, capture_output=True, text=True).stdout
     return _read(said)
 

@@ -131,7 +131,7 @@ static double best(double (*run)(void *), int threads, void **memory) {
     double rate = 0;
     for (int t = 0; t < threads; t++) {
       jobs[t] = (job){run, memory[t], 0};
-      pthread_create(&ids[t], NULL, start, &jobs[t]);
+      if (pthread_create(&ids[t], NULL, start, &jobs[t])) exit(1);
     }
     for (int t = 0; t < threads; t++) {
       pthread_join(ids[t], NULL);
