@@ -211,12 +211,13 @@ def test_a_library_of_another_user_is_not_opened(cache: Path, monkeypatch: pytes
     sources = building.runtime_sources()
     assert sources is not None
     library = building.build(sources)
-    assert building._kept(library.parents[1], library.parent.name.split("-")[0]) == library
+    asked = library.parents[1], library.parent.name.split("-")[0], library.name
+    assert building._kept(*asked) == library
     library.chmod(0o722)
-    assert building._kept(library.parents[1], library.parent.name.split("-")[0]) is None
+    assert building._kept(*asked) is None
     library.chmod(0o700)
     become_another(monkeypatch)
-    assert building._kept(library.parents[1], library.parent.name.split("-")[0]) is None
+    assert building._kept(*asked) is None
 
 
 def test_without_a_cache_the_library_is_built_for_this_process(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
