@@ -85,11 +85,12 @@ def generators(target: Target) -> tuple[str, ...]:
 
 def distinct_targets() -> list[str]:
     """Targets of which no two have the same instructions: of cores that differ in sizes and rates alone, the first. Of
-    microcontrollers the Cortex-M4; ci/bench-mcu tries the others."""
+    microcontrollers the Cortex-M4; ci/bench-mcu tries the others. Targets with a device are for ci/gpu-models and
+    tests/targets/test_webgpu.py."""
     found: dict[object, str] = {}
     for name in target_names():
         target = load_target(name)
-        if target.static and name != "cortex-m4":
+        if (target.static and name != "cortex-m4") or target.device is not None:
             continue
         machine = target.llvm_triple.split("-")[0]
         instructions = (target.cpu_features, target.vector_bits, target.dialect, target.library, target.static)
