@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 import tempfile
 import zipfile
 from importlib.util import find_spec
@@ -20,6 +19,7 @@ from sterna.frontends.coreml import schema
 from support import caffe_networks, darknet_networks, keras_files
 from support.caffe_networks import layer
 from support.graph_defs import Function, GraphWriter, Kind
+from support.mxnet_symbols import parameters
 
 Files = dict[str, bytes]
 
@@ -112,16 +112,6 @@ def caffe() -> list[bytes]:
 
 
 # ---------------------------------------------------------------- MXNet
-def _parameters(arrays: dict[str, np.ndarray]) -> bytes:
-    """A file of weights in the layout of 1.x."""
-    content = struct.pack("<3Q", 0x112, 0, len(arrays))
-    for array in arrays.values():
-        content += struct.pack("<IiI", 0xF993FAC9, 0, array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape)
-        content += struct.pack("<3i", 1, 0, 0) + array.astype("<f4").tobytes()
-    content += struct.pack("<Q", len(arrays))
-    return content + b"".join(struct.pack("<Q", len(name)) + name.encode() for name in arrays)
-
-
 _SHAPES = {"data": "(1, 2, 4, 4)", "x": "(3, 4)"}
 
 
@@ -179,8 +169,8 @@ def mxnet() -> list[bytes]:
         ("mean", "m", ["r"], {"axis": "1", "keepdims": "True"}),
         ("broadcast_mul", "b", ["m", "r"], {}),
     )
-    named = {"model-symbol.json": convolutional, "model-0000.params": _parameters(weights)}
-    other = {"model-symbol.json": moved, "model-0000.params": _parameters({"arg:w": drawn(2, 3)})}
+    named = {"model-symbol.json": convolutional, "model-0000.params": parameters(weights)}
+    other = {"model-symbol.json": moved, "model-0000.params": parameters({"arg:w": drawn(2, 3)})}
     return [archive(named), archive(other)]
 
 
