@@ -50,9 +50,7 @@ class Unpacked:
                 _unpack(archive, self.folder, source.name)
         except SternaError:
             raise
-        except Exception as problem:  # what a damaged archive makes its decompressors raise is their own
-            if not isinstance(problem, _DAMAGED):
-                raise
+        except _DAMAGED as problem:
             raise error("E0101", f"{source.name} cannot be read", str(problem)) from None
         while len(inside := list(self.folder.iterdir())) == 1 and inside[0].is_dir():
             self.folder = inside[0]
