@@ -13,7 +13,7 @@ from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import Context, propose
+from sterna.schedule.strategies import Context, KnownWeights, propose
 from sterna.targets.description import load_target
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
@@ -60,7 +60,7 @@ def check(kernel: Kernel, target: str, seed: int, symmetric: bool = True) -> Sch
         feeds["w"] = np.maximum(feeds["w"], -127)
     feeds["b"] = random.integers(-9000, 9000, feeds["b"].shape).astype(np.int32)
     machine = load_target(target)
-    schedule = propose(kernel, Context(machine, symmetric=frozenset({"w"} if symmetric else ())))
+    schedule = propose(kernel, Context(machine, known=KnownWeights(frozenset({"w"} if symmetric else ()))))
     want = run_kernel(kernel, feeds)["out"]
     stored = schedule.stored([feeds[p.name] for p in kernel.params])
     lowered = lower(schedule)
@@ -109,7 +109,7 @@ def test_two_products_of_the_least_number_do_not_fit_16_bits() -> None:
 def test_steps_are_data() -> None:
     kernel = dense(7, 20, 40, "int8", "int8")
     for target in TARGETS:
-        schedule = propose(kernel, Context(load_target(target), symmetric=frozenset({"w"})))
+        schedule = propose(kernel, Context(load_target(target), known=KnownWeights(frozenset({"w"}))))
         again = saved.apply(kernel, saved.from_json(saved.to_json(schedule.steps)))
         assert again.steps == schedule.steps
         assert print_function(lower(again)) == print_function(lower(schedule))

@@ -80,9 +80,9 @@ def test_a_machine_without_it_computes_the_behaviour(name: str, generator: str) 
 def test_the_loop_interpreter_runs_behaviours(name: str) -> None:
     """No machine needed: the loop program, its vectors and its tails, by the declaration."""
     intrinsic = INTRINSICS[name]
-    for left in ("int8", "uint8"):
-        kernel = product(3, intrinsic.lanes + 3, 9, left)
-        feeds = arrays(kernel, 1)
+    for left in ("int8", "uint8") if intrinsic.couples == 1 else ("int8",):
+        kernel = product(3, intrinsic.lanes + 3, 10 if intrinsic.couples > 1 else 9, left)
+        feeds = arrays(kernel, 1, intrinsic)
         schedule = tiled(kernel, intrinsic)
         function = lower(schedule)
         stored = schedule.stored([feeds[p.name] for p in kernel.params])

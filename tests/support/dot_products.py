@@ -45,6 +45,8 @@ def tiled(kernel: Kernel, intrinsic: Intrinsic, rows: int = 2) -> Schedule:
         s.offset("acc", "x")
     elif given != left:
         wide = s.cache_read("x", "acc", left)
+    if intrinsic.couples > 1:
+        s.couple("acc", "w", "k", "b")
     s.split("out", "j", intrinsic.lanes)
     s.split("out", "i", rows)
     s.reorder("out", "j.o", "i.o", "i.i", "j.i")

@@ -28,7 +28,7 @@ from support.idioms import kernel_of as idiom_kernel
 def made(target: str, name: str, generator: str, folder: Path) -> tuple[Path, list[np.ndarray], list[np.ndarray]]:
     """A bundle of a product with every kind of tail, its inputs and what it must give."""
     intrinsic = INTRINSICS[name]
-    kernel = product(3, 2 * intrinsic.lanes + 1, 37, intrinsic.operands[0])
+    kernel = product(3, 2 * intrinsic.lanes + 1, 38 if intrinsic.couples > 1 else 37, intrinsic.operands[0])
     feeds = arrays(kernel, 5, intrinsic)
     machine = load_target(target)
     assert name in machine.int_dot

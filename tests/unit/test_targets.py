@@ -173,7 +173,7 @@ def test_an_fpu_of_single_precision_loses_the_fused_float64(tmp_path: Path) -> N
         ('extends = "cortex-m4-nofpu"\nfma = true\n', ["fma"]),
         ('extends = "cortex-m4"\nvector_bits = 128\n', ["vector_bits"]),
         ('extends = "cortex-m4"\nfma_float64 = true\n', ["fma_float64"]),
-        ('extends = "cortex-m4"\ndialect = "plain"\n', ["int_dot", "int_dot", "int_dot"]),
+        ('extends = "cortex-m4"\ndialect = "plain"\n', ["int_dot"] * 4),
         ('extends = "cortex-m55"\ndialect = "packed"\n', ["vector_bits"]),
         ('extends = "c99"\nvector_bits = 128\n', ["vector_bits"]),
         ('extends = "cortex-m3"\ninteger_registers = -1\n', ["integer_registers"]),

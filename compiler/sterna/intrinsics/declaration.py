@@ -112,6 +112,7 @@ class Intrinsic:
         shorter: axes of which a use may have fewer positions than the behaviour, as tiles are configured.
         tiles: the registers of one over tiles.
         places: of one over memory, where each operand and the result lie, by name; what is not there is a value.
+        couples: weights that each element of the right operand is made of: see `te.couples`.
         instructions: of the lowering; prepares: that make the left operand, which all vectors of a row share; unpacks:
             that make the right one, which all rows share.
         cycles: from one to the next; latency: from one to the next one into the same accumulators.
@@ -132,6 +133,7 @@ class Intrinsic:
     shorter: tuple[str, ...] = ()
     tiles: TileUnit | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
+    couples: int = 1
     instructions: float = 1.0
     prepares: float = 1.0
     unpacks: float = 0.0
@@ -180,6 +182,11 @@ class Intrinsic:
     def group(self) -> int:
         """Elements that are added up per lane."""
         return 1 if self.behaviour.reduction is None else int(self.reduction.axes[-1].extent)
+
+    @property
+    def depth(self) -> int:
+        """Products that are added up per lane."""
+        return self.group * self.couples
 
     @property
     def dtype(self) -> str:
@@ -235,7 +242,7 @@ class Intrinsic:
     @property
     def plain(self) -> bool:
         """Whether it adds up groups side by side, one for each lane: those of the operands lie lane after lane."""
-        return self.form is Form.VECTORS and self.rows == 1 and self.adjoining == self.group
+        return self.form is Form.VECTORS and self.rows == 1 and self.adjoining == self.group and self.couples == 1
 
     @property
     def sizes(self) -> tuple[int, ...]:

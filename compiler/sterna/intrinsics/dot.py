@@ -7,6 +7,7 @@ from sterna.intrinsics.declaration import Intrinsic, Rounding
 from sterna.intrinsics.rounding import half_fused, odd_pairs, two_fused
 from sterna.ir.integer import Int
 from sterna.te import expr as E
+from sterna.te.couples import coupled_products
 from sterna.te.tensor import Tensor, compute, placeholder, reduce_axis, total
 
 
@@ -45,6 +46,17 @@ def woven_dot_product(left: str, right: str) -> Tensor:
 
     def element(lane: Int) -> E.Expr:
         return total(E.cast(a[lane, r], "int32") * E.cast(b[lane, r.var % 2, r.var // 2], "int32"), r)
+
+    return compute("dot", (1,), element, axes=("lane",))
+
+
+def coupled_dot_product() -> Tensor:
+    """The sum of four products, of one lane, whose weights lie two by two in a number of 16 bits: see `te.couples`."""
+    a, b = placeholder("a", (1, 4), "int8"), placeholder("b", (1, 2), "int16")
+    r = reduce_axis("r", 2)
+
+    def element(lane: Int) -> E.Expr:
+        return total(coupled_products(a[lane, 2 * r.var], a[lane, 2 * r.var + 1], b[lane, r.var]), r)
 
     return compute("dot", (1,), element, axes=("lane",))
 
@@ -173,6 +185,19 @@ _SMLAD_WIDE = Intrinsic(
     prepares=0,
     unpacks=2,
 )
+#: The same where weights lie two by two in 16 bits, which are multiplied as they lie; of four weights two are widened.
+_SMLAD_COUPLED = Intrinsic(
+    "smlad.coupled",
+    coupled_dot_product(),
+    template="smlad_coupled",
+    settings={"header": "arm_acle.h"},
+    bounds={"b": (-127, 127)},
+    needs=(("dsp",),),
+    couples=2,
+    instructions=2,
+    prepares=2,
+    unpacks=1,
+)
 #: Cortex-M with Helium: all sixteen products of two vectors added up into a general register.
 _MVE = (
     Intrinsic(
@@ -181,7 +206,9 @@ _MVE = (
     ),
 )  # fmt: skip
 
-DOT_PRODUCTS: tuple[Intrinsic, ...] = (*_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, *_SMLAL, *_SMLAD, _SMLAD_WIDE, *_MVE)
+DOT_PRODUCTS: tuple[Intrinsic, ...] = (
+    *_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, *_SMLAL, *_SMLAD, _SMLAD_WIDE, _SMLAD_COUPLED, *_MVE,
+)  # fmt: skip
 
 
 def _pairs_of_bfloat16(

@@ -16,6 +16,7 @@ from sterna.loops.values import joined
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load
 from sterna.te.layout import most_elements
+from sterna.te.tensor import Tensor
 
 #: The most bits that a generator repeats as one number.
 WORD = 64
@@ -48,6 +49,14 @@ class Uses:
             found.setdefault(load.tensor.name, expr)
         return [found[t.name] for t in self.intrinsic.inputs]
 
+    def places_of(self, operand: Tensor) -> list[tuple[Load, Expr]]:
+        """The places where the behaviour reads an operand, each once, and what stands for it there, of its type."""
+        found: dict[Load, Expr] = {}
+        for load, expr in self.places:
+            if load.tensor is operand:
+                found.setdefault(load, E.cast(expr, load.dtype))
+        return list(found.items())
+
     def count(self, n: int) -> int:
         """Positions of one of the axes.
 
@@ -68,10 +77,7 @@ def vector_statement(uses: Uses) -> P.Stmt:
     """
     intrinsic, store = uses.intrinsic, uses.store
     index, active = accumulators_of(uses)
-    operands = [
-        _operand(E.cast(factor, read.dtype), read, uses, left=n == 0)
-        for n, (read, factor) in enumerate(zip(intrinsic.reads, uses.factors, strict=True))
-    ]
+    operands = [_operand(uses.places_of(t), uses, left=n == 0) for n, t in enumerate(intrinsic.inputs)]
     lanes = intrinsic.elements
     if intrinsic.accumulates:
         old = E.Load(intrinsic.dtype, tensor=store.buffer, indices=(index,), lanes=lanes, active=active)
@@ -99,52 +105,62 @@ def accumulators_of(uses: Uses) -> tuple[Int, int | None]:
     return index, None if rank > 1 or lanes == intrinsic.lanes else lanes
 
 
-def _operand(factor: Expr, read: Load, uses: Uses, left: bool) -> Expr:
+def _operand(read: Sequence[tuple[Load, Expr]], uses: Uses, left: bool) -> Expr:
     """The vector of a factor, as the behaviour reads it. What the group of a tail does not have is zero in that on the
-    right, and anything in that on the left, if they are integers."""
+    right, and anything in that on the left, if they are integers.
+
+    Args:
+        read: the places where the behaviour reads it, and what stands for it there: the same but for positions.
+    """
     intrinsic = uses.intrinsic
-    own = [n for n, a in enumerate(intrinsic.axes) if any(a in i.symbols() for i in read.indices)]
     symbols = {symbol for symbol, _ in uses.axes}
     lane = len(intrinsic.behaviour.axes) - 1
-    width = most_elements(read.tensor.shape)  # type: ignore[attr-defined]
+    width = most_elements(read[0][0].tensor.shape)  # type: ignore[attr-defined]
+    whole = [int(a.extent) for a in intrinsic.axes]
 
-    def loaded(e: Load) -> Expr:
-        (index,) = e.indices
-        base = index.substitute(dict.fromkeys(symbols, ZERO))
+    def loaded(loads: Sequence[Load]) -> Expr:
+        first = loads[0]
+        base = first.indices[0].substitute(dict.fromkeys(symbols, ZERO))
         places: list[int | None] = [None] * width
-        missing = set()
-        order = []
-        for at in product(*(range(int(intrinsic.axes[n].extent)) for n in own)):
-            place = intrinsic.position(read, {intrinsic.axes[n]: k for n, k in zip(own, at, strict=True)})
-            apart = index.substitute({uses.axes[n][0]: as_int(k) for n, k in zip(own, at, strict=True)}) - base
-            if not apart.is_const:
-                raise ScatteredOperandError(f"{e.tensor.name}[{index}] does not move in constant steps")
-            places[place] = int(apart)
-            order.append(place)
-            if any(k >= uses.count(n) for n, k in zip(own, at, strict=True)):
-                missing.add(place)
-        across = uses.axes[lane][0] in index.symbols()
+        missing, order, across = set(), [], False
+        for (place, _), load in zip(read, loads, strict=True):
+            (index,) = load.indices
+            own = [n for n, a in enumerate(intrinsic.axes) if any(a in i.symbols() for i in place.indices)]
+            across = across or uses.axes[lane][0] in index.symbols()
+            for at in product(*(range(whole[n]) for n in own)):
+                position = intrinsic.position(place, {intrinsic.axes[n]: k for n, k in zip(own, at, strict=True)})
+                apart = index.substitute({uses.axes[n][0]: as_int(k) for n, k in zip(own, at, strict=True)}) - base
+                if not apart.is_const or load.tensor is not first.tensor:
+                    raise ScatteredOperandError(f"{load.tensor.name}[{index}] does not move in constant steps")
+                places[position] = int(apart)
+                order.append(position)
+                if any(k >= uses.count(n) for n, k in zip(own, at, strict=True)):
+                    missing.add(position)
         # Neighbours in an order that no tensor has were packed so, and padded with zeros.
-        of_its_own = across or order != sorted(order)
+        of_its_own = across or (order != sorted(order) and len(read) == 1)
         packed = intrinsic.behaviour.reduction is not None and of_its_own and places == list(range(width))
         if not packed:
             places = [None if n in missing else place for n, place in enumerate(places)]
         # Of floats, zero times what happens to be there may be NaN.
-        anything = left and not dtypes.is_float(read.dtype)
-        return _picked(e, base, places, anything, repeats=intrinsic.elements > 1)
+        anything = left and not dtypes.is_float(read[0][0].dtype)
+        return _picked(first, base, places, anything, repeats=intrinsic.elements > 1)
 
-    def vector(e: Expr) -> Expr:
+    def vector(same: Sequence[Expr]) -> Expr:
+        e = same[0]
+        if any(type(other) is not type(e) or other.dtype != e.dtype for other in same):
+            raise ScatteredOperandError(f"{e} stands for an operand, and {same[-1]}, too")
         if isinstance(e, E.Load):
-            return loaded(e)
+            return loaded([load for load in same if isinstance(load, E.Load)])
         if isinstance(e, E.Const):
             return replace(e, lanes=width)
         if isinstance(e, E.IndexValue) and not symbols & e.index.symbols():
             return P.Broadcast(e.dtype, a=e, lanes=width)
         if E.positions(e):
             raise ScatteredOperandError(f"a position is multiplied, {e}")
-        return e.with_children(tuple(map(vector, e.children())))
+        children = zip(*(other.children() for other in same), strict=True)
+        return e.with_children(tuple(map(vector, children)))
 
-    return vector(factor)
+    return vector([expr for _, expr in read])
 
 
 def _picked(load: Load, base: Int, places: Sequence[int | None], anything: bool, repeats: bool = True) -> Expr:

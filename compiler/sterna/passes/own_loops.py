@@ -13,7 +13,7 @@ from sterna.ir.sizes import dimensions
 from sterna.loops.program import Function
 from sterna.passes.context import PassContext
 from sterna.passes.kernels import Call
-from sterna.passes.plan_kernels import exact_weights, realize, symmetric_weights
+from sterna.passes.plan_kernels import exact_weights, known_weights, realize
 from sterna.passes.stages import Planned, Written
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
@@ -33,8 +33,8 @@ def own_loops(written: Written, target: Target, context: PassContext) -> Sequenc
     found: list[Planned] = []
     for n, kernel in enumerate(written.kernels):
         call = firsts[n]
-        exact, symmetric = exact_weights(call, halves), symmetric_weights(call, context.target)
-        given = Context(target, {}, context.options.stored_weights, exact, frozenset(symmetric))
+        exact, known = exact_weights(call, halves), known_weights(call, context.target)
+        given = Context(target, {}, context.options.stored_weights, exact, known)
         schedule = _schedule(call, kernel.schedule, given)
         own = None if schedule is None else realize(call, schedule, target, kernel.function.name, dims)
         serves = own is not None and _serves(own.function, kernel.function, context.target.own_graphs)
@@ -56,7 +56,7 @@ def _stored(schedule: Schedule) -> tuple[object, ...]:
     """In which form every constant is stored."""
     packed = {name: (packing.factors, packing.order) for name, packing in schedule.packings.items()}
     narrowed = {name: tensor.dtype for name, tensor in schedule.narrowed.items()}
-    return packed, narrowed, sorted(schedule.derived)
+    return packed, narrowed, sorted(schedule.replaced), sorted(schedule.derived)
 
 
 def _serves(own: Function, shared: Function, apart: bool) -> bool:

@@ -25,8 +25,9 @@ from sterna.passes.context import PassContext
 from sterna.passes.kernels import CPU, Call
 from sterna.passes.stages import Finished, Lowered, Outline, Planned, Scheduled, Sequenced
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import Context, propose
+from sterna.schedule.strategies import Context, KnownWeights, propose
 from sterna.targets.target import Target
+from sterna.te.couples import MOST_SUM
 from sterna.te.tensor import Kernel
 from sterna.timing import timed
 from sterna_runtime.advice import Advice
@@ -36,6 +37,7 @@ S = TypeVar("S", bound=Sequenced)
 LARGE = 256
 #: What is said of a schedule that cannot be had, or of loops that cannot be shown to stay within their tensors.
 _REFUSED = {"E0302", "E0303", "E0304", "E0305"}
+NOTHING_KNOWN = KnownWeights()
 #: Calls of a kernel that its comment names.
 _MOST_NAMED = 8
 
@@ -55,16 +57,16 @@ def schedule_kernels(outline: Outline, context: PassContext) -> Scheduled:
     placed: list[str] = []
     for call in outline.sequence.calls:
         target = context.target_of(call)
-        exact, symmetric = exact_weights(call, halves), symmetric_weights(call, target)
-        key = (call.place, call.key, *exact.items(), *sorted(symmetric))
+        exact, known = exact_weights(call, halves), known_weights(call, target)
+        key = (call.place, call.key, *exact.items(), *known.key)
         if key not in index:
             index[key] = len(schedules)
             placed.append(call.place)
             with timed(_name(len(schedules), call)):
                 stored = context.options.stored_weights
-                schedule = _tuned(call, context, exact, symmetric)
+                schedule = _tuned(call, context, exact, known)
                 if schedule is None:
-                    schedule = propose_schedule(call, target, stored, exact, symmetric)
+                    schedule = propose_schedule(call, target, stored, exact, known)
                 schedules.append(schedule)
         kernel_of.append(index[key])
     # The kernels of the library come first, so that it and graph.json count them alike.
@@ -124,7 +126,7 @@ def propose_schedule(
     target: Target,
     weights: str = "",
     exact: Mapping[str, str] | None = None,
-    symmetric: Collection[str] = (),
+    known: KnownWeights = NOTHING_KNOWN,
     chooser: Chooser = BY_RULE,
 ) -> Schedule | None:
     """What the strategies propose for a kernel; None for one that is a loop program already.
@@ -132,37 +134,37 @@ def propose_schedule(
     Args:
         weights: the type that weights are stored in, if not their own.
         exact: of constants that are stored in 16 bits although `weights` does not say so, by name.
-        symmetric: the names of constants of int8 without -128.
+        known: of constants of int8.
         chooser: who decides what strategies ask for.
     """
     if not isinstance(call.kernel, Kernel):
         return None
     strides = {n: layout.strides for n, layout in call.layouts.items()}
-    return propose(call.kernel, Context(target, strides, weights, exact or {}, frozenset(symmetric), {}, chooser))
+    return propose(call.kernel, Context(target, strides, weights, exact or {}, known, {}, chooser))
 
 
 def fingerprint(
-    call: Call, weights: str = "", exact: Mapping[str, str] | None = None, symmetric: Collection[str] = ()
+    call: Call, weights: str = "", exact: Mapping[str, str] | None = None, known: KnownWeights = NOTHING_KNOWN
 ) -> str:
     """A kernel's name wherever it occurs: of what it computes, of which sizes, where that lies, and how its weights are
     stored. The arguments are those of `propose_schedule`."""
-    parts = (call.key, weights, *sorted(f"{name} {dtype}" for name, dtype in (exact or {}).items()), *sorted(symmetric))
+    parts = (call.key, weights, *sorted(f"{name} {dtype}" for name, dtype in (exact or {}).items()), *known.key)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _tuned(call: Call, context: PassContext, exact: Mapping[str, str], symmetric: Collection[str]) -> Schedule | None:
+def _tuned(call: Call, context: PassContext, exact: Mapping[str, str], known: KnownWeights) -> Schedule | None:
     """The schedule of a kernel that was chosen for it; None where none was, or where that leads to no loops: it was
     measured on tensors that lie densely, and here they may not."""
     options, tuning = context.options, context.options.tuning
     if tuning is None or not isinstance(call.kernel, Kernel):
         return None
-    own = fingerprint(call, options.stored_weights, exact, symmetric)
+    own = fingerprint(call, options.stored_weights, exact, known)
     target = context.target_of(call)
     chooser = tuning.chooser(own, target)
     if chooser is BY_RULE:
         return None
     try:
-        schedule = propose_schedule(call, target, options.stored_weights, exact, symmetric, chooser)
+        schedule = propose_schedule(call, target, options.stored_weights, exact, known, chooser)
         finish_call(call, lower_call(call, schedule, target), target, "tuned")
     except SternaError as problem:
         if not set(problem.codes) <= _REFUSED:
@@ -180,13 +182,29 @@ def exact_weights(call: Call, halves: Collection[str]) -> dict[str, str]:
     return {name: dtype for name, dtype in found.items() if dtype}
 
 
-def symmetric_weights(call: Call, target: Target) -> list[str]:
-    """The constants of int8 of a kernel without -128, where the target has an instruction for which that matters."""
-    if not isinstance(call.kernel, Kernel) or not any(target.known_intrinsics[name].bounds for name in target.int_dot):
-        return []
-    low = dtypes.limits("int8")[0]
-    constants = zip(call.kernel.params, call.constants, strict=True)
-    return [p.name for p, array in constants if array.dtype == np.int8 and array.size and array.min() > low]
+def known_weights(call: Call, target: Target) -> KnownWeights:
+    """What is known of the constants of int8 of a kernel, as far as it matters to an instruction of the target."""
+    intrinsics = [target.known_intrinsics[name] for name in target.int_dot]
+    if not isinstance(call.kernel, Kernel) or not any(i.bounds for i in intrinsics):
+        return NOTHING_KNOWN
+    constants = {p.name: c for p, c in zip(call.kernel.params, call.constants, strict=True) if c.ndim and c.size}
+    weights = {name: array for name, array in constants.items() if array.dtype == np.int8}
+    symmetric = (name for name, array in weights.items() if array.min() > dtypes.limits("int8")[0])
+    light: set[tuple[str, str]] = set()
+    if any(i.couples > 1 for i in intrinsics):
+        added = {"": np.zeros(1, np.int32), **{n: c for n, c in constants.items() if c.dtype == np.int32}}
+        light = {(w, c) for w, array in weights.items() for c, term in added.items() if _is_light(array, term)}
+    return KnownWeights(frozenset(symmetric), frozenset(light))
+
+
+def _is_light(weights: Array, added: Array) -> bool:
+    """Whether sums of products of bytes, one for each position along the last dimension of the weights, fit in 24 bits
+    with what is added to them."""
+    if added.size not in (1, weights.shape[-1]):
+        return False
+    magnitudes = np.abs(weights.astype(np.int64)).reshape(-1, weights.shape[-1]).sum(0)
+    most = magnitudes * -dtypes.limits("int8")[0] + np.abs(added.astype(np.int64)).reshape(-1)
+    return bool(most.max() <= MOST_SUM)
 
 
 def _exact_in(array: Array, halves: Collection[str]) -> str:

@@ -259,10 +259,14 @@ def parts_of(size: int, factors: Sequence[int]) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class Derived:
-    """A constant computed at compile time from other constants: the stage that says how."""
+    """A constant computed at compile time from other constants: the stage that says how, and those that it reads."""
 
     stage: Tensor
+    before: tuple[Tensor, ...] = ()
 
     def apply(self, constants: Mapping[str, np.ndarray]) -> np.ndarray:
         """The constant, from those of the kernel by name."""
-        return evaluate_stage(self.stage, constants)
+        known = dict(constants)
+        for stage in self.before:
+            known[stage.name] = evaluate_stage(stage, known)
+        return evaluate_stage(self.stage, known)

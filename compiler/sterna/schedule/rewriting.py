@@ -11,6 +11,7 @@ from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
 from sterna.schedule.decisions import Derived, RaggedTail
 from sterna.te import expr as E
 from sterna.te.axis import Axis
+from sterna.te.couples import restored, with_shift
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.tensor import Tensor
 
@@ -64,38 +65,64 @@ def factored(stage: Tensor, reduction: Reduce, parent: Axis, factor: int, name: 
     return Factored(partial, tail, Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[at], axes=(rest,)))
 
 
-def with_other_sign(x: Expr, w: Load, reduction: Reduce) -> tuple[Reduce, int]:
-    """A sum of products x w of which x is read as bytes of the other signedness, and what the sum of w times is to be
+def with_other_sign(x: Expr, w: Load, reduction: Reduce) -> tuple[Reduce, Reduce]:
+    """A sum of products x w of which x is read as bytes of the other signedness, and the sum of w alone that is to be
     added to it."""
     signed = x.dtype == "int8"
     flipped = E.unary("flip_sign", E.cast(x, "uint8" if signed else "int8"))
     wide = tuple(E.cast(e, reduction.dtype) for e in (flipped, w))
-    return replace(reduction, a=E.binary("mul", *wide)), -128 if signed else 128
+    rest = wide[1] * E.const(-128 if signed else 128, reduction.dtype)
+    return replace(reduction, a=E.binary("mul", *wide)), replace(reduction, a=rest)
 
 
-def sum_of(w: Load, times: int, stage: Tensor, reduction: Reduce) -> tuple[Derived, Callable[[Load], Expr]]:
-    """The sum of a constant, a factor of a stage's sum of products, as a constant of its own; and what a load of the
-    stage becomes to have it added."""
-    kept = tuple(a for a in stage.axes if any(a in i.symbols() for i in w.indices))
-    axes = {a: Axis(a.name, a.extent, a.reduction) for a in (*kept, *reduction.axes)}
-    weight = E.substitute_index(E.cast(w, reduction.dtype), {a: of(b) for a, b in axes.items()})
-    total = Reduce(
-        reduction.dtype,
-        combiner="sum",
-        a=weight * E.const(times, reduction.dtype),
-        axes=tuple(axes[a] for a in reduction.axes),
-    )
+def constant_sum(total: Reduce, stage: Tensor) -> tuple[Derived, Callable[[Load], Load]]:
+    """A sum of constants, over axes of a stage and those that it reduces, as a constant of its own; and which of its
+    elements goes with an element of the stage."""
+    kept = tuple(a for a in stage.axes if any(a in i.symbols() for e in E.loads(total.a) for i in e.indices))
+    axes = {a: Axis(a.name, a.extent, a.reduction) for a in (*kept, *total.axes)}
+    element = E.substitute_index(total.a, {a: of(b) for a, b in axes.items()})
+    body = replace(total, a=element, axes=tuple(axes[a] for a in total.axes))
     shape = tuple(a.extent for a in kept) or (as_int(1),)
     lead = tuple(axes[a] for a in kept) or (Axis("one", 1),)
-    name = f"{stage.name}_offset"
-    given = Tensor(name, shape, reduction.dtype)
+    given = Tensor(f"{stage.name}_offset", shape, total.dtype)
     positions = [stage.axes.index(a) for a in kept]
 
-    def corrected(load: Load) -> Expr:
-        at = tuple(load.indices[p] for p in positions) or (as_int(0),)
-        return E.binary("add", load, given[at])
+    def element_for(load: Load) -> Load:
+        return given[tuple(load.indices[p] for p in positions) or (as_int(0),)]
 
-    return Derived(Tensor(name, shape, reduction.dtype, lead, total)), corrected
+    return Derived(replace(given, axes=lead, body=body)), element_for
+
+
+def sum_with(e: Expr, stage: str) -> tuple[Load, Load] | None:
+    """The load of a stage and that of another tensor, if an expression is the sum of both."""
+    if isinstance(e, E.Binary) and e.op == "add":
+        for a, b in ((e.a, e.b), (e.b, e.a)):
+            if isinstance(a, Load) and isinstance(b, Load) and a.tensor.name == stage != b.tensor.name:
+                return a, b
+    return None
+
+
+def is_row(t: Tensor) -> bool:
+    """Whether a tensor has positions along its last axis alone."""
+    return all(n == 1 for n in t.shape[:-1])
+
+
+def with_rest(constant: Tensor, rest: Derived) -> Derived:
+    """A constant that is added to a sum over couples and the rest that is subtracted from it, one element each for
+    every position along their last axes, as one constant."""
+    axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(constant.shape))
+    taken = rest.stage[(of(axes[-1]),)]
+    body = with_shift(constant[tuple(of(a) for a in axes)], taken)
+    return Derived(Tensor(f"{constant.name}_corrected", constant.shape, constant.dtype, axes, body), (rest.stage,))
+
+
+def restored_with(e: Expr, stage: str, constant: Tensor) -> Expr | None:
+    """The sum of a stage's sum over couples and a constant, of the one that `with_rest` made of it; None of another
+    expression."""
+    if (found := sum_with(e, stage)) is None:
+        return None
+    read, other = found
+    return restored(read, constant[other.indices])
 
 
 def widened(narrow: Load) -> Expr:

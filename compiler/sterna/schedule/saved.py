@@ -36,6 +36,7 @@ PRIMITIVES = (
     "pack",
     "narrow",
     "offset",
+    "couple",
 )
 
 

@@ -15,7 +15,7 @@ Axes are named by strings: those of the stage's tensor expression, and those tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -37,10 +37,23 @@ from sterna.schedule.decisions import (
 )
 from sterna.schedule.matching import match
 from sterna.schedule.products import contains, factors
-from sterna.schedule.rewriting import factored, read_from, redirect, sum_of, widened, widened_bits, with_other_sign
+from sterna.schedule.rewriting import (
+    constant_sum,
+    factored,
+    is_row,
+    read_from,
+    redirect,
+    restored_with,
+    sum_with,
+    widened,
+    widened_bits,
+    with_other_sign,
+    with_rest,
+)
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.conditions import needed
+from sterna.te.couples import couples, restored, sum_of_couples
 from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Kernel, Tensor
 
@@ -65,6 +78,7 @@ class Schedule(AxisSteps):
         self.intrinsics, self.memories = intrinsics, tuple(memories)
         self.scopes: dict[str, Scope] = {**SCOPES, **{memory.name: memory for memory in memories}}
         self.packings: dict[str, Packing] = {}
+        self.replaced: dict[str, Derived] = {}
         self.derived: dict[str, Derived] = {}
         self.narrowed: dict[str, Tensor] = {}
 
@@ -262,17 +276,18 @@ class Schedule(AxisSteps):
             self._illegal(f"{tensor} is stored in a form of its own already", "pack a tensor once, before narrow")
         if any(len(f) > 2 or f[0] % f[-1] for f in sizes.values()):
             self._illegal(f"factors {factors} do not divide one another", "one factor, or a multiple and the factor")
-        parts = {(d, p): n for d, size in enumerate(source.shape) for p, n in parts_of(int(size), sizes.get(d, ()))}
+        now = self.stored_tensor(source)
+        parts = {(d, p): n for d, size in enumerate(now.shape) for p, n in parts_of(int(size), sizes.get(d, ()))}
         expected = set(parts)
         if set(order) != expected or len(order) != len(expected):
             self._illegal(f"order {list(order)} does not name every dimension once", f"use each of {sorted(expected)}")
         shape = tuple(as_int(parts[d, p]) for d, p in order)
-        packed = Tensor(f"{tensor}_packed", shape, source.dtype)
-        packing = Packing(source, packed, tuple(sizes.items()), tuple((d, p) for d, p in order))
+        packed = Tensor(f"{tensor}_packed", shape, now.dtype)
+        packing = Packing(now, packed, tuple(sizes.items()), tuple((d, p) for d, p in order))
         self.packings[tensor] = packing
         for s in self.stages.values():
             s.body = redirect(
-                s.body, tensor, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices))
+                s.body, now.name, lambda load: replace(load, tensor=packed, indices=packing.index(load.indices))
             )
 
     def narrow(self, tensor: str, dtype: str, finite: bool = False) -> None:
@@ -316,12 +331,67 @@ class Schedule(AxisSteps):
             self._illegal("the other factor is not a constant", "offset before it is packed, and where it is constant")
         if stage in self.outputs:
             self._illegal("an output has no reader that could add the difference", "use cache_write")
-        s.body, times = with_other_sign(x, w, reduction)
-        derived, corrected = sum_of(w, times, s.tensor, reduction)
-        self.derived[derived.stage.name] = derived
+        s.body, rest = with_other_sign(x, w, reduction)
+        self._corrected(s, rest, lambda load, sums: E.binary("add", load, sums))
+
+    def couple(self, stage: str, tensor: str, axis: str, bias: str = "") -> None:
+        """Stores a constant factor of a sum of products of bytes two by two as numbers of 16 bits, for a processor that
+        multiplies pairs of those: neighbours along a reduced axis, of which it has an even number.
+
+        The stage becomes 256 times its sum, and what the formula of `te.couples` adds, which is computed at compile
+        time, is taken off where it is read. The caller knows that the constant has no -128 and that the sum fits in 24
+        bits.
+
+        Args:
+            bias: a constant that is added to the stage and read nowhere else, where the sum fits with it, too: both
+                constants become one.
+        """
+        s: StageSchedule = self._step("couple", stage, tensor, axis, *([bias] if bias else []))
+        found, reduction = factors(s.body), s.body
+        if found is None or not isinstance(reduction, Reduce) or reduction.dtype != "int32":
+            self._illegal(f"{stage} is not a sum of products in int32", "couple applies to those")
+        sides = [n for n, e in enumerate(found) if isinstance(e, Load) and e.tensor.name == tensor]
+        x, w = (found[1 - sides[0]], found[sides[0]]) if len(sides) == 1 else found
+        source = next((p for p in self.kernel.params if p.name == tensor), None)
+        own = next((a for a in reduction.axes if a.name == axis), None)
+        if source is None or not isinstance(w, Load) or not isinstance(x, Load) or len(sides) != 1:
+            self._illegal(f"{tensor} is not a constant that {stage} multiplies by a tensor", "name a constant factor")
+        if (x.dtype, w.dtype) != ("int8", "int8") or tensor in self.packings or tensor in self.narrowed:
+            self._illegal(f"{stage} multiplies {x.dtype} by {w.dtype}, or {tensor} is stored anew", "couple int8 first")
+        even = own is not None and own.extent.is_const and int(own.extent) % 2 == 0
+        if own is None or not even or of(own) not in w.indices:
+            self._illegal(f"{axis} is no reduced axis of {tensor} with an even extent", "couple along such a one")
+        if stage in self.outputs:
+            self._illegal("an output has no reader that could take off what is added", "use cache_write")
+        if s.leaves != [a.name for a in s.axes]:
+            self._illegal(f"the loops of {stage} have been changed already", "couple before split and reorder")
+        stored = couples(source, w.indices.index(of(own)), f"{tensor}_coupled")
+        self.replaced[tensor] = Derived(stored)
+        s.body, rest = sum_of_couples(x, w, Tensor(stored.name, stored.shape, stored.dtype), reduction, own)
+        if not bias:
+            negated = replace(rest, a=E.unary("neg", rest.a))
+            self._corrected(s, negated, restored)
+            return
+        if bias != self.addend(stage) or of(s.tensor.axes[-1]) != w.indices[-1]:
+            self._illegal(f"{bias} is not one constant for each sum of {stage}, added to it", "leave it out")
+        total, _ = constant_sum(rest, s.tensor)
+        self.replaced[bias] = merged = with_rest(next(p for p in self.kernel.params if p.name == bias), total)
         for reader in self.stages.values():
-            if reader is not s:
-                reader.body = redirect(reader.body, stage, corrected)
+            reader.body = E.rewrite(reader.body, lambda e: restored_with(e, stage, merged.stage))
+
+    def addend(self, stage: str) -> str:
+        """The constant that is added to a stage where that is read, one element for each position along its last axis,
+        and that nothing else reads; "" if there is none."""
+        loads = [load for s in self.stages.values() for load in E.loads(s.body)]
+        added = [found for s in self.stages.values() for e in E.walk(s.body) if (found := sum_with(e, stage))]
+        if len(added) != 1 or sum(load.tensor.name == stage for load in loads) != 1:
+            return ""
+        ((read, other),) = added
+        param = next((p for p in self.kernel.params if p is other.tensor), None)
+        alone = sum(load.tensor.name == other.tensor.name for load in loads) == 1
+        if param is None or not alone or param.dtype != read.dtype or param.name in self.replaced:
+            return ""
+        return param.name if param.shape and other.indices[-1] == read.indices[-1] and is_row(param) else ""
 
     def prefetch(self, stage: str, axis: str, tensor: str, part: str, rounds: Sequence[str]) -> None:
         """While a sum is computed, asks for the part of a packed constant that its reader needs next, evenly over the
@@ -342,23 +412,33 @@ class Schedule(AxisSteps):
 
     def stored_tensor(self, param: Tensor) -> Tensor:
         """What the loops read in place of a parameter."""
-        packing = self.packings.get(param.name)
-        return self.narrowed.get(param.name) or (packing.packed if packing is not None else param)
+        packing, other = self.packings.get(param.name), self.replaced.get(param.name)
+        now = param if other is None else other.stage
+        return self.narrowed.get(param.name) or (packing.packed if packing is not None else now)
 
     def stored(self, constants: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The constants as the loops read them: packed, then those that are derived.
+        """The constants as the loops read them: replaced by others, packed, then those that are derived.
 
         Args:
             constants: one for every parameter of the kernel.
         """
         given = {p.name: array for p, array in zip(self.kernel.params, constants, strict=True)}
-        packed = {n: self.packings[n].apply(a) if n in self.packings else a for n, a in given.items()}
+        packed = {n: self.replaced[n].apply(given) if n in self.replaced else a for n, a in given.items()}
+        packed = {n: self.packings[n].apply(a) if n in self.packings else a for n, a in packed.items()}
         for name, tensor in self.narrowed.items():
             with np.errstate(over="ignore"):
                 packed[name] = packed[name].astype(dtypes.to_numpy(tensor.dtype))
         return [*packed.values(), *(d.apply(given) for d in self.derived.values())]
 
     # -- inside
+    def _corrected(self, s: StageSchedule, rest: Reduce, corrected: Callable[[Load, Load], E.Expr]) -> None:
+        """Makes a sum of constants a constant of its own, and what reads the stage correct its elements by it."""
+        derived, element_for = constant_sum(rest, s.tensor)
+        self.derived[derived.stage.name] = derived
+        for reader in self.stages.values():
+            if reader is not s:
+                reader.body = redirect(reader.body, s.name, lambda load: corrected(load, element_for(load)))
+
     def _add_stage(self, tensor: Tensor) -> None:
         if tensor.name in self.stages:
             self._illegal(f"a stage {tensor.name} exists already", "apply the primitive once")

@@ -21,14 +21,15 @@ from sterna.passes.plan_kernels import (
     exact_weights,
     fingerprint,
     finish_call,
+    known_weights,
     lower_call,
     propose_schedule,
-    symmetric_weights,
 )
 from sterna.passes.stages import Outline, Planned, call_multiply_adds
 from sterna.passes.views import Views
 from sterna.pipeline import walk
 from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import KnownWeights
 from sterna.te.tensor import Kernel
 
 
@@ -39,7 +40,7 @@ class Task:
     Args:
         kernel: its fingerprint; name: for people; calls: how often a model calls it.
         call: the first of them, as if its tensors lay densely.
-        exact, symmetric, weights: as `plan_kernels.propose_schedule` has them.
+        exact, known, weights: as `plan_kernels.propose_schedule` has them.
     """
 
     kernel: str
@@ -47,13 +48,13 @@ class Task:
     calls: int
     call: Call
     exact: tuple[tuple[str, str], ...]
-    symmetric: tuple[str, ...]
+    known: KnownWeights
     options: Options
 
     def schedule(self, chooser: Chooser = BY_RULE) -> Schedule:
         """What the strategies propose."""
         stored = self.options.stored_weights
-        found = propose_schedule(self.call, self.options.target, stored, dict(self.exact), self.symmetric, chooser)
+        found = propose_schedule(self.call, self.options.target, stored, dict(self.exact), self.known, chooser)
         assert found is not None
         return found
 
@@ -77,14 +78,14 @@ def tasks_of(graph: Graph, options: Options) -> tuple[list[Task], list[str]]:
         if not _is_static(call.kernel):
             left.append(call.kernel.name)
             continue
-        exact, symmetric = exact_weights(call, halves), symmetric_weights(call, options.target)
-        own = fingerprint(call, options.stored_weights, exact, symmetric)
+        exact, known = exact_weights(call, halves), known_weights(call, options.target)
+        own = fingerprint(call, options.stored_weights, exact, known)
         if own in found:
             found[own] = replace(found[own], calls=found[own].calls + 1)
             continue
         alone = replace(call, layouts={}, in_place=())
         name = call.sources[0] if call.sources else call.kernel.name
-        found[own] = Task(own, name, 1, alone, tuple(exact.items()), tuple(symmetric), replace(options, tuning=None))
+        found[own] = Task(own, name, 1, alone, tuple(exact.items()), known, replace(options, tuning=None))
     return list(found.values()), left
 
 

@@ -28,7 +28,7 @@ from sterna.schedule.strategies import (
     tile,
     window,
 )
-from sterna.schedule.strategies.analysis import Context, compares_floats
+from sterna.schedule.strategies.analysis import Context, KnownWeights, compares_floats
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.targets.features import widths
 from sterna.te.tensor import Kernel
@@ -119,4 +119,4 @@ def name_of(family: Family) -> str:
     return family.__module__.rpartition(".")[2]
 
 
-__all__ = ["Context", "propose"]
+__all__ = ["Context", "KnownWeights", "propose"]

@@ -27,6 +27,25 @@ _LONG = 2048
 
 
 @dataclass(frozen=True)
+class KnownWeights:
+    """What is known of constants of int8, by their names.
+
+    Args:
+        symmetric: none of their elements is -128.
+        light: with the name of a constant of int32 that has as many positions along its last dimension, or "": the
+            products of what either has at a position there by any bytes, and that constant, add up to 24 bits.
+    """
+
+    symmetric: frozenset[str] = frozenset()
+    light: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The same for the same knowledge, and different for any other."""
+        return (*(f"{name} symmetric" for name in sorted(self.symmetric)), *map(" with ".join, sorted(self.light)))
+
+
+@dataclass(frozen=True)
 class Context:
     """What a strategy knows besides the kernel.
 
@@ -34,7 +53,7 @@ class Context:
         strides: of tensors that do not lie densely in memory, by name.
         weights: the type that weights are stored in, if not their own.
         exact: the types of 16 bits that hold a constant as it is, by its name.
-        symmetric: the names of constants of int8 without -128.
+        known: of constants.
         panels: columns of the panels that constants lie in already, by name: another target reads them, too.
         chooser: who decides what strategies ask for; by default everything is as their rules say.
     """
@@ -43,7 +62,7 @@ class Context:
     strides: Mapping[str, Sequence[Int]] = field(default_factory=dict)
     weights: str = ""
     exact: Mapping[str, str] = field(default_factory=dict)
-    symmetric: frozenset[str] = frozenset()
+    known: KnownWeights = KnownWeights()
     panels: Mapping[str, int] = field(default_factory=dict)
     chooser: Chooser = BY_RULE
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO
+from sterna.ir.integer import ZERO, of
 from sterna.ir.memory import REGISTER
 from sterna.schedule.products import contains
 from sterna.schedule.schedule import Schedule
@@ -71,6 +71,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     acc, out = stored_apart(s, contraction.stage)
     if fit.offset:
         s.offset(acc, contraction.left.tensor.name)
+    if intrinsic.couples > 1:
+        _couple(s, acc, contraction, fit.group, context)
     padded = padded_of(contraction.stage, context)
     kept = [] if padded is None else [padded.stage.name]
     wide = ""
@@ -151,14 +153,14 @@ def _cycles(contraction: Contraction, intrinsic: Intrinsic, scaled: bool, target
     sums, which takes as long where they are short."""
     sums = product([a.extent for a in contraction.stage.axes]) / intrinsic.lanes
     results = _SCALED * sums / target.rate if scaled else 0
-    return least_cycles(contraction, intrinsic.elements * intrinsic.group * target.rate) + int(results)
+    return least_cycles(contraction, intrinsic.elements * intrinsic.depth * target.rate) + int(results)
 
 
 def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most: tuple[int, int]) -> tuple[int, int]:
     """Rows and vectors of the register tile."""
     target, rows = context.target, size(contraction.rows[-1].extent) if contraction.rows else 1
     vectors = -(-size(contraction.columns.extent) // intrinsic.lanes)
-    steps = -(-product([a.extent for a in contraction.inner]) // intrinsic.group)
+    steps = -(-product([a.extent for a in contraction.inner]) // intrinsic.depth)
     if intrinsic.lanes == 1:
         return _single_sums(intrinsic, rows, vectors, steps, most, target)
     given = context.panels.get(contraction.right.tensor.name, 0) // intrinsic.lanes
@@ -310,7 +312,11 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
         return None
     # Where elements of several parts take turns shows only if there are elements of several parts.
     found = [i for i in found if i.woven == 1 or size(group.extent) > i.group // i.woven]
-    found = [i for i in found if _holds(i, contraction, context)]
+    found = [
+        i
+        for i in found
+        if _holds(i, contraction, context) and (i.couples == 1 or _couples(contraction, group, context))
+    ]
     as_it_is = [i for i in found if contains(i.operands[0], contraction.left.dtype)]
     otherwise = [i for i in found if {i.operands[0], contraction.left.dtype} == {"int8", "uint8"}]
     fitting = as_it_is or otherwise
@@ -324,11 +330,28 @@ def _fit(kernel: Kernel, context: Context) -> _Fit | None:
 def _holds(intrinsic: Intrinsic, contraction: Contraction, context: Context) -> bool:
     """Whether an intrinsic takes every weight, and enough rows."""
     right = contraction.right.tensor
-    if not contains(intrinsic.operands[1], right.dtype) or (intrinsic.bounds and right.name not in context.symmetric):
+    if not contains(intrinsic.operands[1], right.dtype) or (
+        intrinsic.bounds and right.name not in context.known.symmetric
+    ):
         return False
     if widens(intrinsic, contraction.left) and not worth_widening(intrinsic, contraction):
         return False
     return intrinsic.rows == 1 or bool(contraction.rows and size(contraction.rows[-1].extent) >= intrinsic.rows)
+
+
+def _couples(contraction: Contraction, group: Axis, context: Context) -> bool:
+    """Whether weights that are neighbours along an axis can be coupled: two by two, of sums that fit in 24 bits."""
+    left, right = contraction.left, contraction.right
+    last = right.indices[-1] == of(contraction.columns)
+    fits = last and (right.tensor.name, "") in context.known.light
+    whole = left.dtype == right.dtype == "int8" and size(group.extent) % 2 == 0
+    return fits and whole and padded_of(contraction.stage, context) is None and not laid_out(left)
+
+
+def _couple(s: Schedule, acc: str, contraction: Contraction, group: Axis, context: Context) -> None:
+    """Couples weights, and takes what is added to the sums with them, where they fit in 24 bits with that, too."""
+    weights, added = contraction.right.tensor.name, s.addend(acc)
+    s.couple(acc, weights, group.name, *([added] if added and (weights, added) in context.known.light else []))
 
 
 def _instructions(intrinsic: Intrinsic, contraction: Contraction, group: Axis) -> float:
@@ -336,7 +359,7 @@ def _instructions(intrinsic: Intrinsic, contraction: Contraction, group: Axis) -
     rows = size(contraction.rows[-1].extent) if contraction.rows else 1
     whole = -(-rows // intrinsic.rows) / rows
     columns = -(-size(contraction.columns.extent) // intrinsic.lanes)
-    return whole * columns * -(-size(group.extent) // intrinsic.group) * intrinsic.instructions
+    return whole * columns * -(-size(group.extent) // intrinsic.depth) * intrinsic.instructions
 
 
 def _grouped(kernel: Kernel, context: Context) -> _Fit | None:

@@ -53,8 +53,10 @@ def _is_run(copied: Load, axis: Axis, n: int, context: Context) -> bool:
 
 
 def worth_widening(intrinsic: Intrinsic, contraction: Contraction) -> bool:
-    """Whether what is copied of the left operand is few bytes in the wider type, and serves columns enough."""
-    if not contraction.rows or size(contraction.columns.extent) < LEAST_COLUMNS:
+    """Whether what is copied of the left operand is few bytes in the wider type, and serves columns enough, and rows
+    that share what is read of the right one."""
+    alone = all(a.extent == 1 for a in contraction.rows)
+    if alone or size(contraction.columns.extent) < LEAST_COLUMNS:
         return False
     windows = _overlap(contraction)
     walked = (*contraction.inner, contraction.rows[-1]) if windows else contraction.inner
