@@ -82,6 +82,40 @@ def reversal(*between: P.Stmt) -> P.Function:
     return function(N, body)
 
 
+def trips(count: int, moving: bool, *between: P.Stmt) -> P.Function:
+    """Every trip fills shared memory from x and adds up its other end, a thread for each element; `moving`: the
+    places in shared memory are those of the trip."""
+    buffer = shared("s", 2 * N)
+
+    def body(x: P.Buffer, y: P.Buffer, first: Int) -> P.Stmt:
+        trip = Symbol("trip", 0, count - 1)
+        at = (of(trip) % 2) * N if moving else ZERO
+
+        def use(t: Int) -> P.Stmt:
+            return P.Store(y, first + t, E.binary("add", load(y, first + t), load(buffer, at + N - 1 - t)))
+
+        fill = over_threads(N, lambda t: P.Store(buffer, at + t, load(x, first + (t + of(trip)) % N)), "f")
+        rounds = P.For(
+            trip, as_int(count), "serial", P.seq(fill, P.Barrier("block"), over_threads(N, use, "u"), *between)
+        )
+        return P.seq(
+            P.Alloc(buffer), over_threads(N, lambda t: P.Store(y, first + t, E.const(0, "int32")), "z"), rounds
+        )
+
+    return function(N, body)
+
+
+def test_trips_that_are_all_alike_are_not_counted() -> None:
+    barrier = P.Barrier("block")
+    verify_threads(verify(trips(1 << 20, False, barrier)))
+    assert len({tuple(result) for result in results(trips(5, False, barrier))}) == 1
+    assert "two threads of a task touch the same element of s" in refused(trips(1 << 20, False))
+    # Two halves in turn: every trip writes what the last one does not read; a million of them are not looked at.
+    verify_threads(verify(trips(5, True)))
+    assert len({tuple(result) for result in results(trips(5, True))}) == 1
+    assert "cannot be looked at" in refused(trips(1 << 20, True))
+
+
 def test_a_barrier_separates() -> None:
     program = reversal(P.Barrier("block"))
     verify_threads(verify(program))

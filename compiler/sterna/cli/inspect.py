@@ -10,17 +10,21 @@ from typing import Any
 import click
 from rich.table import Table
 
+from sterna.api import options_of
 from sterna.bundle import cyclonedx
-from sterna.cli.options import json_option, signature_option, weights_file_option
+from sterna.cli.options import dim_option, json_option, shape_option, signature_option, weights_file_option
 from sterna.cli.output import console, files, print_json, table
 from sterna.cli.output import signature as signature_text
+from sterna.cli.roofline import print_roofline, roofline_json
 from sterna.compiled import Measured
+from sterna.debug.roofline import roofline
 from sterna.debug.sbom import bundle_bill, installation_bill
 from sterna.debug.totals import ModelFacts, model_facts
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
 from sterna.firmware.description import read_firmware
 from sterna.frontends.formats import find
+from sterna.options import Options
 from sterna_runtime.cli.reports import Signature, bundle_json, errors_json, size, tensor_signature
 from sterna_runtime.describe import (
     BundleFacts,
@@ -48,6 +52,11 @@ _TENSORS, _FILES, _OPERATORS = 3, 4, 12
 @weights_file_option
 @click.option("--nodes", is_flag=True, help="List all nodes and kernels of a bundle, all operators of a model.")
 @click.option("--memory", is_flag=True, help="List what lies where in a bundle's arena.")
+@click.option("--roofline", "counted", is_flag=True,
+              help="Of a model for a target with groups of threads: what its kernels ask of memory.")  # fmt: skip
+@click.option("--target", "-t", metavar="NAME|FILE", help="For --roofline.  [default: opencl]")
+@shape_option
+@dim_option
 @click.option(
     "--sbom", is_flag=True, help="Print a bill of materials (CycloneDX JSON); without PATH, of Sterna itself."
 )
@@ -58,14 +67,23 @@ def command(
     weights_file: Path | None,
     nodes: bool,
     memory: bool,
+    counted: bool,
+    target: str | None,
+    shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
+    dims: tuple[tuple[str, Any], ...],
     sbom: bool,
     as_json: bool,
 ) -> None:
     """Show what is in PATH: a bundle, for any machine, or a model of any format. --json has everything."""
+    if not counted and (target or shapes or dims):
+        raise error("E0002", "--target, --shape and --dim are for --roofline", fix="add --roofline, or leave them out")
     if sbom:
         _print_bill(path)
     elif path is None:
         raise error("E0006", "there is no PATH", fix="give a bundle's directory or a model file")
+    elif counted:
+        made = options_of(target or "opencl", dict(shapes), dict(dims), signature=signature, weights_file=weights_file)
+        _print_roofline(path, made, nodes, as_json)
     elif path.is_dir() and find(path) is None:
         if signature is not None:
             raise error("E0002", f"{path} is a bundle, which has one signature", fix="leave --signature out")
@@ -89,6 +107,16 @@ def command(
             _print_model(model, nodes)
     else:
         raise error("E0006", f"{path} does not exist", fix="give a bundle's directory or a model file")
+
+
+def _print_roofline(path: Path, made: Options, nodes: bool, as_json: bool) -> None:
+    if path.is_dir() and find(path) is None:
+        raise error("E0002", f"{path} is a bundle, which has no loops to count in", fix="give the model, and --target")
+    facts = roofline(path, made)
+    if as_json:
+        print_json(roofline_json(facts))
+    else:
+        print_roofline(facts, nodes)
 
 
 def _print_bill(path: Path | None) -> None:

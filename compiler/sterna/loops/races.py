@@ -124,6 +124,7 @@ class _Task:
     def __init__(self, body: P.Stmt, task: Symbol | None, n_tasks: Int):
         self.body, self.task, self.n_tasks = body, task, n_tasks
         self.counts = P.thread_counts(body)
+        self.written = {buffer for s in P.walk(body) if (buffer := P.written(s)) is not None}
         self.found: list[str] = []
         self.interval: list[_Access] = []
         self.all: list[_Access] = []
@@ -212,7 +213,9 @@ class _Task:
         elif start.is_const and extent.is_const and self.can_count(s, int(extent) - int(start)):
             leaves = any(isinstance(inner, P.Break) for inner in P.walk(s.body))
             divergent = place.divergent or ("in a loop that data may leave" if leaves else "")
-            for n in range(int(start), int(extent)):
+            # Of iterations that are all alike, the second one meets the first.
+            last = min(int(extent), int(start) + 2) if self.is_alike(s) else int(extent)
+            for n in range(int(start), last):
                 self.walk(s.body, replace(place, known={**place.known, s.symbol: as_int(n)}, divergent=divergent))
         elif any(isinstance(inner, P.Barrier) for inner in P.walk(s.body)):
             raise _UnknownError(f"the loop {s.symbol.name} around a barrier has no constant number of iterations")
@@ -220,6 +223,28 @@ class _Task:
             # A copy that one iteration begins may still go on in the next one.
             for _ in range(2):
                 self.walk(s.body, self.inside(s, start, extent, place))
+
+    def is_alike(self, s: P.For) -> bool:
+        """Whether every iteration of a loop reaches the same statements and touches the same elements of all that the
+        task writes; copies that go on into later iterations may be waited for in any of them."""
+        moving = {s.symbol}
+        for inner in P.walk(s.body):
+            if isinstance(inner, P.Wait) or (isinstance(inner, P.Copy) and inner.asynchronous):
+                return False
+            if not any(moving & index.symbols() for index in P.positions(inner)):
+                continue
+            if isinstance(inner, P.LetIndex):
+                moving.add(inner.symbol)
+            elif not isinstance(inner, (P.Store, P.Let, P.Assign)) or not self.only_reads(inner, moving):
+                return False
+        return True
+
+    def only_reads(self, s: P.Stmt, moving: set[Symbol]) -> bool:
+        """Whether a statement has such symbols only where it reads what the task never writes."""
+        if any(moving & index.symbols() for index in P.positions_of(s)):
+            return False
+        read = (load for load in P.own_loads(s) if any(moving & index.symbols() for index in load.indices))
+        return not any(load.tensor in self.written for load in read)
 
     def can_count(self, s: P.For, iterations: int) -> bool:
         """Whether a loop is run through number by number: around barriers always, else while that is not too much."""

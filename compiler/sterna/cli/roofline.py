@@ -1,0 +1,85 @@
+"""`sterna inspect --roofline`: what kernels ask of a device's memory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from sterna.cli.output import console, table
+from sterna.debug.roofline import KernelAccesses, Roofline
+from sterna.escape import rich as escape
+from sterna_runtime.cli.reports import size
+
+#: Kernels that are shown unasked, those that move most.
+_KERNELS = 20
+_NOTE = (
+    "  moved, requested: times the least, which is every element read or written once; moved is behind a cache of "
+    "{cache} that all groups\n  share, requested what groups ask it for. coalesced: of the accesses of subgroups to "
+    "memory. conflicts: turns per access to shared\n  memory that wait for a bank. fragments: multiply-adds on fragments of "
+    "matrices"
+)
+
+
+def roofline_json(facts: Roofline) -> dict[str, Any]:
+    """Everything; counts of kernels are of one call, totals of a run."""
+    names = (
+        [name for name, value in asdict(facts.kernels[0]).items() if isinstance(value, int)] if facts.kernels else []
+    )
+    totals = {name: facts.total(name) for name in names if name not in ("calls", "groups", "threads", "shared_bytes")}
+    return {"kind": "roofline", **asdict(facts), "totals": totals}
+
+
+def print_roofline(facts: Roofline, every: bool) -> None:
+    """The totals and the kernels that move most, or all."""
+    out = console()
+    out.print(f"[bold]{escape(facts.model)}[/] for {escape(facts.target)}: {_total(facts)}", soft_wrap=True)
+    if facts.elsewhere:
+        out.print(f"  {facts.elsewhere:,} calls stay on the CPU, and are not counted")
+    shown = sorted(facts.kernels, key=lambda k: -k.moved_bytes * k.calls)
+    out.print("", _kernels(shown if every else shown[:_KERNELS]), sep="\n")
+    if not every and len(shown) > _KERNELS:
+        out.print(f"  and {len(shown) - _KERNELS} more: --nodes lists all")
+    out.print(_NOTE.format(cache=size(facts.cache_bytes)), soft_wrap=True)
+
+
+def _total(facts: Roofline) -> str:
+    least, moved, asked = (facts.total(name) for name in ("least_bytes", "moved_bytes", "requested_bytes"))
+    waiting = facts.total("conflicts") / max(1, facts.total("shared_accesses"))
+    work, fragments = facts.total("multiply_adds"), facts.total("fragments")
+    parts = [
+        f"{sum(k.calls for k in facts.kernels):,} calls of {len(facts.kernels):,} kernels",
+        f"least {size(least)}, moved {_times(moved, least)}, requested {_times(asked, least)}",
+        f"{_percent(facts.total('coalesced'), facts.total('accesses'))} of accesses coalesced",
+        f"{waiting:.2f} conflicts per access to shared memory",
+        f"{work:,} multiply-adds, {_percent(fragments, work)} on fragments",
+    ]
+    return "\n  ".join(parts)
+
+
+def _kernels(kernels: list[KernelAccesses]) -> Table:
+    rows = table(
+        *("kernel", "nodes of the model", ">calls", ">groups", ">threads", ">shared", ">least"),
+        *(">moved", ">requested", ">coalesced", ">conflicts", ">multiply-adds", ">fragments"),
+        title="Kernels, of one call each",
+    )
+    for k in kernels:
+        rows.add_row(
+            escape(k.name),
+            escape(k.sources[0] if k.sources else ""),
+            *(str(k.calls), f"{k.groups:,}", str(k.threads), size(k.shared_bytes) if k.shared_bytes else ""),
+            *(size(k.least_bytes), _times(k.moved_bytes, k.least_bytes), _times(k.requested_bytes, k.least_bytes)),
+            _percent(k.coalesced, k.accesses),
+            f"{k.conflicts / k.shared_accesses:.2f}" if k.shared_accesses else "",
+            *((f"{k.multiply_adds:,}", _percent(k.fragments, k.multiply_adds)) if k.multiply_adds else ("", "")),
+        )
+    return rows
+
+
+def _times(count: int, least: int) -> str:
+    return f"{count / max(1, least):.2f}x"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / max(1, whole):.0f} %"

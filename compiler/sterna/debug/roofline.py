@@ -1,0 +1,127 @@
+"""What the kernels of a model ask of a device's memory, counted from their loops (`sterna inspect --roofline`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sterna.driver import Options, reading
+from sterna.errors import error
+from sterna.frontends.formats import Model, read_model, source_of
+from sterna.loops import program as P
+from sterna.loops.accesses import SUBGROUP, Accesses, accesses
+from sterna.passes.context import context_of
+from sterna.passes.kernels import CPU
+from sterna.passes.plan_kernels import comments_of
+from sterna.passes.stages import Finished, call_multiply_adds
+from sterna.pipeline import walk
+from sterna_runtime.advice import Advice, Option
+
+#: Bytes of the cache that all groups of threads share, where the target does not say.
+CACHE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class KernelAccesses:
+    """A kernel of a device; everything is of one call.
+
+    Args:
+        calls: of a run; sources: nodes of the model that it computes, of some of its calls.
+        multiply_adds: as `inspect` counts them; fragments: those by instructions over fragments of matrices.
+        least_bytes: what it reads and writes, every element once; requested_bytes: of the sectors that its subgroups
+            ask for, without any cache; moved_bytes: behind a cache that all groups share.
+        accesses, coalesced: of subgroups to the device's memory; shared_accesses, conflicts: to shared memory, and the
+            turns that they wait for banks.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    calls: int
+    groups: int
+    threads: int
+    shared_bytes: int
+    multiply_adds: int
+    fragments: int
+    least_bytes: int
+    requested_bytes: int
+    moved_bytes: int
+    accesses: int
+    coalesced: int
+    shared_accesses: int
+    conflicts: int
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """A model for a target with groups of threads.
+
+    Args:
+        elsewhere: calls that stay on the CPU, which are not counted.
+    """
+
+    model: str
+    target: str
+    cache_bytes: int
+    kernels: tuple[KernelAccesses, ...]
+    elsewhere: int
+
+    def total(self, name: str) -> int:
+        """One of the counts, of a run."""
+        return sum(int(getattr(kernel, name)) * kernel.calls for kernel in self.kernels)
+
+
+def roofline(model: Model, options: Options) -> Roofline:
+    """Compiles a model as far as its loop programs and counts.
+
+    Raises:
+        SternaError: E0203, the target has no groups of threads; else as `compile`.
+    """
+    if options.target.threads is None:
+        title = f"the target {options.target.name} runs no groups of threads, whose accesses could be counted"
+        raise error("E0203", title, fix=Advice(Option("target", "opencl")))
+    source = source_of(model)
+    finished = walk(read_model(source, reading(options)), context_of(options), "loops")
+    assert isinstance(finished, Finished)
+    return counted(finished, source.path.name if source.path is not None else "", options.target.name)
+
+
+def counted(finished: Finished, model: str, target: str, cache_bytes: int = CACHE_BYTES) -> Roofline:
+    """The counts of a model whose loops are there."""
+    calls = Counter(finished.kernel_of)
+    work = {k: P.most(call_multiply_adds(c)) for k, c in zip(finished.kernel_of, finished.sequence.calls, strict=True)}
+    sources = comments_of(finished.sequence.calls, finished.kernel_of, len(finished.kernels))
+    there = [n for n, kernel in enumerate(finished.kernels) if kernel.place != CPU]
+    rows = [
+        _row(
+            finished.kernels[n].function.name,
+            sources[n],
+            calls[n],
+            work[n],
+            accesses(finished.kernels[n].function, SUBGROUP),
+            cache_bytes,
+        )
+        for n in there
+    ]
+    elsewhere = sum(calls[n] for n in calls if n not in there)
+    return Roofline(model, target, cache_bytes, tuple(rows), elsewhere)
+
+
+def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Accesses, cache_bytes: int) -> KernelAccesses:
+    return KernelAccesses(
+        name,
+        tuple(sources),
+        calls,
+        found.groups,
+        found.threads,
+        found.shared_bytes,
+        work,
+        round(found.fragments),
+        round(found.least_bytes),
+        round(found.requested_bytes),
+        round(found.moved_bytes(cache_bytes)),
+        round(found.accesses),
+        round(found.coalesced),
+        round(found.shared_accesses),
+        round(found.conflicts),
+    )
