@@ -139,6 +139,9 @@ bool holds(dtype type) noexcept {
 struct options {
   std::uint32_t threads = 1;                     /* counts the caller */
   const sterna_allocator *allocator = nullptr;   /* copied */
+  /* What drives devices beside the CPU, such as sterna_opencl() of sterna_opencl.h. */
+  std::vector<const sterna_device_api *> devices{};
+  std::string device_cache{}; /* a folder of this user alone for what drivers compile; empty: nothing is kept */
 };
 
 struct node_time {
@@ -421,6 +424,9 @@ class model {
     raw.size = sizeof raw;
     raw.threads = how.threads;
     raw.allocator = how.allocator;
+    raw.devices = how.devices.data();
+    raw.n_devices = static_cast<std::uint32_t>(how.devices.size());
+    raw.device_cache = how.device_cache.empty() ? nullptr : how.device_cache.c_str();
     return raw;
   }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tools/drivers.h"
+
 void rpc_reply(rpc_session *session, uint16_t kind, uint32_t id, const void *bytes, size_t count) {
   uint8_t head[RPC_HEAD];
   rpc_head h = {(uint32_t)count, RPC_VERSION, (uint16_t)(kind | RPC_REPLY), id};
@@ -185,9 +187,15 @@ void rpc_load_here(rpc_session *session, const char *folder, uint32_t threads, u
   memset(&options, 0, sizeof options);
   options.size = sizeof options;
   options.threads = threads;
+  drivers found;
+  char text[560];
+  (void)snprintf(text, sizeof text, "%s/graph.json", folder);
+  drivers_find(fopen(text, "rb"), &found, &options);
   sterna_status status = sterna_load(folder, &options, &session->model, &error);
   if (status != STERNA_OK) {
-    rpc_fail(session, id, status, error.message);
+    const char *advice = drivers_advice(&found, status);
+    (void)snprintf(text, sizeof text, "%s%s%s", error.message, advice != NULL ? "; on the server " : "", advice != NULL ? advice : "");
+    rpc_fail(session, id, status, text);
     return;
   }
   session->state = RPC_LOADED;

@@ -4,6 +4,9 @@
  * Inputs come in the model's order, dense and row-major; PREFIX0.bin, PREFIX1.bin ... get the outputs. --dim NAME=SIZE, once
  * per dimension that was left open, says how large it is; else it has its greatest size.
  *
+ * What drives the devices of a bundle is opened by its name, such as libsterna_opencl.so, and keeps nothing: kernels are compiled
+ * by the driver in every run, unless the driver itself keeps them.
+ *
  * With -DSTERNA_LINKED=sterna_<model>_library the kernels are linked into the program and only graph.json and params.bin
  * are read: for static programs, which cannot open libraries. */
 #define _POSIX_C_SOURCE 200809L
@@ -14,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "drivers.h"
 #include "golden.h"
 #include "sterna.h"
 
@@ -224,9 +228,15 @@ int main(int argc, char **argv) {
   }
   if (directory == NULL || repeat == 0 || options.threads == 0) return usage();
 
+  drivers found;
+  char path[4096];
+  (void)snprintf(path, sizeof path, "%s/graph.json", directory);
+  drivers_find(open_file(path, "rb"), &found, &options);
   sterna_status status = load(directory, &options, &model, &error);
   if (status != STERNA_OK) {
+    const char *advice = drivers_advice(&found, status);
     fprintf(stderr, "error[%s]: %s\n  %s\n", sterna_status_code(status), error.message, directory);
+    if (advice != NULL) fprintf(stderr, "  fix: %s\n", advice);
   } else if (golden) {
     result = golden_replay(model, directory, open_file);
   } else if (n_inputs != sterna_input_count(model)) {

@@ -17,8 +17,8 @@ _KERNELS = 20
 _NOTE = (
     "  moved, requested: times the least, which is every element read or written once; moved is behind a cache of "
     "{cache} that all groups\n  share, requested what groups ask it for. coalesced: of the accesses of subgroups to "
-    "memory. conflicts: turns per access to shared\n  memory that wait for a bank. fragments: multiply-adds on fragments of "
-    "matrices"
+    "memory. conflicts: turns per access to shared\n  memory that wait for a bank. fragments: multiply-adds on "
+    "fragments of matrices"
 )
 
 
